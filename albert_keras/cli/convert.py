@@ -14,7 +14,6 @@ _NEXT = {
     "runs/sst-2",
     "hugging-face": 'python -c "from transformers import AutoModel; '
     "AutoModel.from_pretrained('{path}')\"",
-    "tf-hub": "python -c \"import tensorflow_hub; tensorflow_hub.KerasLayer('{path}')\"",
 }
 
 
@@ -28,8 +27,7 @@ def convert(
     target: Path = argument(..., "Output folder.", metavar="TARGET"),
     to: str | None = option(
         None,
-        "Format: albert-keras, google, google-bert, tf-hub, hugging-face, fairseq, keras-nlp or "
-        "tf-models.",
+        "Format: albert-keras, google, google-bert, hugging-face or keras-nlp.",
         metavar="FORMAT",
         shown="albert-keras",
     ),
@@ -43,7 +41,7 @@ def convert(
     verify: bool = option(True, "Compare the outputs of source and target on random inputs."),
     trust_pickle: bool = option(
         False,
-        "Load a pytorch_model.bin or model.pt, which can execute arbitrary code.",
+        "Load a pytorch_model.bin, which can execute arbitrary code.",
         "--trust-pickle",
     ),
     pair: bool = option(

@@ -2,6 +2,8 @@
 
 from data_pipeline.errors import InputError
 
+_FORMATS = "The released models exist in the formats hugging-face, google and google-bert: use these."
+
 #: What was removed, as it was typed after `albert-keras` -> a sentence that names its replacement.
 #: An option follows its command, `finetune --head`, and one of its values follows the option,
 #: `convert --to fairseq`.
@@ -9,6 +11,11 @@ REMOVED = {
     "report": "Use `albert-keras runs report RUN`.",
     "runs plot": "`albert-keras runs report RUN` draws the curves of a run; "
     "`tensorboard --logdir FOLDER` draws those of several.",
+    **{
+        f"convert --{option} {name}": _FORMATS
+        for option in ("to", "from")
+        for name in ("fairseq", "tf-hub", "tf-models")
+    },
 }
 
 

@@ -1,15 +1,13 @@
 """The source and the result of a conversion, run on the same inputs and compared.
 
-One of the two is run by the framework it belongs to, if that is installed and can read its files
-without running their code; otherwise by a reference implementation in NumPy. The other is run by
-our Keras model.
+The one in the format of another library is run by that library, if it is installed and can read the
+files without running their code; the other one is run by our Keras model.
 """
 
 import contextlib
 import functools
 import importlib.util
 import logging
-import operator
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -17,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.conversion import numpy_albert
-from albert_keras.interop.hugging_face_config import family_of
+from albert_keras.interop.hugging_face_config import class_of, family_of
 from albert_keras.interop.keras_nlp import to_keras_nlp
 from albert_keras.interop.model_folder import read_json
 from albert_keras.interop.model_weights import POOLER, ModelWeights
 from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
 from data_pipeline.errors import InputError
@@ -34,41 +32,27 @@ logger = logging.getLogger(__name__)
 #: place of the other, which differs by up to 4.7e-4 in each unit, is above it.
 BOUND = 1e-4
 _LENGTHS, _LONGEST = (1, 7), 64
-#: Output -> the head it comes from; None is the encoder.
+_TASK_HEADS = ("classifier", "spans")
+#: Output -> names that it has in the answers of transformers.
 _OUTPUTS = {
-    "sequence_output": None,
-    "pooled_output": None,
-    "masked_lm_logits": "masked_lm",
-    "sentence_order_logits": "sentence_order",
+    "sequence_output": ("last_hidden_state",),
+    "pooled_output": ("pooler_output",),
+    "masked_lm_logits": ("prediction_logits",),
+    "sentence_order_logits": ("sop_logits", "seq_relationship_logits"),
+    "logits": (),
+    "start_logits": ("start_logits",),
+    "end_logits": ("end_logits",),
 }
-
-
-class _Theirs(NamedTuple):
-    """A kind of model in transformers."""
-
-    class_name: str  #: Of the class with the heads of pre-training.
-    masked_lm: tuple[str, ...]  #: Its modules between the encoder and the logits.
-    order: str = ""  #: Its module of the sentence-order head.
-
-
-_THEIRS = {
-    "albert": _Theirs("AlbertForPreTraining", ("predictions",), "sop_classifier"),
-    "bert": _Theirs("BertForPreTraining", ("cls.predictions",), "cls.seq_relationship"),
-    "roberta": _Theirs("RobertaForMaskedLM", ("lm_head",)),
-    "roformer": _Theirs("RoFormerForMaskedLM", ("cls.predictions",)),
-    "distilbert": _Theirs(
-        "DistilBertForMaskedLM",
-        ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
-    ),
-}
+#: End of the name of a class -> the output that transformers calls "logits".
+_LOGITS = {"MaskedLM": "masked_lm_logits", "NextSentencePrediction": "sentence_order_logits"}
 
 
 class Verification(NamedTuple):
     """The result of a verification."""
 
-    source: str  #: What ran the source.
+    source: str  #: What ran the source; "" if no library could run its format.
     target: str  #: What ran the target.
-    differences: dict[str, float]  #: The largest difference of each output.
+    differences: dict[str, float]  #: The largest difference of each output; empty if none ran.
     equal_tensors: int  #: Number of tensors that are bit-equal in the target.
 
 
@@ -102,8 +86,10 @@ def verify(
     number = 1 if ours_first else 0
     their_format = (source_format, target_format)[number]
     found = _framework_outputs(their_format, paths[number], theirs, inputs)
-    name, outputs = found or ("reference in NumPy", oracle_outputs(theirs, inputs))
-    our = our_outputs(ours, inputs)
+    if found is None:
+        return Verification("", "", {}, len(target.tensors))
+    name, outputs, class_name = found
+    our = our_outputs(ours, inputs, class_name)
     has_pooler, keeps_pooler = (f"{POOLER}/kernel" in each.tensors for each in (source, target))
     if has_pooler != keeps_pooler:  # without a pooler, its output is the one at [CLS]
         our = [{name: each[name] for name in each if name != "pooled_output"} for each in our]
@@ -140,40 +126,54 @@ def random_inputs(config: AlbertConfig, seed: int = 0) -> list[dict[str, np.ndar
     return batches
 
 
-def oracle_outputs(weights: ModelWeights, inputs: list) -> list[dict[str, np.ndarray]]:
-    """Runs ModelWeights in NumPy; returns the outputs of each batch."""
-    sizes, tensors, results = dict(weights.config), weights.tensors, []
-    for batch in inputs:
-        sequence, pooled, _ = numpy_albert.encode(tensors, sizes, **batch)
-        outputs = {"sequence_output": sequence, "pooled_output": pooled}
-        if "masked_lm" in weights.heads:
-            logits = numpy_albert.masked_lm_logits(tensors, sizes, sequence)
-            outputs["masked_lm_logits"] = logits
-        if "sentence_order" in weights.heads:
-            logits = numpy_albert.sentence_order_logits(tensors, pooled)
-            outputs["sentence_order_logits"] = logits
-        results.append(outputs)
-    return results
+def our_outputs(
+    weights: ModelWeights, inputs: list, class_name: str = ""
+) -> list[dict[str, np.ndarray]]:
+    """Runs our Keras models with ModelWeights; returns the outputs of each batch.
 
-
-def our_outputs(weights: ModelWeights, inputs: list) -> list[dict[str, np.ndarray]]:
-    """Runs our Keras model with ModelWeights; returns the outputs of each batch."""
+    `class_name` is the class of transformers with the head of the task, if the model has one.
+    """
     config = weights.config.replace(initializer_range=0.0)  # replaced at once
-    if "bert/pooler/dense/kernel" in weights.tensors:
+    if f"{POOLER}/kernel" in weights.tensors:
         config = config.replace(pooler="always")  # the model for pre-training may lack it
     has_order = "sentence_order" in weights.heads
     model = AlbertForPretraining(config, sentence_head=has_order, dtype="float32")
-    for name, variable in weight_names(model).items():
-        if name in weights.tensors:
-            variable.assign(weights.tensors[name])
-    names = [name for name, head in _OUTPUTS.items() if head is None or head in weights.heads]
+    _assign(model, weights)
+    names = {"sequence_output", "pooled_output"}
+    names |= {f"{head}_logits" for head in weights.heads if head not in _TASK_HEADS}
     results = []
     for batch in inputs:
         rows, length = batch["input_ids"].shape
         positions = np.tile(np.arange(length, dtype=np.int32), (rows, 1))
         outputs = model(batch | {"masked_lm_positions": positions}, training=False)
-        results.append({name: outputs[name].numpy() for name in names})
-    return results
+        results.append({name: outputs[name].numpy() for name in outputs if name in names})
+    if not set(weights.heads) & set(_TASK_HEADS):
+        return results
+    tasks = _task_outputs(weights, inputs, class_name)
+    return [result | task for result, task in zip(results, tasks, strict=True)]
+
+
+def _task_outputs(weights, inputs, class_name):
+    """Runs our model with the head of a task."""
+    kind = "spans" if "spans" in weights.heads else "classification"
+    kind = "tagging" if class_name.endswith("TokenClassification") else kind
+    kind = "choice" if class_name.endswith("MultipleChoice") else kind
+    count = 0 if kind == "spans" else len(weights.tensors["output_bias"])
+    model = build_model(kind, weights.config.replace(initializer_range=0.0), count, dtype="float32")
+    _assign(model, weights)
+    outputs = [model(_as_rows(batch, kind == "choice"), training=False) for batch in inputs]
+    return [{name: array.numpy() for name, array in each.items()} for each in outputs]
+
+
+def _as_rows(batch, is_choice):
+    """Makes all sequences of a batch the options of one row, [1, B, S], for a choice."""
+    return {name: array[None] for name, array in batch.items()} if is_choice else batch
+
+
+def _assign(model, weights):
+    for name, variable in weight_names(model).items():
+        if name in weights.tensors:
+            variable.assign(weights.tensors[name])
 
 
 def compare(first: list[dict], second: list[dict]) -> dict[str, float]:
@@ -185,6 +185,8 @@ def compare(first: list[dict], second: list[dict]) -> dict[str, float]:
     common = functools.reduce(set.intersection, (set(outputs) for outputs in (*first, *second)))
     for name in (name for name in _OUTPUTS if name in common):
         pairs = [(one[name], other[name]) for one, other in zip(first, second, strict=True)]
+        if name in ("start_logits", "end_logits"):  # ours are lowest at padding, which never counts
+            pairs = [(one[one > -1e3], other[one > -1e3]) for one, other in pairs]
         difference = max(float(np.abs(one - other).max()) for one, other in pairs)
         largest = max(1.0, *(float(np.abs(other).max()) for _, other in pairs))
         if not difference <= BOUND * largest:
@@ -201,8 +203,8 @@ def compare(first: list[dict], second: list[dict]) -> dict[str, float]:
 def _framework_outputs(format_name, path, weights, inputs):
     """Runs a model, which our reader found at `path`, by the framework its format belongs to.
 
-    Returns the name of the framework and its outputs; None if the format has no framework, it is
-    not installed, or it would have to unpickle a file.
+    Returns the name of the framework, its outputs and the class of transformers that ran; None if
+    the format has no framework, it is not installed, or it would have to unpickle a file.
     """
     if format_name == "keras-nlp" and importlib.util.find_spec("keras_nlp"):
         return _run_keras_nlp(weights, inputs)
@@ -219,13 +221,13 @@ def _run_transformers(path, weights, inputs):
         import torch
         import transformers
     except ImportError as error:  # installed, but broken
-        logger.warning("transformers cannot be imported (%s): NumPy is used instead", error)
+        logger.warning("transformers cannot be imported (%s): no outputs are compared", error)
         return None
-    kind = family_of(read_json(path / "config.json")).name
-    theirs = _THEIRS[kind]
-    model_class = getattr(transformers, theirs.class_name)
+    values = read_json(path / "config.json")
+    family = family_of(values)
+    class_name = class_of(family, weights.heads, values)
     with _quiet(transformers):
-        model = model_class.from_pretrained(
+        model = getattr(transformers, class_name).from_pretrained(
             str(path),
             use_safetensors=True,
             local_files_only=True,
@@ -233,30 +235,26 @@ def _run_transformers(path, weights, inputs):
             attn_implementation="eager",
         )
     model = model.float().eval()
+    keys = {"input_ids": "input_ids", "attention_mask": "input_mask"}
+    if family.name != "distilbert":
+        keys["token_type_ids"] = "segment_ids"
     # A model without a pooler gets one of zeros from our reader, a random one from transformers.
-    has_pooler = theirs.order and np.any(weights.tensors.get("bert/pooler/dense/kernel", 0))
+    skipped = () if np.any(weights.tensors.get(f"{POOLER}/kernel", 0)) else ("pooled_output",)
+    logits = next((name for end, name in _LOGITS.items() if class_name.endswith(end)), "logits")
     results = []
     for batch in inputs:
-        keys = {"input_ids": "input_ids", "attention_mask": "input_mask"}
-        if kind != "distilbert":
-            keys["token_type_ids"] = "segment_ids"
-        call = {name: torch.from_numpy(batch[ours].astype(np.int64)) for name, ours in keys.items()}
+        rows = _as_rows(batch, class_name.endswith("MultipleChoice"))
+        call = {name: torch.from_numpy(rows[ours].astype(np.int64)) for name, ours in keys.items()}
         with torch.no_grad():
-            hidden = getattr(model, model.base_model_prefix)(**call)
-            outputs = {"sequence_output": hidden[0]}
-            if has_pooler:
-                outputs["pooled_output"] = hidden[1]
-            if "masked_lm" in weights.heads:
-                output = hidden[0]
-                for part in theirs.masked_lm:
-                    output = operator.attrgetter(part)(model)(output)
-                outputs["masked_lm_logits"] = output
-            if "sentence_order" in weights.heads:
-                outputs["sentence_order_logits"] = operator.attrgetter(theirs.order)(model)(
-                    hidden[1]
-                )
-        results.append({name: output.numpy() for name, output in outputs.items()})
-    return f"transformers {transformers.__version__}", results
+            answer = model(**call, output_hidden_states=True, return_dict=True)
+        outputs = {"sequence_output": answer["hidden_states"][-1]}
+        names = {each: ours for ours, theirs in _OUTPUTS.items() for each in theirs}
+        names["logits"] = logits
+        outputs |= {names[name]: array for name, array in answer.items() if name in names}
+        results.append(
+            {name: array.numpy() for name, array in outputs.items() if name not in skipped}
+        )
+    return f"transformers {transformers.__version__}", results, class_name
 
 
 def _run_keras_nlp(weights, inputs):
@@ -265,8 +263,7 @@ def _run_keras_nlp(weights, inputs):
     Its masked-LM head is skipped: it adds 1e-5 to a variance where all others add 1e-12.
     """
     encoder = AlbertEncoder(weights.config.replace(initializer_range=0.0), dtype="float32")
-    for name, variable in weight_names(encoder).items():
-        variable.assign(weights.tensors[name])
+    _assign(encoder, weights)
     backbone = to_keras_nlp(encoder)
     results = []
     for batch in inputs:
@@ -279,7 +276,7 @@ def _run_keras_nlp(weights, inputs):
         )
         names = ("sequence_output", "pooled_output")
         results.append({name: outputs[name].numpy() for name in names})
-    return f"keras-nlp {metadata.version('keras-nlp')}", results
+    return f"keras-nlp {metadata.version('keras-nlp')}", results, ""
 
 
 @contextlib.contextmanager

@@ -1,29 +1,22 @@
 """TensorFlow checkpoints: finding them, and reading and writing their tensors without a model."""
 
 import errno
-import logging
 import os
 import re
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from google.protobuf.message import DecodeError
-from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
 
-from albert_keras.interop.checkpoint_index import check_index, read_index
 from data_pipeline.errors import InputError
 
 #: What TensorFlow's readers raise for damaged bytes: a truncated data file is an IndexError.
 UNREADABLE = (tf.errors.OpError, ValueError, IndexError, RuntimeError)
 _CHECKPOINT_FILE = re.compile(r"(.+)\.(index|meta|data-\d{5}-of-\d{5})")
-_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _HUB = "module/"  # the prefix of all names in TensorFlow Hub's first format
 _MOMENTS = re.compile(r".*/(adam|lamb)_[mv]")
 #: Other training state: the step, and the slots of TensorFlow's own optimizers.
 _TRAINING = re.compile(r"global_step|training/.*|beta[12]_power|.*/(Adam|Adam_1|Momentum)")
-
-logger = logging.getLogger(__name__)
 
 
 def find_prefixes(path: str | Path) -> list[str]:
@@ -67,23 +60,11 @@ def find_checkpoint(path, config: str | Path | None, config_name: str) -> tuple[
     return prefixes[0], Path(config)
 
 
-def is_object_based(prefix: str) -> bool:
-    """Returns whether a checkpoint is in TensorFlow 2's format, which names tensors by objects."""
-    # The list of names is not compressed.
-    return _OBJECT_GRAPH.encode() in read_index(prefix)
-
-
 def find_beside(prefix: str, name: str) -> Path | None:
     """Finds a file in a checkpoint's folder or its parent."""
     folder = Path(prefix).absolute().parent
     paths = (folder / name, folder.parent / name)
     return next((path for path in paths if path.is_file()), None)
-
-
-def open_checkpoint(prefix: str):
-    """Opens a checkpoint after `check_index`; raises one of `UNREADABLE` if TensorFlow does."""
-    check_index(prefix)
-    return tf.train.load_checkpoint(prefix)
 
 
 class CheckpointTensors:
@@ -96,11 +77,9 @@ class CheckpointTensors:
     def __init__(self, prefix):
         self._prefix = prefix
         try:
-            self._reader = open_checkpoint(prefix)
+            self._reader = tf.train.load_checkpoint(prefix)
             shapes = self._reader.get_variable_to_shape_map()
             types = self._reader.get_variable_to_dtype_map()
-        except InputError:
-            raise
         except UNREADABLE as error:
             raise InputError(f"`{prefix}` is not a readable checkpoint: {error}") from error
         self._stored = {name.removeprefix(_HUB): name for name in shapes}
@@ -144,44 +123,3 @@ def write_tensors(prefix: str | Path, tensors: dict[str, np.ndarray]):
             if f"; {os.strerror(number)}" in error.message:
                 raise OSError(number, os.strerror(number), os.fspath(prefix)) from error
         raise
-
-
-def read_named_tensors(prefix: str) -> dict[str, np.ndarray]:
-    """Reads the float variables of an object-based checkpoint by the variables' names.
-
-    The checkpoint lists the names that the variables had in the program that saved them.
-    Variables of other types, such as counters, are skipped. InputError if it cannot be read, or two
-    variables have the same name.
-    """
-    stored = CheckpointTensors(prefix)
-    graph = TrackableObjectGraph()
-    try:
-        graph.ParseFromString(stored.read(_OBJECT_GRAPH))
-    except (DecodeError, KeyError, TypeError) as error:
-        raise InputError(
-            f"`{prefix}` does not list the names of its variables: {error}."
-        ) from error
-    keys = {}
-    for node in graph.nodes:
-        for attribute in node.attributes:
-            name = attribute.full_name or attribute.checkpoint_key
-            keys.setdefault(name, set()).add(attribute.checkpoint_key)
-    named = set().union(*keys.values())
-    for key in sorted(stored.shapes.keys() - named - {_OBJECT_GRAPH}):
-        keys.setdefault(key, set()).add(key)
-    missing = sorted(named - stored.shapes.keys())
-    if missing:
-        raise InputError(
-            f"`{prefix}` lists variables that it does not contain: {', '.join(missing)}."
-        )
-    skipped = {
-        name for name, found in keys.items() if not any(stored.types[k].is_floating for k in found)
-    }
-    if skipped:
-        logger.info("Skipped in `%s`: %s", prefix, ", ".join(sorted(skipped)))
-    twice = sorted(name for name, found in keys.items() if len(found) > 1 and name not in skipped)
-    if twice:
-        raise InputError(
-            f"`{prefix}` contains two variables with the same name: {', '.join(twice)}."
-        )
-    return {name: stored.read(*found) for name, found in keys.items() if name not in skipped}

@@ -14,25 +14,13 @@ FOREIGN_FORMATS = {
         "albert_keras.interop.google_bert",
         "a checkpoint of google-research/bert (`.index`) with bert_config.json",
     ),
-    "tf-hub": (
-        "albert_keras.interop.hub_module",
-        "a module of TensorFlow Hub (saved_model.pb, variables/)",
-    ),
     "hugging-face": (
         "albert_keras.interop.hugging_face",
         "config.json with model.safetensors or pytorch_model.bin",
     ),
-    "fairseq": (
-        "albert_keras.interop.fairseq",
-        "a RoBERTa of fairseq (dict.txt with model.pt or model.safetensors)",
-    ),
     "keras-nlp": (
         "albert_keras.interop.keras_nlp_preset",
         "a preset of KerasNLP (config.json, model.weights.h5)",
-    ),
-    "tf-models": (
-        "albert_keras.interop.tf_models",
-        "a checkpoint of tensorflow-models (`.index` with names of objects)",
     ),
 }
 

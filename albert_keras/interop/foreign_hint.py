@@ -16,11 +16,9 @@ _MARKS = (
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
     "model.weights.h5",
-    "saved_model.pb",
     "*.index",
-    "model.pt",
 )
-_PICKLES, _CONFIG = ("pytorch_model.bin", "model.pt"), "config.json"
+_PICKLE, _CONFIG = "pytorch_model.bin", "config.json"
 #: Files that only our runs and exports have.
 _OURS = ("run.json", "results.json", "export.json", "*/export.json", "seed-*/run.json")
 
@@ -28,7 +26,7 @@ _OURS = ("run.json", "results.json", "export.json", "*/export.json", "seed-*/run
 def convert_command(path: str | Path, options: str = "") -> str:
     """Returns the command that converts a foreign model into our format."""
     path = Path(path)
-    has_pickle = any((path / name).is_file() for name in _PICKLES)
+    has_pickle = (path / _PICKLE).is_file()
     needs_trust = has_pickle and not any(path.glob("model.safetensors*"))
     trust = " --trust-pickle" if needs_trust else ""
     target = f"models/{path.absolute().name}"

@@ -7,7 +7,6 @@ from albert_keras.interop.checkpoint_tensors import (
     find_beside,
     find_checkpoint,
     find_prefixes,
-    is_object_based,
     write_tensors,
 )
 from albert_keras.interop.google_checkpoint import (
@@ -80,9 +79,11 @@ _ACTIVATIONS = ("gelu_erf", "gelu", "relu", "tanh", "linear")
 def is_source(path):
     """Returns whether a path looks like a checkpoint of google-research/bert."""
     prefixes = find_prefixes(path)
-    if not prefixes or is_object_based(prefixes[0]):
-        return False
-    return bool(find_beside(prefixes[0], CONFIG)) and not find_beside(prefixes[0], ALBERT_CONFIG)
+    return (
+        bool(prefixes)
+        and bool(find_beside(prefixes[0], CONFIG))
+        and not find_beside(prefixes[0], ALBERT_CONFIG)
+    )
 
 
 def read(path, trust_pickle=False, config=None):

@@ -13,7 +13,6 @@ from albert_keras.interop.checkpoint_tensors import (
     find_beside,
     find_checkpoint,
     find_prefixes,
-    is_object_based,
     is_training_state,
     write_tensors,
 )
@@ -40,9 +39,9 @@ logger = logging.getLogger(__name__)
 def is_source(path):
     """Returns whether a path looks like a checkpoint of google-research/albert."""
     prefixes = find_prefixes(path)
-    if not prefixes or is_object_based(prefixes[0]):
-        return False
-    return bool(find_beside(prefixes[0], CONFIG)) or not find_beside(prefixes[0], BERT_CONFIG)
+    return bool(prefixes) and (
+        bool(find_beside(prefixes[0], CONFIG)) or not find_beside(prefixes[0], BERT_CONFIG)
+    )
 
 
 def read(path, trust_pickle=False, config=None):

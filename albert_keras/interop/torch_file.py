@@ -5,7 +5,6 @@ reader, which runs only what creates tensors. Run as a program with a file and a
 module converts such a file into safetensors.
 """
 
-import argparse
 import os
 import subprocess
 import sys
@@ -30,8 +29,6 @@ def read_torch_file(
     path: str | Path, trust_pickle: bool = False, python: str | None = None
 ) -> dict[str, np.ndarray]:
     """Reads the tensors of a file written by `torch.save`, in another process.
-
-    The tensors may be an entry "model", as in fairseq, whose other entries are ignored.
 
     `trust_pickle` is whether the user trusts whoever wrote the file; `python`, by
     default this one, reads it and needs PyTorch. bfloat16 becomes float32, which represents it
@@ -88,11 +85,7 @@ def main(path: str, target: str):
             "PyTorch must be 2.6 or later, because earlier versions can be made to run code. "
             f"Received: {torch.__version__}."
         )
-    # The arguments of a fairseq checkpoint, which have no code of their own. They are not used.
-    with torch.serialization.safe_globals([argparse.Namespace]):
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
-    if isinstance(tensors, dict) and isinstance(tensors.get("model"), dict):
-        tensors = tensors["model"]
+    tensors = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(tensors, dict) or not tensors:
         raise InputError(f"it must contain a dict of tensors. Received: {type(tensors).__name__}.")
     for name, tensor in tensors.items():

@@ -49,7 +49,7 @@ _KNOWN = {
     ),
 }
 #: The formats in which the English ALBERT was released.
-_RELEASED_FORMATS = ("google", "tf-hub", "hugging-face")
+_RELEASED_FORMATS = ("google", "hugging-face")
 
 
 class VocabularyIdentity(NamedTuple):
@@ -179,16 +179,11 @@ def files_for(
     if format_name == "albert-keras":
         return own
     if tokenizer.config.kind == "bpe":
-        if format_name in ("hugging-face", "fairseq"):
+        if format_name == "hugging-face":
             return byte_bpe_files(tokenizer, max_length)
         raise InputError(
             f"The vocabulary of the format `{format_name}` must be SentencePiece or WordPiece. "
             f"Received: byte-level BPE of `{vocabulary.source}`."
-        )
-    if format_name == "fairseq":
-        raise InputError(
-            "The vocabulary of the format `fairseq` must be byte-level BPE. Received: "
-            f"{tokenizer.config.kind} of `{vocabulary.source}`."
         )
     is_unigram = _is_unigram(tokenizer)
     has_other_name = format_name in ("hugging-face", "keras-nlp")
@@ -229,7 +224,7 @@ def notes_for(vocabulary: Vocabulary, format_name: str) -> list[str]:
     notes = []
     if not config.lower_case:
         notes.append("the vocabulary is cased: pass --do_lower_case=False or similar to that code")
-    if not config.strip_accents and format_name in ("google", "tf-hub"):
+    if not config.strip_accents and format_name == "google":
         notes.append(
             "google-research/albert removes accents from all text; this vocabulary keeps them"
         )

@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.interop.checkpoint_tensors import UNREADABLE, open_checkpoint
+from albert_keras.interop.checkpoint_tensors import UNREADABLE
 from data_pipeline.errors import InputError
 
 _SLOTS = {"m": "adam_m", "v": "adam_v"}
@@ -22,7 +22,7 @@ def load_weights(prefix: str, variables: dict[str, tf.Variable]):
         listing = "\n  ".join(problems)
         raise InputError(f"`{prefix}` does not fit the model:\n  {listing}")
     with _naming(prefix):
-        reader = open_checkpoint(prefix)
+        reader = tf.train.load_checkpoint(prefix)
         values = {name: reader.get_tensor(name) for name in variables}
     for name, variable in variables.items():
         variable.assign(values[name])
@@ -31,7 +31,7 @@ def load_weights(prefix: str, variables: dict[str, tf.Variable]):
 def misfits_of(prefix: str, variables: dict[str, tf.Variable]) -> list[str]:
     """Returns the tensors of a checkpoint that are missing or have another shape or type."""
     with _naming(prefix):
-        reader = open_checkpoint(prefix)
+        reader = tf.train.load_checkpoint(prefix)
         shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
     problems = []
     for name, variable in variables.items():
@@ -48,8 +48,6 @@ def misfits_of(prefix: str, variables: dict[str, tf.Variable]) -> list[str]:
 def _naming(prefix):
     try:
         yield
-    except InputError:
-        raise
     except UNREADABLE as error:
         raise InputError(f"`{prefix}` cannot be read: {error}") from error
 

@@ -8,8 +8,6 @@ import tensorflow as tf
 from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
-from albert_keras.interop.checkpoint_index import check_index
-from albert_keras.interop.checkpoint_tensors import open_checkpoint
 from albert_keras.serving.layout import AFTER_DAMAGE, EXPORT_RECORD, read_export_record
 from albert_keras.serving.saved_model.server_ops import check_ops, read_saved_model
 from data_pipeline.errors import InputError
@@ -53,11 +51,6 @@ def check_saved_model(folder: Path) -> None:
                     f"`{named}` is damaged, or it was changed after the export: {damage}. "
                     f"{AFTER_DAMAGE}"
                 )
-    if (folder / _INDEX).is_file():
-        try:
-            check_index((folder / _INDEX).with_suffix(""))
-        except InputError as error:
-            raise InputError(f"{str(error).rstrip('.')}. {AFTER_DAMAGE}") from error
     check_ops(folder, saved_model)
 
 
@@ -81,7 +74,7 @@ def _damaged_file(folder):
     if not (folder / _INDEX).is_file():
         return folder / _INDEX
     try:
-        reader = open_checkpoint(str((folder / _INDEX).with_suffix("")))
+        reader = tf.train.load_checkpoint(str((folder / _INDEX).with_suffix("")))
         for name in reader.get_variable_to_shape_map():
             reader.get_tensor(name)
     except Exception:  # as above

@@ -25,7 +25,6 @@ CASES = [
     ("google", "equal sizes", EQUAL, BOTH, ()),
     ("google", "classifier", SHAPE, ("classifier",), ()),
     ("google-bert", "bert", BERT, BOTH, ()),
-    ("tf-hub", "shared", SHAPE, BOTH, ()),  # traces a SavedModel
     ("hugging-face", "groups", GROUPS, BOTH, ()),
     ("hugging-face", "equal sizes", EQUAL, BOTH, ()),
     ("hugging-face", "bert", BERT, BOTH, ()),
@@ -34,9 +33,7 @@ CASES = [
     ("hugging-face", "distilbert", DISTILBERT, ("masked_lm",), ()),
     ("hugging-face", "roberta", ROBERTA, ("masked_lm",), ()),
     ("hugging-face", "roformer", ROFORMER, ("masked_lm",), ()),
-    ("fairseq", "roberta", ROBERTA, ("masked_lm",), ()),
     ("keras-nlp", "groups", GROUPS, BOTH, ("sentence_order",)),  # loads KerasNLP
-    ("tf-models", "shared", SHAPE, BOTH, ("sentence_order",)),
 ]
 
 
@@ -44,7 +41,7 @@ _PARAMETERS = [
     pytest.param(
         *case,
         id=f"{case[0]}, {case[1]}",
-        marks=[pytest.mark.slow] if case[0] in ("tf-hub", "keras-nlp") else [],
+        marks=[pytest.mark.slow] if case[0] == "keras-nlp" else [],
     )
     for case in CASES
 ]
@@ -95,8 +92,7 @@ def test_word_pieces_travel(name, own_folder, word_pieces, tmp_path):
 
 def test_the_positions_of_a_roberta_start_after_the_padding_of_its_vocabulary(own_folder, tmp_path):
     source = own_folder(ROBERTA, ("masked_lm",))  # a vocabulary whose padding is 0
-    result = convert(source, tmp_path / "there", to="hugging-face")
-    assert max(result.verification["differences"].values()) < 1e-5
+    convert(source, tmp_path / "there", to="hugging-face")
     values = json.loads((tmp_path / "there" / "config.json").read_text())
     assert (values["pad_token_id"], values["max_position_embeddings"]) == (0, 25)
     card = (tmp_path / "there" / "README.md").read_text()
@@ -104,11 +100,8 @@ def test_the_positions_of_a_roberta_start_after_the_padding_of_its_vocabulary(ow
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS.keys() - {own.NAME, "hugging-face"}))
-def test_rotary_positions_have_no_place_in_other_formats(
-    name, own_folder, byte_bpe_files, tmp_path
-):
-    files = byte_bpe_files if name == "fairseq" else None
-    source = own_folder(SHAPE.replace(position_embedding="rotary"), files=files)
+def test_rotary_positions_have_no_place_in_other_formats(name, own_folder, tmp_path):
+    source = own_folder(SHAPE.replace(position_embedding="rotary"))
     with pytest.raises(InputError, match='`position_embedding` must be "absolute"'):
         convert(source, tmp_path / "there", to=name)
     assert not (tmp_path / "there").exists()
@@ -116,8 +109,7 @@ def test_rotary_positions_have_no_place_in_other_formats(
 
 def test_rotary_positions_stay_in_our_own_format(own_folder, tmp_path):
     source = own_folder(SHAPE.replace(position_embedding="rotary"), ("masked_lm",))
-    result = convert(source, tmp_path / "there", to=own.NAME)
-    assert max(result.verification["differences"].values()) < 1e-5
+    convert(source, tmp_path / "there", to=own.NAME)
     assert own.read(tmp_path / "there").config.position_embedding == "rotary"
 
 
@@ -125,7 +117,6 @@ def test_a_roformer_of_transformers_has_no_pooler(own_folder, tmp_path, caplog):
     source = own_folder(ROFORMER.replace(pooler="always"))
     result = convert(source, tmp_path / "there", to="hugging-face")
     assert (result.heads, result.left_heads) == (("masked_lm",), ("sentence_order",))
-    assert set(result.verification["differences"]) == {"sequence_output", "masked_lm_logits"}
     assert "a roformer of transformers cannot store these tensors, which are dropped" in caplog.text
     values = json.loads((tmp_path / "there" / "config.json").read_text())
     assert values["architectures"] == ["RoFormerForMaskedLM"]

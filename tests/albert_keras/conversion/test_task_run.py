@@ -6,7 +6,6 @@ import subprocess
 import numpy as np
 import pytest
 
-from albert_keras.conversion import numpy_albert
 from albert_keras.conversion.convert import convert
 from albert_keras.conversion.own import task_config_of
 from albert_keras.interop import google_bert, hugging_face
@@ -17,6 +16,7 @@ from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.finetuned import FinetunedModels
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from tests.albert_keras import numpy_albert
 from tests.albert_keras.interop import random_weights
 from tests.albert_keras.interop.random_weights import task_weights
 from tests.albert_keras.interop.test_hugging_face_transformers import find_python

@@ -177,12 +177,6 @@ def without_json(files):
     return {name: content for name, content in files.items() if name != "tokenizer.json"}
 
 
-def test_other_vocabularies_are_refused_by_fairseq(vocabulary, tokenizer_files):
-    assert files_for(vocabulary, "fairseq", 64)["merges.txt"]
-    with pytest.raises(InputError, match="must be byte-level BPE. Received: unigram"):
-        files_for(vocabulary_of(tokenizer_files, "a run"), "fairseq", 64)
-
-
 _ASK = """
 import json, sys
 import transformers

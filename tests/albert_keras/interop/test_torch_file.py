@@ -130,18 +130,6 @@ def test_tensors_come_in_any_dtype_of_weights(tmp_path, torch_python):
 
 
 @pytest.mark.slow
-def test_of_a_checkpoint_of_fairseq_the_model_is_read(tmp_path, torch_python):
-    path = tmp_path / "model.pt"
-    code = (
-        "import argparse, sys, torch; torch.save({'args': argparse.Namespace(arch='roberta_base'), "
-        "'extra_state': {'epoch': 3}, 'model': {'a': torch.ones(2, 1)}}, sys.argv[1])"
-    )
-    subprocess.run([torch_python, "-c", code, path], check=True, timeout=300)
-    found = read_torch_file(path, trust_pickle=True, python=torch_python)
-    assert {name: array.tolist() for name, array in found.items()} == {"a": [[1.0], [1.0]]}
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "saved, named",
     [("[1, 2]", "dict of tensors"), ("{'a': 1}", "only tensors"), ("{}", "dict of tensors")]

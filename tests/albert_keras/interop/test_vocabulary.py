@@ -69,7 +69,7 @@ def test_another_size_than_that_of_the_model_names_both(vocabulary):
 def test_each_format_has_its_names(vocabulary, tiny_tokenizer, tokenizer_files):
     model = tiny_tokenizer.model_bytes
     assert files_for(vocabulary, "albert-keras", 24) == tokenizer_files
-    for name in ("google", "tf-hub", "tf-models"):
+    for name in ("google", "google-bert"):
         assert files_for(vocabulary, name, 24)["30k-clean.model"] == model
     assert files_for(vocabulary, "keras-nlp", 24) == {"spiece.model": model}
     files = files_for(vocabulary, "hugging-face", 24)

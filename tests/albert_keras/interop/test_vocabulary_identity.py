@@ -35,7 +35,7 @@ def test_ids_are_those_of_the_public_vectors(official_model):
 
 def test_the_german_one_is_refused_beside_released_english_weights(german):
     base = AlbertConfig.from_name("albert-base-v1")
-    for name in ("google", "hugging-face", "tf-hub"):
+    for name in ("google", "hugging-face"):
         with pytest.raises(InputError, match="shape of albert-base .* --tokenizer"):
             check_identity(german, base, name, is_given=False)
     check_identity(german, base, "google", is_given=True)

@@ -53,9 +53,7 @@ def hugging_face(foreign_folder):
     return foreign_folder("hugging-face")[0]
 
 
-@pytest.mark.parametrize(
-    "name", ["google", "google-bert", "tf-hub", "hugging-face", "keras-nlp", "tf-models"]
-)
+@pytest.mark.parametrize("name", ["google", "google-bert", "hugging-face", "keras-nlp"])
 def test_each_format_gives_the_weights_of_its_model(foreign_folder, name, caplog):
     folder, weights, tokenizer = foreign_folder(name)
     config = folder / "albert_config.json"  # is in a folder of google-research/albert
