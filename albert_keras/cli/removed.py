@@ -2,7 +2,9 @@
 
 from data_pipeline.errors import InputError
 
-_FORMATS = "The released models exist in the formats hugging-face, google and google-bert: use these."
+_FORMATS = (
+    "The released models exist in the formats hugging-face, google and google-bert: use these."
+)
 
 #: What was removed, as it was typed after `albert-keras` -> a sentence that names its replacement.
 #: An option follows its command, `finetune --head`, and one of its values follows the option,
