@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from albert_keras.formats.initial_weights import InitialWeights
 from albert_keras.optimization.build import build_optimizer
 from albert_keras.runs.run import Run
 from albert_keras.serving.publish import export
@@ -21,7 +22,6 @@ from albert_keras.training.pretrain import pretrain
 from albert_keras.training.stages import stages_of
 from albert_keras.training.tracking import TRACKERS
 from albert_keras.training.trained_records import check_held_out, training_digests
-from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.durations import format_duration
 from data_pipeline.files import check_output_folder
 from data_pipeline.reader.reader import evaluation_dataset

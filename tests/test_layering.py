@@ -12,9 +12,9 @@ ROWS = (
     ("shipped_models",),
     ("layers",),
     ("models",),
-    ("optimization", "interop"),
+    ("optimization",),
     ("runs",),
-    ("weights",),
+    ("formats",),
     ("training",),
     ("tasks",),
     ("distillation",),
@@ -61,8 +61,8 @@ def test_each_package_imports_from_lower_ones_only():
     "library, home",
     [
         ("tensorflow_addons", {"albert_keras/optimization/lamb_base.py"}),
-        ("keras_nlp", {"albert_keras/interop/keras_nlp.py"}),
-        ("keras_hub", {"albert_keras/interop/keras_nlp.py"}),
+        ("keras_nlp", {"albert_keras/formats/keras_nlp.py"}),
+        ("keras_hub", {"albert_keras/formats/keras_nlp.py"}),
     ],
 )
 def test_a_library_that_may_go_stays_behind_one_module(library, home):

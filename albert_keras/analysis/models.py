@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from albert_keras.config import AlbertConfig
 from albert_keras.embeddings.text_encoder import open_trained
-from albert_keras.interop.model_weights import HEADS
+from albert_keras.formats.initial_weights import InitialWeights
+from albert_keras.formats.model_weights import HEADS
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

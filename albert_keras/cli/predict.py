@@ -9,7 +9,7 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.minimal_pairs import score_texts
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
-from albert_keras.interop.foreign_hint import foreign_hint
+from albert_keras.formats.foreign_hint import foreign_hint
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.serving.layout import EXPORT_RECORD, versions
 from albert_keras.shipped_models import find_model

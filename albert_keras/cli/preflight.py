@@ -5,7 +5,7 @@ The library makes the same checks where it opens the files.
 
 from pathlib import Path
 
-from albert_keras.interop.foreign_hint import foreign_hint, is_ours
+from albert_keras.formats.foreign_hint import foreign_hint, is_ours
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from albert_keras.tasks.task_config import TaskConfig

@@ -98,6 +98,6 @@ def _initial_weights(init_from, from_step, albert_config, tokenizer):
             if value is not None:
                 raise InputError(f"`{name}` requires `--init-from`, which is not given.")
         return None
-    from albert_keras.weights.initial_weights import open_weights
+    from albert_keras.formats.initial_weights import open_weights
 
     return open_weights(init_from, from_step, albert_config, tokenizer)

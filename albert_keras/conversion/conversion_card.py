@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from albert_keras.conversion.own import RECORD
-from albert_keras.interop.model_folder import write_json
+from albert_keras.formats.model_folder import write_json
 
 #: In the folder of a converted model, beside `RECORD`.
 CARD = "README.md"

@@ -8,9 +8,11 @@ from albert_keras.conversion import conversion_card, own
 from albert_keras.conversion.formats import FORMATS, detect_format, load_format, read_format
 from albert_keras.conversion.task_run import task_of_head
 from albert_keras.conversion.verify import verify as verify_conversion
-from albert_keras.interop.model_folder import write_json
-from albert_keras.interop.model_weights import with_padding_at
-from albert_keras.interop.vocabulary import (
+from albert_keras.formats.foreign_weights import ArrayTensors
+from albert_keras.formats.loading import encoder_digest
+from albert_keras.formats.model_folder import write_json
+from albert_keras.formats.model_weights import with_padding_at
+from albert_keras.formats.vocabulary import (
     Vocabulary,
     check_identity,
     check_size,
@@ -20,8 +22,6 @@ from albert_keras.interop.vocabulary import (
     vocabulary_of,
 )
 from albert_keras.shipped_models import find_model
-from albert_keras.weights.foreign_weights import ArrayTensors
-from albert_keras.weights.load import encoder_digest
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 

@@ -5,9 +5,9 @@ import inspect
 from pathlib import Path
 from types import ModuleType
 
-from albert_keras.interop.foreign_formats import FOREIGN_FORMATS
-from albert_keras.interop.foreign_hint import missing_part
-from albert_keras.interop.model_weights import ModelWeights
+from albert_keras.formats.foreign_formats import FOREIGN_FORMATS
+from albert_keras.formats.foreign_hint import missing_part
+from albert_keras.formats.model_weights import ModelWeights
 from data_pipeline.errors import InputError
 from data_pipeline.mistakes import Mistake
 

@@ -10,16 +10,17 @@ from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from albert_keras.conversion.task_run import FOREIGN_KEYS, write_task_run
-from albert_keras.interop.checkpoint_tensors import is_training_state, write_tensors
-from albert_keras.interop.model_folder import read_json, read_tokenizer_files, write_files
-from albert_keras.interop.model_weights import ModelWeights
-from albert_keras.interop.tensor_table import read_reference_tensors
+from albert_keras.formats.checkpoint_tensors import is_training_state
+from albert_keras.formats.find import find_weights
+from albert_keras.formats.model_folder import read_json, read_tokenizer_files, write_files
+from albert_keras.formats.model_weights import ModelWeights
+from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.runs.run import Run
+from albert_keras.runs.tensors import write_tensors
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import find_runs, is_finetuned
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.weights.find import find_weights
 from data_pipeline.errors import InputError
 from data_pipeline.files import sha256_of
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, read_limited
@@ -53,7 +54,7 @@ def is_source(path: str | Path) -> bool:
 
 
 def read(path, trust_pickle=False, config=None) -> ModelWeights:
-    """Reads a model of ours; see `interop`.
+    """Reads a model of ours; see `formats`.
 
     `path` is as for `open_weights`. A fine-tuning is read from its best seed, a fine-tuned run from
     its best checkpoint. `tokenizer_files` are the files of the tokenizer's folder, or one model
@@ -79,7 +80,7 @@ def read(path, trust_pickle=False, config=None) -> ModelWeights:
 
 
 def write(weights: ModelWeights, folder: str | Path, task: TaskConfig | None = None):
-    """Writes a model as a folder that `albert-keras finetune --from` reads; see `interop`.
+    """Writes a model as a folder that `albert-keras finetune --from` reads; see `formats`.
 
     `tokenizer_files` are the files of a tokenizer's folder, or empty. If a task is given, see
     `task_of_head`, they must not be empty, and the folder is a fine-tuned run.

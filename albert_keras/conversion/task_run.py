@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from albert_keras.interop.model_weights import ModelWeights
+from albert_keras.formats.foreign_weights import ArrayTensors
+from albert_keras.formats.loading import encoder_digest
+from albert_keras.formats.model_weights import ModelWeights
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
 from albert_keras.tasks.build import build_task
@@ -20,8 +22,6 @@ from albert_keras.tasks.kinds import (
     TAGGING,
 )
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.weights.foreign_weights import ArrayTensors
-from albert_keras.weights.load import encoder_digest
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.interop.hugging_face_config import class_of, family_of
-from albert_keras.interop.keras_nlp import to_keras_nlp
-from albert_keras.interop.model_folder import read_json
-from albert_keras.interop.model_weights import POOLER, ModelWeights
+from albert_keras.formats.hugging_face_config import class_of, family_of
+from albert_keras.formats.keras_nlp import to_keras_nlp
+from albert_keras.formats.model_folder import read_json
+from albert_keras.formats.model_weights import POOLER, ModelWeights
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining

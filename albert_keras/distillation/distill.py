@@ -10,10 +10,10 @@ from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.logit_cache import open_or_write
 from albert_keras.distillation.teaching import Teacher, Teaching
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.training.distributed.strategy import build_strategy
 from albert_keras.training.pretrain import PretrainingResult, pretrain
 from albert_keras.training.stages import stages_of
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.records.record_folder import RecordFiles
 

@@ -12,15 +12,15 @@ from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import TaskDistillationConfig
 from albert_keras.distillation.task_step import TAUGHT_KINDS, TEACHER_LOGITS, step_class
 from albert_keras.distillation.warm_start import checked_map, layer_misfits, start_warm
-from albert_keras.interop.model_weights import HEADS
+from albert_keras.formats.initial_weights import InitialWeights, open_weights
+from albert_keras.formats.loading import ModelTensors, encoder_digest
+from albert_keras.formats.model_weights import HEADS
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetuned import FinetunedModels, find_runs
 from albert_keras.tasks.results import FinetuneResult
 from albert_keras.tasks.task import Features
 from albert_keras.tasks.task_data import Examples, TaskData
-from albert_keras.weights.initial_weights import InitialWeights, open_weights
-from albert_keras.weights.load import ModelTensors, encoder_digest
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)

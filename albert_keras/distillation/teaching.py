@@ -14,13 +14,13 @@ from albert_keras.distillation.config import (
 from albert_keras.distillation.logit_cache import CachedSource, LogitCache
 from albert_keras.distillation.step import DistillationStep
 from albert_keras.distillation.warm_start import checked_map, layer_misfits, start_warm
-from albert_keras.interop.model_weights import HEADS
+from albert_keras.formats.initial_weights import InitialWeights
+from albert_keras.formats.loading import LoadReport, encoder_digest
+from albert_keras.formats.model_weights import HEADS
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.training.continued_pretraining import ContinuedPretraining
 from albert_keras.training.loop.step import compile_step, model_settings, step_settings
 from albert_keras.training.record_source import RecordSource
-from albert_keras.weights.initial_weights import InitialWeights
-from albert_keras.weights.load import LoadReport, encoder_digest
 from data_pipeline.errors import InputError
 from data_pipeline.records.record_folder import RecordFiles
 

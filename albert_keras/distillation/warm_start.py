@@ -1,10 +1,10 @@
 """The first weights of a student, taken from its teacher."""
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.loading import LoadReport
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.sharing import layer_plan
 from albert_keras.runs.tensors import weight_names
-from albert_keras.weights.load import LoadReport
 from data_pipeline.errors import InputError
 
 _POSITIONS = "bert/embeddings/position_embeddings"

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.formats.initial_weights import InitialWeights, open_weights
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pooling import POOLINGS, Pooling
 from albert_keras.runs.run import Run
@@ -17,7 +18,6 @@ from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
 from albert_keras.tasks.predictions import check_numbers
 from albert_keras.tasks.row_predictor import RowPredictor
-from albert_keras.weights.initial_weights import InitialWeights, open_weights
 from data_pipeline.errors import InputError
 
 #: Longest sequence if the length of the training is not known.

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.embeddings.texts import given_texts
-from albert_keras.interop.model_weights import HEADS
+from albert_keras.formats.initial_weights import InitialWeights, open_weights
+from albert_keras.formats.model_weights import HEADS
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.minimal_pairs.masked_sentences import (
     NUM_SPECIAL,
@@ -21,7 +22,6 @@ from albert_keras.tasks.finetuned import is_finetuned
 from albert_keras.tasks.kinds import REGRESSION
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.training.distributed.strategy import build_strategy
-from albert_keras.weights.initial_weights import InitialWeights, open_weights
 from data_pipeline.errors import InputError
 
 

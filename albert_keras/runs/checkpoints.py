@@ -20,8 +20,13 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.interop.checkpoint_tensors import write_tensors
-from albert_keras.runs.tensors import load_weights, misfits_of, read_variables, weight_names
+from albert_keras.runs.tensors import (
+    load_weights,
+    misfits_of,
+    read_variables,
+    weight_names,
+    write_tensors,
+)
 from data_pipeline.errors import InputError
 from data_pipeline.files import (
     DIGESTS,

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.interop.foreign_hint import foreign_hint
 from albert_keras.models.feature_settings import FeatureSettings
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -88,7 +87,7 @@ class Run:
         if not (path / _RECORD).is_file():
             raise InputError(
                 f"`{path}` is not the folder of a run: it has no run.json. "
-                "Create one with `albert-keras pretrain --out`." + foreign_hint(path)
+                "Create one with `albert-keras pretrain --out`."
             )
         record = read_record(path / _RECORD)
         check_shape(path / _SHAPE, record)

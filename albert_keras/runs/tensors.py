@@ -1,13 +1,17 @@
-"""Tensors of a checkpoint: their names, and how they are read and assigned."""
+"""Tensors of a checkpoint: their names, and how they are read, assigned and written."""
 
 import contextlib
+import errno
+import os
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.interop.checkpoint_tensors import UNREADABLE
 from data_pipeline.errors import InputError
 
+#: What TensorFlow's readers raise for damaged bytes: a truncated data file is an IndexError.
+UNREADABLE = (tf.errors.OpError, ValueError, IndexError, RuntimeError)
 _SLOTS = {"m": "adam_m", "v": "adam_v"}
 
 
@@ -87,3 +91,21 @@ def read_variables(variables: dict) -> dict[str, np.ndarray]:
         name: variable.numpy() if hasattr(variable, "numpy") else np.asarray(variable)
         for name, variable in variables.items()
     }
+
+
+def write_tensors(prefix: str | Path, tensors: dict[str, np.ndarray]):
+    """Writes a checkpoint that TensorFlow 1 and 2 read; OSError if it cannot be written."""
+    try:
+        with tf.device("CPU:0"):  # otherwise all tensors are copied to a GPU and back
+            tf.raw_ops.SaveV2(
+                prefix=os.fspath(prefix),
+                tensor_names=list(tensors),
+                shape_and_slices=[""] * len(tensors),
+                tensors=list(tensors.values()),
+            )
+    except tf.errors.OpError as error:
+        # TensorFlow passes on the operating system's message, but not its number.
+        for number in errno.errorcode:
+            if f"; {os.strerror(number)}" in error.message:
+                raise OSError(number, os.strerror(number), os.fspath(prefix)) from error
+        raise

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from albert_keras.interop.foreign_hint import foreign_hint
+from albert_keras.formats.foreign_hint import foreign_hint
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json, read_limited

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.initial_weights import InitialWeights, open_weights
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.bag_of_words import bag_of_words_answers, selected
 from albert_keras.tasks.finetune_config import FinetuneConfig
@@ -31,7 +32,6 @@ from albert_keras.training.distributed.cluster import (
 )
 from albert_keras.training.distributed.strategy import build_strategy, choose_precision
 from albert_keras.training.loop.fitting import on_first_worker
-from albert_keras.weights.initial_weights import InitialWeights, open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.files import LOCK_FILE, FolderLock, check_output_folder
 

@@ -4,10 +4,10 @@ import logging
 
 import tensorflow as tf
 
+from albert_keras.formats.initial_weights import InitialWeights
 from albert_keras.models.finetuning import build_model
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task_data import TaskData
-from albert_keras.weights.initial_weights import InitialWeights
 
 logger = logging.getLogger(__name__)
 

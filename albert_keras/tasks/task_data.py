@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.initial_weights import InitialWeights
 from albert_keras.runs.trained_data import Digests, Overlap
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.example_findings import near_equal_finding, short_findings
@@ -16,7 +17,6 @@ from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.step import FinetuningStep
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.trained_rows import check_dev, training_digests
-from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
 from data_pipeline.mistakes import Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer

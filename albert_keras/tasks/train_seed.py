@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from albert_keras.formats.initial_weights import InitialWeights
 from albert_keras.runs.trained_data import ROWS, save_digests
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetuned import save_tuned
@@ -23,7 +24,6 @@ from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.fitting import LOADED, create_or_resume, fit, report_loaded
 from albert_keras.training.loop.log_file import keep_log_until, read_evaluations, read_log
 from albert_keras.training.loop.step import should_skip_padding
-from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json, read_limited
 

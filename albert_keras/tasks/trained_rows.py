@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 
+from albert_keras.formats.initial_weights import InitialWeights
 from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import (
     ROWS,
@@ -19,7 +20,6 @@ from albert_keras.tasks.finetuned import is_converted
 from albert_keras.tasks.results import FinetuneResult
 from albert_keras.tasks.row_digests import digest_rows
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
 from data_pipeline.mistakes import Mistake
 

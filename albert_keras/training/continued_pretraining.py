@@ -3,9 +3,9 @@
 import logging
 
 from albert_keras.config import FREE_SETTINGS, AlbertConfig
-from albert_keras.interop.model_weights import HEADS
+from albert_keras.formats.initial_weights import InitialWeights
+from albert_keras.formats.model_weights import HEADS
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
 from data_pipeline.mistakes import Mistake
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tensorflow import keras
 
+from albert_keras.formats.initial_weights import InitialWeights
 from albert_keras.runs.run_record import read_record
 from albert_keras.training.config import SMALL_MODELS, PretrainingConfig
 from albert_keras.training.continued_pretraining import OUTPUT_BIAS, ContinuedPretraining
@@ -39,7 +40,6 @@ from albert_keras.training.trained_records import (
     save_training_digests,
     training_digests,
 )
-from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
 from data_pipeline.files import FolderLock, check_output_folder
 from data_pipeline.mistakes import Mistake

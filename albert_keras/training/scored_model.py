@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.interop.foreign_hint import is_ours
-from albert_keras.interop.model_weights import HEADS
+from albert_keras.formats.foreign_hint import is_ours
+from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.model_weights import HEADS
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.shipped_models import find_model
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.mistakes import Mistake
 from data_pipeline.records.record_folder import RecordFiles

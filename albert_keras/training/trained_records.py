@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from albert_keras.formats.initial_weights import InitialWeights
 from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import (
     RECORDS,
@@ -16,7 +17,6 @@ from albert_keras.runs.trained_data import (
     run_of_weights,
     save_digests,
 )
-from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
 from data_pipeline.records.record_digests import digest_records
 from data_pipeline.records.record_folder import RecordFiles

@@ -5,8 +5,8 @@ import shutil
 import numpy as np
 import pytest
 
-from albert_keras.interop.checkpoint_tensors import write_tensors
 from albert_keras.runs.run import Run
+from albert_keras.runs.tensors import write_tensors
 from albert_keras.serving.publish import export
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from albert_keras.embeddings.text_encoder import TextEncoder
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
 from albert_keras.serving.check.serve_check import serve_check
@@ -14,7 +15,6 @@ from albert_keras.serving.publish import export
 from albert_keras.tasks.finetune import finetune
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.serving.predictor import Predictor
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 
 

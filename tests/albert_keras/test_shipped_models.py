@@ -11,13 +11,13 @@ import pytest
 
 from albert_keras import shipped_models
 from albert_keras.cli import main
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.runs.checkpoints import find_damage as find_checkpoint_damage
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.layout import split_version
 from albert_keras.serving.local.exported_versions import find_exports
 from albert_keras.serving.predictor import Predictor
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.files import find_damage
 from tests.repository import ROOT, needs_repository

@@ -75,8 +75,8 @@ def write_inputs(
     Raises:
         InputError: If there is no such tokenizer, or the texts are all too short.
     """
-    from albert_keras.interop import hugging_face
-    from albert_keras.interop.model_weights import ModelWeights
+    from albert_keras.formats import hugging_face
+    from albert_keras.formats.model_weights import ModelWeights
     from albert_keras.models.encoder import AlbertEncoder
 
     folder = Path(folder)

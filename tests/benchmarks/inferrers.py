@@ -32,7 +32,7 @@ def prepare_keras_nlp(config: AlbertConfig, question: Question, dtype: str) -> P
     """Builds KerasNLP's `AlbertBackbone` with our initial weights and traces it."""
     import tensorflow as tf
 
-    from albert_keras.interop.keras_nlp import to_keras_nlp
+    from albert_keras.formats.keras_nlp import to_keras_nlp
     from albert_keras.models.encoder import AlbertEncoder
 
     policy = {"float32": "float32", "bfloat16": "mixed_bfloat16"}[dtype]

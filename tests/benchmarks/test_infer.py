@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_keras.interop import hugging_face
+from albert_keras.formats import hugging_face
 from albert_keras.models.encoder import AlbertEncoder
 from data_pipeline.errors import InputError
 from tests.benchmarks.infer import OURS, benchmark_infer, describe, infer_lines

@@ -115,12 +115,12 @@ def prepare_keras_nlp(shape: Shape, precision: str) -> Prepared:
     import tensorflow as tf
     from tensorflow import keras
 
-    from albert_keras.interop.keras_nlp import to_keras_nlp
+    from albert_keras.formats.keras_nlp import to_keras_nlp
     from albert_keras.models.encoder import AlbertEncoder
 
     backbone = to_keras_nlp(AlbertEncoder(shape.config, dtype=precision))
     backbone.pooled_dense.trainable = False  # the loss does not depend on it
-    # `interop` has loaded KerasNLP, which registers its models in Keras under these names.
+    # `formats` has loaded KerasNLP, which registers its models in Keras under these names.
     model = keras.saving.get_registered_object("keras_nlp>AlbertMaskedLM")(backbone)
     model.compile(
         optimizer=keras.optimizers.AdamW(_LEARNING_RATE),
@@ -223,7 +223,7 @@ def _transformers_model(shape):
     """Returns an `AlbertForMaskedLM` with random weights; InputError if it cannot be expressed."""
     import transformers
 
-    from albert_keras.interop.hugging_face_config import to_values
+    from albert_keras.formats.hugging_face_config import to_values
 
     values = to_values(shape.config, ("masked_lm",))
     if shape.config.embedding_size == shape.config.hidden_size:

@@ -4,8 +4,9 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.interop.foreign_hint import is_ours
-from albert_keras.interop.model_weights import HEADS
+from albert_keras.formats.foreign_hint import is_ours
+from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.model_weights import HEADS
 from albert_keras.models.early_exit import check_confidence
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.task_model import AlbertForTask
@@ -21,7 +22,6 @@ from albert_keras.tasks.finetuned import find_runs, is_finetuned, read_tuned
 from albert_keras.tasks.results import baseline_scores, read_results
 from albert_keras.tasks.task import Task
 from albert_keras.training.loop.log_file import read_evaluations
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

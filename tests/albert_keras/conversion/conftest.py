@@ -5,7 +5,7 @@ import pytest
 
 from albert_keras.config import AlbertConfig
 from albert_keras.conversion import own
-from albert_keras.interop.model_weights import ModelWeights, encoder_shapes
+from albert_keras.formats.model_weights import ModelWeights, encoder_shapes
 
 SHAPE = AlbertConfig(
     vocab_size=307,

@@ -6,7 +6,7 @@ import types
 import pytest
 
 from albert_keras.conversion import formats
-from albert_keras.weights.initial_weights import open_weights
+from albert_keras.formats.initial_weights import open_weights
 from data_pipeline.errors import InputError
 
 

@@ -7,15 +7,15 @@ import pytest
 
 from albert_keras.conversion import own
 from albert_keras.conversion.convert import convert
-from albert_keras.interop.hugging_face_config import to_values
-from albert_keras.interop.model_folder import read_json
+from albert_keras.formats.hugging_face_config import to_values
+from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.model_folder import read_json
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
 from albert_keras.tasks import metrics, train_seed
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from tests.albert_keras.conversion.conftest import SHAPE
 from tests.albert_keras.serving.small_exports import make_model, write_run

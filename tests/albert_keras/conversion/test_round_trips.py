@@ -10,7 +10,7 @@ from albert_keras.conversion.formats import FORMATS
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from tests.albert_keras.conversion.conftest import SHAPE
-from tests.albert_keras.interop import random_weights
+from tests.albert_keras.formats import random_weights
 
 BERT = SHAPE.replace(embedding_size=32, sharing="none", hidden_act="gelu_erf")
 GROUPS = SHAPE.replace(num_hidden_layers=4, num_hidden_groups=2, inner_group_num=2)

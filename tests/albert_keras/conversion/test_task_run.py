@@ -8,8 +8,8 @@ import pytest
 
 from albert_keras.conversion.convert import convert
 from albert_keras.conversion.own import task_config_of
-from albert_keras.interop import google_bert, hugging_face
-from albert_keras.interop.vocabulary import files_for, read_vocabulary, vocabulary_of
+from albert_keras.formats import google_bert, hugging_face
+from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
 from albert_keras.models.finetuning import build_model
 from albert_keras.serving.export.source import open_source
 from albert_keras.tasks.evaluate import evaluate_task
@@ -17,9 +17,9 @@ from albert_keras.tasks.finetuned import FinetunedModels
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from tests.albert_keras import numpy_albert
-from tests.albert_keras.interop import random_weights
-from tests.albert_keras.interop.random_weights import task_weights
-from tests.albert_keras.interop.test_hugging_face_transformers import find_python
+from tests.albert_keras.formats import random_weights
+from tests.albert_keras.formats.random_weights import task_weights
+from tests.albert_keras.formats.test_hugging_face_transformers import find_python
 
 SIZES = {
     "embedding_size": 16,

@@ -8,7 +8,7 @@ from albert_keras.conversion.verify import BOUND, compare, our_outputs, random_i
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.conversion.conftest import SHAPE
-from tests.albert_keras.interop import random_weights as small
+from tests.albert_keras.formats import random_weights as small
 
 #: The families without segment types.
 ROBERTA = small.ROBERTA | {"embedding_size": 32}

@@ -50,9 +50,9 @@ def records(folder):
 
 
 def run(folder):
+    from albert_keras.formats.initial_weights import open_weights
     from albert_keras.runs.run import Run
     from albert_keras.training.loop.log_file import read_log
-    from albert_keras.weights.initial_weights import open_weights
 
     path = _artifact(folder, "run")
 
@@ -88,7 +88,7 @@ def trained_data(folder):
 
 
 def checkpoint(folder):
-    from albert_keras.interop.checkpoint_tensors import CheckpointTensors
+    from albert_keras.formats.checkpoint_tensors import CheckpointTensors
 
     path = _artifact(folder, "run/checkpoints") / "step-00000008"
     (path / "digests.json").unlink()  # as in releases of others
@@ -102,7 +102,7 @@ def checkpoint(folder):
 
 
 def keras(folder):
-    from albert_keras.weights.load import open_keras_file
+    from albert_keras.formats.loading import open_keras_file
 
     path = _artifact(folder, "saved_models/old/1.keras")
     return Example((path,), lambda: open_keras_file(path))
@@ -160,7 +160,7 @@ def byte_pieces(folder):
 
 
 def tokenizer_json(folder):
-    from albert_keras.interop.vocabulary import files_for, read_vocabulary
+    from albert_keras.formats.vocabulary import files_for, read_vocabulary
 
     vocabulary = read_vocabulary(_artifact(folder, "tokenizer"))
     path = folder / "tokenizer.json"
@@ -322,8 +322,8 @@ def _each(paths, read):
 
 def _converted(format_name, folder):
     from albert_keras.conversion.formats import load_format
-    from albert_keras.interop.vocabulary import files_for, read_vocabulary
-    from tests.albert_keras.interop.random_weights import pretraining_weights
+    from albert_keras.formats.vocabulary import files_for, read_vocabulary
+    from tests.albert_keras.formats.random_weights import pretraining_weights
 
     vocabulary = read_vocabulary(_artifact(folder / "from", "tokenizer"))
     weights = pretraining_weights(vocab_size=vocabulary.tokenizer.vocab_size)

@@ -13,12 +13,12 @@ from albert_keras.distillation import step as step_module
 from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.distill import distill
 from albert_keras.distillation.teaching import Teacher, Teaching
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
 from albert_keras.training.evaluate import evaluate
 from albert_keras.training.loop.log_file import read_log
 from albert_keras.training.pretrain import pretrain
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.settings import SettingsError
 from tests.albert_keras.checkpoint_tensors import tensors_of

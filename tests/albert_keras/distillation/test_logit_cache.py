@@ -11,9 +11,9 @@ from albert_keras.distillation.distill import distill
 from albert_keras.distillation.logit_cache import CachedSource, open_or_write
 from albert_keras.distillation.step import signals_of
 from albert_keras.distillation.teaching import Teacher
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.runs.run import Run
 from albert_keras.training.loop.log_file import read_log
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.records.record_folder import RecordFiles
 

@@ -10,9 +10,9 @@ from albert_keras.distillation.warm_start import (
     layer_misfits,
     start_warm,
 )
+from albert_keras.formats.loading import ModelTensors
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
-from albert_keras.weights.load import ModelTensors
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
 

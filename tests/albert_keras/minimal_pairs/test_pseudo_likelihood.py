@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 
 from albert_keras import score_sentences
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.minimal_pairs.masked_sentences import MaskedSentences, encode_sentences
 from albert_keras.minimal_pairs.pseudo_likelihood import PseudoLikelihood
 from albert_keras.runs.run import Run
 from albert_keras.tasks.row_predictor import RowPredictor
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 
 TEXTS = [

@@ -5,12 +5,12 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import LATER_FIELDS, AlbertConfig
-from albert_keras.interop.model_weights import encoder_shapes
+from albert_keras.formats.loading import ModelTensors, load_encoder
+from albert_keras.formats.model_weights import encoder_shapes
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.weight_count import count_weights
-from albert_keras.weights.load import ModelTensors, load_encoder
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.numpy_albert import masked_lm_logits
 

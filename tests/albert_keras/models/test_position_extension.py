@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.position_extension import copied_positions
 from albert_keras.runs.tensors import weight_names
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 
 TABLE = "bert/embeddings/position_embeddings"

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.vocabulary_extension import PER_PIECE, ExtendedTensors, extend_rows
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
 from albert_keras.training.continued_pretraining import ContinuedPretraining
 from albert_keras.training.pretraining_step import PretrainingStep
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.building.build import build_records
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles

@@ -8,9 +8,8 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.conversion.convert import convert
-from albert_keras.interop.checkpoint_tensors import write_tensors
 from albert_keras.runs.run import Run
-from albert_keras.runs.tensors import weight_names
+from albert_keras.runs.tensors import weight_names, write_tensors
 from albert_keras.serving.export.checks import TEXTS
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.predictor import Predictor

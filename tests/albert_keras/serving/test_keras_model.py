@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.formats.loading import open_keras_file
 from albert_keras.serving.export.keras_model import check_keras_precision, round_weights
-from albert_keras.weights.load import open_keras_file
 from data_pipeline.errors import InputError
 
 

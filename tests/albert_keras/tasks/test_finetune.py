@@ -160,8 +160,7 @@ def test_what_cannot_begin_leaves_nothing_and_can_be_mended(
 
 
 def test_weights_that_do_not_fit_leave_no_run(tune, untrained, tiny_tokenizer, tmp_path):
-    from albert_keras.interop.checkpoint_tensors import write_tensors
-    from albert_keras.runs.tensors import weight_names
+    from albert_keras.runs.tensors import weight_names, write_tensors
 
     model = build_model("classification", SHAPE.replace(vocab_size=tiny_tokenizer.vocab_size), 2)
     tensors = {name: weight.numpy() for name, weight in weight_names(model).items()}

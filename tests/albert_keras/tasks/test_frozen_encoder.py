@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from albert_keras.conversion import own
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
 from albert_keras.serving.graph.task_models import build_task_model
@@ -17,7 +18,6 @@ from albert_keras.tasks.build import build_task
 from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.finetune_config import HEAD_LR, FinetuneConfig, usual_lr
 from albert_keras.tasks.predict import predict_task
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.small_exports import write_export
 from tests.albert_keras.tasks.small_tasks import make_examples, make_task

@@ -16,8 +16,8 @@ PACKAGE = PACKAGES / "albert_keras"
 SPELLED = {
     "models/finetuning.py",  # lies below `tasks`, is given a record's name
     # Heads of checkpoints; two of the heads have the name of a kind.
-    "interop/model_weights.py",
-    "interop/hugging_face_tables.py",
+    "formats/model_weights.py",
+    "formats/hugging_face_tables.py",
     "conversion/conversion_card.py",
     "serving/graph/task_models.py",  # an output of the signature `multiple_choice`
 }

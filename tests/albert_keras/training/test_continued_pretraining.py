@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.interop.checkpoint_tensors import write_tensors
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
-from albert_keras.runs.tensors import weight_names
+from albert_keras.runs.tensors import weight_names, write_tensors
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.continued_pretraining import ContinuedPretraining
 from albert_keras.training.loop.fitting import checkpoint_variables
 from albert_keras.training.loop.log_file import read_log
 from albert_keras.training.pretrain import pretrain
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_folder import RecordFiles

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.runs.run import Run
 from albert_keras.serving.export.source import open_source
 from albert_keras.training.config import PretrainingConfig
@@ -16,7 +17,6 @@ from albert_keras.training.loop.log_file import TIMING, read_log, read_stages
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.record_source import RecordSource
 from albert_keras.training.stages import Stages, check_stages, stages_of
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo

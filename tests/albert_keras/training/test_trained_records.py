@@ -7,6 +7,7 @@ import pytest
 
 from albert_keras.cli import main
 from albert_keras.dry_run import dry_run
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.serving.export.model_card import model_card
 from albert_keras.serving.export.source import open_source
 from albert_keras.training import trained_records
@@ -14,7 +15,6 @@ from albert_keras.training.evaluate import evaluate
 from albert_keras.training.loop.log_file import read_evaluations
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.trained_records import check_held_out, training_digests
-from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from data_pipeline.records.record_folder import RecordFiles

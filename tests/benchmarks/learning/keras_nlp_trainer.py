@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
-from albert_keras.interop.keras_nlp import to_keras_nlp
+from albert_keras.formats.keras_nlp import to_keras_nlp
 from albert_keras.models.pretraining import AlbertForPretraining
 from tests.benchmarks.learning.batches import (
     HELD_OUT,
@@ -78,7 +78,7 @@ def training_batches(job: Job, arrays: dict[str, np.ndarray]) -> tf.data.Dataset
     """Returns endless batches for `fit`, with masks of KerasNLP's `MaskedLMMaskGenerator`."""
     batch_size, length = job.settings["batch_size"], arrays["input_ids"].shape[1]
     vocabulary = json.loads((Path(job.arrays) / "vocabulary.json").read_text())
-    # `interop` has loaded KerasNLP, which registers its layers in Keras under these names.
+    # `formats` has loaded KerasNLP, which registers its layers in Keras under these names.
     generator = keras.saving.get_registered_object("keras_nlp>MaskedLMMaskGenerator")(
         vocabulary_size=vocabulary["size"],
         mask_selection_rate=job.settings["mask_rate"],

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from albert_keras.interop.hugging_face_config import to_values
+from albert_keras.formats.hugging_face_config import to_values
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.distributed.strategy import build_strategy, choose_precision
 from data_pipeline.records.record_folder import RecordFiles

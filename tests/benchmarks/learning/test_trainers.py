@@ -84,7 +84,7 @@ def our_score(tiny_run, held_out_records):
 
 
 def test_keras_nlp_is_scored_as_ours_is(arrays, pretrained, our_score):
-    from albert_keras.interop.keras_nlp import to_keras_nlp
+    from albert_keras.formats.keras_nlp import to_keras_nlp
     from tests.benchmarks.learning.keras_nlp_trainer import build_score
 
     score = build_score(to_keras_nlp(pretrained), load(arrays, "held_out", HELD_OUT))

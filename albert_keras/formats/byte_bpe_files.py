@@ -1,0 +1,159 @@
+"""Byte-level BPE in the files of transformers: vocab.json with merges.txt, or tokenizer.json."""
+
+import json
+
+from albert_keras.formats.tokenizer_json_writing import special_tokens, template
+from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json
+from data_pipeline.tokenizers.byte_bpe import (
+    PIECES_FILE,
+    SPECIAL_PIECES,
+    BytePieces,
+    read_bpe,
+    write_bpe,
+)
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
+
+PIECES, MERGES = "vocab.json", "merges.txt"
+_ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
+_VERSION = "#version:"
+_PREFIX = "add_prefix_space"
+#: Names of RoBERTa's special tokens, under the keys of transformers.
+_NAMES = {
+    "cls_token": "<s>",
+    "sep_token": "</s>",
+    "mask_token": "<mask>",
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+}
+PAIR_NOTE = (
+    "RobertaTokenizer of transformers puts two </s> between the texts of a pair; this vocabulary "
+    "was made by an earlier version and has one"
+)
+
+
+def has_byte_bpe(files: dict[str, bytes]) -> bool:
+    """Returns whether files of a tokenizer are byte-level BPE, from their names and kind."""
+    if {PIECES, MERGES} <= files.keys():
+        return True
+    try:
+        return parse_json(files[PIECES_FILE])["model"]["type"] == "BPE"
+    except (LookupError, ValueError, TypeError):
+        return False
+
+
+def read_byte_bpe(files: dict[str, bytes], source: object) -> bytes:
+    """Returns the `tokenizer.json` of our tokenizer folders for the files of a RoBERTa.
+
+    `tokenizer.json` is read if there is one, else `vocab.json` with `merges.txt`. InputError if it
+    is not byte-level BPE, or has other special tokens than RoBERTa, or tokens that were added.
+    """
+    settings = {name: _json(files, name, source) for name in (CONFIG_FILE, _SPECIAL, _ADDED)}
+    for name in (CONFIG_FILE, _SPECIAL):
+        for key, wanted in _NAMES.items():
+            found = settings[name].get(key, wanted)
+            found = found.get("content") if isinstance(found, dict) else found
+            if found not in (wanted, None):
+                raise InputError(
+                    f"`{key}` in {name} of `{source}` must be {wanted}. Received: {found!r}."
+                )
+    prefix = settings[CONFIG_FILE].get(_PREFIX)
+    if PIECES_FILE in files:
+        added = _added(_json(files, PIECES_FILE, source), source)
+        content = read_bpe(files[PIECES_FILE])
+        prefix = content.add_prefix_space if prefix is None else prefix
+    else:
+        added = settings[_ADDED]
+        content = read_bpe(_joined(files, bool(prefix), source))
+    ids = {piece: id for id, piece in enumerate(content.pieces)}
+    for token, id in added.items():
+        if token not in SPECIAL_PIECES or ids[token] != id:
+            raise InputError(
+                f"The tokenizer of `{source}` must have no added tokens except RoBERTa's. "
+                f"Received: {token!r} with the id {id!r}."
+            )
+    return _written(content._replace(add_prefix_space=bool(prefix)), source)
+
+
+def byte_bpe_files(tokenizer: Tokenizer, max_length: int) -> dict[str, bytes]:
+    """Returns the files with which transformers tokenizes as a tokenizer of byte-level BPE does.
+
+    `AutoTokenizer` reads `tokenizer.json`, and also joins pairs as this package does; `vocab.json`
+    and `merges.txt` are for `RobertaTokenizer` of earlier versions.
+    """
+    content = read_bpe(tokenizer.model_bytes)
+    values = json.loads(write_bpe(content))
+    values["post_processor"] = template(tokenizer, has_segments=False)
+    settings = {
+        # Their class for RoBERTa builds a step of its own for pairs instead of reading this one.
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        _PREFIX: content.add_prefix_space,
+        "model_max_length": max_length,
+        "model_input_names": ["input_ids", "attention_mask"],
+        **special_tokens(tokenizer),
+        "added_tokens_decoder": {
+            str(token["id"]): {key: value for key, value in token.items() if key != "id"}
+            for token in values["added_tokens"]
+        },
+    }
+    merges = "".join(f"{first} {second}\n" for first, second in content.merges)
+    pieces = {piece: id for id, piece in enumerate(content.pieces)}
+    return {
+        PIECES_FILE: _text(values),
+        PIECES: _text(pieces),
+        MERGES: f"{_VERSION} 0.2\n{merges}".encode(),
+        CONFIG_FILE: _text(settings),
+    }
+
+
+def _added(values, source):
+    """Returns the ids of the added tokens of a `tokenizer.json`, by token."""
+    try:
+        return {str(token["content"]): token["id"] for token in values.get("added_tokens") or ()}
+    except (LookupError, TypeError) as error:
+        raise InputError(f"`added_tokens` of `{source}` cannot be read: {error!r}.") from error
+
+
+def _text(values):
+    return (json.dumps(values, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _joined(files, prefix, source):
+    """Returns the content of `tokenizer.json` for `vocab.json` and `merges.txt`."""
+    ids = _json(files, PIECES, source)
+    try:
+        lines = files[MERGES].decode().split("\n")
+        pieces = sorted(ids, key=ids.__getitem__)
+    except (UnicodeDecodeError, TypeError) as error:
+        raise InputError(f"The vocabulary of `{source}` cannot be read: {error}.") from error
+    first = 1 if lines[0].startswith(_VERSION) else 0
+    merges = [tuple(line.split(" ")) for line in lines[first:] if line]
+    if [ids[piece] for piece in pieces] != list(range(len(pieces))):
+        raise InputError(f"The ids in {PIECES} of `{source}` must be numbered from 0.")
+    missing = [piece for piece in SPECIAL_PIECES if piece not in ids]
+    if missing:
+        raise InputError(
+            f"{PIECES} of `{source}` must contain the special tokens {' '.join(SPECIAL_PIECES)}. "
+            f"These are missing: {' '.join(missing)}."
+        )
+    return _written(BytePieces(pieces, merges, prefix, pair_separators=2), source)
+
+
+def _written(content, source):
+    """Returns the content of a `tokenizer.json`; half of a character is an InputError."""
+    try:
+        return write_bpe(content)
+    except UnicodeEncodeError as error:
+        received = error.object[error.start : error.end]
+        raise InputError(
+            f"The pieces of `{source}` must be text: {error.reason}. Received: {received!a}."
+        ) from error
+
+
+def _json(files, name, source):
+    """Returns the object in a JSON file; an empty one if there is no such file."""
+    try:
+        return dict(parse_json(files.get(name, b"{}")))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"`{name}` of `{source}` must contain a JSON object: {error}.") from error

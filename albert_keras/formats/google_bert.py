@@ -1,0 +1,164 @@
+"""Checkpoints of google-research/bert: read into models without sharing, and written."""
+
+from pathlib import Path
+
+from albert_keras.config import AlbertConfig
+from albert_keras.formats.checkpoint_tensors import (
+    find_beside,
+    find_checkpoint,
+    find_prefixes,
+)
+from albert_keras.formats.google_checkpoint import (
+    BERT_CONFIG as CONFIG,
+    CONFIG as ALBERT_CONFIG,
+    read_model_tensors,
+    release_files,
+)
+from albert_keras.formats.model_folder import (
+    read_json,
+    read_tokenizer_files,
+    write_files,
+    write_json,
+)
+from albert_keras.formats.model_weights import (
+    ModelWeights,
+    check_expressible,
+    encoder_shapes,
+    head_shapes,
+)
+from albert_keras.formats.tensor_table import (
+    Row,
+    expand,
+    read_by_table,
+    read_reference_tensors,
+    write_by_table,
+)
+from albert_keras.runs.tensors import write_tensors
+from data_pipeline.errors import InputError
+
+CHECKPOINT = "bert_model.ckpt"
+_WORD_PIECE = "vocab.txt"
+#: Part of a block, ours and theirs; their layers are groups here. All other names are equal.
+_DENSES = (
+    ("attention_1/self/query", "attention/self/query"),
+    ("attention_1/self/key", "attention/self/key"),
+    ("attention_1/self/value", "attention/self/value"),
+    ("attention_1/output/dense", "attention/output/dense"),
+    ("ffn_1/intermediate/dense", "intermediate/dense"),
+    ("ffn_1/intermediate/output/dense", "output/dense"),
+)
+_NORMS = (("LayerNorm", "attention/output/LayerNorm"), ("LayerNorm_1", "output/LayerNorm"))
+_BLOCK = "bert/encoder/transformer/group_{g}/inner_group_0"
+TABLE = tuple(
+    Row(f"{_BLOCK}/{ours}/{weight}", f"bert/encoder/layer_{{g}}/{theirs}/{weight}")
+    for parts, weights in ((_DENSES, ("kernel", "bias")), (_NORMS, ("beta", "gamma")))
+    for ours, theirs in parts
+    for weight in weights
+)
+#: Keys of `bert_config.json`, with the defaults of their code.
+_DEFAULTS = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 16,
+    "initializer_range": 0.02,
+}
+#: Our key in their file, because "gelu" is two functions there. BERT was published (2018) with the
+#: erf form, and its first weights are trained with it; a later commit (bee6030) changed it to the
+#: tanh form for speed. Without the key it is the erf form, as in transformers.
+_FORM = "gelu_form"
+_GELU = {"erf": "gelu_erf", "tanh": "gelu"}
+_ACTIVATIONS = ("gelu_erf", "gelu", "relu", "tanh", "linear")
+
+
+def is_source(path):
+    """Returns whether a path looks like a checkpoint of google-research/bert."""
+    prefixes = find_prefixes(path)
+    return (
+        bool(prefixes)
+        and bool(find_beside(prefixes[0], CONFIG))
+        and not find_beside(prefixes[0], ALBERT_CONFIG)
+    )
+
+
+def read(path, trust_pickle=False, config=None):
+    """Reads a checkpoint; see `formats`. Training state in it is skipped.
+
+    Sharing is "none", E is H, and the sentence-order head is their head for the next sentence.
+
+    Source:
+        google-research/bert, `modeling.py`, `run_pretraining.py`.
+    """
+    prefix, config_path = find_checkpoint(path, config, CONFIG)
+    config = _read_config(config_path)
+    theirs = read_model_tensors(prefix)
+    shapes = encoder_shapes(config) | head_shapes(config, theirs)  # heads have our names there
+    return ModelWeights(
+        config=config,
+        tensors=read_by_table(_rows(shapes, config), theirs, shapes, path),
+        source=str(path),
+        tokenizer_files=read_tokenizer_files(Path(prefix).parent, config_path.parent),
+    )
+
+
+def write(weights, folder):
+    """Writes a release of google-research/bert; see `formats`."""
+    config = weights.config
+    values = _config_values(config)
+    files = release_files(weights.tokenizer_files, _WORD_PIECE)
+    tensors = read_reference_tensors(config, weights.tensors, weights.source)
+    write_tensors(Path(folder, CHECKPOINT), write_by_table(_rows(tensors, config), tensors))
+    write_json(Path(folder, CONFIG), values)
+    write_files(folder, files)
+
+
+def _rows(names, config):
+    blocks = expand(TABLE, groups=config.num_hidden_layers)
+    renamed = {row.ours for row in blocks}
+    return blocks + [Row(name, name) for name in names if name not in renamed]
+
+
+def _read_config(path):
+    values = read_json(path)
+    if "vocab_size" not in values:
+        raise InputError(f"`vocab_size` is missing in `{path}`. Received: {sorted(values)}.")
+    form = values.pop(_FORM, "erf")
+    if form not in _GELU:
+        raise InputError(f"`{_FORM}` in `{path}` must be one of {list(_GELU)}. Received: {form!r}.")
+    known = {name: values.pop(name, default) for name, default in _DEFAULTS.items()}
+    known["vocab_size"] = values.pop("vocab_size")
+    if str(known["hidden_act"]).lower() == "gelu":
+        known["hidden_act"] = _GELU[form]
+    clash = sorted(values.keys() & AlbertConfig.model_fields.keys())
+    if clash:
+        raise InputError(f"`{path}` has keys that BERT does not have: {', '.join(clash)}.")
+    return AlbertConfig(
+        **known, embedding_size=known["hidden_size"], sharing="none", foreign_keys=values
+    )
+
+
+def _config_values(config) -> dict:
+    """Returns the values of a `bert_config.json`; InputError if BERT cannot have this shape."""
+    is_unshared = config.sharing == "none" or (
+        config.sharing == "all" and config.num_hidden_groups == config.num_hidden_layers
+    )
+    is_square = config.embedding_size == config.hidden_size
+    projects = config.projects_embeddings and is_square
+    rules = (
+        ("sharing", is_unshared, '"none"'),
+        ("inner_group_num", config.inner_group_num == 1, "1"),
+        ("embedding_size", is_square, "equal to `hidden_size`"),
+        ("embedding_projection", not projects, '"auto"'),
+        ("hidden_act", config.hidden_act in _ACTIVATIONS, str(_ACTIVATIONS)),
+    )
+    check_expressible("google-research/bert", config, rules)
+    values = {name: getattr(config, name) for name in ("vocab_size", *_DEFAULTS)}
+    for form, activation in _GELU.items():
+        if config.hidden_act == activation:
+            values |= {"hidden_act": "gelu", _FORM: form}
+    return values | config.foreign_keys

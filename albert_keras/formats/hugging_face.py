@@ -1,0 +1,239 @@
+"""Folders of Hugging Face, as transformers reads and writes them: `config.json` and weights.
+
+No code of a folder runs, and neither transformers nor PyTorch is needed, except for
+`pytorch_model.bin`.
+"""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+
+from albert_keras.config import AlbertConfig
+from albert_keras.formats.hugging_face_config import (
+    class_of,
+    family_for,
+    family_of,
+    read_labels,
+    to_albert_config,
+    to_values,
+)
+from albert_keras.formats.hugging_face_tables import Family
+from albert_keras.formats.hugging_face_tensors import (
+    with_angles,
+    with_current_names,
+    with_pooler,
+    without_angles,
+    without_copies,
+    without_unused_pooler,
+)
+from albert_keras.formats.model_folder import (
+    check_file_name,
+    read_json,
+    read_vocabulary_file,
+    write_files,
+    write_json,
+)
+from albert_keras.formats.model_weights import (
+    HEADS,
+    POOLER,
+    ModelWeights,
+    encoder_shapes,
+    head_shapes,
+    with_blank_types,
+    with_identity_projection,
+    without_blank_types,
+    without_identity_projection,
+    without_pooler_of_zeros,
+    zeros_of_pooler,
+)
+from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
+from albert_keras.formats.tensor_table import (
+    Row,
+    expand,
+    read_by_table,
+    read_reference_tensors,
+    write_by_table,
+)
+from albert_keras.formats.torch_file import read_torch_file
+from data_pipeline.errors import InputError
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+_PICKLE = "pytorch_model.bin"
+_INDEX = ".index.json"
+#: Files with weights or with a list of such files, in order of preference.
+_SOURCES = (WEIGHTS, WEIGHTS + _INDEX, _PICKLE, _PICKLE + _INDEX)
+#: Files of SentencePiece, WordPiece and byte-level BPE tokenizers.
+_TOKENIZER_FILES = (
+    "spiece.model",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+)
+
+logger = logging.getLogger(__name__)
+
+
+def is_source(path):
+    """Returns whether a folder looks like one of transformers, of any kind of model."""
+    folder = Path(path)
+    if not folder.is_dir() or not (folder / CONFIG).is_file() or _find_weights(folder) is None:
+        return False
+    try:
+        values = read_json(folder / CONFIG)
+    except InputError:
+        return False
+    return "model_type" in values or "architectures" in values
+
+
+def read(path, trust_pickle=False):
+    """Reads a model of one of the `FAMILIES`; see `formats`.
+
+    A missing pooler of an ALBERT or a BERT is replaced by zeros, if no head needs it. Numbers of 16
+    bits are exact in float32; numbers of 64 bits are rounded.
+    """
+    folder, source = Path(path), str(path)
+    values = read_json(folder / CONFIG)
+    family = family_of(values)
+    is_tied = values.get("tie_word_embeddings") is not False
+    theirs = with_current_names(_read_weights(folder, trust_pickle), family, source)
+    theirs = without_copies(theirs, family, is_tied, source)
+    heads = family.heads_in(theirs)
+    class_name = class_of(family, heads, values) if heads in family.classes else ""
+    config = to_albert_config(family, values, heads)
+    needs_pooler = family.needs_pooler(heads, class_name)
+    rows = _rows_of(family, config, heads, class_name)
+    theirs = without_unused_pooler(theirs, family, rows, source)
+    if family.name == "roformer":
+        theirs = without_angles(theirs, config, source)
+    if config.pooler == "always" and not needs_pooler:
+        theirs = with_pooler(theirs, family, config, source)
+    named = {row.ours: theirs[row.theirs] for row in rows if row.theirs in theirs}
+    names = [*named, f"{POOLER}/kernel"] if needs_pooler else named
+    shapes = encoder_shapes(config, names) | head_shapes(config, named)
+    tensors = read_by_table(rows, theirs, shapes, source)
+    labels = _labels(values, len(tensors["output_bias"])) if "classifier" in heads else ()
+    tensors, config = without_identity_projection(tensors, config)
+    if family.name == "roberta":
+        tensors, config = without_blank_types(tensors, config)
+        tensors = tensors if needs_pooler else without_pooler_of_zeros(tensors)
+    paths = [folder / name for name in _TOKENIZER_FILES]
+    files = {path.name: read_vocabulary_file(path) for path in paths if path.is_file()}
+    return ModelWeights(config, tensors, source, files, labels)
+
+
+def write(weights, folder):
+    """Writes a folder that transformers loads: configuration, weights in float32, tokenizer files.
+
+    Where E = H and our model does not project, a projection that changes nothing is written,
+    because transformers' ALBERT always has one. A pooler of zeros is omitted where their class has
+    none, and written where their class has one that ours does not need; so is a table of one
+    segment type in a RoBERTa. Their RoFormer has no pooler: the head for sentence order is dropped,
+    because it reads it.
+    """
+    folder = Path(folder)
+    for name in weights.tokenizer_files:
+        check_file_name(name, weights.source)
+        if name in (CONFIG, WEIGHTS):
+            raise InputError(f"`{name}` of `{weights.source}` is not a tokenizer file.")
+    family, groups = family_for(weights.config)
+    if family.name == "roformer":
+        weights = _without_pooler(weights)
+    config, heads = weights.config, weights.heads
+    class_name = class_of(family, heads, config.foreign_keys)
+    tensors = read_reference_tensors(config, weights.tensors, weights.source)
+    num_classes = len(tensors["output_bias"]) if "classifier" in heads else 0
+    values = to_values(config, heads, weights.labels, num_classes)
+    if f"{POOLER}/kernel" not in tensors and family.needs_pooler(heads, class_name):
+        raise InputError(
+            f"A {class_name} must have a pooler. `{weights.source}` has none: name another class, "
+            "such as one for token classification, as `architectures` of its configuration."
+        )
+    rows = _rows_of(family, config.replace(num_hidden_groups=groups), heads, class_name)
+    if family.shares and not config.projects_embeddings:
+        tensors = with_identity_projection(tensors, config)
+    if family.name == "roberta":
+        tensors, _ = with_blank_types(tensors, config)
+    if class_name.endswith(family.without_pooler):
+        tensors = without_pooler_of_zeros(tensors)
+    elif family.pooler and f"{POOLER}/kernel" not in tensors:  # of a class that has one
+        tensors = tensors | zeros_of_pooler(config)
+    theirs = write_by_table(rows, tensors)
+    if family.name == "roformer":
+        theirs = with_angles(theirs, config)
+    if not heads:
+        theirs = {name.removeprefix(family.prefix): array for name, array in theirs.items()}
+    write_safetensors(folder / WEIGHTS, theirs)
+    write_json(folder / CONFIG, values, sort_keys=True, ensure_ascii=False)
+    write_files(folder, weights.tokenizer_files)
+
+
+def _without_pooler(weights: ModelWeights) -> ModelWeights:
+    """Drops the pooler and the head for sentence order, which reads it."""
+    dropped = (f"{POOLER}/", *HEADS["sentence_order"])
+    names = sorted(name for name in weights.tensors if name.startswith(dropped))
+    if names:
+        logger.warning(
+            "a roformer of transformers cannot store these tensors, which are dropped: %s",
+            ", ".join(names),
+        )
+    return weights._replace(
+        config=weights.config.replace(pooler="on_demand"),
+        tensors={name: array for name, array in weights.tensors.items() if name not in names},
+    )
+
+
+def _find_weights(folder: Path) -> Path | None:
+    """Returns the file with the weights, or the one that lists their files."""
+    return next((folder / name for name in _SOURCES if (folder / name).is_file()), None)
+
+
+def _read_weights(folder: Path, trust_pickle: bool) -> dict[str, np.ndarray]:
+    """Reads all tensors of a folder, in one file or in several."""
+
+    def read_file(path):
+        if path.suffix == ".safetensors":
+            return read_safetensors(path)
+        return read_torch_file(path, trust_pickle)
+
+    path = _find_weights(folder)
+    if path is None:
+        raise InputError(f"`{folder}` does not contain weights: {WEIGHTS} or {_PICKLE}.")
+    if not path.name.endswith(_INDEX):
+        return read_file(path)
+    files = read_json(path).get("weight_map")
+    if not isinstance(files, dict) or not files:
+        raise InputError(f"`{path}` must contain a `weight_map`.")
+    for name in files.values():
+        check_file_name(name, path)
+    tensors = {}
+    for name in sorted(set(files.values())):
+        found = read_file(folder / name)
+        listed = {tensor for tensor, file in files.items() if file == name}
+        if found.keys() != listed:
+            difference = ", ".join(sorted(found.keys() ^ listed))
+            raise InputError(f"`{path}` and `{name}` must name the same tensors: {difference}.")
+        tensors |= found
+    return tensors
+
+
+def _rows_of(
+    family: Family, config: AlbertConfig, heads: tuple[str, ...], class_name: str
+) -> list[Row]:
+    """Returns the table of a model without braces."""
+    groups = config.num_hidden_groups if family.shares else config.num_hidden_layers
+    return expand(family.rows(heads, class_name), groups, config.inner_group_num)
+
+
+def _labels(values, num_classes):
+    """Returns the names of the classifier's classes; options of a choice have none."""
+    labels = read_labels(values)
+    if num_classes == 1 and len(labels) != 1:
+        return ()
+    if labels and len(labels) != num_classes:
+        raise InputError(f"`id2label` must name {num_classes} classes. Received: {list(labels)}.")
+    return labels

@@ -1,0 +1,256 @@
+"""Finds the transformers model that corresponds to one of ours, and converts its `config.json`."""
+
+from albert_keras.config import AlbertConfig
+from albert_keras.formats.hugging_face_keys import (
+    ACTIVATION,
+    ACTIVATIONS,
+    ALLOWED,
+    DEFAULT_ACTIVATION,
+    DEFAULTS,
+    FIXED,
+    KEYS,
+    NORM,
+    PAD,
+    PAD_ID,
+)
+from albert_keras.formats.hugging_face_tables import FAMILIES, Family
+from albert_keras.formats.model_weights import (
+    check_expressible,
+    equality_rules,
+    projection_rule,
+)
+from albert_keras.models.sharing import layer_plan
+from data_pipeline.errors import InputError
+
+_LABELS = ("id2label", "label2id", "num_labels")
+
+
+def family_of(values: dict) -> Family:
+    """Returns the kind of model, from `model_type` or, in old files without it, the class.
+
+    InputError if it is none of `FAMILIES`.
+    """
+    name = values.get("model_type")
+    if name is None:
+        classes = values.get("architectures")
+        first = str(classes[0]) if isinstance(classes, list) and classes else ""
+        name = next((name for name in FAMILIES if first.lower().startswith(name)), first)
+    if not isinstance(name, str) or name not in FAMILIES:
+        known = ", ".join(FAMILIES)
+        raise InputError(
+            f"`model_type` of a config.json must be one of {known}. Received: {name!r}."
+        )
+    return FAMILIES[name]
+
+
+def family_for(config: AlbertConfig) -> tuple[Family, int]:
+    """Chooses the kind of transformers model, and the number of groups, in which to write ours.
+
+    InputError if transformers cannot express the model.
+    """
+    if config.position_embedding == "rotary":
+        rules = [
+            ("sharing", config.sharing == "none", '"none"'),
+            ("inner_group_num", config.inner_group_num == 1, "1"),
+            ("type_vocab_size", config.type_vocab_size > 0, "at least 1"),
+            projection_rule(config),
+        ]
+        check_expressible("The roformer of transformers", config, rules, plain=False)
+        return FAMILIES["roformer"], config.num_hidden_layers
+    is_bert = config.sharing == "none" and config.inner_group_num == 1
+    is_bert = is_bert and not config.projects_embeddings
+    if is_bert and (config.position_offset or not config.type_vocab_size):
+        name = "roberta" if config.position_offset else "distilbert"
+        rules = equality_rules(config, FIXED[name])
+        check_expressible(f"The {name} of transformers", config, rules, plain=False)
+        return FAMILIES[name], config.num_hidden_layers
+    check_expressible("ALBERT and BERT of transformers", config, ())
+    if is_bert:
+        return FAMILIES["bert"], config.num_hidden_layers
+    depths, inner = config.num_hidden_layers, config.inner_group_num
+    plan = layer_plan(depths, config.sharing, config.num_hidden_groups, inner)
+    for groups in (config.num_hidden_groups, depths):
+        if layer_plan(depths, "all", groups, inner) == plan:
+            check_groups(config.replace(sharing="all", num_hidden_groups=groups))
+            return FAMILIES["albert"], groups
+    raise InputError(
+        'transformers cannot express this model: `sharing` must be "all" or "none". '
+        f"Received: {config.sharing!r}."
+    )
+
+
+def class_of(family: Family, heads: tuple[str, ...], foreign: dict) -> str:
+    """Returns the class of transformers with these heads: the source's class, or the usual one.
+
+    The source's class may belong to another family: a BERT may name AlbertForTokenClassification.
+    InputError if there is no class with these heads.
+    """
+    classes = family.classes.get(tuple(heads))
+    if classes is None:
+        known = "; ".join(" and ".join(heads) or "none" for heads in family.classes)
+        raise InputError(
+            f"transformers has no {family.name} with the heads {' and '.join(heads)}. It has: "
+            f"{known}."
+        )
+    named = foreign.get("architectures")
+    first = str(named[0]) if isinstance(named, list) and len(named) == 1 else ""
+    _, _, head = first.partition("For")
+    return next((name for name in classes if head and name.endswith(f"For{head}")), classes[0])
+
+
+def check_groups(config: AlbertConfig):
+    """Raises InputError if a layer would be in another group in transformers, which divides floats.
+
+    This is the case for a few numbers of layers and groups only.
+    """
+    depths, groups = config.num_hidden_layers, config.num_hidden_groups
+    for depth in range(depths):
+        if int(depth / (depths / groups)) != depth * groups // depths:
+            raise InputError(
+                f"{groups} groups of {depths} depths are not the same in transformers: because of "
+                f"its rounding, depth {depth} is in group {int(depth / (depths / groups))} there, "
+                f"not in group {depth * groups // depths}."
+            )
+
+
+def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) -> AlbertConfig:
+    """Converts the values of a `config.json` of a model with these heads into ours.
+
+    Keys without a meaning here that `to_values` would not write become `foreign_keys`.
+    transformers' ALBERT always projects the embeddings. InputError if our models cannot express it.
+    """
+    name = family.name
+    fixed, their_name = FIXED.get(name, {}), KEYS.get(name, {})
+    if NORM not in their_name.values():
+        _check_value(values, NORM, (1e-12,))
+    for key, allowed in ALLOWED.items():
+        _check_value(values, key, allowed)
+    ours = fixed | {
+        field: values.get(their_name.get(field, field), default)
+        for field, default in DEFAULTS[name].items()
+    }
+    key = their_name.get(ACTIVATION, ACTIVATION)
+    activation = values.get(key, DEFAULT_ACTIVATION.get(name, "gelu"))
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        known = ", ".join(ACTIVATIONS)
+        raise InputError(f"`{key}` must be one of {known}. Received: {activation!r}.")
+    ours[ACTIVATION] = ACTIVATIONS[activation]
+    if name == "roberta":
+        if "masked_lm" in heads and ours[ACTIVATION] != "gelu_erf":
+            raise InputError(
+                f"`{key}` of a roberta with a masked-LM head must be gelu, because this head "
+                f"always uses gelu in transformers. Received: {activation!r}."
+            )
+        ours |= _positions(values.get(PAD, PAD_ID), ours["max_position_embeddings"])
+    if not family.shares:
+        width = ours.get("embedding_size") or ours["hidden_size"]
+        ours |= {"embedding_size": width, "sharing": "none"}
+    elif ours["embedding_size"] == ours["hidden_size"]:
+        ours["embedding_projection"] = "always"
+    config = AlbertConfig(**ours, foreign_keys=_foreign_keys(family, values, heads))
+    clashes = sorted(AlbertConfig.model_fields.keys() & config.foreign_keys.keys())
+    if clashes:
+        raise InputError(
+            f"`{clashes[0]}` has no meaning for {family.name} in transformers, but has one in this "
+            "package. Remove it from config.json."
+        )
+    check_groups(config)
+    return config
+
+
+def _check_value(values, key, allowed):
+    if key in values and values[key] not in allowed:
+        raise InputError(f"`{key}` must be {allowed[0]!r}. Received: {values[key]!r}.")
+
+
+def _positions(pad_id, rows):
+    """Returns the fields of positions that are counted from the id of padding, as in RoBERTa."""
+    if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:
+        raise InputError(f"`{PAD}` of a roberta must be an id. Received: {pad_id!r}.")
+    if not isinstance(rows, int) or rows < pad_id + 2:
+        raise InputError(
+            f"`max_position_embeddings` of a roberta must be at least {pad_id + 2}, because "
+            f"positions start after `{PAD}`. Received: {rows!r}."
+        )
+    return {"position_offset": pad_id + 1, "max_position_embeddings": rows - pad_id - 1}
+
+
+def read_labels(values: dict) -> tuple[str, ...]:
+    """Returns the names of the classes; empty where they are only numbered.
+
+    InputError if they are not numbered from 0.
+    """
+    names = values.get("id2label") or {}
+    numbers = [str(number) for number in range(len(names))]
+    if not isinstance(names, dict) or names.keys() != set(numbers):
+        raise InputError(f"`id2label` must name classes numbered from 0. Received: {names!r}.")
+    labels = tuple(str(names[number]) for number in numbers)
+    return () if labels == _numbered(len(labels)) else labels
+
+
+def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_classes=0) -> dict:
+    """Converts one of our configurations into the values of a `config.json`.
+
+    `labels` are the names of the classifier's classes and may be empty; `num_classes` is 0 without
+    a classifier.
+
+    Raises:
+        InputError: If transformers has no such model, or the number of labels is not the number of
+            classes.
+    """
+    family, groups = family_for(config)
+    foreign = dict(config.foreign_keys)
+    values = {"architectures": [class_of(family, heads, foreign)], "model_type": family.name}
+    their_name = KEYS.get(family.name, {})
+    for field in DEFAULTS[family.name]:
+        values[their_name.get(field, field)] = getattr(config, field)
+    if family.shares:
+        values["num_hidden_groups"] = groups
+    values[their_name.get(ACTIVATION, ACTIVATION)] = next(
+        theirs for theirs, ours in ACTIVATIONS.items() if ours == config.hidden_act
+    )
+    if family.name == "roberta":
+        values["max_position_embeddings"] = config.position_rows
+        values[PAD] = config.position_offset - 1
+        # A table of segment types cannot be omitted there: see `with_blank_types`.
+        values["type_vocab_size"] = max(1, config.type_vocab_size)
+    elif family.name in ("albert", "bert"):
+        values[NORM] = 1e-12
+    values["tie_word_embeddings"] = True
+    values["dtype" if "dtype" in foreign else "torch_dtype"] = "float32"
+    if num_classes and not values["architectures"][0].endswith("MultipleChoice"):
+        for key in _LABELS:
+            foreign.pop(key, None)
+        if labels and len(labels) != num_classes:
+            raise InputError(
+                f"There must be a label for each of {num_classes} classes. Received: {labels}."
+            )
+        if labels or num_classes != 2:  # transformers omits its default as well
+            labels = labels or _numbered(num_classes)
+            values["id2label"] = {str(number): name for number, name in enumerate(labels)}
+            values["label2id"] = {name: number for number, name in enumerate(labels)}
+    values = foreign | values
+    to_albert_config(family, values, heads)  # refuses what could not be read again
+    return values
+
+
+def _foreign_keys(family, values, heads):
+    """Returns the keys that are neither known here nor written in any case."""
+    their_name = KEYS.get(family.name, {})
+    written = {"model_type": family.name, "tie_word_embeddings": True, NORM: 1e-12}
+    written["torch_dtype"] = values.get("torch_dtype")
+    written["architectures"] = list(family.classes.get(tuple(heads), ("",)))[:1]
+    known = {their_name.get(field, field) for field in (*DEFAULTS[family.name], ACTIVATION)}
+    if family.name == "roberta":
+        known.add(PAD)
+    if "classifier" in heads:
+        known.update(_LABELS)
+    return {
+        key: value
+        for key, value in values.items()
+        if key not in known and not (key in written and written[key] == value)
+    }
+
+
+def _numbered(number):
+    return tuple(f"LABEL_{index}" for index in range(number))

@@ -1,0 +1,249 @@
+"""Which tensor of transformers is which of ours: data, one `Family` for each kind of model.
+
+The tables have the names of models with heads; a model without heads omits the first part of each
+name. In transformers, kernels of dense layers have the shape [out, in].
+
+Source: `modeling_albert.py`, `modeling_bert.py`, `modeling_roberta.py`, `modeling_distilbert.py`
+and `modeling_roformer.py` of transformers 5.23 and 5.24.
+"""
+
+from typing import NamedTuple
+
+from albert_keras.formats.model_weights import PROJECTION
+from albert_keras.formats.tensor_table import Row, dense_rows, norm_rows
+
+_BLOCK = "bert/encoder/transformer/group_{g}/inner_group_{k}"
+_POOLER = "bert/pooler/dense"
+_TYPES, _POSITIONS = "token_type_embeddings", "position_embeddings"
+_BOTH = ("masked_lm", "sentence_order")
+
+
+class Family(NamedTuple):
+    """A kind of model in transformers."""
+
+    name: str  #: Its `model_type`.
+    prefix: str  #: What the names of the encoder's tensors start with.
+    encoder: tuple[Row, ...]  #: Without the pooler.
+    #: Models that do not use it do not store it; empty if only classifiers have one.
+    pooler: tuple[Row, ...]
+    heads: dict[str, tuple[Row, ...]]  #: See `HEADS` in `model_weights.py`.
+    #: Name -> name of the tensor that it equals; at most one of the two is missing.
+    copies: dict[str, str]
+    classes: dict[tuple[str, ...], tuple[str, ...]]  #: By heads; the first class is written.
+    #: Ends of the names of classes that have no pooler.
+    without_pooler: tuple[str, ...] = ("MaskedLM", "TokenClassification", "QuestionAnswering")
+    #: End of the name of a class -> rows of its pooler and of its classifier, if they are others.
+    #: Such a pooler is part of the classifier there.
+    classifiers: dict[str, tuple[tuple[Row, ...], tuple[Row, ...]]] = {}
+    shares: bool = False  #: Whether depths share weights.
+
+    def rows(self, heads: tuple[str, ...], class_name: str) -> tuple[Row, ...]:
+        """Returns the table of a class with these heads."""
+        pooler, classifier = self.pooler, self.heads["classifier"]
+        for end, rows in self.classifiers.items():
+            if class_name.endswith(end):
+                pooler, classifier = rows
+        known = self.heads | {"classifier": classifier}
+        return sum((known.get(head, ()) for head in heads), self.encoder + pooler)
+
+    def heads_in(self, names) -> tuple[str, ...]:
+        """Returns the heads that have at least one of these tensors, in any class."""
+        ends = tuple(classifier for _, classifier in self.classifiers.values())
+        rows = self.heads | {"classifier": sum(ends, self.heads["classifier"])}
+        return tuple(
+            head for head, of_head in rows.items() if any(row.theirs in names for row in of_head)
+        )
+
+    def needs_pooler(self, heads: tuple[str, ...], class_name: str) -> bool:
+        """Returns whether a head of a class reads the pooler."""
+        return "sentence_order" in heads or (
+            "classifier" in heads and not class_name.endswith(self.without_pooler)
+        )
+
+
+def dense(ours: str, theirs: str) -> tuple[Row, ...]:
+    """Returns the rows of a dense layer, as PyTorch names and stores it."""
+    return dense_rows(ours, theirs, (".weight", ".bias"), "transposed")
+
+
+def norm(ours: str, theirs: str) -> tuple[Row, ...]:
+    """Returns the rows of a layer normalization, as PyTorch names it."""
+    return norm_rows(ours, theirs, (".weight", ".bias"))
+
+
+def class_rows(ours: str, theirs: str) -> tuple[Row, ...]:
+    """Returns the rows of a head with one row of weights per class in both formats."""
+    parts = (("output_weights", "weight"), ("output_bias", "bias"))
+    return tuple(Row(f"{ours}{our_part}", f"{theirs}.{part}") for our_part, part in parts)
+
+
+def _embeddings(prefix, *names):
+    names = ("word_embeddings", *names)
+    rows = (Row(f"bert/embeddings/{name}", f"{prefix}embeddings.{name}.weight") for name in names)
+    return (*rows, *norm("bert/embeddings/LayerNorm", f"{prefix}embeddings.LayerNorm"))
+
+
+def block_rows(theirs, query, output, attention_norm, wide, narrow, last_norm):
+    """Returns the rows of a block; `query` has braces for the name of the part or its letter."""
+    attention = f"{_BLOCK}/attention_1"
+    rows = [
+        dense(f"{attention}/self/{part}", f"{theirs}.{query.format(part, part[0])}")
+        for part in ("query", "key", "value")
+    ]
+    rows += [
+        dense(f"{attention}/output/dense", f"{theirs}.{output}"),
+        norm(f"{_BLOCK}/LayerNorm", f"{theirs}.{attention_norm}"),
+        dense(f"{_BLOCK}/ffn_1/intermediate/dense", f"{theirs}.{wide}"),
+        dense(f"{_BLOCK}/ffn_1/intermediate/output/dense", f"{theirs}.{narrow}"),
+        norm(f"{_BLOCK}/LayerNorm_1", f"{theirs}.{last_norm}"),
+    ]
+    return sum(rows, ())
+
+
+def masked_lm_rows(transform: str, normalization: str, bias: str) -> tuple[Row, ...]:
+    """Returns the rows of a masked-LM head for the names of its three parts."""
+    return (
+        *dense("cls/predictions/transform/dense", transform),
+        *norm("cls/predictions/transform/LayerNorm", normalization),
+        Row("cls/predictions/output_bias", bias),
+    )
+
+
+#: Of all families, where the class has no other ones.
+_TASK_HEADS = {
+    "classifier": class_rows("", "classifier"),
+    "spans": class_rows("cls/squad/", "qa_outputs"),  # row 0 scores starts, 1 ends, in both
+}
+
+
+def _heads(predictions, transform, order):
+    """Returns the rows of all heads. Class 1 of `order` is swapped, or a random sentence."""
+    return {
+        "masked_lm": masked_lm_rows(
+            f"{transform}dense", f"{transform}LayerNorm", f"{predictions}.bias"
+        ),
+        "sentence_order": class_rows("cls/seq_relationship/", order),
+        **_TASK_HEADS,
+    }
+
+
+def _copies(prefix, predictions):
+    return {
+        f"{predictions}.decoder.weight": f"{prefix}embeddings.word_embeddings.weight",
+        f"{predictions}.decoder.bias": f"{predictions}.bias",
+    }
+
+
+def _class_names(name):
+    tasks = ("SequenceClassification", "TokenClassification", "MultipleChoice")
+    return {
+        (): (f"{name}Model",),
+        ("masked_lm",): (f"{name}ForMaskedLM",),
+        ("classifier",): tuple(f"{name}For{task}" for task in tasks),
+        ("spans",): (f"{name}ForQuestionAnswering",),
+    }
+
+
+ALBERT = Family(
+    name="albert",
+    prefix="albert.",
+    encoder=_embeddings("albert.", _TYPES, _POSITIONS)
+    + dense(PROJECTION, "albert.encoder.embedding_hidden_mapping_in")
+    + block_rows(
+        "albert.encoder.albert_layer_groups.{g}.albert_layers.{k}",
+        query="attention.{}",
+        output="attention.dense",
+        attention_norm="attention.LayerNorm",
+        wide="ffn",
+        narrow="ffn_output",
+        last_norm="full_layer_layer_norm",
+    ),
+    pooler=dense(_POOLER, "albert.pooler"),
+    heads=_heads("predictions", "predictions.", "sop_classifier.classifier"),
+    copies=_copies("albert.", "predictions"),
+    classes=_class_names("Albert") | {_BOTH: ("AlbertForPreTraining",)},
+    shares=True,
+)
+
+_BERT_BLOCK = {
+    "query": "attention.self.{}",
+    "output": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "wide": "intermediate.dense",
+    "narrow": "output.dense",
+    "last_norm": "output.LayerNorm",
+}
+
+BERT = Family(
+    name="bert",
+    prefix="bert.",
+    encoder=_embeddings("bert.", _TYPES, _POSITIONS)
+    + block_rows("bert.encoder.layer.{g}", **_BERT_BLOCK),
+    pooler=dense(_POOLER, "bert.pooler.dense"),
+    heads=_heads("cls.predictions", "cls.predictions.transform.", "cls.seq_relationship"),
+    copies=_copies("bert.", "cls.predictions"),
+    classes=_class_names("Bert")
+    | {_BOTH: ("BertForPreTraining",), ("sentence_order",): ("BertForNextSentencePrediction",)},
+)
+
+ROBERTA = Family(
+    name="roberta",
+    prefix="roberta.",
+    encoder=_embeddings("roberta.", _TYPES, _POSITIONS)
+    + block_rows("roberta.encoder.layer.{g}", **_BERT_BLOCK),
+    pooler=dense(_POOLER, "roberta.pooler.dense"),
+    heads={
+        "masked_lm": masked_lm_rows("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
+        **_TASK_HEADS,
+    },
+    copies=_copies("roberta.", "lm_head"),
+    classes=_class_names("Roberta"),
+    classifiers={
+        "SequenceClassification": (
+            dense(_POOLER, "classifier.dense"),
+            class_rows("", "classifier.out_proj"),
+        )
+    },
+)
+
+DISTILBERT = Family(
+    name="distilbert",
+    prefix="distilbert.",
+    encoder=_embeddings("distilbert.", _POSITIONS)
+    + block_rows(
+        "distilbert.transformer.layer.{g}",
+        query="attention.{1}_lin",
+        output="attention.out_lin",
+        attention_norm="sa_layer_norm",
+        wide="ffn.lin1",
+        narrow="ffn.lin2",
+        last_norm="output_layer_norm",
+    ),
+    pooler=(),
+    heads={
+        "masked_lm": masked_lm_rows("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
+        **_TASK_HEADS,
+    },
+    copies={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
+    classes=_class_names("DistilBert"),
+    classifiers={
+        end: (dense(_POOLER, "pre_classifier"), class_rows("", "classifier"))
+        for end in ("SequenceClassification", "MultipleChoice")
+    },
+)
+
+#: Its classifier of sentences has another activation than our pooler, and its choice another head.
+ROFORMER = Family(
+    name="roformer",
+    prefix="roformer.",
+    encoder=_embeddings("roformer.", _TYPES)
+    + dense(PROJECTION, "roformer.embeddings_project")
+    + block_rows("roformer.encoder.layer.{g}", **_BERT_BLOCK),
+    pooler=(),
+    heads={"masked_lm": BERT.heads["masked_lm"], **_TASK_HEADS},
+    copies=_copies("roformer.", "cls.predictions"),
+    classes=_class_names("RoFormer") | {("classifier",): ("RoFormerForTokenClassification",)},
+)
+
+#: `model_type` -> the family.
+FAMILIES = {family.name: family for family in (ALBERT, BERT, ROBERTA, DISTILBERT, ROFORMER)}

@@ -1,0 +1,282 @@
+"""Folders of KerasNLP's presets: ALBERT's backbone and its masked-LM model, read and written.
+
+No class that a folder names is created or run: sizes come from `config.json`, numbers from the
+HDF5 files (`.weights.h5`). Their attributes, where a whole model's file stores what to run, are
+never read, and whatever would make HDF5 open other files or expand data is refused.
+
+What is written loads in KerasNLP 0.12.1: the backbone with Keras 2.15 and Keras 3, the masked-LM
+model with Keras 3 only, because that version cannot load heads with Keras 2.
+"""
+
+import re
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from albert_keras.config import AlbertConfig
+from albert_keras.formats.hdf5_file import open_hdf5
+from albert_keras.formats.keras_nlp import (
+    ARGUMENTS,
+    arguments_of,
+    config_of,
+    from_theirs,
+    logger,
+    rows_of,
+    to_theirs,
+)
+from albert_keras.formats.model_folder import read_json, read_vocabulary_file, write_json
+from albert_keras.formats.model_weights import ModelWeights, pretraining_tensors
+from albert_keras.formats.tensor_table import read_reference_tensors
+from data_pipeline.errors import InputError
+
+CONFIG, WEIGHTS = "config.json", "model.weights.h5"
+TASK_CONFIG, TASK_WEIGHTS = "task.json", "task.weights.h5"
+TOKENIZER, VOCABULARY = "tokenizer.json", "assets/tokenizer/vocabulary.spm"
+_VERSIONS = {"keras_version": "3.3.3", "keras_nlp_version": "0.12.1"}
+_BACKBONE = "layers/albert_backbone/"  # in the weights of a task, which repeat the backbone's
+_MODULES = {
+    "AlbertBackbone": "albert_backbone",
+    "AlbertMaskedLM": "albert_masked_lm",
+    "AlbertMaskedLMPreprocessor": "albert_masked_lm_preprocessor",
+    "AlbertTokenizer": "albert_tokenizer",
+}
+#: Keys of a serialized object; the last two occur in older presets.
+_OBJECT_KEYS = {"module", "class_name", "config", "registered_name", "assets", "weights"}
+_NOT_SIZES = {"dropout", "name", "trainable", "dtype"}
+_MAX_JSON_BYTES = 2**20
+#: Attribute -> layer in a file of weights: its class in snake case, counted from the second on.
+_FILE_LAYERS = {
+    "token_embedding": "reversible_embedding",
+    "segment_embedding": "embedding",
+    "position_embedding": "position_embedding",
+    "embeddings_layer_norm": "layer_normalization",
+    "embeddings_projection": "dense",
+    "pooled_dense": "dense_1",
+    "masked_lm_head": "masked_lm_head",
+}
+#: Keras 3 calls a part of its attention "query_dense", Keras 2 "_query_dense".
+_ATTENTION = re.compile(r"(?<=/_self_attention_layer/)_?((?:query|key|value|output)_dense)(?=/)")
+
+
+def is_source(path):
+    """Returns whether a path looks like a preset, or like a Keras file, which `read` refuses."""
+    path = Path(path)
+    if path.suffix in (".keras", ".h5"):
+        return path.is_file()
+    try:
+        return {"class_name", "config"} <= read_json(path / CONFIG, _MAX_JSON_BYTES).keys()
+    except InputError:
+        return False
+
+
+def read(path, trust_pickle=False):
+    """Reads a preset, with the masked-LM head if there is a `task.json`; see `formats`.
+
+    Source:
+        `utils/preset_utils.py` and `models/task.py` of KerasNLP 0.12.1.
+    """
+    path = Path(path)
+    if path.suffix in (".keras", ".h5") and not path.is_dir():
+        raise InputError(
+            f"`{path}` is not read, because loading such a file with Keras runs the code that it "
+            "names. If you trust it, load it with KerasNLP and Keras 3, call "
+            '`model.save_to_preset("folder")`, and pass that folder.'
+        )
+    config = _read_backbone(read_json(path / CONFIG, _MAX_JSON_BYTES), path / CONFIG)
+    arrays = read_arrays(path / WEIGHTS)
+    has_head = (path / TASK_CONFIG).exists()
+    if has_head:
+        arrays |= _read_head(path, config, arrays)
+    config, tensors = from_theirs(config, _rows_of_file(config, has_head), arrays, path)
+    vocabulary = path / VOCABULARY
+    files = {"spiece.model": read_vocabulary_file(vocabulary)} if vocabulary.is_file() else {}
+    return ModelWeights(config, tensors, str(path), files)
+
+
+def write(weights, folder):
+    """Writes a preset; see `formats`.
+
+    KerasNLP's masked-LM head adds 1e-5 to the variance it divides by, where ours adds 1e-12: its
+    scores differ by a fraction of about 5e-6 / variance.
+    """
+    folder, config = Path(folder), weights.config
+    arguments = {"name": "albert_backbone", "trainable": True} | arguments_of(config)
+    has_head = "masked_lm" in weights.heads
+    tensors = pretraining_tensors(weights, "KerasNLP")
+    tensors = read_reference_tensors(config, tensors, weights.source)
+    arrays = to_theirs(config, _rows_of_file(config, has_head), tensors)
+    head = {name: arrays.pop(name) for name in list(arrays) if "/masked_lm_head/" in name}
+    backbone = _serialized("AlbertBackbone", arguments)
+    write_arrays(folder / WEIGHTS, arrays)
+    write_json(folder / CONFIG, backbone, indent=4)
+    count = sum(array.size for array in arrays.values())
+    write_json(folder / "metadata.json", _VERSIONS | {"parameter_count": count}, indent=4)
+    tokenizer = _write_tokenizer(weights.tokenizer_files, folder)
+    if has_head:
+        repeated = {
+            name.replace("layers/", _BACKBONE + "layers/", 1): a for name, a in arrays.items()
+        }
+        write_arrays(folder / TASK_WEIGHTS, repeated | head)
+        settings = {
+            "backbone": backbone,
+            "preprocessor": tokenizer and _preprocessor(config, tokenizer),
+            "name": "albert_masked_lm",
+        }
+        write_json(folder / TASK_CONFIG, _serialized("AlbertMaskedLM", settings), indent=4)
+
+
+def _rows_of_file(config, masked_lm):
+    """As `keras_nlp.rows_of`, with the names that the weights have in a preset's HDF5 file."""
+    rows = []
+    for row in rows_of(config, masked_lm):
+        layer, rest = row.theirs.split("/", 1)
+        if layer == "transformer_layers":
+            group, inner, rest = rest.split("/", 2)
+            number = int(group) * config.inner_group_num + int(inner)
+            layer = f"transformer_encoder_{number}" if number else "transformer_encoder"
+        else:
+            layer = _FILE_LAYERS[layer]
+        rows.append(row._replace(theirs=f"layers/{layer}/{rest}"))
+    return rows
+
+
+def _read_backbone(values, source) -> AlbertConfig:
+    """Returns the configuration of a serialized AlbertBackbone.
+
+    InputError if it is something else, a key is missing or unknown, or a value is not valid.
+    """
+    settings = _settings_of(values, "AlbertBackbone", source)
+    expected = set(ARGUMENTS) | {"dropout"}
+    missing, unknown = expected - set(settings), set(settings) - expected - _NOT_SIZES
+    if missing or unknown:
+        raise InputError(
+            f"`{source}` must have the arguments of AlbertBackbone. "
+            f"Missing: {sorted(missing)}; unknown: {sorted(unknown)}."
+        )
+    for name in ARGUMENTS:
+        if type(settings[name]) is not int:
+            raise InputError(
+                f"`{name}` in `{source}` must be an integer. Received: {settings[name]!r}."
+            )
+    config = config_of(settings)
+    arguments_of(config)  # refuses groups of unequal depth
+    return config
+
+
+def _settings_of(values, class_name, source) -> dict:
+    """Returns the settings of a serialized object of exactly one class.
+
+    InputError if it names another class, has unknown keys or no settings.
+    """
+    values = values if isinstance(values, dict) else {}
+    expected = {"class_name": class_name, "registered_name": f"keras_nlp>{class_name}"}
+    received = {key: values.get(key) for key in expected}
+    if received != expected or not str(values.get("module")).startswith("keras_nlp."):
+        raise InputError(
+            f"`{source}` must describe KerasNLP's {class_name}. Received: "
+            f"{[values.get('module'), *received.values()]}."
+        )
+    if set(values) - _OBJECT_KEYS or not isinstance(values.get("config"), dict):
+        raise InputError(f"`{source}` must contain `config`. Received keys: {sorted(values)}.")
+    return values["config"]
+
+
+def _serialized(class_name, settings):
+    """Returns how KerasNLP serializes an object."""
+    return {
+        "module": f"keras_nlp.src.models.albert.{_MODULES[class_name]}",
+        "class_name": class_name,
+        "config": settings,
+        "registered_name": f"keras_nlp>{class_name}",
+    }
+
+
+def _read_head(path, config, backbone):
+    """Returns the head's arrays; checks that all others equal the backbone's arrays."""
+    source = path / TASK_CONFIG
+    settings = _settings_of(read_json(source, _MAX_JSON_BYTES), "AlbertMaskedLM", source)
+    if _read_backbone(settings.get("backbone"), source) != config:
+        raise InputError(f"`{source}` must describe the same backbone as `{CONFIG}`.")
+    head = {}
+    for name, array in read_arrays(path / TASK_WEIGHTS).items():
+        if not name.startswith((_BACKBONE, "optimizer/")):
+            head[name] = array
+        elif name.startswith(_BACKBONE):
+            other = backbone.get(name.removeprefix(_BACKBONE))
+            if other is None or not np.array_equal(array, other):
+                raise InputError(f"{name} in `{path / TASK_WEIGHTS}` differs from `{WEIGHTS}`.")
+    return head
+
+
+def _write_tokenizer(files, folder):
+    """Writes a SentencePiece vocabulary; returns the serialized tokenizer, or None."""
+    models = [name for name in files if name.endswith(".model")]
+    unused = sorted(set(files) - set(models[:1]))
+    if unused:
+        logger.warning("KerasNLP's AlbertTokenizer does not use %s.", ", ".join(unused))
+    if not models:
+        return None
+    settings = {"trainable": True, "dtype": "int32", "proto": None, "sequence_length": None}
+    tokenizer = _serialized("AlbertTokenizer", {"name": "albert_tokenizer"} | settings)
+    (folder / VOCABULARY).parent.mkdir(parents=True)
+    (folder / VOCABULARY).write_bytes(files[models[0]])
+    write_json(folder / TOKENIZER, tokenizer, indent=4)
+    return tokenizer
+
+
+def _preprocessor(config, tokenizer):
+    """Returns KerasNLP's serialized preprocessor, with its own defaults."""
+    settings = {
+        "name": "albert_masked_lm_preprocessor",
+        "trainable": True,
+        "dtype": "float32",
+        "tokenizer": tokenizer,
+        "sequence_length": config.max_position_embeddings,
+        "truncate": "round_robin",
+        "mask_selection_rate": 0.15,
+        "mask_selection_length": 96,
+        "mask_token_rate": 0.8,
+        "random_token_rate": 0.1,
+    }
+    return _serialized("AlbertMaskedLMPreprocessor", settings)
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """Reads all arrays of a file of weights.
+
+    Parts of attention are named as in Keras 2; an array with both names is returned once.
+
+    Raises:
+        InputError: As `open_hdf5`, or if one array has two values.
+    """
+    arrays = {}
+    with open_hdf5(path) as datasets:
+        for name, dataset in datasets.items():
+            array = dataset[()]
+            name = _ATTENTION.sub(r"_\1", name)
+            if name in arrays and not np.array_equal(arrays[name], array):
+                raise InputError(
+                    f"{name} in `{path}` has two values, one for Keras 2 and one for Keras 3."
+                )
+            arrays[name] = array
+    return arrays
+
+
+def write_arrays(path: str | Path, arrays: dict[str, np.ndarray]):
+    """Writes arrays, named as `read_arrays` does, such that Keras 2 and Keras 3 find them."""
+    with h5py.File(path, "w") as file:
+        file.create_group("vars")
+        for name, array in arrays.items():
+            file[name] = array
+            other = _ATTENTION.sub(r"\1", name)
+            if other != name:
+                file[other] = file[name]  # a second name for the same bytes
+            for layer in _layers(name) + _layers(other):
+                file.require_group(f"{layer}/vars")  # Keras expects it without weights as well
+
+
+def _layers(name):
+    """Returns the names of the layers that contain an array, from the outermost on."""
+    parts = name.partition("/vars/")[0].split("/")
+    return ["/".join(parts[: i + 1]) for i, part in enumerate(parts) if part != "layers"]

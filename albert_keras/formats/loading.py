@@ -1,0 +1,295 @@
+"""How weights are read from a TensorFlow checkpoint or a `.keras` file, and loaded.
+
+They are assigned to a model all or none, with a report of what was loaded. The reference silently
+leaves a weight random if its name is not in the checkpoint, which is the cause of many reports of
+chance results.
+"""
+
+import contextlib
+import hashlib
+import json
+import zipfile
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.formats.checkpoint_tensors import is_moment
+from albert_keras.formats.hdf5_file import open_hdf5
+from albert_keras.models import finetuning  # noqa: F401 (registers its classes with Keras)
+from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.task_model import AlbertForTask
+from albert_keras.runs.tensors import weight_names
+from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_JSON_BYTES, check_memory, check_regular_file, parse_json
+
+#: Models that a `.keras` file may contain.
+_MODELS = (AlbertEncoder, AlbertForPretraining, AlbertForTask)
+_ENCODER = "bert/"
+_WEIGHTS = "model.weights.h5"
+#: Files of a `.keras` file. Our models have no assets.
+_MEMBERS = {"metadata.json", "config.json", _WEIGHTS}
+#: Keras does not compress; files that were compressed again shrink by a tenth.
+_MAX_GROWTH = 16
+#: What zipfile raises for damaged bytes; of archives with a password a RuntimeError.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError)
+#: The part of the encoder that only some models with the same configuration may have.
+_POOLER = "bert/pooler/"
+
+#: What unused tensors belong to, by how their names start.
+_GROUPS = {
+    _POOLER: "pooler",
+    "cls/predictions/": "masked-LM head",
+    "cls/seq_relationship/": "sentence-order head",
+    "cls/squad/": "span head",
+    "start_logits/": "span head",
+    "end_logits/": "span head",
+    "answer_class/": "span head",
+    "output_": "task head",
+    "exits/": "exit heads",
+    "features/": "task head",
+    "global_step": "training state",
+    "training/": "training state",
+    "": "other tensors",
+}
+_MOMENTS = "optimizer moments"
+
+
+class ModelTensors:
+    """Weights of a model in memory, with the interface of CheckpointTensors."""
+
+    def __init__(self, model: keras.Model):
+        self._weights = weight_names(model)
+        self.shapes = {name: list(weight.shape) for name, weight in self._weights.items()}
+        self.types = {name: weight.dtype.base_dtype for name, weight in self._weights.items()}
+
+    def read(self, name: str) -> np.ndarray:
+        return self._weights[name].numpy()
+
+
+def shape_in_keras_file(path: Path) -> AlbertConfig:
+    """Reads the shape of the model in a `.keras` file, without loading it.
+
+    Keras imports any module that such a file names, even in safe mode. So it is only given files
+    that name no class but one of this package.
+
+    Raises:
+        InputError: If it cannot be read, or contains any other model.
+    """
+    try:
+        with _open_archive(path) as archive:
+            content = parse_json(archive.read("config.json"))
+        content.pop("compile_config", None)  # not loaded
+        name, shape = content["class_name"], content["config"].get("config")
+        model = keras.saving.get_registered_object(content["registered_name"])
+        num_classes = json.dumps(content).count('"class_name"')
+    except InputError:
+        raise
+    except (*_DAMAGED, LookupError, TypeError, AttributeError) as e:
+        raise InputError(f"`{path}` must be a `.keras` model. Received: {e!r}.") from e
+    ours = isinstance(model, type) and issubclass(model, _MODELS) and model.__name__ == name
+    if not ours or num_classes != 1 or not isinstance(shape, dict):
+        raise InputError(f"`{path}` must contain a model of albert_keras. Received: {name}.")
+    return AlbertConfig.from_dict(shape)
+
+
+def open_keras_file(path: Path) -> ModelTensors:
+    """Loads the weights of a `.keras` file; raises as `shape_in_keras_file`."""
+    shape_in_keras_file(path)
+    _check_weights(path)
+    try:
+        return ModelTensors(keras.models.load_model(path, compile=False, safe_mode=True))
+    except (ValueError, TypeError, LookupError, OSError, RuntimeError, tf.errors.OpError) as error:
+        raise InputError(f"`{path}` cannot be loaded: {error}") from error
+
+
+@contextlib.contextmanager
+def _open_archive(path):
+    """Opens the archive that a `.keras` file is, after checking what it unpacks to."""
+    check_regular_file(path)
+    with zipfile.ZipFile(path) as archive:
+        sizes = {item.filename: item.file_size for item in archive.infolist()}
+        total, limit = sum(sizes.values()), _MAX_GROWTH * path.stat().st_size
+        if not sizes.keys() <= _MEMBERS or len(sizes) < len(archive.infolist()):
+            raise InputError(
+                f"`{path}` must contain {', '.join(sorted(_MEMBERS))} and nothing else. "
+                f"Received: {', '.join(sorted(sizes))[:500]}."
+            )
+        if total > limit or sizes.get("config.json", 0) > MAX_JSON_BYTES:
+            raise InputError(
+                f"`{path}` must unpack to at most {limit:,} bytes, {_MAX_GROWTH} times its size, "
+                f"and its config.json to {MAX_JSON_BYTES:,}. Received: {total:,} bytes."
+            )
+        check_memory(total, f"`{path}`")
+        yield archive
+
+
+def _check_weights(path):
+    """Checks the HDF5 file in a `.keras` file, which Keras opens without any check."""
+    try:
+        with _open_archive(path) as archive, open_hdf5(_WEIGHTS, archive.read(_WEIGHTS)):
+            pass
+    except InputError as error:
+        raise InputError(f"`{path}` cannot be loaded: {error}") from error
+    except (*_DAMAGED, KeyError) as error:
+        raise InputError(f"`{path}` must be a `.keras` model. Received: {error!r}.") from error
+
+
+def encoder_names(tensors) -> list[str]:
+    """Lists the encoder's weights in a source, sorted, without the moments of an optimizer."""
+    return sorted(filter(is_encoder, tensors.shapes))
+
+
+def encoder_digest(tensors, heads: tuple[str, ...] = ()) -> str:
+    """Hashes names, shapes and float32 values of the encoder's weights: SHA-256, in hexadecimal.
+
+    The weights of `heads`, prefixes as in `load_encoder`, are included. The digest depends neither
+    on the kind of file nor on other tensors in it. Raises InputError if one of the weights is not
+    of floats, or cannot be read.
+    """
+    digest = hashlib.sha256()
+    further = sorted(name for name in tensors.shapes if name.startswith(heads)) if heads else []
+    for name in encoder_names(tensors) + [name for name in further if not is_moment(name)]:
+        if not tensors.types[name].is_floating:
+            raise InputError(f"{name} must contain floats. Received: {tensors.types[name].name}.")
+        digest.update(f"{name} {tensors.shapes[name]}\n".encode())
+        digest.update(np.ascontiguousarray(read_floats(tensors, name)))
+    return digest.hexdigest()
+
+
+def read_floats(tensors, name):
+    """Reads a tensor as a float32 array; values beyond its range become infinite."""
+    with np.errstate(over="ignore"):  # the caller checks for infinity
+        return tensors.read(name).astype("<f4")
+
+
+def is_encoder(name: str) -> bool:
+    """Returns whether a name belongs to a weight of the encoder, not to one of its moments."""
+    return name.startswith(_ENCODER) and not is_moment(name)
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """Where the weights of a model came from."""
+
+    source: str | None  # what was loaded; None if all weights are random
+    loaded: dict[str, int]  # number of values of each loaded weight of the model
+    new: dict[str, int]  # number of values of each weight that keeps its initial values
+    #: Tensors of the source that were not used, by what they belong to ("masked-LM head").
+    unused: dict[str, tuple[str, ...]]
+
+    def lines(self):
+        """Returns the report as text (list of str)."""
+        if self.source is None:
+            return [f"all {len(self.new)} weights are random ({sum(self.new.values()):,} values)"]
+        encoder = [size for name, size in self.loaded.items() if is_encoder(name)]
+        head = {name: size for name, size in self.loaded.items() if not is_encoder(name)}
+        lines = [
+            f"loaded from {self.source}: {len(encoder)} encoder weights ({sum(encoder):,} values)"
+            + (f" and {_listing(head)}" if head else "")
+        ]
+        lines += [f"newly initialized: {_listing(self.new)}"] if self.new else []
+        return lines + ([f"not used: {', '.join(self.unused)}"] if self.unused else [])
+
+
+def load_encoder(
+    tensors, model, source: str, with_head: bool = False, heads: Iterable[str] = ()
+) -> LoadReport:
+    """Assigns the encoder's weights of a source to a model, all or none.
+
+    Args:
+        tensors: CheckpointTensors or ModelTensors.
+        model: keras.Model. The names of its encoder's weights start with "bert/".
+        source: Name of the source in messages.
+        with_head: Whether the source was trained for the same task. Its head is then loaded, too,
+            provided that all weights of it exist in the model's shapes.
+        heads: Prefixes of further parts, such as "cls/predictions/". Each is loaded, all of it or
+            none, if the source has any of its tensors.
+
+    Raises:
+        InputError: With all tensors of the encoder, and of `heads`, that are missing or
+            superfluous, have another shape, are not floats, or contain values that are not finite.
+            No weight is changed then.
+    """
+    weights = weight_names(model)
+    names = [name for name in tensors.shapes if not is_moment(name)]
+    optional = () if model.config.pooler == "always" else (_POOLER,)
+    parts = tuple(
+        head
+        for head in (*heads, *optional)
+        if all(any(name.startswith(head) for name in each) for each in (weights, names))
+    )
+
+    def is_part(name):
+        is_required = is_encoder(name) and not name.startswith(optional)
+        return is_required or (name.startswith(parts) and not is_moment(name))
+
+    expected = {name: weight for name, weight in weights.items() if is_part(name)}
+    rest = {name: weight for name, weight in weights.items() if name not in expected}
+    misfits = _misfits(tensors, expected) + [
+        f"{name}: expected nothing, found {tensors.shapes[name]}"
+        for name in sorted(tensors.shapes)
+        if is_part(name) and name not in expected
+    ]
+    if misfits:
+        what, listing = "model" if parts else "encoder", "\n  ".join(misfits)
+        raise InputError(f"The {what} of `{source}` does not match its albert_config:\n  {listing}")
+    takes_head = with_head and not _misfits(tensors, rest)
+    chosen = weights if takes_head else expected
+    values = {name: read_floats(tensors, name) for name in chosen}
+    finite = {name: np.isfinite(value) for name, value in values.items()}
+    broken = [
+        f"{name}: {np.sum(~is_finite):,} of {is_finite.size:,}"
+        for name, is_finite in finite.items()
+        if not is_finite.all()
+    ]
+    if broken:
+        listing = "\n  ".join(broken)
+        raise InputError(f"`{source}` contains values that are not finite:\n  {listing}")
+    for name, weight in chosen.items():
+        weight.assign(values[name])
+    return LoadReport(
+        source,
+        loaded={name: values[name].size for name in chosen},
+        new={} if takes_head else _sizes(rest),
+        unused=_grouped(name for name in sorted(tensors.shapes) if name not in chosen),
+    )
+
+
+def report_random(model):
+    """Returns the LoadReport of a model into which nothing was loaded."""
+    return LoadReport(None, loaded={}, new=_sizes(weight_names(model)), unused={})
+
+
+def _misfits(tensors, weights):
+    """Lists what prevents weights (dict of name -> variable) from being loaded: list of str."""
+    misfits = []
+    for name, weight in weights.items():
+        if list(weight.shape) != tensors.shapes.get(name):
+            found = tensors.shapes.get(name, "nothing")
+            misfits.append(f"{name}: expected {list(weight.shape)}, found {found}")
+        elif not tensors.types[name].is_floating:
+            misfits.append(f"{name}: expected floats, found {tensors.types[name].name}")
+    return misfits
+
+
+def _sizes(weights):
+    return {name: weight.shape.num_elements() for name, weight in weights.items()}
+
+
+def _grouped(names):
+    groups = {group: [] for group in (*_GROUPS.values(), _MOMENTS)}
+    for name in names:
+        matches = (group for start, group in _GROUPS.items() if name.startswith(start))
+        groups[_MOMENTS if is_moment(name) else next(matches)].append(name)
+    return {group: tuple(members) for group, members in groups.items() if members}
+
+
+def _listing(weights):
+    return f"{', '.join(weights)} ({sum(weights.values()):,} values)"

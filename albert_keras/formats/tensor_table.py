@@ -1,0 +1,185 @@
+"""Tables of tensors: which tensor of another format is which of ours, and in what layout.
+
+A table is data, a tuple of `Row`. Our names are the names in google-research/albert and also
+the names of our weights; `{g}` stands for a group and `{k}` for a block in it.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_keras.config import AlbertConfig
+from albert_keras.formats.model_weights import encoder_shapes, head_shapes
+from data_pipeline.errors import InputError
+
+
+class Row(NamedTuple):
+    """A tensor in both formats; the names may contain `{g}` and `{k}`."""
+
+    ours: str
+    theirs: str
+    #: Of theirs: "same"; "transposed"; or "heads", where attention heads are an axis of their own:
+    #: [H, A, D], [A, D] or [A, D, H].
+    layout: str = "same"
+
+
+def dense_rows(
+    ours: str, theirs: str, names: tuple[str, str], layout="same", bias_layout="same"
+) -> tuple[Row, Row]:
+    """Returns the rows of a dense layer.
+
+    `ours` and `theirs` are what the names of its tensors start with, `names` what their names of
+    kernel and bias end with.
+    """
+    kernel, bias = names
+    return (
+        Row(f"{ours}/kernel", f"{theirs}{kernel}", layout),
+        Row(f"{ours}/bias", f"{theirs}{bias}", bias_layout),
+    )
+
+
+def norm_rows(ours: str, theirs: str, names: tuple[str, str]) -> tuple[Row, Row]:
+    """Returns the rows of a layer normalization: its gamma and its beta, as `dense_rows`."""
+    gamma, beta = names
+    return Row(f"{ours}/gamma", f"{theirs}{gamma}"), Row(f"{ours}/beta", f"{theirs}{beta}")
+
+
+def expand(table: Iterable[Row], groups: int = 1, inner: int = 1) -> list[Row]:
+    """Repeats the rows of a table for each group `{g}` and each block `{k}` in it, from 0."""
+    return [
+        row._replace(ours=row.ours.format(g=g, k=k), theirs=row.theirs.format(g=g, k=k))
+        for row in table
+        for g in range(groups if "{g}" in row.ours else 1)
+        for k in range(inner if "{k}" in row.ours else 1)
+    ]
+
+
+def read_by_table(rows: Iterable[Row], theirs, shapes: dict, source) -> dict[str, np.ndarray]:
+    """Converts tensors of another format into ours, in float32. Every tensor must be matched.
+
+    Args:
+        rows: Without braces. Rows of tensors that the model does not have are skipped.
+        theirs: Mapping of name -> array. All tensors of the source.
+        shapes: By our name. The model's tensors, in the order of the result.
+        source: How the user calls it.
+
+    Raises:
+        InputError: With all tensors that are missing, unexpected, of another shape, not floats, or
+            not finite.
+    """
+    by_name = {row.ours: row for row in rows}
+    problems, found = [], {}
+    for name, shape in shapes.items():
+        row = by_name.get(name)
+        if row is None:
+            problems.append(f"{name}: the format has no such tensor")
+        elif row.theirs not in theirs:
+            problems.append(f"{row.theirs}: missing ({name} {list(shape)})")
+        else:
+            found[name] = _read(row, theirs[row.theirs], tuple(shape), problems)
+    used = {by_name[name].theirs for name in found}
+    for name in sorted(set(theirs) - used):
+        problems.append(f"{name}: unexpected tensor of shape {list(np.shape(theirs[name]))}")
+    _raise_for(problems, source)
+    return found
+
+
+def read_reference_tensors(config: AlbertConfig, tensors: dict, source) -> dict[str, np.ndarray]:
+    """Checks tensors that have our names, as `read_by_table`; returns them in float32."""
+    shapes = encoder_shapes(config, tensors) | head_shapes(config, tensors)
+    return read_by_table([Row(name, name) for name in shapes], tensors, shapes, source)
+
+
+def write_by_table(rows: Iterable[Row], tensors: dict, shapes: dict | None = None) -> dict:
+    """Converts tensors of ours into contiguous ones of another format, by the rows without braces.
+
+    `shapes` are the result of `shapes_with_heads`, if heads are an axis. InputError if the format
+    cannot store one of the tensors.
+    """
+    by_name = {row.ours: row for row in rows}
+    missing = sorted(set(tensors) - set(by_name))
+    if missing:
+        raise InputError(f"The format cannot store {', '.join(missing)}.")
+    written = {}
+    for name, array in tensors.items():
+        row = by_name[name]
+        if row.layout == "transposed":
+            array = array.T
+        elif row.layout == "heads":
+            array = np.reshape(array, shapes[row.theirs])
+        written[row.theirs] = np.ascontiguousarray(array)
+    return written
+
+
+def shapes_with_heads(rows: Iterable[Row], shapes: dict, config: AlbertConfig) -> dict[str, tuple]:
+    """Returns the shapes of weights in Keras' `MultiHeadAttention`, where heads are an axis.
+
+    `shapes` are the shapes of our tensors. The result has the names of the other format, for the
+    rows whose layout is "heads".
+    """
+    heads = config.num_attention_heads
+    sizes = (heads, config.hidden_size // heads)
+    split = {}
+    for row in rows:
+        if row.layout == "heads" and row.ours in shapes:
+            *first, last = shapes[row.ours]
+            is_output = row.ours.endswith("output/dense/kernel")
+            split[row.theirs] = (*sizes, last) if is_output else (*first, *sizes)
+    return split
+
+
+def check_heads(rows: Iterable[Row], theirs, shapes: dict, config: AlbertConfig, source):
+    """Checks the number and size of attention heads, where they are an axis of their own.
+
+    `read_by_table`, whose other arguments are the same, would take [H, D, A] for [H, A, D].
+    InputError names all tensors of another shape.
+    """
+    found = {name: np.shape(array) for name, array in theirs.items()}
+    problems = [
+        _other_shape(name, shape, found[name])
+        for name, shape in shapes_with_heads(rows, shapes, config).items()
+        if found.get(name, shape) != shape
+    ]
+    _raise_for(problems, source)
+
+
+def _read(row, array, shape, problems):
+    """Returns one tensor in our layout; adds what is wrong with it to `problems`."""
+    array = np.asarray(array)
+    if array.dtype.kind != "f" and array.dtype.name != "bfloat16":
+        problems.append(f"{row.theirs}: expected floats, received {array.dtype.name}")
+        return None
+    # The shape of a square kernel does not show whether it is transposed.
+    expected = shape[::-1] if row.layout == "transposed" else shape
+    fits = _splits(array.shape, shape) if row.layout == "heads" else array.shape == expected
+    if not fits:
+        problems.append(_other_shape(row.theirs, expected, array.shape))
+        return None
+    array = array.T if row.layout == "transposed" else array.reshape(shape)
+    array = np.ascontiguousarray(array, dtype=np.float32)
+    if not np.isfinite(array).all():
+        problems.append(f"{row.theirs}: {np.sum(~np.isfinite(array)):,} numbers are not finite")
+    return array
+
+
+def _splits(found, shape):
+    """Returns whether `found` is `shape` with axes split: [H, A, D] is [H, A * D]."""
+    rest = list(found)
+    for size in shape:
+        product = 1
+        while rest and product < size:
+            product *= rest.pop(0)
+        if product != size:
+            return False
+    return not rest
+
+
+def _other_shape(name, expected, received):
+    return f"{name}: expected shape {list(expected)}, received {list(received)}"
+
+
+def _raise_for(problems, source):
+    if problems:
+        listing = "\n  ".join(problems)
+        raise InputError(f"The tensors of `{source}` do not match the model:\n  {listing}")

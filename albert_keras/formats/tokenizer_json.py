@@ -1,0 +1,237 @@
+"""The `tokenizer.json` of Hugging Face, back into a SentencePiece model or a list of word pieces.
+
+Whatever our tokenizers cannot express is refused by name, never dropped.
+"""
+
+import base64
+import binascii
+from typing import NamedTuple
+
+from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
+
+from albert_keras.formats.tokenizer_json_writing import (
+    USER_DEFINED_SCORE,
+    is_leading_step,
+    marks_step,
+    space_steps,
+)
+from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json
+from data_pipeline.tokenizers.vocabulary import CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
+
+_SPACE = "▁"
+_Piece = ModelProto.SentencePiece
+#: What the tokenizers of transformers replace in English text; google-research/albert does not.
+_QUOTES = ("``", "''")
+QUOTES_NOTE = "transformers reads `` and '' as \""
+
+
+class FromJson(NamedTuple):
+    """The contents of a `tokenizer.json`, as a file that our tokenizers read."""
+
+    file_name: str  #: "spiece.model" or "vocab.txt".
+    content: bytes
+    lower_case: bool
+    strip_accents: bool
+    notes: tuple[str, ...]  #: Differences from transformers, for people.
+
+
+def read_tokenizer_json(content: bytes, name: str = "tokenizer.json") -> FromJson:
+    """Rebuilds the file that a `tokenizer.json`, called `name` in errors, was made from.
+
+    A Unigram model becomes a SentencePiece model with the same pieces, scores and normalization;
+    WordPiece a `vocab.txt`.
+
+    Raises:
+        InputError: If it is damaged, contains a model of another kind, or something that cannot be
+            expressed: another normalizer or pre-tokenizer, pieces added after the vocabulary.
+    """
+    readers = {"Unigram": _read_unigram, "WordPiece": _read_word_pieces}
+    try:
+        values = parse_json(content)
+        kind = values["model"].get("type")
+        if kind not in readers:
+            raise InputError(
+                f"The model in `{name}` must be Unigram or WordPiece. Received: {kind}."
+            )
+        return readers[kind](values, name)
+    except InputError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"`{name}` is not the tokenizer of an ALBERT or BERT: {error!r}."
+        ) from error
+
+
+def _read_unigram(values, name):
+    model = values["model"]
+    if model.get("byte_fallback"):
+        raise _inexpressible(name, "model.byte_fallback", True)
+    normalizer = _Normalizer(name)
+    for step in _steps(values.get("normalizer"), "normalizers"):
+        normalizer.take(step)
+    for step in _steps(values.get("pre_tokenizer"), "pretokenizers"):
+        _check_pre_tokenizer(step, name)
+    vocab = [(str(piece), float(score)) for piece, score in model["vocab"]]
+    types = _types(values.get("added_tokens") or (), vocab, model["unk_id"], name)
+    return FromJson(
+        "spiece.model",
+        _unigram_model(vocab, types, normalizer.charsmap),
+        normalizer.lower_case,
+        normalizer.strips_accents(),
+        tuple(normalizer.notes),
+    )
+
+
+def _unigram_model(vocab: list[tuple[str, float]], types: list[int], charsmap: bytes) -> bytes:
+    """Returns the file of a SentencePiece unigram model of pieces, their scores and types, by id.
+
+    `charsmap` is the compiled rules of the normalizer; empty for none. Runs of spaces become one in
+    any case, and a space is put before the text.
+    """
+    names = [piece for piece, _ in vocab]
+    unk_id = types.index(_Piece.UNKNOWN)
+    model = ModelProto()
+    for (piece, score), type in zip(vocab, types, strict=True):
+        model.pieces.add(piece=piece, score=score, type=type)
+    spec = model.trainer_spec
+    spec.model_type, spec.vocab_size = TrainerSpec.UNIGRAM, len(vocab)
+    spec.unk_id, spec.unk_piece = unk_id, names[unk_id]
+    spec.bos_id = spec.eos_id = -1
+    spec.pad_id = names.index("<pad>") if "<pad>" in names else -1
+    rules = model.normalizer_spec
+    rules.name, rules.precompiled_charsmap = "precompiled" if charsmap else "identity", charsmap
+    rules.add_dummy_prefix = rules.remove_extra_whitespaces = rules.escape_whitespaces = True
+    return model.SerializeToString(deterministic=True)
+
+
+def _types(added, vocab, unk_id, name) -> list[int]:
+    """Returns the types of the pieces, such as control symbols."""
+    types = [_Piece.NORMAL] * len(vocab)
+    for id, (text, score) in enumerate(vocab):
+        # The scores of trained pieces are log-probabilities; older files do not list these symbols.
+        if score in (0, USER_DEFINED_SCORE) and text in USER_DEFINED_SYMBOLS:
+            types[id] = _Piece.USER_DEFINED
+        elif score == 0 and text in ("<pad>", *CONTROL_SYMBOLS):
+            types[id] = _Piece.CONTROL
+    for token in added:
+        text, id = token["content"], token["id"]
+        if not 0 <= id < len(vocab) or vocab[id][0] != text:
+            raise _inexpressible(name, "added_tokens", f"{text!r}, {id}, not in the vocabulary")
+        if token.get("special"):
+            types[id] = _Piece.CONTROL
+        elif token.get("lstrip") or token.get("rstrip") or token.get("single_word"):
+            raise _inexpressible(
+                name, "added_tokens", f"{text!r}, which includes the spaces around it"
+            )
+        else:
+            types[id] = _Piece.USER_DEFINED
+    types[unk_id] = _Piece.UNKNOWN
+    return types
+
+
+class _Normalizer:
+    """Collects the steps of a normalizer one by one, and refuses what cannot be expressed."""
+
+    def __init__(self, name):
+        self.name = name
+        self.charsmap = b""
+        self.lower_case = False
+        self.notes = []
+        self._kinds = []
+
+    def take(self, step):
+        kind = step["type"]
+        if self.charsmap and kind != "Replace":
+            raise _inexpressible(self.name, "normalizer", f"{kind} after Precompiled")
+        if step == marks_step():
+            kind = "StripAccents"
+        elif kind == "Replace":
+            self._replace(step)
+        elif kind == "Precompiled":
+            self.charsmap = _decode(step["precompiled_charsmap"], self.name)
+        elif kind == "Lowercase":
+            self.lower_case = True
+        elif kind not in ("NFKD", "StripAccents", "NFC", "NFKC"):
+            raise _inexpressible(self.name, "normalizer", kind)
+        self._kinds.append(kind)
+
+    def strips_accents(self):
+        found = {"NFKD", "StripAccents"} & set(self._kinds)
+        if len(found) == 1:
+            raise _inexpressible(self.name, "normalizer", f"{found.pop()} alone")
+        return bool(found)
+
+    def _replace(self, step):
+        pattern, content = step["pattern"], step["content"]
+        if step in space_steps() or is_leading_step(step):
+            return  # as SentencePiece does
+        if pattern.get("String") in _QUOTES and content == '"':
+            note = f"{QUOTES_NOTE}; this package, like google-research/albert, does not"
+            self.notes += [] if note in self.notes else [note]
+            return
+        raise _inexpressible(self.name, "normalizer", f"Replace {pattern} by {content!r}")
+
+
+def _check_pre_tokenizer(step, name):
+    if step["type"] == "WhitespaceSplit":
+        return
+    if step["type"] != "Metaspace" or step.get("replacement", _SPACE) != _SPACE:
+        raise _inexpressible(name, "pre_tokenizer", step["type"])
+    scheme = step.get("prepend_scheme", "always" if step.get("add_prefix_space", True) else "never")
+    if scheme == "never":
+        raise _inexpressible(name, "pre_tokenizer", "Metaspace without a space before the text")
+
+
+def _read_word_pieces(values, name):
+    model = values["model"]
+    if model.get("continuing_subword_prefix", "##") != "##":
+        prefix = model["continuing_subword_prefix"]
+        raise _inexpressible(name, "model.continuing_subword_prefix", prefix)
+    ids = model["vocab"]
+    pieces = sorted(ids, key=ids.get)
+    if [ids[piece] for piece in pieces] != list(range(len(pieces))):
+        raise InputError(f"The ids in `{name}` must be 0 to {len(pieces) - 1:,}, each once.")
+    for piece in pieces:
+        if piece.split() != [piece]:
+            raise _inexpressible(name, "model.vocab", f"{piece!r}, with white space")
+    for token in values.get("added_tokens") or ():
+        if ids.get(token["content"]) != token["id"] or not token.get("special"):
+            raise _inexpressible(name, "added_tokens", repr(token["content"]))
+    lower_case = _lower_case_of_bert(values.get("normalizer") or {"type": "none"}, name)
+    for step in _steps(values.get("pre_tokenizer"), "pretokenizers"):
+        if step["type"] != "BertPreTokenizer":
+            raise _inexpressible(name, "pre_tokenizer", step["type"])
+    content = "".join(f"{piece}\n" for piece in pieces).encode()
+    return FromJson("vocab.txt", content, lower_case, lower_case, ())
+
+
+def _lower_case_of_bert(normalizer, name):
+    if normalizer["type"] != "BertNormalizer":
+        raise _inexpressible(name, "normalizer", normalizer["type"])
+    lower_case = normalizer["lowercase"]
+    strip_accents = normalizer.get("strip_accents")
+    if strip_accents is not None and strip_accents != lower_case:
+        raise _inexpressible(name, "normalizer.strip_accents", strip_accents)
+    for switch in ("clean_text", "handle_chinese_chars"):
+        if not normalizer.get(switch, True):
+            raise _inexpressible(name, f"normalizer.{switch}", False)
+    return lower_case
+
+
+def _steps(part, key):
+    """Returns the steps of a part of the pipeline, which is one step or a sequence of them."""
+    if part is None:
+        return []
+    return part[key] if part["type"] == "Sequence" else [part]
+
+
+def _decode(text, name):
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, TypeError) as error:
+        raise InputError(f"`{name}`: precompiled_charsmap is damaged: {error}.") from error
+
+
+def _inexpressible(name, key, received):
+    return InputError(f"`{key}` of `{name}` cannot be expressed here. Received: {received}.")

@@ -1,0 +1,281 @@
+"""The files of a vocabulary, from one format into another, and which vocabulary they contain.
+
+SentencePiece models are copied byte for byte. A `tokenizer.json` alone is converted into the file
+that it was made from.
+
+A public fork of google-research/albert has German vocabularies that are named `30k-clean.model`
+like the released English one. They were trained with the same options, so the first 14 ids are the
+same and everything loads, but the outputs are meaningless. The pieces identify a vocabulary, its
+name does not.
+"""
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from albert_keras.config import AlbertConfig
+from albert_keras.formats.byte_bpe_files import (
+    PAIR_NOTE,
+    byte_bpe_files,
+    has_byte_bpe,
+    read_byte_bpe,
+)
+from albert_keras.formats.tokenizer_json import QUOTES_NOTE, read_tokenizer_json
+from albert_keras.formats.tokenizer_json_writing import special_tokens, tokenizer_json
+from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
+
+_MODELS = (".model", ".spm")
+TOKENIZER_JSON = "tokenizer.json"
+_GOOGLE_MODEL = "30k-clean.model"
+#: Pieces 0 to 13 of all vocabularies trained with the options of google-research/albert.
+_FIRST = ("<pad>", "<unk>", *CONTROL_SYMBOLS, *USER_DEFINED_SYMBOLS, "▁")
+_SIZE = 30_000
+#: Name -> pieces, by id, that only this vocabulary has, and its description.
+#: Source: ids of the released vocabulary as listed in google-research/albert#127.
+_KNOWN = {
+    "official-english": (
+        {14: "▁the", 15: ",", 17: "▁and", 18: "s", 29_999: "▁eloquent"},
+        "the official English vocabulary of the released ALBERT, 30,000 pieces",
+    ),
+    "german-30k": (
+        {14: ",", 15: "▁der"},
+        "the German vocabulary that has the file name of the official English one "
+        "(30k-clean.model), 30,000 pieces",
+    ),
+}
+#: The formats in which the English ALBERT was released.
+_RELEASED_FORMATS = ("google", "hugging-face")
+
+
+class VocabularyIdentity(NamedTuple):
+    """Which vocabulary it is."""
+
+    name: str  #: "official-english", "german-30k" or "own".
+    sentence: str  #: Description, for people.
+
+
+class Vocabulary(NamedTuple):
+    """A vocabulary with its text normalization."""
+
+    tokenizer: Tokenizer
+    source: str  #: Where it was read.
+    identity: VocabularyIdentity
+    notes: tuple[str, ...] = ()  #: Differences from the code it comes from, for people.
+
+
+def read_vocabulary(path: str | Path) -> Vocabulary:
+    """Reads the vocabulary that a user names.
+
+    It is a tokenizer folder of ours, or one with the files of another format; or one file:
+    `*.model`, `*.spm`, `tokenizer.json`, `vocab.txt`. InputError if it is not a vocabulary, or
+    cannot be expressed.
+    """
+    path = Path(path)
+    try:
+        paths = sorted(path.iterdir()) if path.is_dir() else [path]
+        files = {
+            file.name: read_limited(file, MAX_VOCABULARY_BYTES)
+            for file in paths
+            if not file.is_dir()
+        }
+    except OSError as error:
+        raise InputError(f"The vocabulary `{path}` cannot be read: {error.strerror}.") from error
+    if not files:
+        raise InputError(f"`{path}` must contain a vocabulary. The folder contains no files.")
+    return vocabulary_of(files, path)
+
+
+def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | None:
+    """Finds the vocabulary among files stored beside weights; None if there are no files.
+
+    Raises:
+        InputError: If there are several vocabularies, none among the files, or it is damaged.
+    """
+    if not files:
+        return None
+    models = sorted(name for name in files if name.endswith(_MODELS))
+    if len({files[name] for name in models}) > 1:
+        listing = ", ".join(models)
+        raise InputError(f"`{source}` contains several vocabularies. Pass one: {listing}.")
+    settings = _json(files[CONFIG_FILE]) if CONFIG_FILE in files else {}
+    if "sha256" in settings:
+        return _load(files, None, source, {})
+    settings = _normalization(settings)
+    lists = sorted(name for name in files if name.startswith("vocab") and name.endswith(".txt"))
+    if models or lists:
+        name = (models or lists)[0]
+        return _load(files, name, f"{source}: {name}", settings)
+    if has_byte_bpe(files):
+        content = {TOKENIZER_JSON: read_byte_bpe(files, source)}
+        return _load(content, TOKENIZER_JSON, source, {})
+    jsons = [name for name in files if name.endswith(".json") and name != CONFIG_FILE]
+    if len(jsons) == 1:
+        found = read_tokenizer_json(files[jsons[0]], jsons[0])
+        settings = {"lower_case": found.lower_case, "strip_accents": found.strip_accents}
+        files = {found.file_name: found.content}
+        vocabulary = _load(files, found.file_name, f"{source}: {jsons[0]}", settings)
+        return vocabulary._replace(notes=found.notes)
+    raise InputError(
+        f"`{source}` does not contain a vocabulary: a SentencePiece model (*.model), vocab.txt, "
+        f"tokenizer.json, or vocab.json with merges.txt. It contains: {', '.join(sorted(files))}."
+    )
+
+
+def identify_pieces(pieces: Sequence[str]) -> VocabularyIdentity:
+    """Returns which vocabulary some pieces, by id, are."""
+    if len(pieces) == _SIZE and tuple(pieces[: len(_FIRST)]) == _FIRST:
+        for name, (marks, sentence) in _KNOWN.items():
+            if all(pieces[id] == piece for id, piece in marks.items()):
+                return VocabularyIdentity(name, sentence)
+    return VocabularyIdentity("own", f"a custom vocabulary of {len(pieces):,} pieces")
+
+
+def check_size(vocabulary: Vocabulary, config: AlbertConfig):
+    """Raises InputError if a vocabulary has another number of pieces than the model."""
+    size = vocabulary.tokenizer.vocab_size
+    if size != config.vocab_size:
+        raise InputError(
+            f"The vocabulary in `{vocabulary.source}` must have {config.vocab_size:,} pieces, the "
+            f"`vocab_size` of the model. Received: {size:,}."
+        )
+
+
+def check_identity(
+    identity: VocabularyIdentity, config: AlbertConfig, source_format: str, is_given: bool
+):
+    """Raises InputError for the German vocabulary beside what looks like a released English ALBERT.
+
+    There are German models of the same shape, and nothing in their files distinguishes them from
+    the English ones, so it is accepted if the user names it with `--tokenizer` (`is_given`).
+    """
+    if is_given or identity.name != "german-30k" or source_format not in _RELEASED_FORMATS:
+        return
+    release = _released_size(config)
+    if release is not None:
+        raise InputError(
+            f"The vocabulary beside weights of the shape of {release} must be the official English "
+            "one (piece 14 is `▁the`, piece 29,999 is `▁eloquent`). Received: "
+            f"{identity.sentence}. If the weights are German, pass that file with --tokenizer."
+        )
+
+
+def files_for(
+    vocabulary: Vocabulary, format_name: str, max_length: int, has_segments: bool = True
+) -> dict[str, bytes]:
+    """Returns the files of a vocabulary in a format.
+
+    `max_length` is the longest sequence of the model, in tokens; `has_segments` is whether it
+    distinguishes the two texts of a pair by segment ids.
+    """
+    tokenizer = vocabulary.tokenizer
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save(folder)
+        own = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+    if format_name == "albert-keras":
+        return own
+    if tokenizer.config.kind == "bpe":
+        if format_name == "hugging-face":
+            return byte_bpe_files(tokenizer, max_length)
+        raise InputError(
+            f"The vocabulary of the format `{format_name}` must be SentencePiece or WordPiece. "
+            f"Received: byte-level BPE of `{vocabulary.source}`."
+        )
+    is_unigram = _is_unigram(tokenizer)
+    has_other_name = format_name in ("hugging-face", "keras-nlp")
+    unigram_name = "spiece.model" if has_other_name else _GOOGLE_MODEL
+    name = unigram_name if is_unigram else "vocab.txt"
+    files = {name: tokenizer.model_bytes}
+    if name == _GOOGLE_MODEL:
+        files["30k-clean.vocab"] = own["tokenizer.vocab"]
+    if format_name == "hugging-face":
+        config = tokenizer.config
+        kind, accents = "BertTokenizer", {"strip_accents": config.strip_accents}
+        if is_unigram:
+            kind, accents = "AlbertTokenizer", {"keep_accents": not config.strip_accents}
+        settings = {"tokenizer_class": kind, "do_lower_case": config.lower_case, **accents}
+        settings["model_max_length"] = max_length
+        if not has_segments:
+            settings["model_input_names"] = ["input_ids", "attention_mask"]
+        content = tokenizer_json(tokenizer)
+        if content is not None:
+            files[TOKENIZER_JSON] = content
+            # Their class for ALBERT builds a normalizer of its own instead of reading this one.
+            settings["tokenizer_class"] = "PreTrainedTokenizerFast"
+            names = ["input_ids", "token_type_ids", "attention_mask"]
+            settings = {"model_input_names": names} | settings | special_tokens(tokenizer)
+        files["tokenizer_config.json"] = (json.dumps(settings, indent=2) + "\n").encode()
+    return files
+
+
+def notes_for(vocabulary: Vocabulary, format_name: str) -> list[str]:
+    """Returns what the format's own code does differently with a vocabulary."""
+    config = vocabulary.tokenizer.config
+    if config.kind == "bpe" and config.pair_separators == 1 and format_name == "hugging-face":
+        return [PAIR_NOTE]
+    if not _is_unigram(vocabulary.tokenizer) or format_name == "albert-keras":
+        return []
+    if format_name == "hugging-face":
+        return [f"{QUOTES_NOTE} and produces no lone ▁ before ( and similar characters"]
+    notes = []
+    if not config.lower_case:
+        notes.append("the vocabulary is cased: pass --do_lower_case=False or similar to that code")
+    if not config.strip_accents and format_name == "google":
+        notes.append(
+            "google-research/albert removes accents from all text; this vocabulary keeps them"
+        )
+    return notes
+
+
+def _is_unigram(tokenizer):
+    return tokenizer.config.kind == "unigram"
+
+
+def _load(files, name, source, settings):
+    """Loads a tokenizer from the contents of files; `name` is None for a tokenizer folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file_name, content in files.items():
+            if name in (None, file_name):
+                Path(folder, Path(file_name).name).write_bytes(content)
+        try:
+            tokenizer = Tokenizer.load(Path(folder, name or ""), **settings)
+        except InputError as error:
+            raise InputError(str(error).replace(folder, str(source))) from error
+    pieces = [tokenizer.piece_of(id) for id in range(tokenizer.vocab_size)]
+    return Vocabulary(tokenizer, str(source), identify_pieces(pieces))
+
+
+def _normalization(values):
+    """Returns the settings of Hugging Face's `tokenizer_config.json` as `Tokenizer.load` does."""
+    strip_accents = values.get("strip_accents")
+    if values.get("keep_accents") is not None:
+        strip_accents = not values["keep_accents"]
+    settings = {"lower_case": values.get("do_lower_case"), "strip_accents": strip_accents}
+    return {name: value for name, value in settings.items() if isinstance(value, bool)}
+
+
+def _json(content):
+    try:
+        return dict(parse_json(content))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"`{CONFIG_FILE}` must contain a JSON object: {error}.") from error
+
+
+def _released_size(config: AlbertConfig) -> str | None:
+    """Returns the name of the released ALBERT of this shape."""
+    free = (
+        "hidden_dropout_prob",
+        "attention_probs_dropout_prob",
+        "initializer_range",
+        "down_scale_factor",
+        "foreign_keys",
+    )
+    changes = {name: getattr(config, name) for name in free}
+    for size in ("albert-base", "albert-large", "albert-xlarge", "albert-xxlarge"):
+        if AlbertConfig.from_name(size).replace(**changes) == config:
+            return size
+    return None

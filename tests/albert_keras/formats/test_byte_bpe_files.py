@@ -1,0 +1,228 @@
+"""Byte-level BPE as transformers stores it: the same ids in both directions."""
+
+import json
+import subprocess
+
+import pytest
+import tokenizers
+
+from albert_keras.formats.vocabulary import files_for, notes_for, read_vocabulary, vocabulary_of
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.pair_features import pair_features
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.byte_bpe import SPECIAL_PIECES, read_bpe, write_bpe
+from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from tests.albert_keras.formats.test_hugging_face_transformers import find_python
+
+TEXTS = (
+    "The ferry left the harbour.",
+    " two  spaces, a tab\tand\nlines \n",
+    "don't I'm we'll 12,345 -- ½ é e\u0301 漢字 \U0001f600 ﬁ",
+    "\u00a0\u3000\u200b\u2028 Ġ ġ",
+    "aaaa",
+    "",
+)
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tiny_corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bpe") / "own"
+    return read_vocabulary(train_byte_bpe(tiny_corpus, folder, 400).path)
+
+
+@pytest.fixture(scope="module")
+def without_prefix(vocabulary):
+    """Returns the same vocabulary with the setting of the released RoBERTa."""
+    content = read_bpe(vocabulary.tokenizer.model_bytes)
+    file = write_bpe(content._replace(add_prefix_space=False))
+    return vocabulary_of({"tokenizer.json": file}, "a test")
+
+
+@pytest.fixture
+def files(vocabulary):
+    """Returns the files for Hugging Face; tests change them."""
+    return files_for(vocabulary, "hugging-face", 64, has_segments=False)
+
+
+def template_of(separators):
+    """Returns the step that puts a number of separators between the texts of a pair."""
+    sep = {"SpecialToken": {"id": "</s>", "type_id": 0}}
+    first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+    return {"type": "TemplateProcessing", "pair": [first, *[sep] * separators, second, sep]}
+
+
+def changed(files, name, **values):
+    """Returns files with other values in one of JSON."""
+    return files | {name: json.dumps(json.loads(files[name]) | values).encode()}
+
+
+def test_all_files_are_written_and_each_gives_the_same_tokenizer(vocabulary, files):
+    assert files.keys() == {"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json"}
+    digest = vocabulary.tokenizer.digest
+    assert vocabulary_of(files, "x").tokenizer.digest == digest
+    old = {name: content for name, content in files.items() if name != "tokenizer.json"}
+    assert vocabulary_of(old, "x").tokenizer.digest == digest
+    alone = {"tokenizer.json": files["tokenizer.json"]}
+    assert vocabulary_of(alone, "x").tokenizer.digest == digest
+    # More files of earlier versions of transformers do not matter.
+    names = {"cls_token": "<s>", "mask_token": {"content": "<mask>", "lstrip": True}}
+    more = {"special_tokens_map.json": json.dumps(names).encode(), "added_tokens.json": b"{}"}
+    assert vocabulary_of(files | more, "x").tokenizer.digest == digest
+    assert files["merges.txt"].startswith(b"#version: 0.2\n")
+
+
+def test_a_prefix_is_a_setting_of_the_files(vocabulary, without_prefix):
+    for one in (vocabulary, without_prefix):
+        files = files_for(one, "hugging-face", 64)
+        del files["tokenizer.json"]
+        assert vocabulary_of(files, "x").tokenizer.encode("The") == one.tokenizer.encode("The")
+    del files["tokenizer_config.json"]  # as GPT-2, transformers adds none unless it is told to
+    assert vocabulary_of(files, "x").tokenizer.digest == without_prefix.tokenizer.digest
+    assert vocabulary.tokenizer.digest != without_prefix.tokenizer.digest
+
+
+def test_the_library_reads_the_ids_of_our_tokenizer(vocabulary, files):
+    reference = tokenizers.Tokenizer.from_str(files["tokenizer.json"].decode())
+    tokenizer = vocabulary.tokenizer
+    for text in TEXTS:
+        ids = reference.encode(text).ids
+        assert ids == [tokenizer.cls_id, *tokenizer.encode(text), tokenizer.sep_id]
+
+
+def test_pairs_have_two_separators_and_vocabularies_of_earlier_versions_one(vocabulary, files):
+    earlier = own_files_of_an_earlier_version(vocabulary)
+    for one, separators in ((vocabulary, 2), (vocabulary_of(earlier, "x"), 1)):
+        tokenizer, written = one.tokenizer, files_for(one, "hugging-face", 64, has_segments=False)
+        assert tokenizer.pair_separators == separators
+        reference = tokenizers.Tokenizer.from_str(written["tokenizer.json"].decode())
+        pair = reference.encode("a", "b")
+        ours = pair_features([TextExample("", "a", "b")], tokenizer, 16)
+        assert pair.ids == ours["input_ids"][0, : ours["input_mask"].sum()].tolist()
+        assert pair.ids.count(tokenizer.sep_id) == separators + 1
+        assert set(pair.type_ids) == {0}
+        assert vocabulary_of(written, "x").tokenizer.digest == tokenizer.digest
+        assert bool(notes_for(one, "hugging-face")) == (separators == 1)
+
+
+def own_files_of_an_earlier_version(vocabulary):
+    """Returns the files of the tokenizer folder as they were without `pair_separators`."""
+    files = files_for(vocabulary, "albert-keras", 64)
+    settings = json.loads(files["tokenizer_config.json"])
+    assert settings.pop("pair_separators") == 2
+    return files | {"tokenizer_config.json": json.dumps(settings).encode()}
+
+
+@pytest.mark.parametrize(
+    "step, separators",
+    [
+        ({"type": "BertProcessing"}, 1),
+        ({"type": "RobertaProcessing"}, 2),
+        ({"type": "ByteLevel"}, 2),
+        (None, 2),
+        ({"type": "Sequence", "processors": [{"type": "ByteLevel"}, template_of(1)]}, 1),
+        (template_of(2), 2),
+    ],
+)
+def test_the_step_after_tokenization_decides_how_pairs_are_joined(files, step, separators):
+    found = vocabulary_of(changed(files, "tokenizer.json", post_processor=step), "x").tokenizer
+    assert found.pair_separators == separators
+
+
+def test_names_of_special_tokens_in_a_text_stay_text(vocabulary, files):
+    tokenizer = vocabulary_of(files, "x").tokenizer
+    special = {tokenizer.id_of(piece) for piece in SPECIAL_PIECES}
+    for piece in SPECIAL_PIECES:
+        assert not special & set(tokenizer.encode(f"a {piece} b"))
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda f: changed(f, "tokenizer_config.json", cls_token="[CLS]"), "`cls_token` in tok"),
+        (lambda f: f | {"special_tokens_map.json": b'{"pad_token": "<s>"}'}, "`pad_token` in spec"),
+        (lambda f: changed(f, "tokenizer.json", normalizer={"type": "NFC"}), "byte-level BPE"),
+        (
+            lambda f: changed(f, "tokenizer.json", added_tokens=[{"content": "<x>", "id": 9}]),
+            "no added tokens .*'<x>'",
+        ),
+        (lambda f: changed(f, "tokenizer.json", added_tokens=[3]), "`added_tokens` of"),
+        (
+            lambda f: changed(f, "tokenizer.json", post_processor=template_of(3)),
+            "3 special tokens between the texts",
+        ),
+        (lambda f: changed(f, "tokenizer.json", post_processor=3), "byte-level BPE"),
+        (lambda f: f | {"tokenizer.json": b"[]"}, "does not contain|must contain"),
+        (lambda f: without_json(f) | {"added_tokens.json": b'{"<x>": 400}'}, "'<x>'"),
+        (lambda f: without_json(f) | {"vocab.json": b'{"a": 0}'}, "special tokens <pad>"),
+        (lambda f: without_json(f) | {"vocab.json": b'{"a": 7}'}, "numbered from 0"),
+        (lambda f: without_json(f) | {"vocab.json": b'{"a": [], "b": 2}'}, "cannot be read"),
+        (lambda f: without_json(f) | {"vocab.json": b"3"}, "must contain a JSON object"),
+        (lambda f: with_half_a_character(f), r"must be text: .*'\\ud800'"),
+        (lambda f: without_json(f) | {"merges.txt": b"\xff"}, "cannot be read"),
+        (lambda f: without_json(f) | {"merges.txt": b"< mask>"}, "merge"),
+        (lambda f: without_json(f) | {"merges.txt": b"a b c"}, "merge"),
+    ],
+)
+def test_what_cannot_be_expressed_or_is_damaged_is_named(files, change, message):
+    with pytest.raises(InputError, match=message):
+        vocabulary_of(change(files), "x")
+
+
+def with_half_a_character(files):
+    ids = json.loads(files["vocab.json"])
+    return without_json(files) | {"vocab.json": json.dumps(ids | {"\ud800": len(ids)}).encode()}
+
+
+def without_json(files):
+    return {name: content for name, content in files.items() if name != "tokenizer.json"}
+
+
+_ASK = """
+import json, sys
+import transformers
+folder, *names = sys.argv[1:]
+texts, answers = json.load(sys.stdin), {}
+for name in names:
+    tokenizer = getattr(transformers, name).from_pretrained(folder)
+    ids = [tokenizer(text)["input_ids"] for text in texts]
+    pair = dict(tokenizer(texts[0], texts[2]))
+    answers[name] = [ids, pair, tokenizer.mask_token_id, tokenizer.pad_token_id]
+print(json.dumps(answers))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prefix", [True, False])
+@pytest.mark.parametrize("kept", ["all", "old"])
+def test_transformers_reads_the_folder(vocabulary, without_prefix, prefix, kept, tmp_path):
+    python = find_python()
+    if python is None:
+        pytest.skip("needs transformers: ALBERT_KERAS_TRANSFORMERS_PYTHON names a Python with it")
+    source = vocabulary if prefix else without_prefix
+    files = files_for(source, "hugging-face", 64, has_segments=False)
+    files = files if kept == "all" else without_json(files)
+    for name, content in (files | {"config.json": b'{"model_type": "roberta"}'}).items():
+        (tmp_path / name).write_bytes(content)
+    # Without tokenizer.json only the classes of RoBERTa know what the files are.
+    auto = ["AutoTokenizer"] if kept == "all" else []
+    done = subprocess.run(
+        [python, "-c", _ASK, tmp_path, "RobertaTokenizer", "RobertaTokenizerFast", *auto],
+        input=json.dumps(TEXTS),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=tmp_path,
+        env={},
+    )
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout.splitlines()[-1])
+    tokenizer = source.tokenizer
+    cls, sep = tokenizer.cls_id, tokenizer.sep_id
+    expected = [[cls, *tokenizer.encode(text), sep] for text in TEXTS]
+    for name, (ids, pair, mask_id, pad_id) in answers.items():
+        assert ids == expected, name
+        assert (mask_id, pad_id) == (tokenizer.mask_id, tokenizer.pad_id)
+        assert pair.keys() == {"input_ids", "attention_mask"}
+        example = TextExample("", TEXTS[0], TEXTS[2])
+        ours = pair_features([example], tokenizer, len(pair["input_ids"]))["input_ids"]
+        assert pair["input_ids"] == ours[0].tolist() == [*expected[0], sep, *expected[2][1:]]

@@ -1,0 +1,201 @@
+"""A `.keras` file cannot read other files into weights, nor unpack or describe more than it has."""
+
+import contextlib
+import io
+import json
+import os
+import struct
+import zipfile
+import zlib
+
+import h5py
+import numpy as np
+import pytest
+
+from albert_keras.config import AlbertConfig
+from albert_keras.formats.hdf5_file import open_hdf5
+from albert_keras.formats.loading import open_keras_file, shape_in_keras_file
+from albert_keras.models.encoder import AlbertEncoder
+from data_pipeline.errors import InputError
+
+CONFIG = AlbertConfig(
+    vocab_size=20,
+    embedding_size=4,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=9,
+)
+SECRET = np.arange(32, dtype=np.float32).tobytes()
+WEIGHTS, SHAPE = "model.weights.h5", "config.json"
+
+
+@pytest.fixture(scope="module")
+def members(tmp_path_factory):
+    """Returns the files in a `.keras` file, name -> bytes."""
+    path = tmp_path_factory.mktemp("keras") / "encoder.keras"
+    AlbertEncoder(CONFIG).save(path)
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.fixture
+def pack(members, tmp_path):
+    """Returns a function that writes a `.keras` file with some members changed."""
+
+    def pack(changes=(), **options):
+        path = tmp_path / "model.keras"
+        with zipfile.ZipFile(path, "w", **options) as archive:
+            for name, content in (members | dict(changes)).items():
+                archive.writestr(name, content)
+        return path
+
+    return pack
+
+
+@pytest.fixture
+def pooler(members):
+    """Returns the name of the pooler's kernel, float32 [8, 8], in the HDF5 file."""
+    names = []
+    with h5py.File(io.BytesIO(members[WEIGHTS])) as file:
+        file.visititems(lambda name, item: names.append(name) if is_kernel(name, item) else None)
+    (name,) = names
+    return name
+
+
+def is_kernel(name, item):
+    return isinstance(item, h5py.Dataset) and item.shape == (8, 8) and "pooler" in name
+
+
+def external(file, name, secret):
+    file.create_dataset(name, (8, 8), "f4", external=[(str(secret), 0, h5py.h5f.UNLIMITED)])
+
+
+def virtual(file, name, secret):
+    with h5py.File(f"{secret}.h5", "w") as other:
+        other["x"] = np.ones((8, 8), np.float32)
+    layout = h5py.VirtualLayout((8, 8), np.float32)
+    layout[:] = h5py.VirtualSource(f"{secret}.h5", "x", (8, 8))
+    file.create_virtual_dataset(name, layout)
+
+
+def external_link(file, name, secret):
+    with h5py.File(f"{secret}.h5", "w") as other:
+        other["x"] = np.ones((8, 8), np.float32)
+    file[name] = h5py.ExternalLink(f"{secret}.h5", "x")
+
+
+def soft_link(file, name, secret):
+    file[name] = h5py.SoftLink("/anywhere")
+
+
+def fill_value(file, name, secret):
+    file.create_dataset(name, (10**6, 10**6), "f4", fillvalue=1.0)
+
+
+def chunks(file, name, secret):
+    file.create_dataset(name, (10**6, 10**6), "f4", chunks=(1000, 1000), compression="gzip")
+
+
+def packed(file, name, contents):
+    """Adds a compressed array whose chunk is stored as given."""
+    options = {"chunks": (1000, 1000), "compression": "gzip", "shuffle": True}
+    dataset = file.create_dataset(name, (1000, 1000), "f2", **options)
+    dataset.id.write_direct_chunk((0, 0), zlib.compress(contents))
+
+
+def gzip_bomb(file, name, secret):
+    packed(file, name, bytes(10**8))
+
+
+def too_short_chunk(file, name, secret):
+    packed(file, name, bytes(10))
+
+
+def many_names(file, name, secret):
+    file[name] = np.ones((1000, 1000), np.float32)
+    for number in range(20):
+        file[f"{name}{number}"] = file[name]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        external,
+        virtual,
+        external_link,
+        soft_link,
+        fill_value,
+        chunks,
+        gzip_bomb,
+        too_short_chunk,
+        many_names,
+    ],
+    ids=lambda change: change.__name__,
+)
+def test_weights_are_in_the_file_itself(change, members, pack, pooler, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_bytes(SECRET * 2)
+    content = io.BytesIO(members[WEIGHTS])
+    with h5py.File(content, "a") as file:
+        del file[pooler]
+        change(file, pooler, secret)
+    path = pack({WEIGHTS: content.getvalue()})
+    with pytest.raises(InputError, match="must be a(n| plain) array|4 times the size of the file"):
+        open_keras_file(path)
+
+
+def test_what_keras_writes_is_loaded(pack):
+    path = pack()
+    assert shape_in_keras_file(path) == CONFIG
+    assert open_keras_file(path).shapes["bert/pooler/dense/kernel"] == [8, 8]
+    assert open_keras_file(pack(compression=zipfile.ZIP_DEFLATED)).shapes
+
+
+@pytest.mark.parametrize("deep", ["[" * 200_000, '{"a":' * 100 + "1" + "}" * 100])
+def test_a_configuration_of_too_many_levels_is_refused(deep, pack):
+    with pytest.raises(InputError, match="must be a `.keras` model.*nested more deeply"):
+        shape_in_keras_file(pack({SHAPE: deep}))
+
+
+def test_an_archive_that_unpacks_to_far_more_is_refused(pack):
+    bomb = pack({WEIGHTS: bytes(10**8)}, compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(InputError, match="must unpack to at most .* bytes, 16 times its size"):
+        open_keras_file(bomb)
+    with pytest.raises(InputError, match="and nothing else. Received: assets/a"):
+        open_keras_file(pack({"assets/a": b""}))
+
+
+def test_sizes_that_no_memory_holds_are_refused(members, pack):
+    values = json.loads(members[SHAPE])
+    for changes, named in (
+        ({"hidden_size": 10**9}, "`hidden_size` must be less than or equal to 16777216"),
+        ({"num_hidden_layers": 10**9}, "`num_hidden_layers` must be less than or equal to 10000"),
+        ({"hidden_size": 2**24, "embedding_size": 8}, "weights of the model must fit"),
+    ):
+        shape = values["config"]["config"] | changes
+        changed = values | {"config": values["config"] | {"config": shape}}
+        with pytest.raises(InputError, match=named):
+            open_keras_file(pack({SHAPE: json.dumps(changed)}))
+
+
+def test_a_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "model.keras")
+    for opened in (shape_in_keras_file, lambda path: open_hdf5(path).__enter__()):
+        with pytest.raises(InputError, match="must be a regular file"):
+            opened(tmp_path / "model.keras")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_archives_are_refused_or_loaded(members, pack, seed):
+    path, rng = pack(compression=zipfile.ZIP_DEFLATED), np.random.default_rng(seed)
+    content = bytearray(path.read_bytes())
+    for place in rng.integers(len(content), size=5):
+        content[place] ^= 1 << int(rng.integers(8))
+    path.write_bytes(content)
+    with contextlib.suppress(InputError):
+        open_keras_file(path)
+    path.write_bytes(content[: int(rng.integers(len(content)))] + struct.pack("<I", seed))
+    with contextlib.suppress(InputError):
+        open_keras_file(path)

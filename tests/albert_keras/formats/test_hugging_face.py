@@ -1,0 +1,212 @@
+import json
+
+import numpy as np
+import pytest
+
+from albert_keras.formats import hugging_face
+from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
+from data_pipeline.errors import InputError
+from tests.albert_keras.formats import numpy_transformers
+from tests.albert_keras.formats.random_weights import (
+    BERT,
+    DISTILBERT,
+    ROBERTA,
+    ROFORMER,
+    assert_same_weights,
+    pretraining_model,
+    pretraining_weights,
+    task_weights,
+    without,
+)
+
+CASES = {
+    "albert": {},
+    "equal-sizes": {"embedding_size": 8},
+    "equal-sizes-projected": {"embedding_size": 8, "embedding_projection": "always"},
+    "groups": {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
+    "relu": {"hidden_act": "relu"},
+    "erf": {"hidden_act": "gelu_erf"},
+    "bert": BERT,
+    "bert-tanh": BERT | {"hidden_act": "gelu"},
+    "roberta": ROBERTA,
+    "roberta-one-type": ROBERTA | {"type_vocab_size": 1},
+    "roberta-two-types": ROBERTA | {"type_vocab_size": 2, "position_offset": 1},
+    "roformer": ROFORMER,
+    "roformer-equal-sizes": ROFORMER | {"embedding_size": 8, "layer_norm_epsilon": 1e-6},
+    "distilbert": DISTILBERT,
+    "distilbert-tanh": DISTILBERT | {"hidden_act": "gelu"},
+}
+MASKS = [[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1], [1, 0, 1, 1, 0, 0, 1]]
+
+
+@pytest.fixture
+def albert():
+    return pretraining_weights()
+
+
+@pytest.fixture
+def source(albert, tmp_path):
+    """Returns a folder of transformers with an ALBERT; tests change it."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    hugging_face.write(albert, folder)
+    return folder
+
+
+def tensors_of(folder):
+    return read_safetensors(folder / "model.safetensors")
+
+
+def values_of(folder):
+    return json.loads((folder / "config.json").read_text())
+
+
+def change(folder, tensors=None, **values):
+    """Changes what a folder holds: all its tensors, and some values of its configuration."""
+    if tensors is not None:
+        write_safetensors(folder / "model.safetensors", tensors)
+    (folder / "config.json").write_text(json.dumps(values_of(folder) | values))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_outputs_are_those_of_their_formulas_with_their_names(tmp_path, case):
+    weights = pretraining_weights(**CASES[case])
+    hugging_face.write(weights, tmp_path)
+    ids, mask = np.random.default_rng(0).integers(2, 50, (3, 7)), np.array(MASKS)
+    if weights.config.position_offset:  # padding is what has this id, in transformers
+        ids = np.where(mask == 1, ids, weights.config.position_offset - 1)
+    segments = np.array([[0, 0, 0, 1, 1, 1, 1]] * 3) * (weights.config.type_vocab_size > 1)
+    theirs = numpy_transformers.predict(
+        tensors_of(tmp_path), values_of(tmp_path), ids, mask, segments
+    )
+    ours = pretraining_model(weights)(
+        {
+            "input_ids": ids,
+            "input_mask": mask,
+            "segment_ids": segments,
+            "masked_lm_positions": np.tile(np.arange(7), (3, 1)),
+        }
+    )
+    np.testing.assert_allclose(ours["masked_lm_logits"], theirs[0], atol=1e-5)
+    if weights.config.pooler == "always":
+        np.testing.assert_allclose(ours["sentence_order_logits"], theirs[1], atol=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_there_and_back_is_the_same_to_the_bit(tmp_path, case):
+    weights = pretraining_weights(**CASES[case])
+    hugging_face.write(weights, tmp_path)
+    assert hugging_face.is_source(tmp_path)
+    assert_same_weights(hugging_face.read(tmp_path), weights)
+
+
+def test_depths_that_share_nothing_become_groups_where_bert_has_no_place_for_them(tmp_path):
+    weights = pretraining_weights(sharing="none")  # E and H differ
+    hugging_face.write(weights, tmp_path)
+    config = weights.config.replace(sharing="all", num_hidden_groups=2)
+    assert_same_weights(hugging_face.read(tmp_path), weights._replace(config=config))
+
+
+@pytest.mark.parametrize("old", ["gamma-and-beta", "no-prefix", "buffers", "copies", "copies-only"])
+def test_names_of_other_days_are_read(albert, source, old):
+    tensors = tensors_of(source)
+    words, bias = "albert.embeddings.word_embeddings.weight", "predictions.bias"
+    if old == "gamma-and-beta":
+        for part, name in (("weight", "gamma"), ("bias", "beta")):
+            for scope in ("albert.embeddings.LayerNorm", "predictions.LayerNorm"):
+                tensors[f"{scope}.{name}"] = tensors.pop(f"{scope}.{part}")
+    elif old == "no-prefix":
+        tensors = {name.removeprefix("albert."): array for name, array in tensors.items()}
+    elif old == "buffers":
+        tensors["albert.embeddings.position_ids"] = np.arange(9)[None]
+        tensors["albert.embeddings.token_type_ids"] = np.zeros((1, 9), np.int64)
+    else:
+        take = tensors.pop if old == "copies-only" else tensors.get
+        tensors["predictions.decoder.weight"] = take(words)
+        tensors["predictions.decoder.bias"] = take(bias)
+    change(source, tensors)
+    assert_same_weights(hugging_face.read(source), albert)
+
+
+@pytest.mark.parametrize(
+    "name, changed",
+    [
+        ("predictions.decoder.weight", "albert.embeddings.word_embeddings.weight"),
+        ("predictions.decoder.bias", "predictions.bias"),
+    ],
+)
+def test_a_copy_that_differs_is_refused(source, name, changed):
+    tensors = tensors_of(source)
+    tensors[name] = tensors[changed] + np.float32(1e-6)
+    change(source, tensors)
+    with pytest.raises(InputError, match=f"{name} .* must equal {changed}"):
+        hugging_face.read(source)
+
+
+def test_an_output_layer_of_its_own_is_refused_where_it_is_missing(albert, source):
+    change(source, tie_word_embeddings=False)
+    with pytest.raises(InputError, match="predictions.decoder.weight.*tie_word_embeddings"):
+        hugging_face.read(source)
+    tensors = tensors_of(source)
+    tensors["predictions.decoder.weight"] = tensors["albert.embeddings.word_embeddings.weight"]
+    change(source, tensors)
+    assert hugging_face.read(source).heads == albert.heads
+
+
+QUERY = "albert.encoder.albert_layer_groups.0.albert_layers.0.attention.query"
+
+
+@pytest.mark.parametrize("fault", ["renamed", "missing", "transposed", "extra", "nan", "integer"])
+@pytest.mark.parametrize("name", ["predictions.dense.weight", f"{QUERY}.bias"])
+def test_a_tensor_that_does_not_fit_is_named(source, fault, name):
+    tensors = tensors_of(source)
+    if fault == "renamed":
+        tensors[f"{name}x"] = tensors.pop(name)
+    elif fault == "missing":
+        del tensors[name]
+    elif fault == "transposed":
+        tensors[name] = tensors[name].T if tensors[name].ndim == 2 else tensors[name][:, None]
+    elif fault == "extra":
+        tensors[f"{name}2"] = tensors[name]
+    elif fault == "nan":
+        tensors[name] = tensors[name] * np.float32("nan")
+    else:
+        tensors[name] = tensors[name].astype(np.int64)
+    change(source, tensors)
+    with pytest.raises(InputError, match=name):
+        hugging_face.read(source)
+
+
+def test_one_tensor_under_two_names_and_strange_positions_are_refused(source):
+    tensors = tensors_of(source)
+    name = "embeddings.LayerNorm.weight"
+    change(source, tensors | {name: tensors[f"albert.{name}"]})
+    with pytest.raises(InputError, match=f"albert.{name} twice"):
+        hugging_face.read(source)
+    change(source, tensors | {"albert.embeddings.position_ids": np.arange(9)[None, ::-1]})
+    with pytest.raises(InputError, match="position_ids"):
+        hugging_face.read(source)
+
+
+def test_a_pooler_no_head_wants_is_zeros_and_is_left_out_again(source, tmp_path, caplog):
+    tensors = tensors_of(source)
+    starts = ("albert.pooler", "sop_classifier")
+    kept = {name: array for name, array in tensors.items() if not name.startswith(starts)}
+    change(source, kept, architectures=["AlbertForMaskedLM"])
+    weights = hugging_face.read(source)
+    assert "no pooler" in caplog.text
+    assert not weights.tensors["bert/pooler/dense/kernel"].any()
+    target = tmp_path / "target"
+    target.mkdir()
+    hugging_face.write(weights, target)
+    assert tensors_of(target).keys() == kept.keys()
+    change(source, {n: a for n, a in tensors.items() if not n.startswith("albert.pooler")})
+    with pytest.raises(InputError, match="albert.pooler.weight: missing"):
+        hugging_face.read(source)
+
+
+def test_half_a_head_is_refused(tmp_path):
+    weights = without(task_weights("spans", 0), "cls/squad/output_bias")
+    with pytest.raises(InputError, match="cls/squad/output_bias"):
+        hugging_face.write(weights, tmp_path)
+    assert not list(tmp_path.iterdir())

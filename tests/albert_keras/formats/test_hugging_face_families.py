@@ -1,0 +1,253 @@
+"""RoBERTa and DistilBERT against numbers that transformers computed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_keras.config import AlbertConfig
+from albert_keras.formats import hugging_face
+from albert_keras.formats.hugging_face_config import family_for, to_albert_config, to_values
+from albert_keras.formats.hugging_face_tables import (
+    DISTILBERT as DISTILBERT_FAMILY,
+    ROBERTA as ROBERTA_FAMILY,
+)
+from albert_keras.formats.model_weights import with_padding_at
+from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
+from albert_keras.models.finetuning import build_model
+from data_pipeline.errors import InputError
+from tests.albert_keras.formats import make_numbers
+from tests.albert_keras.formats.random_weights import (
+    BERT,
+    DISTILBERT,
+    ROBERTA,
+    ROFORMER,
+    assert_same_weights,
+    pretraining_model,
+    pretraining_weights,
+    task_weights,
+    without,
+)
+
+TASKS = {
+    "SequenceClassification": ("classification", 3),
+    "TokenClassification": ("tagging", 3),
+    "QuestionAnswering": ("spans", 0),
+}
+
+
+def write_theirs(name, folder):
+    """Writes the model of a class that transformers made; its configuration and outputs."""
+    values, tensors, outputs = make_numbers.read(name)
+    write_safetensors(folder / "model.safetensors", tensors)
+    (folder / "config.json").write_text(json.dumps(values))
+    return values, outputs
+
+
+def ours(weights, name, batch):
+    """Returns the outputs of our model for a class of theirs."""
+    inputs = {"input_ids": batch["input_ids"], "input_mask": batch["attention_mask"]}
+    kind, number = TASKS.get(name.partition("For")[2], (None, 0))
+    if kind is None:
+        positions = np.tile(np.arange(10), (3, 1))
+        outputs = pretraining_model(weights)(inputs | {"masked_lm_positions": positions})
+        return {
+            "logits": outputs["masked_lm_logits"],
+            "sequence_output": outputs["sequence_output"],
+        }
+    model = build_model(kind, weights.config, number, dtype="float32")
+    model.set_weights([weights.tensors[w.name.removesuffix(":0")] for w in model.weights])
+    return model(inputs) | {"sequence_output": model.encoder(inputs)["sequence_output"]}
+
+
+@pytest.mark.parametrize("name", make_numbers.CASES)
+def test_outputs_are_the_numbers_of_transformers(tmp_path, name):
+    values, theirs = write_theirs(name, tmp_path)
+    weights = hugging_face.read(tmp_path)
+    batch = make_numbers.inputs()
+    real = batch["attention_mask"] == 1
+    found = ours(weights, name, batch)
+    assert theirs.keys() == found.keys()
+    for output, expected in theirs.items():
+        got = found[output].numpy()
+        if output in ("start_logits", "end_logits"):  # ours exclude padding
+            got, expected = got[real], expected[real]
+        np.testing.assert_allclose(got, expected, atol=1e-5, rtol=0, err_msg=output)
+    assert weights.config.foreign_keys.keys() <= values.keys()
+
+
+@pytest.mark.parametrize("name", make_numbers.CASES)
+def test_a_folder_comes_back_as_it_was(tmp_path, name):
+    values, _ = write_theirs(name, tmp_path)
+    weights = hugging_face.read(tmp_path)
+    back = tmp_path / "back"
+    back.mkdir()
+    hugging_face.write(weights, back)
+    before, after = (read_safetensors(folder / "model.safetensors") for folder in (tmp_path, back))
+    assert after.keys() == before.keys()
+    for tensor, array in before.items():
+        np.testing.assert_array_equal(after[tensor], array, err_msg=tensor)
+    written = json.loads((back / "config.json").read_text())
+    assert written == written | values
+    assert_same_weights(hugging_face.read(back), weights)
+
+
+def test_missing_keys_mean_what_they_mean_to_transformers():
+    roberta = to_albert_config(ROBERTA_FAMILY, {})
+    expected = AlbertConfig.from_name(
+        "roberta-base", type_vocab_size=2, layer_norm_epsilon=1e-12, max_position_embeddings=510
+    )
+    assert roberta == expected
+    distilbert = to_albert_config(DISTILBERT_FAMILY, {})
+    assert distilbert == AlbertConfig.from_name("distilbert-base")
+
+
+def test_the_published_configurations_are_our_named_models():
+    released = {"layer_norm_eps": 1e-05, "max_position_embeddings": 514, "type_vocab_size": 1}
+    roberta = to_albert_config(ROBERTA_FAMILY, released)
+    assert roberta == AlbertConfig.from_name("roberta-base", type_vocab_size=1)
+    values = to_values(AlbertConfig.from_name("roberta-large"), ("masked_lm",))
+    assert values.items() >= (released | {"pad_token_id": 1, "hidden_size": 1024}).items()
+    values = to_values(AlbertConfig.from_name("distilbert-base"), ("masked_lm",))
+    expected = {"model_type": "distilbert", "dim": 768, "n_layers": 6, "n_heads": 12}
+    assert values.items() >= (expected | {"hidden_dim": 3072, "activation": "gelu"}).items()
+
+
+@pytest.mark.parametrize(
+    "family, key, value",
+    [
+        (ROBERTA_FAMILY, "pad_token_id", None),
+        (ROBERTA_FAMILY, "pad_token_id", -1),
+        (ROBERTA_FAMILY, "max_position_embeddings", 2),
+        (ROBERTA_FAMILY, "hidden_act", "gelu_new"),  # its head has the other form in any case
+        (ROBERTA_FAMILY, "position_embedding_type", "relative_key"),
+        (ROBERTA_FAMILY, "layer_norm_eps", "small"),
+        (DISTILBERT_FAMILY, "layer_norm_eps", 1e-5),
+        (DISTILBERT_FAMILY, "hidden_size", 768),
+        (DISTILBERT_FAMILY, "activation", "quick_gelu"),
+    ],
+)
+def test_a_value_that_cannot_be_expressed_is_named(family, key, value):
+    name = {"layer_norm_eps": "layer_norm_eps(ilon)?"}.get(key, key)
+    with pytest.raises(InputError, match=rf"`?{name}`?"):
+        to_albert_config(family, {key: value}, ("masked_lm",))
+
+
+@pytest.mark.parametrize(
+    "changes, reason",
+    [
+        (ROBERTA | {"pooler": "always"}, "roberta .*`pooler` must be"),
+        (ROBERTA | {"pooler_activation": "relu"}, '`pooler_activation` must be "tanh"'),
+        (DISTILBERT | {"pooler_activation": "tanh"}, '`pooler_activation` must be "relu"'),
+        (DISTILBERT | {"layer_norm_epsilon": 1e-5}, "distilbert .*`layer_norm_epsilon` must be"),
+        (ROBERTA | {"sharing": "all"}, "`position_offset` must be 0"),
+        (BERT | {"pooler": "on_demand"}, '`pooler` must be "always"'),
+    ],
+)
+def test_a_model_of_no_family_is_refused_with_its_reasons(changes, reason):
+    with pytest.raises(InputError, match=reason):
+        family_for(AlbertConfig(**changes | {"hidden_size": 8, "num_attention_heads": 2}))
+
+
+@pytest.mark.parametrize("changes", [ROBERTA, DISTILBERT], ids=["roberta", "distilbert"])
+def test_models_without_heads_lose_and_gain_nothing(tmp_path, changes):
+    weights = without(pretraining_weights(**changes), "cls/")
+    hugging_face.write(weights, tmp_path)
+    stored = read_safetensors(tmp_path / "model.safetensors")
+    # Without one RobertaModel would get a random pooler.
+    pooler = stored.get("pooler.dense.weight")
+    assert (pooler is not None) == (changes is ROBERTA)
+    assert pooler is None or not pooler.any()
+    assert_same_weights(hugging_face.read(tmp_path), weights)
+
+
+@pytest.mark.parametrize("changes", [ROBERTA, DISTILBERT], ids=["roberta", "distilbert"])
+def test_the_pooler_of_a_choice_is_kept(tmp_path, changes):
+    weights = task_weights("choice", 0, **changes)
+    foreign = {"architectures": ["AlbertForMultipleChoice"]}
+    weights = weights._replace(config=weights.config.replace(foreign_keys=foreign))
+    hugging_face.write(weights, tmp_path)
+    stored = read_safetensors(tmp_path / "model.safetensors")
+    name = "roberta.pooler.dense" if changes is ROBERTA else "pre_classifier"
+    kernel = weights.tensors["bert/pooler/dense/kernel"]
+    np.testing.assert_array_equal(stored[f"{name}.weight"], kernel.T)
+    assert "classifier.weight" in stored
+    found = hugging_face.read(tmp_path)
+    assert found.tensors.keys() == weights.tensors.keys()
+
+
+@pytest.mark.parametrize("name", ["classifier.dense", "pre_classifier"])
+def test_a_classifier_without_its_dense_layer_is_refused(tmp_path, name):
+    case = "Roberta" if name == "classifier.dense" else "DistilBert"
+    write_theirs(f"{case}ForSequenceClassification", tmp_path)
+    tensors = read_safetensors(tmp_path / "model.safetensors")
+    kept = {tensor: array for tensor, array in tensors.items() if not tensor.startswith(name)}
+    write_safetensors(tmp_path / "model.safetensors", kept)
+    with pytest.raises(InputError, match=f"{name}.weight: missing"):
+        hugging_face.read(tmp_path)
+
+
+def test_a_pooler_beside_that_of_the_classifier_is_omitted(tmp_path, caplog):
+    write_theirs("RobertaForSequenceClassification", tmp_path)
+    weights = hugging_face.read(tmp_path)
+    tensors = read_safetensors(tmp_path / "model.safetensors")
+    pooler = {"roberta.pooler.dense.weight": np.ones((8, 8), np.float32)}
+    pooler["roberta.pooler.dense.bias"] = np.ones(8, np.float32)
+    write_safetensors(tmp_path / "model.safetensors", tensors | pooler)
+    assert_same_weights(hugging_face.read(tmp_path), weights)
+    assert "a pooler that its class does not use" in caplog.text
+
+
+def test_tags_without_a_pooler_must_name_their_class(tmp_path):
+    weights = task_weights("tagging", 4, **ROBERTA)
+    with pytest.raises(InputError, match="RobertaForSequenceClassification must have a pooler"):
+        hugging_face.write(weights, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_sentence_head_is_refused(tmp_path):
+    weights = task_weights("classification", 2, **ROBERTA)
+    head = {
+        "cls/seq_relationship/output_weights": np.ones((2, 8), np.float32),
+        "cls/seq_relationship/output_bias": np.ones(2, np.float32),
+    }
+    with pytest.raises(InputError, match="transformers has no roberta with the heads sentence_ord"):
+        hugging_face.write(weights._replace(tensors=weights.tensors | head), tmp_path)
+
+
+@pytest.mark.parametrize("pad_id", [0, 1, 4])
+def test_positions_may_start_after_any_id_of_padding(pad_id):
+    weights = pretraining_weights(**ROBERTA)
+    moved = with_padding_at(weights, pad_id)
+    assert moved.config.position_offset == pad_id + 1
+    assert (moved is weights) == (pad_id == 1)
+    batch = make_numbers.inputs()
+    inputs = {"input_ids": batch["input_ids"][:, :9], "input_mask": batch["attention_mask"][:, :9]}
+    inputs["masked_lm_positions"] = np.tile(np.arange(9), (3, 1))
+    first, second = (pretraining_model(one)(inputs)["masked_lm_logits"] for one in (weights, moved))
+    np.testing.assert_array_equal(first, second)
+    plain = pretraining_weights(**BERT)
+    assert with_padding_at(plain, 3) is plain
+
+
+def test_other_angles_than_those_of_all_roformers_are_refused(tmp_path):
+    weights = pretraining_weights(**ROFORMER)
+    hugging_face.write(weights, tmp_path)
+    name = "roformer.encoder.embed_positions.weight"
+    tensors = dict(read_safetensors(tmp_path / "model.safetensors"))
+    sines, cosines = np.split(tensors[name], 2, axis=1)
+    np.testing.assert_allclose(sines**2 + cosines**2, 1, atol=1e-6)
+    write_safetensors(tmp_path / "model.safetensors", tensors | {name: tensors[name] * 0.9})
+    with pytest.raises(InputError, match=f"{name} of .* must have the sines and cosines of 9 pos"):
+        hugging_face.read(tmp_path)
+    others = {other: array for other, array in tensors.items() if other != name}
+    write_safetensors(tmp_path / "model.safetensors", others)
+    assert_same_weights(hugging_face.read(tmp_path), weights)
+
+
+def test_a_roformer_that_rotates_values_is_refused(tmp_path):
+    hugging_face.write(pretraining_weights(**ROFORMER), tmp_path)
+    values = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(values | {"rotary_value": True}))
+    with pytest.raises(InputError, match="`rotary_value` must be False. Received: True"):
+        hugging_face.read(tmp_path)

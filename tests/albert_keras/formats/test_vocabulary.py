@@ -1,0 +1,125 @@
+"""A vocabulary is found among files, fits the model, and gets the name each format has for it."""
+
+import json
+
+import pytest
+
+from albert_keras.formats.vocabulary import (
+    check_size,
+    files_for,
+    notes_for,
+    read_vocabulary,
+    vocabulary_of,
+)
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from tests.albert_keras.conversion.conftest import SHAPE
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tokenizer_files):
+    return vocabulary_of(tokenizer_files, "a run")
+
+
+def test_files_of_every_kind_give_the_same_tokenizer(tiny_tokenizer, vocabulary, tmp_path):
+    assert vocabulary.tokenizer.digest == tiny_tokenizer.digest
+    model = tiny_tokenizer.model_bytes
+    for name in ("30k-clean.model", "spiece.model", "vocabulary.spm"):
+        assert vocabulary_of({name: model}, "x").tokenizer.digest == tiny_tokenizer.digest
+    (tmp_path / "my.model").write_bytes(model)
+    for path in (tmp_path, tmp_path / "my.model"):
+        assert read_vocabulary(path).tokenizer.digest == tiny_tokenizer.digest
+
+
+def test_settings_of_transformers_are_heeded(official_model):
+    settings = {"do_lower_case": False, "keep_accents": True, "sp_model_kwargs": {}}
+    files = {"spiece.model": official_model.read_bytes()}
+    files["tokenizer_config.json"] = json.dumps(settings).encode()
+    config = vocabulary_of(files, "x").tokenizer.config
+    assert (config.lower_case, config.strip_accents) == (False, False)
+
+
+def test_a_model_goes_before_the_json_that_was_made_of_it(tiny_tokenizer):
+    files = {"spiece.model": tiny_tokenizer.model_bytes, "tokenizer.json": b"{}"}
+    assert vocabulary_of(files, "x").source == "x: spiece.model"
+
+
+def test_several_none_and_damaged_ones_are_refused(tiny_tokenizer, tmp_path):
+    assert vocabulary_of({}, "x") is None
+    files = {"a.model": tiny_tokenizer.model_bytes, "b.model": b"other"}
+    with pytest.raises(InputError, match="several vocabularies. Pass one: a.model, b.model"):
+        vocabulary_of(files, "x")
+    with pytest.raises(InputError, match="It contains: notes.txt"):
+        vocabulary_of({"notes.txt": b""}, "x")
+    with pytest.raises(InputError, match="`?x"):
+        vocabulary_of({"a.model": b"no model"}, "x")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="empty` must contain a vocabulary"):
+        read_vocabulary(tmp_path / "empty")
+    with pytest.raises(InputError, match="nowhere` cannot be read"):
+        read_vocabulary(tmp_path / "nowhere")
+
+
+def test_another_size_than_that_of_the_model_names_both(vocabulary):
+    check_size(vocabulary, SHAPE)
+    with pytest.raises(InputError, match=r"must have 30,000 pieces.* Received: 307"):
+        check_size(vocabulary, SHAPE.replace(vocab_size=30_000))
+
+
+def test_each_format_has_its_names(vocabulary, tiny_tokenizer, tokenizer_files):
+    model = tiny_tokenizer.model_bytes
+    assert files_for(vocabulary, "albert-keras", 24) == tokenizer_files
+    for name in ("google", "google-bert"):
+        assert files_for(vocabulary, name, 24)["30k-clean.model"] == model
+    assert files_for(vocabulary, "keras-nlp", 24) == {"spiece.model": model}
+    files = files_for(vocabulary, "hugging-face", 24)
+    assert files.keys() == {"spiece.model", "tokenizer.json", "tokenizer_config.json"}
+    settings = json.loads(files["tokenizer_config.json"])
+    special = {name: value for name, value in settings.items() if name.endswith("_token")}
+    assert special["mask_token"] == "[MASK]" and special["pad_token"] == "<pad>"
+    assert "token_type_ids" in settings["model_input_names"]
+    names = {"model_input_names", *special}
+    assert {name: value for name, value in settings.items() if name not in names} == {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "do_lower_case": True,
+        "keep_accents": False,
+        "model_max_length": 24,
+    }
+
+
+def test_word_pieces_keep_their_case_in_transformers(word_pieces):
+    settings = b'{"do_lower_case": false}'
+    files = {"vocab.txt": word_pieces, "tokenizer_config.json": settings}
+    vocabulary = vocabulary_of(files, "x")
+    assert vocabulary.identity.sentence == "a custom vocabulary of 307 pieces"
+    written = files_for(vocabulary, "hugging-face", 24)
+    assert written["vocab.txt"] == word_pieces
+    config = vocabulary_of(written, "x").tokenizer.config
+    assert (config.lower_case, config.strip_accents) == (False, False)
+    assert files_for(vocabulary, "google-bert", 24) == {"vocab.txt": word_pieces}
+
+
+def test_what_other_code_does_otherwise_is_noted(vocabulary, official_model):
+    assert not notes_for(vocabulary, "albert-keras") and not notes_for(vocabulary, "google")
+    files = {"spiece.model": official_model.read_bytes()}
+    files["tokenizer_config.json"] = b'{"do_lower_case": false, "keep_accents": true}'
+    notes = notes_for(vocabulary_of(files, "x"), "google")
+    assert len(notes) == 2 and "cased" in notes[0] and "accents" in notes[1]
+
+
+def test_byte_level_bpe_is_refused_by_formats_that_cannot_store_it(tiny_corpus, tmp_path):
+    vocabulary = read_vocabulary(train_byte_bpe(tiny_corpus, tmp_path / "bpe", 300).path)
+    assert set(files_for(vocabulary, "albert-keras", 64)) == {
+        "tokenizer.json",
+        "tokenizer_config.json",
+    }
+    for name in ("google", "google-bert", "keras-nlp"):
+        with pytest.raises(InputError, match="must be SentencePiece or WordPiece. Received: byte"):
+            files_for(vocabulary, name, 64)
+
+
+def test_models_without_segments_get_no_segment_ids(vocabulary, word_pieces):
+    for one in (vocabulary, vocabulary_of({"vocab.txt": word_pieces}, "x")):
+        files = files_for(one, "hugging-face", 24, has_segments=False)
+        settings = json.loads(files["tokenizer_config.json"])
+        assert settings["model_input_names"] == ["input_ids", "attention_mask"]
