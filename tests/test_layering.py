@@ -8,7 +8,7 @@ from tests.repository import PACKAGES, ROOT
 
 #: Packages and modules of albert_keras from the lowest up. Within a row, none imports another.
 ROWS = (
-    ("config", "recipes"),
+    ("config", "recipes", "report"),
     ("shipped_models",),
     ("layers",),
     ("models",),

@@ -181,7 +181,7 @@ def memory_text(root: Path = Path("/proc")) -> str:
 
     Memory that processes share counts for each of them.
     """
-    from albert_keras.planning.sizes import bytes_text
+    from albert_keras.report import bytes_text
 
     pages = 0
     with contextlib.suppress(OSError, ValueError, IndexError):

@@ -16,6 +16,7 @@ from albert_keras.cli.log_lines import (
     process_seconds,
     with_numbers,
 )
+from albert_keras.report import count_of as count_of, percent as percent
 from data_pipeline.mistakes import Mistake, mistakes_of
 from data_pipeline.progress import UPDATE
 
@@ -117,17 +118,6 @@ def plain(value):
     if isinstance(value, dict):
         return {name: plain(part) for name, part in value.items()}
     return [plain(part) for part in value] if isinstance(value, list) else value
-
-
-def count_of(number, noun):
-    """Returns a number with its noun, such as "1 shard" or "2,000 shards"."""
-    plural = noun + ("es" if noun.endswith(("s", "ch")) else "s")
-    return f"{number:,} {noun if number == 1 else plural}"
-
-
-def percent(fraction, digits=1):
-    """Returns a fraction as a percentage, such as "3.7 %"."""
-    return f"{100 * fraction:.{digits}f} %"
 
 
 def printable(line):

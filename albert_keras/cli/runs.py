@@ -9,6 +9,7 @@ import typer
 from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.output import count_of, plain, quiet
+from albert_keras.report import shortened, table
 from data_pipeline.errors import InputError
 
 app = App(
@@ -30,13 +31,13 @@ def list_runs(
     Example:
       albert-keras runs list runs/
     """
-    from albert_keras.planning.sizes import bytes_text
+    from albert_keras.report import bytes_text
     from albert_keras.run_overview.summary import find_runs
 
     found = find_runs(folder)
     total = bytes_text(sum(run.bytes for run in found))
     header = ("run", "kind", "model", "step", "score", "time", "disk")
-    lines = _table([header, *map(_row, found)]) if found else []
+    lines = table(header, map(_row, found), range(len(header)), 0) if found else []
     problems = [f"{run.path}: {run.problem}" for run in found if run.problem]
     summary = f"{count_of(len(found), 'run')} in {folder}, {total}"
     return Output([plain(run) for run in found], [*lines, *problems, summary])
@@ -61,8 +62,10 @@ def compare(runs: list[Path] = RUNS):
         (name, *("-" if value is None else f"{value:.4f}" for value in values))
         for name, values in seen.scores.items()
     ]
-    settings = _table(rows) if seen.settings else ["all settings are equal"]
-    return Output(seen, [*settings, "", *_table(scores)])
+    settings = (
+        table((), rows, range(len(rows[0])), 0) if seen.settings else ["all settings are equal"]
+    )
+    return Output(seen, [*settings, "", *table((), scores, range(len(scores[0])), 0)])
 
 
 @app.command()
@@ -105,7 +108,7 @@ def remove(
     Example:
       albert-keras runs remove runs/a runs/b
     """
-    from albert_keras.planning.sizes import bytes_text
+    from albert_keras.report import bytes_text
     from albert_keras.run_overview.removal import check_removable, remove_run
 
     runs = list(dict.fromkeys(runs))
@@ -129,7 +132,7 @@ def remove(
 
 
 def _row(run):
-    from albert_keras.planning.sizes import bytes_text
+    from albert_keras.report import bytes_text
     from data_pipeline.durations import format_duration
 
     steps = f"{run.step:,}" + (f"/{run.steps:,}" if run.steps not in (None, run.step) else "")
@@ -142,10 +145,4 @@ def _row(run):
 
 def _shown(value):
     text = "-" if value is None else value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
-
-
-def _table(rows):
-    """Lays out rows of texts in columns, the first one to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return shortened(text, _LONGEST_VALUE)

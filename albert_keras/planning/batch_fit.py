@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.planning.sizes import bytes_text, rounded_up
+from albert_keras.planning.sizes import rounded_up
+from albert_keras.report import bytes_text
 from albert_keras.training.cost.memory import StepMemory, largest_batch, step_memory
 
 #: Fraction of the memory that stays free: the formula is not exact, and allocators leave gaps.

@@ -20,7 +20,8 @@ from albert_keras.planning.ladder import (
     vocabulary_size,
 )
 from albert_keras.planning.plan import RECORD_BYTES, RECORD_BYTES_PER_POSITION
-from albert_keras.planning.sizes import bytes_text, number_text, rounded_up
+from albert_keras.planning.sizes import rounded_up
+from albert_keras.report import bytes_text, number_text
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.epoch_report import copies_for
 from data_pipeline.durations import format_duration

@@ -14,7 +14,7 @@ from albert_keras.planning.budget import (
 from albert_keras.planning.candidates import BudgetRequest
 from albert_keras.planning.devices import DEVICES
 from albert_keras.planning.scaling import LEAST_UPDATES
-from albert_keras.planning.sizes import bytes_text, number_text
+from albert_keras.report import bytes_text, number_text, short_count, table
 from data_pipeline.durations import format_duration
 
 #: Passes over the text after which more text helps more than more time (Muennighoff et al. 2023,
@@ -162,13 +162,13 @@ def budget_lines(plan: BudgetPlan, assumptions: dict[str, str]) -> Iterator[str]
     replicas = f", {plan.replicas} replicas" if plan.replicas > 1 else ""
     yield f"What a model can learn in {format_duration(plan.seconds)} on {plan.device}{replicas}"
     yield ""
-    size, tokens = bytes_text(plan.corpus_bytes), _short(plan.text_tokens)
+    size, tokens = bytes_text(plan.corpus_bytes), short_count(plan.text_tokens)
     yield from _item("Text", f"{size}, {tokens} tokens", assumptions["text"])
     yield from _item("Vocabulary", f"{plan.vocab_size:,} pieces", assumptions["vocabulary"])
     yield from _item(
         "Model",
         f"{chosen.rung.layers} layers of hidden size {chosen.rung.hidden_size}, not shared, rotary "
-        f"positions, {_short(chosen.weights)} weights",
+        f"positions, {short_count(chosen.weights)} weights",
         assumptions["model"],
     )
     stages = [
@@ -179,9 +179,9 @@ def budget_lines(plan: BudgetPlan, assumptions: dict[str, str]) -> Iterator[str]
     yield from _item("Stages", "; then ".join(stages), assumptions["stages"])
     yield from _item(
         "Training",
-        f"{chosen.steps:,} updates, {_short(chosen.tokens)} tokens; each token of the text is seen "
-        f"{number_text(chosen.epochs)} times",
-        f"{_short(chosen.positions_per_second)} tokens per second: {assumptions['speed']}",
+        f"{chosen.steps:,} updates, {short_count(chosen.tokens)} tokens; each token of the text "
+        f"is seen {number_text(chosen.epochs)} times",
+        f"{short_count(chosen.positions_per_second)} tokens per second: {assumptions['speed']}",
     )
     yield from _item(
         "Expected",
@@ -200,10 +200,8 @@ def budget_lines(plan: BudgetPlan, assumptions: dict[str, str]) -> Iterator[str]
     yield from _item("Disk", bytes_text(plan.disk_bytes), assumptions["disk"])
     yield ""
     rows = [_HEADINGS, *(_row(one) for one in plan.candidates)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row, one in zip(rows, (None, *plan.candidates), strict=True):
-        cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
-        yield "  ".join(["", row[0].ljust(widths[0]), *cells[1:]]) + _mark(one, chosen)
+    for line, one in zip(table((), rows), (None, *plan.candidates), strict=True):
+        yield line + _mark(one, chosen)
 
 
 def _item(name, value, *reasons):
@@ -213,9 +211,9 @@ def _item(name, value, *reasons):
 
 
 def _row(one):
-    seen, speed = _short(one.tokens), _short(one.positions_per_second)
+    seen, speed = short_count(one.tokens), short_count(one.positions_per_second)
     times, accuracy = number_text(one.epochs), f"{one.expected.accuracy:.0%}"
-    size = _short(one.weights)
+    size = short_count(one.weights)
     return one.rung.name, size, speed, seen, times, f"{one.steps:,}", _loss(one), accuracy
 
 
@@ -229,11 +227,3 @@ def _mark(one, chosen):
 
 def _loss(one):
     return f"{one.expected.loss:.2f} ± {one.expected.error:.2f}"
-
-
-def _short(number):
-    """Returns a count as "9,400", "12.7 M" or "14.7 G"."""
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if number >= size:
-            return f"{number_text(number / size)} {unit}"
-    return f"{float(f'{number:.3g}'):,.0f}"

@@ -12,7 +12,7 @@ from albert_keras.planning.ladder import LADDER, Rung, Stage
 from albert_keras.planning.measured_runs import read_runs
 from albert_keras.planning.plan import RECOMPUTE_COST
 from albert_keras.planning.scaling import LEAST_UPDATES, Expectation, fit_law
-from albert_keras.planning.sizes import bytes_text
+from albert_keras.report import bytes_text
 from albert_keras.training.cost.flops import training_flops
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings

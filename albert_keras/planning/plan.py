@@ -12,7 +12,7 @@ from albert_keras.models.weight_count import count_weights
 from albert_keras.optimization.config import default_warmup_steps
 from albert_keras.planning.batch_fit import Fit, choose_fit, fit_batch, least_memory_text
 from albert_keras.planning.devices import find_device
-from albert_keras.planning.sizes import bytes_text, number_text
+from albert_keras.report import bytes_text, number_text
 from albert_keras.training.config import SMALL_MODELS, PretrainingConfig
 from albert_keras.training.cost.flops import training_flops
 from data_pipeline.config import LONGEST_RECORD

@@ -1,7 +1,7 @@
-"""Sizes of memory and text, and other numbers, as people write and read them."""
+"""Sizes of memory and text as people write them, and minimums rounded up."""
 
 import re
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, Context
 
 from data_pipeline.errors import InputError
 
@@ -22,24 +22,6 @@ def parse_bytes(text: str, name: str = "a size") -> float:
         )
     number, unit, is_binary = found.groups()
     return float(number) * (1024 if is_binary else 1000) ** _EXPONENTS[unit.lower()]
-
-
-def bytes_text(number: float, digits: int = 3) -> str:
-    """Formats a number of bytes in the largest unit of at least 1, such as "1.5 GB"."""
-    for exponent, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
-        if number >= 1000**exponent:
-            return f"{number_text(number / 1000**exponent, digits)} {unit}"
-    return f"{number:.0f} bytes"
-
-
-def number_text(number: float, digits: int = 3) -> str:
-    """Formats a number with significant digits, never as "1.2e+03": "0.0284", "36.5", "1,206".
-
-    An integer part with more digits is shown in full.
-    """
-    if number >= 10 ** (digits - 1):
-        return f"{number:,.0f}"
-    return f"{Decimal(f'{number:.{digits}g}'):f}"
 
 
 def rounded_up(number: float) -> float:

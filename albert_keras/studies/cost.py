@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from albert_keras.models.weight_count import count_weights
 from albert_keras.planning.plan import BYTES_PER_PIECE, RECORD_BYTES, RECORD_BYTES_PER_POSITION
-from albert_keras.planning.sizes import bytes_text
+from albert_keras.report import bytes_text
 from albert_keras.studies.corpus import HELD_OUT_FRACTION
 from albert_keras.studies.planned import PlannedRun, PlannedStudy
 from albert_keras.studies.updates import TEACHER_COST, stage_factor, updates_in_time

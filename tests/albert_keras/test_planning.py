@@ -22,7 +22,8 @@ from albert_keras.planning.plan import (
     plan_lines,
     recipe_config,
 )
-from albert_keras.planning.sizes import bytes_text, number_text, parse_bytes, rounded_up
+from albert_keras.planning.sizes import parse_bytes, rounded_up
+from albert_keras.report import bytes_text, number_text
 from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.cost.memory import step_memory
 from data_pipeline.config import LONGEST_RECORD

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jinja2
 
 from albert_keras.config import AlbertConfig
-from albert_keras.planning.sizes import bytes_text
+from albert_keras.report import bytes_text
 from albert_keras.run_overview.report.charts import Chart, Series, draw_chart, panels_of
 from albert_keras.run_overview.report.data import record_tables, task_tables
 from albert_keras.run_overview.report.problems import problems_of

@@ -1,0 +1,196 @@
+"""How results are shown: tables, numbers, sizes, percentages, shortened text and figures.
+
+Everything here makes text or pictures of values that are computed elsewhere. Durations are in
+`data_pipeline.durations`, because the data side shows them, too. Matplotlib is imported when a
+figure is drawn.
+"""
+
+import json
+import textwrap
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from data_pipeline.files import whole_file
+
+#: Okabe and Ito's colours, which stay apart for colour-blind readers; dashes help in print.
+BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
+#: Colours of several lines in one chart.
+COLOURS = (BLUE, ORANGE, GREEN, RED, "#cc79a7", "#56b4e9", "#000000")
+
+
+# Tables
+
+
+def table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    left: Iterable[int] = (0,),
+    indent: int = 2,
+) -> list[str]:
+    """Returns the lines of a table for the screen, with two spaces between columns.
+
+    Args:
+        header: Names of the columns; () for a table without them.
+        rows: Cells, each row as many as the header.
+        left: Numbers of the columns that are aligned to the left; the others are numbers, to the
+            right. Negative numbers count from the end.
+        indent: Spaces before each line.
+
+    Example:
+        >>> table(["", "loss"], [["ours", "3.54"], ["theirs", "4.221"]], indent=0)
+        ['         loss', 'ours     3.54', 'theirs  4.221']
+    """
+    rows = [list(row) for row in ((header, *rows) if header else rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    to_the_left = {number % len(widths) for number in left} if widths else set()
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if number in to_the_left else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append((" " * indent + "  ".join(cells)).rstrip())
+    return lines
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Returns the lines of a Markdown table whose columns are aligned in the source as well."""
+    rows = [list(header), *(list(row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [" | ".join(map(str.ljust, row, widths)) for row in rows]
+    lines.insert(1, " | ".join("-" * width for width in widths))
+    return [f"| {line} |" for line in lines]
+
+
+# Numbers
+
+
+def number_text(value: float, digits: int = 3) -> str:
+    """Returns a number with significant digits, never as "1.2e+03": "0.0284", "36.5", "1,206".
+
+    An integer part with more digits is shown in full.
+    """
+    if abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    return f"{Decimal(f'{value:.{digits}g}'):f}"
+
+
+def short_count(value: float) -> str:
+    """Returns a count with three significant digits, such as "9,400", "12.7 M" or "14.7 G"."""
+    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if value >= size:
+            return f"{number_text(value / size)} {unit}"
+    return f"{float(f'{value:.3g}'):,.0f}"
+
+
+def bytes_text(num_bytes: float, digits: int = 3) -> str:
+    """Returns a number of bytes in the largest unit of at least 1, such as "1.5 GB" (10^9)."""
+    for exponent, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
+        if num_bytes >= 1000**exponent:
+            return f"{number_text(num_bytes / 1000**exponent, digits)} {unit}"
+    return f"{num_bytes:.0f} bytes"
+
+
+def percent(fraction: float, digits: int = 1) -> str:
+    """Returns a fraction as percent, such as "61.5 %"."""
+    return f"{100 * fraction:.{digits}f} %"
+
+
+def count_of(count: int, noun: str) -> str:
+    """Returns a count with its noun, such as "1 row" or "1,206 rows"; irregular plurals as well."""
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith(("ch", "sh", "s", "x")):
+        return f"{count:,} {noun}es"
+    if noun.endswith("y") and noun[-2] not in "aeou":
+        return f"{count:,} {noun[:-1]}ies"
+    return f"{count:,} {noun}s"
+
+
+def spread(median: float, low: float, high: float, form: str) -> str:
+    """Returns "median [low..high]", each in a format such as ".2f"; one value if all are equal."""
+    middle, lowest, highest = (format(value, form) for value in (median, low, high))
+    return middle if lowest == highest else f"{middle} [{lowest}..{highest}]"
+
+
+def optional(value: float | None, form: str = ".3f") -> str:
+    """Returns a number in a format, or "-" for a value that is not known."""
+    return "-" if value is None else format(value, form)
+
+
+# Text
+
+
+def shortened(text: str, longest: int, middle: bool = False) -> str:
+    """Returns text of at most `longest` characters, an ellipsis included.
+
+    The ellipsis is at the end, or with `middle` in the middle.
+    """
+    if len(text) <= longest:
+        return text
+    if not middle:
+        return f"{text[: longest - 1]}…"
+    half = (longest - 1) // 2
+    return f"{text[:half].rstrip()}…{text[-half:].lstrip()}"
+
+
+def shortened_value(value: Any, longest: int = 80) -> str:
+    """Returns any value of a JSON or YAML file as JSON on one line, shortened."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return shortened(text, longest)
+
+
+# Figures
+
+
+def new_figure(width: float, height: float, title: str = "", rows: int = 1, columns: int = 1):
+    """Returns a matplotlib Figure of a size in inches and an array [rows, columns] of its axes.
+
+    The title is wrapped to the width, and `$` has no meaning in it.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
+    if title:  # ten letters of this size to an inch
+        figure.suptitle(textwrap.fill(title, int(10 * width)), fontsize=12, parse_math=False)
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def tidy(axes: Any, grid: str = "both") -> None:
+    """Gives axes a light grid and no frame at the top and at the right."""
+    axes.grid(axis=grid, alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def log_ticks(axis: Any) -> None:
+    """Labels a logarithmic axis at 1, 2 and 5 of each power of ten, as plain numbers."""
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def legend_below(figure: Any, axes: Any) -> None:
+    """Draws the legend of some axes below all axes of a figure, so that it hides no curve."""
+    handles, labels = axes.get_legend_handles_labels()
+    place = {"loc": "outside lower center", "ncols": min(3, max(1, len(labels)))}
+    found = figure.legend(handles, labels, **place, fontsize=9, frameon=False)
+    for text in found.get_texts():
+        text.set_parse_math(False)
+
+
+def save_figure(figure: Any, path: str | Path, dpi: int = 100) -> Path:
+    """Writes a figure as a PNG file, which appears complete or not at all; returns the path."""
+    path = Path(path)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=dpi)
+    return path
