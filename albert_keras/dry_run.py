@@ -22,8 +22,8 @@ from albert_keras.training.pretrain import pretrain
 from albert_keras.training.stages import stages_of
 from albert_keras.training.tracking import TRACKERS
 from albert_keras.training.trained_records import check_held_out, training_digests
-from data_pipeline.durations import format_duration
 from data_pipeline.files import check_output_folder
+from data_pipeline.progress import format_duration
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_folder import RecordFiles

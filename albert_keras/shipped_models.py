@@ -8,9 +8,8 @@ import functools
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import find_damage
-from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import did_you_mean
 
 #: Name -> what it is.

@@ -14,7 +14,7 @@ from setuptools.command.sdist import sdist
 
 #: As `SHIPPED_MODELS` of `shipped_models.py`.
 _MODELS = ("albert-mini-en",)
-#: As `DOCUMENT` of `data_pipeline/mistakes.py`.
+#: As `DOCUMENT` of `data_pipeline/errors.py`.
 _ERRORS = Path("docs/errors.md")
 
 

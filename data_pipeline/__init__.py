@@ -3,8 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from data_pipeline.tensorflow_line import use_keras_2
-from data_pipeline.tensorflow_log import silence_startup
+from data_pipeline.tensorflow_line import silence_startup, use_keras_2
 
 if TYPE_CHECKING:  # for type checkers and editors, which do not see names loaded at first use
     from data_pipeline.building.build import build_records as build_records

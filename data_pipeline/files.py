@@ -21,9 +21,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import check_regular_file, reading_json
-from data_pipeline.mistakes import Mistake
 
 logger = logging.getLogger(__name__)
 
@@ -266,7 +265,8 @@ class FolderLock:
         shown: Path | None = None,
         makes_folder: bool = False,
     ):
-        self._makes_folder, self._made = makes_folder, []
+        self._makes_folder = makes_folder
+        self._made: list[Path] = []
         self._folder, self._path = shown or folder, folder / name
         self._work, self._advice = work, advice
         self._descriptor: int | None = None

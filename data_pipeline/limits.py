@@ -19,8 +19,7 @@ from typing import Any, BinaryIO
 
 import yaml
 
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 
 #: Settings and descriptions: `run.json`, `dataset_info.json`, a configuration.
 MAX_JSON_BYTES = 16 * 2**20

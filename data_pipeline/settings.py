@@ -13,9 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_INTEGER
-from data_pipeline.mistakes import Mistake
 
 #: Characters of a wrong value in a message.
 _MAX_SHOWN = 500

@@ -11,7 +11,7 @@ from importlib import metadata
 
 import pytest
 
-from data_pipeline.mistakes import DOCUMENT
+from data_pipeline.errors import DOCUMENT
 from tests.repository import PACKAGES, ROOT, needs_repository
 
 if sys.version_info >= (3, 11):

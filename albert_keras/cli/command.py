@@ -14,8 +14,7 @@ from albert_keras.cli.interruption import interruptible
 from albert_keras.cli.output import show, start
 from albert_keras.cli.removed import check_removed
 from albert_keras.cli.usage_errors import values_of
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print more messages.")]

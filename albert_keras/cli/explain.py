@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import argument
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import DOCUMENT, Mistake
+from data_pipeline.errors import DOCUMENT, InputError, Mistake
 from data_pipeline.settings import did_you_mean
 
 _PACKAGE = Path(__file__).parents[1]

@@ -17,7 +17,7 @@ from albert_keras.cli.log_lines import (
     with_numbers,
 )
 from albert_keras.report import count_of as count_of, percent as percent
-from data_pipeline.mistakes import Mistake, mistakes_of
+from data_pipeline.errors import Mistake, mistakes_of
 from data_pipeline.progress import UPDATE
 
 _ASCII = {"✔": "ok", "⚠": "!!", "✘": "xx", "→": "->", "…": "..."}

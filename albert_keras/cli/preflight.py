@@ -9,8 +9,7 @@ from albert_keras.formats.foreign_hint import foreign_hint, is_ours
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from albert_keras.tasks.task_config import TaskConfig
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 
 
 def check_records(*folders: Path | None):

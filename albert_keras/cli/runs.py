@@ -133,7 +133,7 @@ def remove(
 
 def _row(run):
     from albert_keras.report import bytes_text
-    from data_pipeline.durations import format_duration
+    from data_pipeline.progress import format_duration
 
     steps = f"{run.step:,}" + (f"/{run.steps:,}" if run.steps not in (None, run.step) else "")
     score = "-"

@@ -8,9 +8,8 @@ from albert_keras.config_files.kinds import DATA, DISTILL, DISTILL_TASK, FINETUN
 from albert_keras.tasks.finetune_config import USUAL_EPOCHS, FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_file
-from data_pipeline.mistakes import Mistake
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

@@ -8,8 +8,7 @@ from types import ModuleType
 from albert_keras.formats.foreign_formats import FOREIGN_FORMATS
 from albert_keras.formats.foreign_hint import missing_part
 from albert_keras.formats.model_weights import ModelWeights
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 
 #: Name -> module with `is_source`, `read` and `write`, and how to recognize it.
 FORMATS = {

@@ -16,10 +16,9 @@ import numpy as np
 
 from albert_keras.embeddings.texts import Text
 from data_pipeline.array_files import map_array
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import naming, whole_file
 from data_pipeline.limits import parse_json, read_limited
-from data_pipeline.mistakes import Mistake
 
 #: Rows of a block that a reader yields.
 _BLOCK = 16_384

@@ -12,10 +12,9 @@ from albert_keras.formats.checkpoint_tensors import CheckpointTensors
 from albert_keras.formats.loading import encoder_names, open_keras_file, shape_in_keras_file
 from albert_keras.runs.checkpoints import find_damage
 from albert_keras.runs.run import Run
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import DIGESTS
 from data_pipeline.limits import parse_json, read_limited
-from data_pipeline.mistakes import Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _RECORD, _EXPORT = "run.json", "export.json"

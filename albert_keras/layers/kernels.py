@@ -12,7 +12,7 @@ import functools
 
 import tensorflow as tf
 
-from data_pipeline.tensorflow_log import silence_compiler
+from data_pipeline.tensorflow_line import silence_compiler
 
 # A context variable: the threads of other replicas, where XLA cannot compile for a CPU, do not
 # see it.

@@ -24,8 +24,8 @@ from albert_keras.planning.sizes import rounded_up
 from albert_keras.report import bytes_text, number_text
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.epoch_report import copies_for
-from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
+from data_pipeline.progress import format_duration
 
 #: Less text does not train a vocabulary and a model from random weights.
 LEAST_CORPUS_BYTES = 1e6

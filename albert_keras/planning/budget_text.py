@@ -15,7 +15,7 @@ from albert_keras.planning.candidates import BudgetRequest
 from albert_keras.planning.devices import DEVICES
 from albert_keras.planning.scaling import LEAST_UPDATES
 from albert_keras.report import bytes_text, number_text, short_count, table
-from data_pipeline.durations import format_duration
+from data_pipeline.progress import format_duration
 
 #: Passes over the text after which more text helps more than more time (Muennighoff et al. 2023,
 #: https://arxiv.org/abs/2305.16264).

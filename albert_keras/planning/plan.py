@@ -16,8 +16,8 @@ from albert_keras.report import bytes_text, number_text
 from albert_keras.training.config import SMALL_MODELS, PretrainingConfig
 from albert_keras.training.cost.flops import training_flops
 from data_pipeline.config import LONGEST_RECORD
-from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
+from data_pipeline.progress import format_duration
 from data_pipeline.settings import Settings
 
 #: Bytes of English text per token, at a vocabulary of 30,000; measured 4.0 at 8000.

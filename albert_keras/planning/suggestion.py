@@ -10,7 +10,7 @@ from albert_keras.planning.devices import measured_tflops
 from albert_keras.planning.ladder import CPU_POSITIONS, MASK_RATE, Stage, run_settings
 from albert_keras.runs.run_record import read_record
 from albert_keras.training.config import PretrainingConfig
-from data_pipeline.durations import format_duration, parse_duration
+from data_pipeline.progress import format_duration, parse_duration
 from data_pipeline.records.dataset_info import DatasetInfo
 
 logger = logging.getLogger(__name__)

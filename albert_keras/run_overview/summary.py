@@ -10,8 +10,7 @@ from albert_keras.runs.kind import kind_of_run
 from albert_keras.runs.run_record import read_record
 from albert_keras.tasks.results import best_seed, first_split, read_results
 from albert_keras.training.loop.log_file import read_evaluations, read_log
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 
 #: Kind of a run whose files cannot be read.
 DAMAGED = "damaged"

@@ -27,7 +27,7 @@ from albert_keras.runs.tensors import (
     weight_names,
     write_tensors,
 )
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import (
     DIGESTS,
     digest_of,
@@ -38,7 +38,6 @@ from data_pipeline.files import (
     write_digests,
 )
 from data_pipeline.limits import parse_json, read_limited
-from data_pipeline.mistakes import Mistake
 
 logger = logging.getLogger(__name__)
 

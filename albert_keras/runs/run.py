@@ -37,9 +37,8 @@ from albert_keras.runs.run_record import (
     find_refused,
     read_record,
 )
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import FolderLock, check_output_folder, whole_file, whole_folder
-from data_pipeline.mistakes import Mistake
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.tokenization import Tokenizer

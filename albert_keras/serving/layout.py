@@ -6,9 +6,8 @@ from pathlib import Path
 
 from albert_keras.formats.foreign_hint import foreign_hint
 from albert_keras.shipped_models import find_model
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import parse_json, read_limited
-from data_pipeline.mistakes import Mistake
 
 #: What a user types for a masked token; only `fill_mask` reads it as more than text.
 MASK_LITERAL = "[MASK]"

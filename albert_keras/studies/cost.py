@@ -11,7 +11,7 @@ from albert_keras.studies.planned import PlannedRun, PlannedStudy
 from albert_keras.studies.updates import TEACHER_COST, stage_factor, updates_in_time
 from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.cost.peak import measure_peak
-from data_pipeline.durations import format_duration
+from data_pipeline.progress import format_duration
 from data_pipeline.text.corpus import corpus_ranges
 
 #: Fraction of the measured peak that training is assumed to reach; small models reach less.

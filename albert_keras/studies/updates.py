@@ -9,7 +9,7 @@ from albert_keras.studies.planned import PlannedRun, PlannedStudy
 from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.loop.log_file import read_log
 from albert_keras.training.pretrain import pretrain
-from data_pipeline.durations import format_duration
+from data_pipeline.progress import format_duration
 
 logger = logging.getLogger(__name__)
 

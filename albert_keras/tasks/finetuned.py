@@ -18,10 +18,9 @@ from albert_keras.tasks.task import Features
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.tasks.typed_examples import typed_examples
 from albert_keras.training.distributed.strategy import build_strategy, describe_devices
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
 from data_pipeline.limits import parse_json, read_limited
-from data_pipeline.mistakes import Mistake
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,7 @@ from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.step import FinetuningStep
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.trained_rows import check_dev, training_digests
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Examples of a split whose tokens are counted for the report, at regular distances.

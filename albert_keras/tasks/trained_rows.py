@@ -20,8 +20,7 @@ from albert_keras.tasks.finetuned import is_converted
 from albert_keras.tasks.results import FinetuneResult
 from albert_keras.tasks.row_digests import digest_rows
 from albert_keras.tasks.task_config import TaskConfig
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 
 logger = logging.getLogger(__name__)
 

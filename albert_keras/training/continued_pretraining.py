@@ -6,8 +6,7 @@ from albert_keras.config import FREE_SETTINGS, AlbertConfig
 from albert_keras.formats.initial_weights import InitialWeights
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.training.config import PretrainingConfig
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer

@@ -1,6 +1,6 @@
 """Exceptions of training that a caller may want to catch."""
 
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import Mistake
 
 
 class TrainingStopped(Exception):

@@ -40,9 +40,8 @@ from albert_keras.training.trained_records import (
     save_training_digests,
     training_digests,
 )
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import FolderLock, check_output_folder
-from data_pipeline.mistakes import Mistake
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_folder import RecordFiles
 

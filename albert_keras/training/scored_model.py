@@ -11,8 +11,7 @@ from albert_keras.formats.model_weights import HEADS
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.shipped_models import find_model
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

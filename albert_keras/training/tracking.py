@@ -12,10 +12,9 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
 from data_pipeline.limits import parse_json, read_limited
-from data_pipeline.mistakes import Mistake
 
 #: Values of `training.track`. The first one is what every run writes.
 TRACKERS = ("tensorboard", "mlflow", "wandb")

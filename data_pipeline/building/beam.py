@@ -18,8 +18,7 @@ from pathlib import Path
 from data_pipeline.building.beam_steps import FAULT, WORK, Job, add_steps
 from data_pipeline.building.result import BuildResult, is_result_of
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.text import storage
 from data_pipeline.text.corpus import corpus_ranges

@@ -21,10 +21,9 @@ from data_pipeline.building.result import BuildResult, info_of, is_result_of, wh
 from data_pipeline.building.shards import ShardTask, build_shard, finished_shard, shard_name
 from data_pipeline.building.workers import Workers, num_processors
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.errors import InputError, WorkInterrupted
+from data_pipeline.errors import InputError, Mistake, WorkInterrupted
 from data_pipeline.files import whole_folder
 from data_pipeline.instances.masking import MaskingVocabulary
-from data_pipeline.mistakes import Mistake
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.text.corpus import corpus_ranges
 from data_pipeline.text.sentences import check_splitter

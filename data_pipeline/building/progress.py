@@ -3,8 +3,7 @@
 import logging
 from collections import Counter
 
-from data_pipeline.durations import format_duration
-from data_pipeline.progress import ProgressLines, State, bar
+from data_pipeline.progress import ProgressLines, State, bar, format_duration
 
 logger = logging.getLogger(__name__)
 

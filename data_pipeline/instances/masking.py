@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.compiled import compiled
 from data_pipeline.config import MaskingConfig
-from data_pipeline.randomness import random_bits
+from data_pipeline.randomness import compiled, random_bits
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _STREAM_VISITS, _STREAM_REPLACEMENTS = 4, 5

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field, ValidationError
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
 from data_pipeline.limits import (
     MAX_LONG_INTEGER,
@@ -18,7 +18,6 @@ from data_pipeline.limits import (
     parse_json,
     read_limited,
 )
-from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import Settings, SettingsError
 
 INFO_FILE = "dataset_info.json"

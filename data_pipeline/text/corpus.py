@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
-from data_pipeline.mistakes import Mistake
 from data_pipeline.text.corpus_formats import (
     MAX_DOCUMENT_CHARS,
     check_format,

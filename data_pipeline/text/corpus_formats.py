@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import parse_json
-from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
 

@@ -4,8 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from data_pipeline.durations import format_duration
-from data_pipeline.progress import ProgressLines, State, bar
+from data_pipeline.progress import ProgressLines, State, bar, format_duration
 from data_pipeline.text.corpus import Document, corpus_ranges, read_corpus
 
 logger = logging.getLogger(__name__)

@@ -11,9 +11,8 @@ import os
 import re
 import shutil
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import check_regular_file
-from data_pipeline.mistakes import Mistake
 
 #: Bytes that are read at once and kept in memory.
 BUFFER_BYTES = 1 << 16

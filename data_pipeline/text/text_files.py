@@ -19,8 +19,7 @@ import re
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.text import storage
 from data_pipeline.text.corpus_formats import MAX_WRAPPED_CHARS
 

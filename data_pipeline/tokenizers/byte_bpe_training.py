@@ -7,9 +7,8 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_folder
-from data_pipeline.mistakes import Mistake
 from data_pipeline.tokenizers.byte_bpe import (
     BYTE_CHARACTERS,
     SPECIAL_PIECES,

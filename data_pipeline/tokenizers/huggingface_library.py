@@ -4,8 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 
 _SECONDS_TO_WAIT = 0.25
 

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
-from data_pipeline.mistakes import Mistake
 from data_pipeline.tokenizers.byte_bpe import ByteBPEConfig, ByteBPEModel
 from data_pipeline.tokenizers.sentencepiece_model import RULES, SentencePieceModel
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, TokenizerConfig

@@ -20,11 +20,9 @@ from typing import Literal
 import sentencepiece
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from data_pipeline.durations import format_duration
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_folder
-from data_pipeline.mistakes import Mistake
-from data_pipeline.progress import ProgressLines, State, bar
+from data_pipeline.progress import ProgressLines, State, bar, format_duration
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.normalization_rules import normalization_rules, rules_tsv
 from data_pipeline.tokenizers.training_process import TrainerError, train_model

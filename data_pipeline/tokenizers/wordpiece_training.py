@@ -10,9 +10,8 @@ import string
 from collections.abc import Iterable
 from pathlib import Path
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_folder
-from data_pipeline.mistakes import Mistake
 from data_pipeline.tokenizers.basic_words import IDEOGRAPHS, BasicTokenizer, is_punctuation
 from data_pipeline.tokenizers.huggingface_library import load_tokenizers, wait_for
 from data_pipeline.tokenizers.vocabulary import Coverage, TrainedVocabulary

@@ -1,9 +1,32 @@
-"""Files and folders appear whole or not at all."""
+"""Files and folders appear whole or not at all; a folder has one process that works in it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
 
 import pytest
 
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder, sha256_of, whole_file, whole_folder
+from data_pipeline.files import (
+    LOCK_FILE,
+    FolderLock,
+    check_output_folder,
+    sha256_of,
+    whole_file,
+    whole_folder,
+)
+
+_HOLDER = """
+import sys, time
+from pathlib import Path
+from data_pipeline.files import FolderLock
+
+FolderLock(Path(sys.argv[1])).take()
+print("taken", flush=True)
+time.sleep(60)
+"""
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):
@@ -56,3 +79,41 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_work():
 def test_the_digest_is_that_of_the_bytes(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
     assert sha256_of(tmp_path / "a").startswith("ba7816bf8f01cfea")
+
+
+def test_the_second_is_refused_with_host_and_process_until_the_first_is_killed(tmp_path):
+    command = [sys.executable, "-c", _HOLDER, tmp_path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "taken\n"
+        with FolderLock(tmp_path) as lock, pytest.raises(InputError) as error:
+            lock.take()
+        holder.send_signal(signal.SIGKILL)
+    who = f"process {holder.pid} on host {socket.gethostname()}"
+    assert f"`{tmp_path}` is being trained by {who}. Wait until" in str(error.value)
+    assert (tmp_path / LOCK_FILE).exists()  # a killed process leaves it
+    check_output_folder(tmp_path)  # and the folder counts as empty
+    with FolderLock(tmp_path) as lock:
+        lock.take()
+        lock.take()  # it has it already
+        assert f"process {os.getpid()} " in (tmp_path / LOCK_FILE).read_text()
+    assert not (tmp_path / LOCK_FILE).exists()
+
+
+def test_a_folder_appears_with_its_lock(tmp_path):
+    hidden, folder = tmp_path / ".run.tmp", tmp_path / "run"
+    hidden.mkdir()
+    with FolderLock(folder) as lock:
+        lock.take(hidden)
+        hidden.rename(folder)
+        with FolderLock(folder) as other, pytest.raises(InputError, match="is being trained by"):
+            other.take()
+    assert not list(folder.iterdir())
+
+
+def test_a_folder_made_for_the_lock_is_removed_if_nothing_is_written_there(tmp_path):
+    for is_used in (False, True):
+        with FolderLock(tmp_path / "a" / "b", makes_folder=True) as lock:
+            lock.take()
+            if is_used:
+                (tmp_path / "a" / "b" / "x").touch()
+        assert [path.name for path in tmp_path.rglob("*")] == (["a", "b", "x"] if is_used else [])

@@ -1,4 +1,4 @@
-"""Long work reports its progress; short work is silent."""
+"""Long work reports its progress, short work is silent; durations are read and formatted."""
 
 import logging
 from types import SimpleNamespace
@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from data_pipeline import progress
-from data_pipeline.progress import CountedProgress
+from data_pipeline.errors import InputError
+from data_pipeline.progress import CountedProgress, format_duration, parse_duration
 
 logger = logging.getLogger("albert_keras.test")
 
@@ -46,3 +47,51 @@ def test_short_work_logs_nothing(clock, caplog):
     clock[0] = 60
     counted.add()
     assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    "text, seconds",
+    [
+        ("8h", 28_800),
+        ("90m", 5400),
+        ("1h30m", 5400),
+        ("2d", 172_800),
+        ("45s", 45),
+        (" 1D2H3M4S ", 93_784),
+        ("1.5h", 5400),
+        ("3600", 3600),
+        (3600, 3600),
+        (0.5, 0.5),
+    ],
+)
+def test_durations_are_read(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "h", "8x", "30m1h", "1h30", "-1h", "0s", 0, -5, "nan", True, None, "1 h"]
+)
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(InputError, match="must be a positive number of seconds.*Received"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [
+        (-1, "0 s"),
+        (0.3512, "0.35 s"),
+        (4.21, "4.2 s"),
+        (9.6, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 0 s"),
+        (598, "9 min 58 s"),
+        (3599.7, "1 h 0 min"),
+        (3 * 3600 + 130, "3 h 2 min"),
+        (86_399, "1 day 0 h"),
+        (2 * 86_400 + 3 * 3600 + 600, "2 days 3 h"),
+        (1000 * 86_400, "1,000 days 0 h"),
+    ],
+)
+def test_a_duration_is_formatted_by_its_two_largest_units(seconds, text):
+    assert format_duration(seconds) == text

@@ -32,10 +32,9 @@ from albert_keras.runs.run_record import read_record
 from albert_keras.tasks.results import best_seed, read_results
 from albert_keras.training.loop.curves import PANELS, stage_edges
 from albert_keras.training.loop.log_file import read_evaluations, read_log, read_stages
-from data_pipeline.durations import format_duration
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_file
-from data_pipeline.mistakes import Mistake
+from data_pipeline.progress import format_duration
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

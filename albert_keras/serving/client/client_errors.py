@@ -3,8 +3,7 @@
 import random
 import time
 
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 
 #: HTTP status -> gRPC code, as `tensorflow_model_server` and proxies use them.
 CODES = {

@@ -10,8 +10,7 @@ import os
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, Column, glue_file, glue_task
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.tables.rows import Problems, tsv_rows
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.text import storage
 
 logger = logging.getLogger(__name__)

@@ -18,8 +18,7 @@ from albert_keras.tasks.tables.dialect import DETECTED, Dialect
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from albert_keras.tasks.tables.rows import Problems, is_number
 from albert_keras.tasks.tables.skipped_rows import SkippedRow, check_share
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 
 #: With more labels than this, they must be fewer than half of the rows.
 _FEW_LABELS = 20

@@ -19,9 +19,8 @@ from albert_keras.tasks.tables.dialect import (
     separator_line,
 )
 from albert_keras.tasks.tables.rows import is_number, without_last_blanks
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_LINE_BYTES, parse_json
-from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
 

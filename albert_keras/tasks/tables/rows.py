@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import bounded_lines
-from data_pipeline.mistakes import Mistake
 from data_pipeline.text import storage
 
 _SHOWN = 5  # problems of a file in one message

@@ -14,8 +14,8 @@ import socket
 import time
 
 from albert_keras.training.distributed.cluster import Workers
-from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
+from data_pipeline.progress import format_duration
 
 logger = logging.getLogger(__name__)
 

@@ -22,8 +22,7 @@ from albert_keras.training.distributed.cluster import (
 )
 from albert_keras.training.distributed.rendezvous import meet
 from albert_keras.training.loop.loop_config import STRATEGIES
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import Mistake
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import did_you_mean
 
 logger = logging.getLogger(__name__)

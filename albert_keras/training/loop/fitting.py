@@ -24,9 +24,9 @@ from albert_keras.training.loop.saving import SaveCheckpoints, StopWhenDiverged
 from albert_keras.training.loop.stage_plan import StagePlan
 from albert_keras.training.loop.step import TrainingStep
 from albert_keras.training.loop.time_budget import FollowBudget, TimeBudget
-from data_pipeline.durations import parse_duration
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
+from data_pipeline.progress import parse_duration
 
 logger = logging.getLogger(__name__)
 

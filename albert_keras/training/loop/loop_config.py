@@ -7,9 +7,9 @@ from pydantic import field_validator
 from typing_extensions import Self
 
 from albert_keras.training.tracking import TRACKERS
-from data_pipeline.durations import parse_duration
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_LONG_INTEGER
+from data_pipeline.progress import parse_duration
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, options_of, setting
 
 logger = logging.getLogger(__name__)

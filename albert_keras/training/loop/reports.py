@@ -15,8 +15,7 @@ from tensorflow import keras
 from albert_keras.training.loop.log_file import append_to_log, keep_log_until, read_log
 from albert_keras.training.loop.scoring_time import ScoringTime
 from albert_keras.training.loop.stage_plan import StagePlan
-from data_pipeline.durations import format_duration
-from data_pipeline.progress import UPDATE, State, log_state
+from data_pipeline.progress import UPDATE, State, format_duration, log_state
 
 logger = logging.getLogger(__name__)
 

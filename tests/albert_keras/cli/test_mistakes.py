@@ -11,8 +11,7 @@ from albert_keras.cli.output import report_error
 from albert_keras.config import AlbertConfig
 from albert_keras.training.errors import TrainingDiverged
 from albert_keras.training.scored_model import ScoredModel
-from data_pipeline.errors import InputError
-from data_pipeline.mistakes import DOCUMENT, Mistake, mistakes_of
+from data_pipeline.errors import DOCUMENT, InputError, Mistake, mistakes_of
 from data_pipeline.settings import Problem, SettingsError
 from tests.repository import ROOT, needs_repository
 

@@ -34,8 +34,8 @@ from albert_keras.planning.sizes import parse_bytes
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.cost.flops import training_flops
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.durations import parse_duration
 from data_pipeline.errors import InputError
+from data_pipeline.progress import parse_duration
 
 #: The peak at which 6x256 trains 10,500 tokens per second, as on the machine of docs/search.md.
 TFLOPS = 0.784

@@ -23,7 +23,7 @@ from albert_keras.training.loop.log_file import (
 from albert_keras.training.loop.reports import Report
 from albert_keras.training.loop.scoring_time import ScoringTime
 from albert_keras.training.loop.stage_plan import StagePlan
-from data_pipeline.durations import format_duration
+from data_pipeline.progress import format_duration
 
 #: What the log of a usual step holds, besides sums.
 MEANS = {
