@@ -188,7 +188,7 @@ def describe_task(evaluation):
             f"{shown(words[metric])}. Counts of words and word pairs predict at least as well"
         )
     averaged = f", {len(evaluation.runs)} models averaged" if len(evaluation.runs) > 1 else ""
-    overlap = evaluation.overlap and Overlap(**evaluation.overlap)
+    overlap = Overlap.of(evaluation.overlap)
     kind = "training score: " if overlap and overlap.is_total else ""
     lines = [
         f"{kind}{metric} {shown(evaluation.scores[metric])} [{shown(low)}, {shown(high)}] on "
@@ -231,7 +231,7 @@ def describe(evaluation):
     """Returns the lines that describe an Evaluation, list of str."""
     from albert_keras.runs.trained_data import RECORDS, Overlap
 
-    overlap = evaluation.overlap and Overlap(**evaluation.overlap)
+    overlap = Overlap.of(evaluation.overlap)
     kind = "training score: " if overlap and overlap.is_total else ""
     kind += "" if evaluation.step is None else f"step {evaluation.step}, "
     lines = [

@@ -1,7 +1,11 @@
 """What an example of any task consists of: its texts, its labels, and what it says of its input."""
 
-from albert_keras.tasks.examples import ChoiceExample, QuestionExample, TaggedExample
-from albert_keras.tasks.row_digests import normalised
+from albert_keras.tasks.examples import (
+    ChoiceExample,
+    QuestionExample,
+    TaggedExample,
+    normalised,
+)
 
 
 def parts_of(example) -> dict[str, tuple[str, ...]]:

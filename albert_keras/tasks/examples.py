@@ -1,6 +1,8 @@
 """Examples as the readers of task files return them: one record type per layout. Plain Python."""
 
-from typing import NamedTuple
+import functools
+import unicodedata
+from typing import Any, NamedTuple
 
 
 class TextExample(NamedTuple):
@@ -47,3 +49,19 @@ class TaggedExample(NamedTuple):
     id: str
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None  # None if unknown
+
+
+def row_of(example: Any) -> tuple[str, ...]:
+    """Returns the texts that a model reads of an example, and that tell it from others."""
+    if isinstance(example, TaggedExample):
+        return example.words
+    if isinstance(example, QuestionExample | ChoiceExample):
+        return (example.question, example.context)
+    return (example.first,) if example.second is None else (example.first, example.second)
+
+
+@functools.lru_cache(maxsize=1024)  # the questions of a passage follow one another
+def normalised(text: str) -> str:
+    """Returns a text in NFKC, casefolded, with single spaces between its words."""
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(unicodedata.normalize("NFKC", text).split())

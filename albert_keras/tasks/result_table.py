@@ -3,10 +3,10 @@
 import textwrap
 from typing import NamedTuple
 
+from albert_keras.runs.trained_data import ROWS, Overlap
 from albert_keras.tasks.kinds import KINDS
 from albert_keras.tasks.metrics import count_caution, interval_caution, shown_metric
 from albert_keras.tasks.results import FinetuneResult, best_seed, spread
-from albert_keras.tasks.trained_rows import overlap_warnings
 
 #: Metrics of numbers instead of classes.
 _OF_NUMBERS = ("pearson", "spearman", "mean_squared_error")
@@ -164,7 +164,16 @@ class _ResultTable:
             )
 
     def warnings(self):
-        yield from overlap_warnings(self.result)
+        for split, fields in self.result.overlap.items():
+            overlap = Overlap.of(fields)
+            sentence = overlap.sentence(ROWS, f" of {split}")
+            if overlap.is_total:
+                yield f"{sentence}: these are training scores"
+            elif overlap.normalised and not overlap.is_small:
+                yield (
+                    f"{sentence}: these are not held-out scores. `albert-keras evaluate` also "
+                    "scores the other rows separately"
+                )
         count = self.result.examples.get(self.splits[0])
         if count and (caution := count_caution(count, self.metric)):
             yield caution

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.initial_weights import InitialWeights
-from albert_keras.runs.trained_data import Digests, Overlap
+from albert_keras.runs.trained_data import ROWS, Digests, Overlap, read_digests
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.example_findings import near_equal_finding, short_findings
 from albert_keras.tasks.example_report import report_examples
@@ -16,7 +16,7 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.step import FinetuningStep
 from albert_keras.tasks.task import Features, Task
-from albert_keras.tasks.trained_rows import check_dev, training_digests
+from albert_keras.tasks.trained_rows import check_dev, digest_rows
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -91,7 +91,9 @@ def prepare(
         "dev_fingerprint": digest_of(example for examples in dev.values() for example in examples),
     }
     _log_report(report_examples(task, {"train": train, **dev}, tokenizer, _MOST_ENCODED))
-    trained = training_digests(train, fingerprints["fingerprint"], initial_weights)
+    trained = (digest_rows(train, fingerprints["fingerprint"]),)
+    if initial_weights.kind != "random":  # a fine-tuned run was trained on its examples, too
+        trained += read_digests(initial_weights.path, ROWS)
     overlaps = check_dev(dev, trained, config.task, is_new)
     train = Examples(train, task.features(train, tokenizer, training=True, cache=cache))
     dev = {

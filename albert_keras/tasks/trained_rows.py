@@ -1,41 +1,41 @@
-"""Finds examples that must not be scored, because the weights were trained on them."""
+"""Finds examples that must not be scored, because the weights were trained on them.
 
+A row is what the model reads: neither its label nor its id or number makes a difference. For
+questions, of SQuAD and RACE, it is question and passage; options and answers are no part of it.
+"""
+
+import hashlib
+import json
 import logging
 from collections.abc import Sequence
 
-from albert_keras.formats.initial_weights import InitialWeights
+import numpy as np
+
 from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import (
     ROWS,
     Digests,
     Overlap,
+    check_overlap,
     find_overlap,
-    find_trained,
     has_digests,
-    log_overlap,
     read_digests,
-    run_of_weights,
 )
+from albert_keras.tasks.examples import normalised, row_of
 from albert_keras.tasks.finetuned import is_converted
-from albert_keras.tasks.results import FinetuneResult
-from albert_keras.tasks.row_digests import digest_rows
 from albert_keras.tasks.task_config import TaskConfig
-from data_pipeline.errors import InputError, Mistake
+from data_pipeline.errors import Mistake
 
 logger = logging.getLogger(__name__)
 
 
-def training_digests(
-    examples: list, fingerprint: str, initial_weights: InitialWeights
-) -> tuple[Digests, ...]:
-    """Returns the digests of the training examples, then of the run of the initial weights.
-
-    Initial weights from a run that was fine-tuned have been trained on its examples, too.
-    """
-    earlier = ()
-    if initial_weights.kind != "random":
-        earlier = read_digests(run_of_weights(initial_weights.path), ROWS)
-    return (digest_rows(examples, fingerprint), *earlier)
+def digest_rows(examples: list, fingerprint: str = "") -> Digests:
+    """Digests the rows of examples with their texts normalised, see `normalised`."""
+    rows = (list(map(normalised, row_of(example))) for example in examples)
+    # In JSON, two texts differ from one with their content.
+    digests = (hashlib.sha256(json.dumps(row).encode()).digest() for row in rows)
+    numbers = (int.from_bytes(digest[:8], "big") for digest in digests)
+    return Digests(np.fromiter(numbers, np.uint64, len(examples)), len(examples), fingerprint)
 
 
 def check_dev(
@@ -43,34 +43,33 @@ def check_dev(
 ) -> dict[str, Overlap]:
     """Compares development examples, by split, with the training examples; reports overlaps.
 
-    Args:
-        is_new: Whether the fine-tuning begins. Older versions allowed the same examples for both
-            purposes: such a fine-tuning is resumed with a warning.
+    `is_new` is whether the fine-tuning begins. Older versions allowed the same examples for both
+    purposes: such a fine-tuning is resumed with a warning.
 
     Raises:
         InputError: If all examples of a split were trained on and the fine-tuning is new.
     """
-    overlaps = {
-        split: find_overlap(trained, digest_rows(examples)) for split, examples in dev.items()
+    rule = (
+        "Development examples must not all be training examples: their score would be a training "
+        "score."
+    )
+    remedy = "Give other development examples with `--dev`."
+    if config.dev:
+        remedy = (
+            "Remove them from one of the two files, give another `--dev`, or omit it: then a part "
+            "of the training examples is held out, or the official split is used."
+        )
+    return {
+        split: check_overlap(
+            find_overlap(trained, digest_rows(examples)),
+            ROWS,
+            config.dev or split,
+            rule if is_new else None,
+            remedy,
+            Mistake.DEV_IS_TRAIN,
+        )
+        for split, examples in dev.items()
     }
-    for split, overlap in overlaps.items():
-        source = f"`{config.dev}`" if config.dev else f"the split `{split}`"
-        found = overlap.sentence(ROWS, f" of {source}")
-        if overlap.is_total and is_new:
-            remedy = "Give other development examples with `--dev`."
-            if config.dev:
-                remedy = (
-                    "Remove them from one of the two files, give another `--dev`, or omit it: then "
-                    "a part of the training examples is held out, or the official split is used."
-                )
-            raise InputError(
-                "Development examples must not all be training examples: their score would be a "
-                f"training score. Received: {found}. {remedy}",
-                Mistake.DEV_IS_TRAIN,
-            )
-        if overlap.normalised:
-            log_overlap(overlap, found)
-    return overlaps
 
 
 def check_scored(
@@ -91,7 +90,7 @@ def check_scored(
     Raises:
         InputError: If all examples were trained on and that is not allowed.
     """
-    data, trained, unknown = digest_rows(examples), [], []
+    unknown = []
     for run in runs:
         if not has_digests(run.path, ROWS, run.record["data"]["fingerprint"]):
             unknown.append(str(run.path))
@@ -106,32 +105,14 @@ def check_scored(
                 run.path,
                 reason,
             )
-        trained += read_digests(run.path, ROWS)
     if len(unknown) == len(runs):
         return None, list(range(len(examples))), tuple(unknown)
+    trained = [part for run in runs for part in read_digests(run.path, ROWS)]
+    data = digest_rows(examples)
+    rule = f"`{split}` must have rows that the model was not trained on."
+    remedy = "Give other examples, or add `--allow-trained-rows` to compute the training score."
     overlap = find_overlap(trained, data)
-    found = overlap.sentence(ROWS, f" of `{split}`")
-    if overlap.is_total and not allow_trained_rows:
-        raise InputError(
-            f"`{split}` must have rows that the model was not trained on. Received: {found}. Give "
-            "other examples, or add `--allow-trained-rows` to compute the training score."
-        )
-    if overlap.normalised:
-        log_overlap(overlap, found)
-    unseen = (~find_trained(trained, data)).nonzero()[0].tolist()
+    check_overlap(overlap, ROWS, split, None if allow_trained_rows else rule, remedy)
+    seen = np.concatenate([part.normalised for part in trained])
+    unseen = np.flatnonzero(~np.isin(data.normalised, seen)).tolist()
     return overlap, unseen, tuple(unknown)
-
-
-def overlap_warnings(result: FinetuneResult) -> list[str]:
-    """Returns a line for each split of a result with 1 % or more examples that were trained on."""
-    lines = []
-    for split, fields in result.overlap.items():
-        overlap = Overlap(**fields)
-        if overlap.is_total:
-            lines.append(f"{overlap.sentence(ROWS, f' of {split}')}: these are training scores")
-        elif overlap.normalised and not overlap.is_small:
-            lines.append(
-                f"{overlap.sentence(ROWS, f' of {split}')}: these are not held-out scores. "
-                "`albert-keras evaluate` also scores the other rows separately"
-            )
-    return lines

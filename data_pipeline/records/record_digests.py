@@ -1,11 +1,9 @@
-"""Digests of records, by which a record or its text is recognized in another folder.
+"""Digests of records, by which the text of a record is recognized in another folder.
 
-The digest of the text is computed from the token ids before masking and separately for each
+A digest is computed from the token ids before masking and separately for each
 segment, so that other masks and the other order of the two segments make no difference. Another
 tokenizer, or another division of the documents into segments, does.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,15 +16,8 @@ from data_pipeline.records.record_folder import RecordFiles
 _AT_ONCE = 256
 
 
-class RecordDigests(NamedTuple):
-    """Digests of K records, 64 bits each."""
-
-    exact: np.ndarray  # uint64 [K], of all features, masks included
-    text: np.ndarray  # uint64 [K], of the two segments before masking, whatever their order
-
-
-def digest_records(records: RecordFiles, limit: int | None = None) -> RecordDigests:
-    """Digests the records of a folder, or an evenly spread sample of them.
+def digest_records(records: RecordFiles, limit: int | None = None) -> np.ndarray:
+    """Digests the records of a folder, or an evenly spread sample of them: uint64 [K].
 
     Args:
         records: RecordFiles.
@@ -35,8 +26,7 @@ def digest_records(records: RecordFiles, limit: int | None = None) -> RecordDige
     Raises:
         InputError: If a record is damaged, see `decode_batch`.
     """
-    parts = [_digest(records, numbers) for numbers in _numbers(len(records), limit)]
-    return RecordDigests(*map(np.concatenate, zip(*parts, strict=True)))
+    return np.concatenate([_digest(records, numbers) for numbers in _numbers(len(records), limit)])
 
 
 def _numbers(count, limit):
@@ -60,22 +50,15 @@ def _digest(records, numbers):
     )
 
 
-def digest_features(features: dict[str, np.ndarray]) -> RecordDigests:
-    """Digests decoded records; `features` as `decode_batch` returns them, with or without masks."""
+def digest_features(features: dict[str, np.ndarray]) -> np.ndarray:
+    """Digests decoded records, uint64 [N]; `features` as `decode_batch` returns them."""
     is_token = features["input_mask"] != 0
-    is_masked = features["masked_lm_weights"] > 0
-    exact = _sum("label", features["next_sentence_labels"], True)
-    for name in ("input_ids", "segment_ids"):
-        exact += _sum(name, features[name], is_token)
-    for name in ("masked_lm_positions", "masked_lm_ids"):
-        exact += _sum(name, features[name], is_masked)
     ids = unmask(*(features[name] for name in MASKED_FEATURES))
     is_token[:, 0] = False  # [CLS], which belongs to neither segment
     is_second = features["segment_ids"] != 0
     segments = [_segment(ids, is_token & ~is_second), _segment(ids, is_token & is_second)]
     # A sum, in which the order of the two makes no difference.
-    text = sum(subkeys(key_of("segment"), segment) for segment in segments)
-    return RecordDigests(exact, text)
+    return sum(subkeys(key_of("segment"), segment) for segment in segments)
 
 
 def _segment(ids, is_member):

@@ -74,4 +74,4 @@ def _trained_on(series, result):
     evaluations = [] if result else series[0].evaluations
     fields = evaluations and evaluations[-1][1].get("overlap")
     if fields and fields["normalised"]:
-        yield f"{Overlap(**fields).sentence(RECORDS)}."
+        yield f"{Overlap.of(fields).sentence(RECORDS)}."

@@ -204,7 +204,7 @@ class CardVersion:
         splits = self.at("run", "data", "overlap", kind=dict)
         keys = ("run", "data", "overlap", next(iter(splits), ""))  # of the first split
         keys = ("scores", "overlap") if self.kind == "pretraining" else keys
-        counts = [self.raw_number(*keys, name) for name in ("rows", "exact", "normalised")]
+        counts = [self.raw_number(*keys, name) for name in ("rows", "normalised")]
         if not all(isinstance(count, int) for count in counts):
             return None
         return Overlap(*counts, is_estimate=self.at(*keys, "is_estimate", kind=bool))

@@ -1,4 +1,4 @@
-"""A record is recognized by its digests: exactly, and by its text under other masks."""
+"""A record is recognized by its text under other masks."""
 
 import numpy as np
 import pytest
@@ -27,9 +27,8 @@ def features(records):
 
 
 def test_different_records_have_different_digests(records, digests):
-    serialized = records.read(np.arange(len(records)))
-    assert digests.exact.dtype == digests.text.dtype == np.uint64
-    assert len(np.unique(digests.exact)) == len(set(serialized)) == len(records)
+    assert digests.dtype == np.uint64 and digests.shape == (len(records),)
+    assert len(np.unique(digests)) > len(records) / 3  # copies differ in their masks only
 
 
 def test_a_text_is_recognized_under_other_masks(
@@ -38,8 +37,7 @@ def test_a_text_is_recognized_under_other_masks(
     config = tiny_data_config.replace(static_masks=False, copies=1, num_shards=3)
     path = build_records(tiny_documents, tiny_tokenizer, tmp_path / "records", config).path
     others = digest_records(RecordFiles(path))
-    assert np.isin(others.text, digests.text).all()
-    assert not np.isin(others.exact, digests.exact).any()
+    assert np.isin(others, digests).all()
 
 
 def test_a_text_is_recognized_in_the_other_order(features):
@@ -66,22 +64,21 @@ def test_a_text_is_recognized_in_the_other_order(features):
         features["segment_ids"][row, 1:size] = [0] * len(parts[1]) + [1] * len(parts[0])
     features["masked_lm_weights"][:] = 0
     after = digest_features(features)
-    np.testing.assert_array_equal(before.text, after.text)
-    assert (before.exact != after.exact).all()
+    np.testing.assert_array_equal(before, after)
 
 
-@pytest.mark.parametrize("name", ["input_ids", "next_sentence_labels", "masked_lm_ids"])
-def test_one_other_value_is_another_record(features, name):
+def test_another_token_is_another_text(features):
     before = digest_features({key: values.copy() for key, values in features.items()})
-    features[name][:, 0 if name != "input_ids" else 2] += 1
-    assert (digest_features(features).exact != before.exact).all()
+    features["input_ids"][:, 2] += 1
+    features["masked_lm_weights"][:] = 0
+    assert (digest_features(features) != before).all()
 
 
 def test_a_sample_is_spread_over_the_files(records, digests, monkeypatch):
     monkeypatch.setattr(record_digests, "_AT_ONCE", 16)
     sample = digest_records(records, limit=160)
-    assert len(sample.exact) == 160 and np.isin(sample.exact, digests.exact).all()
-    numbers = np.nonzero(np.isin(digests.exact, sample.exact))[0]
+    assert len(sample) == 160 and np.isin(sample, digests).all()
+    numbers = np.nonzero(np.isin(digests, sample))[0]
     assert numbers[0] == 0 and numbers[-1] == len(records) - 1
     assert np.diff(numbers).max() < 2 * len(records) / 10
-    np.testing.assert_array_equal(digest_records(records, 10**6).exact, digests.exact)
+    np.testing.assert_array_equal(digest_records(records, 10**6), digests)
