@@ -1,4 +1,4 @@
-"""`albert-keras evaluate` and `albert-keras score`."""
+"""`albert-keras evaluate`."""
 
 from pathlib import Path
 
@@ -21,20 +21,32 @@ _FOR_ALL_LAYERS = ("all_seeds", "delimiter", "encoding", "skip_bad_rows", "bag_o
 #: Options that apply to fine-tuned models alone.
 _FOR_TASKS = ("split", "data_dir", *_FOR_ALL_LAYERS)
 _NOT_FOR_EXITS = ("minimal_pairs", "baseline_data", "strategy", *_FOR_PAIRS, *_FOR_ALL_LAYERS)
+_NOT_FOR_PREDICTIONS = ("run", "step", "out", "batch_size", "strategy", "exit_at_confidence")
+_NOT_FOR_PREDICTIONS += ("minimal_pairs", "baseline_data", "allow_trained_rows")
+_NOT_FOR_PREDICTIONS += _FOR_TASKS + _FOR_PAIRS
 _NOT_FOR_PAIRS = ("data", "baseline_data", "allow_trained_rows", *_FOR_TASKS)
 
 
 @command()
 def evaluate(
     context: typer.Context,
-    run: list[Path] = option(
-        ...,
+    run: list[Path] | None = option(
+        None,
         "Folder of a run, of a pre-trained export, or of fine-tunings to average, which may be "
         "repeated; or the name of a shipped model. With --minimal-pairs, also a checkpoint.",
         metavar="PATH",
     ),
     data: Path | None = option(
         None, "Held-out records, or a labelled file of the task.", shown="development examples"
+    ),
+    predictions: Path | None = option(
+        None,
+        "Instead of --run, a file of predictions to score as the official script of --task does: "
+        "predictions.json of SQuAD, or a .tsv of index and prediction for GLUE.",
+    ),
+    task: str | None = option(None, "With --predictions: a GLUE task, squad1 or squad2."),
+    null_odds: Path | None = option(
+        None, "With --predictions: null_odds.json of squad2, to find the best thresholds."
     ),
     split: str | None = option(None, "Split of the official files of the task.", shown="dev"),
     data_dir: Path | None = options.DATA_DIR,
@@ -92,10 +104,16 @@ def evaluate(
       albert-keras evaluate --run runs/books --data records-heldout/
       albert-keras evaluate --run runs/sst-2 --out scores/
       albert-keras evaluate --run runs/sst-2 --run runs/sst-2-large --all-seeds
+      albert-keras evaluate --predictions CoLA.tsv --task cola --data CoLA/dev.tsv
       albert-keras evaluate --run runs/books --minimal-pairs blimp/ --out pairs.jsonl
       albert-keras evaluate --run albert-mini-en --minimal-pairs blimp/
       albert-keras evaluate --run runs/sst-2 --exit-at-confidence 0.7,0.8,0.9,0.95 --out curve/
     """
+    if predictions is not None:
+        return _evaluate_predictions(context, predictions, task, data, null_odds)
+    refuse(context, ("task", "null_odds"), "requires `--predictions`.")
+    if not run:
+        raise InputError("`--run` or `--predictions` is required. Received: neither.")
     if exit_at_confidence is not None:
         refuse(context, _NOT_FOR_EXITS, "must not be given with `--exit-at-confidence`.")
         return evaluate_exits(
@@ -262,22 +280,12 @@ def describe(evaluation):
     return lines
 
 
-@command()
-def score(
-    task: str = option(..., "Labelled GLUE task, squad1 or squad2."),
-    data: Path = option(..., "Labelled file of the task."),
-    predictions: Path = option(
-        ..., "predictions.json for SQuAD; a .tsv file of index and prediction for GLUE."
-    ),
-    null_odds: Path | None = option(None, "null_odds.json of squad2, to find the best thresholds."),
-):
-    """Score a file of predictions as the official scripts do.
-
-    \b
-    Examples:
-      albert-keras score --task squad1 --data dev-v1.1.json --predictions predictions.json
-      albert-keras score --task cola --data CoLA/dev.tsv --predictions CoLA.tsv
-    """
+def _evaluate_predictions(context, predictions, task, data, null_odds):
+    """Scores a file of predictions; see `score_predictions`."""
+    refuse(context, _NOT_FOR_PREDICTIONS, "must not be given with `--predictions`.")
+    for name, value in (("--task", task), ("--data", data)):
+        if value is None:
+            raise InputError(f"`{name}` is required with `--predictions`. Received: none.")
     from albert_keras.tasks.metrics import shown_metric
     from albert_keras.tasks.score_files import score_predictions
 

@@ -10,6 +10,7 @@ _FORMATS = (
 #: An option follows its command, `finetune --head`, and one of its values follows the option,
 #: `convert --to fairseq`.
 REMOVED = {
+    "score": "Use `albert-keras evaluate --predictions FILE --task TASK --data FILE`.",
     "report": "Use `albert-keras runs report RUN`.",
     "runs plot": "`albert-keras runs report RUN` draws the curves of a run; "
     "`tensorboard --logdir FOLDER` draws those of several.",
