@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.minimal_pairs.pseudo_likelihood import score_sentences as score_sentences
     from albert_keras.model_tokenizer import load_tokenizer as load_tokenizer
     from albert_keras.models.encoder import AlbertEncoder as AlbertEncoder
+    from albert_keras.models.preprocessor import AlbertPreprocessor as AlbertPreprocessor
     from albert_keras.models.pretraining import AlbertForPretraining as AlbertForPretraining
     from albert_keras.models.sharing import layer_plan as layer_plan
     from albert_keras.models.task_model import AlbertForTask as AlbertForTask
@@ -59,6 +60,7 @@ _HOMES = {
     "AlbertEncoder": "albert_keras.models.encoder",
     "AlbertForPretraining": "albert_keras.models.pretraining",
     "AlbertForTask": "albert_keras.models.task_model",
+    "AlbertPreprocessor": "albert_keras.models.preprocessor",
     "FinetuneConfig": "albert_keras.tasks.finetune_config",
     "FinetunedModels": "albert_keras.tasks.finetuned",
     "Lamb": "albert_keras.optimization.lamb",

@@ -1,6 +1,7 @@
 """The encoder: embeddings, the blocks that the plan shares, the pooler."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tensorflow import keras
@@ -14,6 +15,7 @@ from albert_keras.layers.feed_forward import FeedForwardBlock
 from albert_keras.layers.kernels import inference
 from albert_keras.layers.weights import NamedDense
 from albert_keras.models.execution import Execution
+from albert_keras.models.presets import open_preset
 from albert_keras.models.sharing import layer_plan
 from albert_keras.models.weight_count import count_weights
 from data_pipeline.limits import check_memory
@@ -196,6 +198,39 @@ class AlbertEncoder(keras.Model):
 
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: all weights exist already."""
+
+    @classmethod
+    def from_preset(
+        cls,
+        source: str | Path,
+        load_weights: bool = True,
+        step: int | str | None = None,
+        **kwargs: Any,
+    ) -> "AlbertEncoder":
+        """Returns the encoder of a trained model.
+
+        Args:
+            source: str or Path. The name of a shipped model, a run, a checkpoint, an export, a
+                `.keras` file, or a model of Hugging Face, google-research/albert or KerasNLP.
+            load_weights: bool. Whether to load the trained weights; if not, they are random.
+            step: int, "best" or None. Checkpoint of a run; None means the newest valid one.
+            **kwargs: As in `AlbertEncoder`: `dtype`, `recompute`, `name`, ...
+
+        Raises:
+            InputError: If there is no such model, or it is damaged.
+
+        Example:
+            encoder = AlbertEncoder.from_preset("albert-mini-en")
+            encoder({"input_ids": [[2, 48, 25, 3]]})["pooled_output"].shape  # [1, 256]
+        """
+        preset = open_preset(source, step)
+        if "pooler" not in kwargs and preset.albert_config.pooler == "on_demand":
+            has_pooler = any(name.startswith("bert/pooler/") for name in preset.tensors.shapes)
+            kwargs["pooler"] = has_pooler
+        encoder = cls(preset.albert_config, **kwargs)
+        if load_weights:
+            preset.load(encoder)
+        return encoder
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -7,6 +7,8 @@ import unicodedata
 
 import tensorflow as tf
 import tensorflow_text as tf_text
+from tensorflow_text.python.ops import sentencepiece_tokenizer
+from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer
 
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers import basic_words
@@ -50,8 +52,7 @@ class GraphTokenizer(tf.Module):
     as sentencepiece up to version 0.2.1 does; from 0.2.2 on, sentencepiece chooses the other one.
 
     It can be saved as a part of any `tf.Module`; loading needs tensorflow and tensorflow-text
-    only. `tf.random.set_seed` destroys the resource of an eager SentencePiece tokenizer, so set
-    seeds before building one.
+    only.
 
     Call arguments:
         texts: string [B]. Any bytes.
@@ -75,6 +76,7 @@ class GraphTokenizer(tf.Module):
         self._sentencepiece = tf_text.SentencepieceTokenizer(
             model=tokenizer.model_bytes, out_type=tf.int32
         )
+        self._sentencepiece._model_resource = _SharedModel(tokenizer.model_bytes, tokenizer.digest)
         self.pieces = tf.constant(tokenizer.model.vocabulary)
         # The id of every piece itself, except for the few that end in digit and comma.
         self._replacements = None
@@ -122,6 +124,18 @@ class GraphTokenizer(tf.Module):
         else:
             texts = tf_text.normalize_utf8(texts, "NFKC")
         return _lower(texts, has_accents=not self._strip_accents) if self._lower_case else texts
+
+
+class _SharedModel(sentencepiece_tokenizer._SentencepieceModelResource):
+    """The resource of a SentencePiece vocabulary, shared by name in an eager program.
+
+    A resource without a name belongs to the operation that made it, and `tf.random.set_seed`
+    discards all operations that ran eagerly.
+    """
+
+    def _create_resource(self):
+        name = f"sentencepiece_{self._name}" if tf.executing_eagerly() else ""
+        return gen_sentencepiece_tokenizer.sentencepiece_op(model=self._model, shared_name=name)
 
 
 class WordPieceGraphTokenizer(tf.Module):

@@ -32,6 +32,14 @@ _KIND_OF_FILE = {".txt": "wordpiece", ".json": "bpe"}
 class Tokenizer:
     """A vocabulary together with the clean-up that its text needs.
 
+    It is called on one text or on several, and returns ids without [CLS] and [SEP]: list of int for
+    a str; a list of these for a list, array or column of texts; for a string tensor [B], also in a
+    graph, a RaggedTensor int32 [B, None].
+
+    Example:
+        tokenizer = load_tokenizer("albert-mini-en")
+        tokenizer.decode(tokenizer("The ship sailed."))  # the ship sailed.
+
     Attributes:
         config: TokenizerConfig, WordPieceConfig or ByteBPEConfig. How text is cleaned up.
         model_bytes: bytes. The vocabulary file: a SentencePiece model, a list of pieces, or pieces
@@ -52,6 +60,7 @@ class Tokenizer:
         self.model_bytes = model_bytes
         self.config = config
         self.model = MODELS[config.kind](model_bytes, config)
+        self._graph_tokenizer: Any = None  # built when a tensor is tokenized
         self.vocab_size = len(self.model.vocabulary)
         self.digest = self.model.digest
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.model.special_ids
@@ -62,6 +71,22 @@ class Tokenizer:
     def num_special(self) -> int:
         """int. Special tokens of a pair: [CLS], the separators, and the last [SEP]."""
         return self.pair_separators + 2
+
+    def __call__(self, texts: Any) -> Any:
+        if isinstance(texts, str):
+            return self.encode(texts)
+        if not hasattr(texts, "get_shape"):  # no tensor
+            return [ids.tolist() for ids in self.encode_batch(list(texts))]
+        if self._graph_tokenizer is None:
+            from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer
+
+            self._graph_tokenizer = graph_tokenizer(self)
+        return self._graph_tokenizer(texts)
+
+    def __repr__(self) -> str:
+        kind = type(self.model).__name__.removesuffix("Model")
+        case = ", lower case" if getattr(self.config, "lower_case", False) else ""
+        return f"<Tokenizer {kind}, {self.vocab_size:,} pieces{case}, {self.digest[:8]}>"
 
     def __reduce__(self):
         return type(self), (self.model_bytes, self.config)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import jinja2
 
+from albert_keras.layers.text_packing import BYTES_PER_POSITION
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
 from albert_keras.serving.export.card_facts import read_card_facts
 from albert_keras.serving.export.card_markdown import (
@@ -31,7 +32,6 @@ from albert_keras.serving.export.card_markdown import (
 )
 from albert_keras.serving.export.version_lock import locked_file, remove_temporaries_of_killed
 from albert_keras.serving.graph.tagging_model import NUM_BYTES
-from albert_keras.serving.graph.text_packing import BYTES_PER_POSITION
 from albert_keras.serving.layout import (
     EXPORT_RECORD,
     check_model_name,

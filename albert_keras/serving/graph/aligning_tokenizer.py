@@ -10,7 +10,7 @@ from typing import NamedTuple
 import sentencepiece
 import tensorflow as tf
 
-from albert_keras.serving.graph.text_packing import WHITE_SPACE, ragged_cumsum
+from albert_keras.layers.text_packing import WHITE_SPACE, ragged_cumsum
 from data_pipeline.tokenizers.cleanup import (
     character_class,
     character_ranges,

@@ -6,7 +6,7 @@ only offsets into it are computed, so that a long one costs little.
 
 import tensorflow as tf
 
-from albert_keras.serving.graph.text_packing import MAX_CHARACTER_BYTES
+from albert_keras.layers.text_packing import MAX_CHARACTER_BYTES
 
 #: Fields of a protocol buffer that are read, such as features of a tf.Example.
 MAX_FIELDS = 64

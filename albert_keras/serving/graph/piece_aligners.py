@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from albert_keras.layers.text_packing import WHITE_SPACE
 from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
-from albert_keras.serving.graph.text_packing import WHITE_SPACE
 from data_pipeline.tokenizers.basic_words import is_space
 from data_pipeline.tokenizers.byte_bpe_graph import ByteBPEGraphTokenizer
 from data_pipeline.tokenizers.cleanup import character_class, character_ranges

@@ -5,14 +5,14 @@ Equivalent to `tasks/spans/windows.py` and `tasks/spans/decoding.py` for one mod
 
 import tensorflow as tf
 
-from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
-from albert_keras.serving.graph.precision import StoredModel
-from albert_keras.serving.graph.text_packing import (
+from albert_keras.layers.text_packing import (
     TextPacker,
     num_tokens_of,
     readable,
     row_slices,
 )
+from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
+from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows, max_context
 from albert_keras.tasks.spans.windows import SquadWindowConfig
 from albert_keras.tasks.task_config import TaskConfig

@@ -8,12 +8,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from albert_keras.models.task_model import AlbertForTask
-from albert_keras.serving.graph.example_texts import texts_of_examples
-from albert_keras.serving.graph.piece_aligners import aligning_tokenizer
-from albert_keras.serving.graph.span_answers import SpanReader
-from albert_keras.serving.graph.string_model import StringModel, string_function
-from albert_keras.serving.graph.text_packing import (
+from albert_keras.layers.text_packing import (
     BYTES_PER_POSITION,
     WHITE_SPACE,
     first_values,
@@ -21,6 +16,11 @@ from albert_keras.serving.graph.text_packing import (
     readable,
     row_slices,
 )
+from albert_keras.models.task_model import AlbertForTask
+from albert_keras.serving.graph.example_texts import texts_of_examples
+from albert_keras.serving.graph.piece_aligners import aligning_tokenizer
+from albert_keras.serving.graph.span_answers import SpanReader
+from albert_keras.serving.graph.string_model import StringModel, string_function
 from albert_keras.tasks.choice.task import EQUALLY_LIKELY
 from albert_keras.tasks.kinds import SPANS_OR_NONE, load_class
 from albert_keras.tasks.task import Task

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
+from albert_keras.layers.text_packing import first_values, pad_to, readable
 from albert_keras.serving.graph.string_model import StringModel, string_function
-from albert_keras.serving.graph.text_packing import first_values, pad_to, readable
 from albert_keras.serving.layout import MASK_LITERAL, TOP_K
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.layers.text_packing import BYTES_PER_POSITION
 from albert_keras.serving.export.checks import (
     TEXTS,
     check_ids,
@@ -12,7 +13,6 @@ from albert_keras.serving.export.checks import (
     check_parity,
 )
 from albert_keras.serving.export.source import open_source
-from albert_keras.serving.graph.text_packing import BYTES_PER_POSITION
 from albert_keras.serving.saved_model.signature_methods import Signature
 from albert_keras.tasks.kinds import KINDS
 from data_pipeline.errors import InputError

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.graph.text_packing import (
+from albert_keras.layers.text_packing import (
     TextPacker,
     ragged_cumsum,
     readable,

@@ -1,0 +1,38 @@
+"""Where `from_preset` finds weights and tokenizers: the only place where models look upwards.
+
+Keras users expect `from_preset` on the class, and what reads a folder builds models. So this module
+imports the readers, and only when it is called.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+#: Everything that `from_preset` takes, for docstrings and messages.
+SOURCES = (
+    "the name of a shipped model, a run, a checkpoint, an export, a `.keras` file, or a model of "
+    "Hugging Face, of google-research/albert or of KerasNLP"
+)
+
+
+def open_preset(source: str | Path, step: int | str | None = None) -> Any:
+    """Returns weights, shape and tokenizer of a source: an InitialWeights.
+
+    Args:
+        source: str or Path. One of `SOURCES`.
+        step: Checkpoint of a run, or "best"; None means the newest valid one.
+
+    Raises:
+        InputError: If there is no such model, or it is damaged.
+    """
+    from albert_keras.weights.initial_weights import open_weights
+
+    return open_weights(source, step)
+
+
+def open_tokenizer(source: Any) -> Tokenizer:
+    """Returns a tokenizer, or the tokenizer of a source; raises InputError if it has none."""
+    from albert_keras.model_tokenizer import load_tokenizer
+
+    return source if isinstance(source, Tokenizer) else load_tokenizer(source)

@@ -1,0 +1,123 @@
+"""Texts become the inputs of the encoder, wherever a Keras layer may stand."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras import AlbertConfig, AlbertEncoder, AlbertPreprocessor, load_tokenizer
+
+TEXTS = ["The old ferry left the harbour.", "", "Seven geese crossed the frozen lake."]
+
+
+class Column:
+    """What a column of pandas has in common with an array."""
+
+    def to_numpy(self):
+        return np.array(TEXTS, object)
+
+    def __array__(self, dtype=None):
+        return self.to_numpy()
+
+
+@pytest.fixture(scope="module")
+def preprocessor(tiny_tokenizer):
+    return AlbertPreprocessor(tiny_tokenizer, sequence_length=16)
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_tokenizer):
+    shape = AlbertConfig.from_name("albert-tiny", vocab_size=tiny_tokenizer.vocab_size)
+    return AlbertEncoder(shape, seed=1)
+
+
+def test_texts_are_packed_as_the_tokenizer_says(preprocessor, tiny_tokenizer):
+    inputs = preprocessor(TEXTS)
+    for text, ids, mask in zip(TEXTS, inputs["input_ids"], inputs["input_mask"], strict=True):
+        tokens = tiny_tokenizer(text)[:14]
+        row = [tiny_tokenizer.cls_id, *tokens, tiny_tokenizer.sep_id]
+        assert ids.numpy().tolist() == row + [tiny_tokenizer.pad_id] * (16 - len(row))
+        assert mask.numpy().tolist() == [1] * len(row) + [0] * (16 - len(row))
+    text = tiny_tokenizer.decode(tiny_tokenizer(TEXTS[0])[:14])
+    assert preprocessor.detokenize(inputs["input_ids"])[:2] == [text, ""]
+    assert preprocessor.detokenize(inputs["input_ids"][0]) == text
+
+
+def test_it_works_eagerly_in_a_dataset_and_on_columns(preprocessor):
+    expected = preprocessor(TEXTS)
+    scalar = tf.data.Dataset.from_tensor_slices(TEXTS).map(preprocessor).batch(3)
+    whole = tf.data.Dataset.from_tensor_slices(TEXTS).batch(3, drop_remainder=True)
+    found = [*scalar, *whole.map(preprocessor), preprocessor(tf.constant(TEXTS))]
+    found += [preprocessor(np.array(TEXTS)), preprocessor(Column())]
+    for inputs in found:
+        for name, values in expected.items():
+            np.testing.assert_array_equal(inputs[name], values)
+    assert whole.map(preprocessor).element_spec["input_ids"].shape == (3, 16)
+
+
+def test_a_pair_has_two_segments(preprocessor):
+    for pair in ((TEXTS, TEXTS[::-1]), [tf.constant(TEXTS), tf.constant(TEXTS[::-1])]):
+        inputs = preprocessor(pair)
+        assert inputs["input_mask"].numpy().sum(axis=1).max() == 16
+        assert inputs["segment_ids"].numpy().max() == 1
+    assert preprocessor(("one", "two"))["input_ids"].shape == (16,)
+
+
+def test_a_bucket_saves_the_padding(tiny_tokenizer):
+    layer = AlbertPreprocessor(tiny_tokenizer, sequence_length=64, pads_to="bucket")
+    assert layer(["one"])["input_ids"].shape == (1, 16)
+
+
+def test_a_new_seed_does_not_destroy_it(preprocessor):
+    before = preprocessor(TEXTS)["input_ids"]
+    tf.random.set_seed(7)
+    np.testing.assert_array_equal(preprocessor(TEXTS)["input_ids"], before)
+
+
+def test_a_model_over_strings_is_saved_with_its_vocabulary(preprocessor, encoder, tmp_path):
+    text = keras.Input((), dtype=tf.string)
+    pooled = encoder(preprocessor(text))["pooled_output"]
+    model = keras.Model(text, keras.layers.Dense(2)(pooled))
+    expected = model.predict(tf.constant(TEXTS), verbose=0)
+    model.save(tmp_path / "m.keras")
+    module = tf.Module()
+    module.model = model
+    module.serve = tf.function(model, input_signature=[tf.TensorSpec([None], tf.string)])
+    tf.saved_model.save(module, str(tmp_path / "export"))
+    loaded = keras.models.load_model(tmp_path / "m.keras")
+    np.testing.assert_array_equal(loaded.predict(tf.constant(TEXTS), verbose=0), expected)
+    export = tf.saved_model.load(str(tmp_path / "export"))
+    np.testing.assert_allclose(export.serve(tf.constant(TEXTS)), expected, atol=1e-6)
+
+
+def test_presets_have_weights_and_vocabulary(tiny_run, tiny_tokenizer):
+    encoder, random = (AlbertEncoder.from_preset(tiny_run, load_weights=w) for w in (True, False))
+    names = [weight.name for weight in encoder.weights]
+    assert (
+        names == [weight.name for weight in random.weights]
+        and "bert/pooler/dense/kernel:0" in names
+    )
+    table = tf.train.load_variable(
+        str(tiny_run / "checkpoints" / "step-00000012" / "model.ckpt"),
+        "bert/embeddings/word_embeddings",
+    )
+    np.testing.assert_array_equal(encoder.embeddings.word_embeddings, table)
+    assert (random.embeddings.word_embeddings.numpy() != table).any()
+    found = AlbertPreprocessor.from_preset(tiny_run, sequence_length=8)
+    assert (found.tokenizer.digest, found.sequence_length) == (tiny_tokenizer.digest, 8)
+
+
+def test_ids_and_wrong_pairs_are_refused(preprocessor):
+    with pytest.raises(TypeError, match="Ids need no preprocessor"):
+        preprocessor(tf.constant([[1, 2]]))
+    with pytest.raises(ValueError, match="same number of texts"):
+        preprocessor((["a"], ["a", "b"]))
+
+
+def test_a_tokenizer_is_called_on_texts_of_any_form():
+    tokenizer = load_tokenizer("albert-mini-en")
+    ids = tokenizer("hello world")
+    assert tokenizer.decode(ids) == "hello world" and ids == tokenizer.encode("hello world")
+    assert tokenizer(["hello world", ""]) == [ids, []]
+    assert tokenizer(tf.constant(["hello world"])).to_list() == [ids]
+    assert "pieces" in repr(tokenizer) and tokenizer.digest[:8] in repr(tokenizer)
