@@ -26,7 +26,7 @@ def open_preset(source: str | Path, step: int | str | None = None) -> Any:
     Raises:
         InputError: If there is no such model, or it is damaged.
     """
-    from albert_keras.weights.initial_weights import open_weights
+    from albert_keras.formats.initial_weights import open_weights
 
     return open_weights(source, step)
 
