@@ -10,7 +10,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from albert_keras.config import AlbertConfig
+from albert_keras.models.weight_count import count_weights, model_line
 from albert_keras.planning.plan import recipe_config
+from albert_keras.runs.run_record import read_record
 from albert_keras.serving.layout import versions
 from albert_keras.serving.predictor import FilledMask, Predictor, SentenceOrder
 from albert_keras.serving.publish import export
@@ -70,6 +73,8 @@ class DemoResult(NamedTuple):
     order: SentenceOrder
     curves: Path  # picture of loss and accuracies
     export: Path  # folder for `tensorflow_model_server`
+    model: str  # the line that says what the model is
+    weights_saved: int  # weights that the model would have more if its layers shared nothing
     seconds: float
 
     @property
@@ -108,6 +113,8 @@ def demo(out: str | Path = "runs/demo", config: PretrainingConfig = TRAINING) ->
         export(result.path, saved_model)
     logger.info("7/7 answers of the exported model")
     predictor = Predictor(saved_model)
+    shape = AlbertConfig.from_dict(read_record(result.path / "run.json")["albert_config"])
+    unshared = count_weights(shape.replace(sharing="none", num_hidden_groups=1))
     return DemoResult(
         path=out,
         evaluation=evaluation,
@@ -115,6 +122,8 @@ def demo(out: str | Path = "runs/demo", config: PretrainingConfig = TRAINING) ->
         order=predictor.sentence_order([TEXTS_TO_ORDER[0]], [TEXTS_TO_ORDER[1]])[0],
         curves=curves,
         export=saved_model,
+        model=model_line(shape),
+        weights_saved=unshared.total - count_weights(shape).total,
         seconds=time.monotonic() - started,
     )
 

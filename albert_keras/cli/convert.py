@@ -75,9 +75,8 @@ def _lines(result):
 
     record = result._asdict()
     vocabulary = result.vocabulary
-    shape = conversion_card.shape_line(result.albert_config)
     yield f"read `{result.source}` ({result.source_format})"
-    yield f"  {shape}, {result.num_parameters:,} parameters"
+    yield f"  {conversion_card.shape_line(record)}"
     yield from (f"  {line}" for line in conversion_card.head_lines(record))
     yield f"  vocabulary: {vocabulary['sentence'] if vocabulary else 'none found'}"
     yield f"wrote {result.path} ({result.format}), encoder {result.encoder_digest[:12]}"

@@ -45,6 +45,10 @@ def _last_screen(result):
         f"  Masked-LM accuracy is {result.masked_lm_gain:.1f} times the accuracy of guessing; "
         f"sentence order is {learned} chance."
     )
+    yield (
+        f"  {result.model}: sharing saves {result.weights_saved:,} weights, as many as the other "
+        "layers would have."
+    )
     yield ""
     yield "Filled masks (function words are learned in minutes, content words in hours):"
     for filling in result.fillings:

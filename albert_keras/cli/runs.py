@@ -36,7 +36,7 @@ def list_runs(
 
     found = find_runs(folder)
     total = bytes_text(sum(run.bytes for run in found))
-    header = ("run", "kind", "model", "step", "score", "time", "disk")
+    header = ("run", "kind", "model", "what it is", "step", "score", "time", "disk")
     lines = table(header, map(_row, found), range(len(header)), 0) if found else []
     problems = [f"{run.path}: {run.problem}" for run in found if run.problem]
     summary = f"{count_of(len(found), 'run')} in {folder}, {total}"
@@ -140,7 +140,16 @@ def _row(run):
     if run.score is not None:
         score = f"{run.metric} {run.score:.3f}" + ("" if run.is_held_out else " (training)")
     time = format_duration(run.seconds) if run.seconds else "-"
-    return run.path, run.kind, run.model or "-", steps, score, time, bytes_text(run.bytes)
+    return (
+        run.path,
+        run.kind,
+        run.model or "-",
+        run.shape or "-",
+        steps,
+        score,
+        time,
+        bytes_text(run.bytes),
+    )
 
 
 def _shown(value):

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from albert_keras.config import AlbertConfig
 from albert_keras.conversion.own import RECORD
 from albert_keras.formats.model_folder import write_json
+from albert_keras.models.weight_count import family_name, model_line
 
 #: In the folder of a converted model, beside `RECORD`.
 CARD = "README.md"
@@ -22,15 +24,13 @@ _ABSENT = {
 }
 
 
-def shape_line(shape: dict) -> str:
-    """Returns the shape of a model (of `albert_config.json`) as one line."""
-    line = (
-        f"{shape['num_hidden_layers']} layers, hidden {shape['hidden_size']}, "
-        f"{shape['num_attention_heads']} heads, embedding {shape['embedding_size']}, "
-        f"{shape['hidden_act']}"
+def shape_line(record: dict) -> str:
+    """Returns what a converted model is, from its `albert_config` and `num_parameters`."""
+    shape = AlbertConfig.from_dict(record["albert_config"])
+    return (
+        f"{model_line(shape, record['num_parameters'])}, hidden {shape.hidden_size}, "
+        f"{shape.num_attention_heads} heads, embedding {shape.embedding_size}, {shape.hidden_act}"
     )
-    line += ", rotary positions" if _is_rotary(shape) else ""
-    return line + (", no sharing" if shape["sharing"] == "none" else "")
 
 
 def head_lines(record: dict) -> list[str]:
@@ -58,33 +58,19 @@ def verification_lines(record: dict) -> list[str]:
     ]
 
 
-def _kind(shape):
-    """Returns what people call a model of this shape (of `albert_config.json`)."""
-    if _is_rotary(shape) and shape["sharing"] == "none":
-        return "RoFormer"
-    if shape.get("position_offset"):
-        return "RoBERTa"
-    if shape["type_vocab_size"] == 0:
-        return "DistilBERT"
-    return "BERT" if shape["sharing"] == "none" else "ALBERT"
-
-
-def _is_rotary(shape):
-    return shape.get("position_embedding") == "rotary"
-
-
 def write_card(folder: Path, record: dict):
     """Writes the record (see `convert.ConversionResult`) as JSON and as a model card."""
     write_json(folder / RECORD, record, ensure_ascii=False)
-    shape, vocabulary = record["albert_config"], record["vocabulary"]
+    shape, vocabulary = AlbertConfig.from_dict(record["albert_config"]), record["vocabulary"]
     library = "transformers" if record["format"] == "hugging-face" else "keras"
-    kind = _kind(shape)
+    is_roformer = shape.position_embedding == "rotary" and shape.sharing == "none"
+    kind = "RoFormer" if is_roformer else family_name(shape)
     sections = {
         f"# {kind}, converted by albert-keras": [
             f"Source: `{Path(record['source']).name}`, format {record['source_format']}",
             f"Format: {record['format']}",
             f"Digest of the encoder's weights: `{record['encoder_digest']}`",
-            f"{shape_line(shape)}, {record['num_parameters']:,} parameters",
+            shape_line(record),
             "Vocabulary: " + (vocabulary["sentence"] if vocabulary else "none in the source"),
             *record["notes"],
         ],

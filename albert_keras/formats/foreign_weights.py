@@ -11,6 +11,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.formats.foreign_formats import foreign_formats_of, load_foreign
 from albert_keras.formats.foreign_hint import convert_command, is_ours
 from albert_keras.formats.vocabulary import check_identity, vocabulary_of
+from albert_keras.models.weight_count import model_line
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -81,11 +82,10 @@ def read_foreign(path: Path, wants_tokenizer: bool = True) -> ForeignWeights | N
             "separately and has more options."
         ) from error
     logger.info(
-        "`%s` was recognized as %s and is converted while loading: %s layers, hidden size %s, %s",
+        "`%s` was recognized as %s and is converted while loading: %s; %s",
         path,
         name,
-        weights.config.num_hidden_layers,
-        weights.config.hidden_size,
+        model_line(weights.config),
         vocabulary.identity.sentence if vocabulary else "no vocabulary read",
     )
     tokenizer = vocabulary.tokenizer if vocabulary else None

@@ -1,4 +1,4 @@
-"""Weights of a model, counted from its shape, without TensorFlow."""
+"""What a model is: its family and its weights, counted from its shape, without TensorFlow."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -72,3 +72,43 @@ def feed_forward_weights(config) -> int:
     """Returns the number of weights of one feed-forward block, normalisation included."""
     size, inner_size = config.hidden_size, config.intermediate_size
     return 2 * size * inner_size + inner_size + 3 * size
+
+
+def family_name(config) -> str:
+    """Returns what people call a model: "ALBERT" if its layers share weights, otherwise "RoBERTa",
+    "DistilBERT" or "BERT".
+    """
+    if config.sharing != "none":
+        return "ALBERT"
+    if config.position_offset:
+        return "RoBERTa"
+    return "DistilBERT" if config.type_vocab_size == 0 else "BERT"
+
+
+def model_line(config, num_parameters: int | None = None) -> str:
+    """Describes a model in one line for logs, cards and lists.
+
+    Args:
+        config: AlbertConfig.
+        num_parameters: int or None. Number of weights that the model has; None counts those of a
+            model for pre-training.
+
+    Returns:
+        str. Such as "ALBERT, 6 layers that share one set of weights, 4.4 M parameters" or
+        "BERT, 12 layers, each with its own weights, 110.1 M parameters".
+    """
+    attention, feed_forward = map(len, block_uses(config))
+    depth = config.num_hidden_layers * config.inner_group_num
+    layers = f"{depth:,} layer{'s' if depth > 1 else ''}"
+    if config.sharing == "none":
+        layers += ", each with its own weights" if depth > 1 else ""
+    elif config.sharing != "all":
+        shared = {"attention": "attention", "ffn": "feed-forward"}[config.sharing]
+        layers += f" that share their {shared} weights"
+    elif depth > 1:
+        sets = max(attention, feed_forward)
+        layers += f" that share {f'{sets:,} sets' if sets > 1 else 'one set'} of weights"
+    if config.position_embedding == "rotary":
+        layers += ", rotary positions"
+    total = count_weights(config).total if num_parameters is None else num_parameters
+    return f"{family_name(config)}, {layers}, {total / 1e6:,.1f} M parameters"

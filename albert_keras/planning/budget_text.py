@@ -4,6 +4,7 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from albert_keras.models.weight_count import model_line
 from albert_keras.planning.budget import (
     BUILD_RATE,
     COPY_RATE,
@@ -100,10 +101,9 @@ def budget_assumptions(
         else "file sizes; English has 3.94 bytes per token with 8,000 pieces, 4.18 with 16,000",
         "vocabulary": "8,000 pieces below 10 MB, 16,000 below 1 GB, otherwise 30,000; at most one "
         "piece per 250 bytes. On 52 MB of novels 16,000 was better than 8,000",
-        "model": "layers with their own weights take as long as shared ones, and had 1.7 points "
-        "more accuracy in docs/studies/sharing; the smallest of the models that are "
-        "expected to be about equal. Rotary positions had 1.5 points more in "
-        "docs/studies/positions; of other formats RoFormer alone can store them",
+        "model": "the smallest of the models that are expected to be about equal. Rotary positions "
+        "had 1.5 points more accuracy in docs/studies/positions; no other format can store them "
+        "with shared layers",
         "stages": "short records and many masks first, as in albert-mini-en",
         "copies": "one for each pass over the text in a stage, at most 10: each copy divides the "
         "text into different segments; otherwise the sentence order would be memorized",
@@ -167,8 +167,7 @@ def budget_lines(plan: BudgetPlan, assumptions: dict[str, str]) -> Iterator[str]
     yield from _item("Vocabulary", f"{plan.vocab_size:,} pieces", assumptions["vocabulary"])
     yield from _item(
         "Model",
-        f"{chosen.rung.layers} layers of hidden size {chosen.rung.hidden_size}, not shared, rotary "
-        f"positions, {short_count(chosen.weights)} weights",
+        f"{model_line(chosen.rung.config(plan.vocab_size))}, hidden size {chosen.rung.hidden_size}",
         assumptions["model"],
     )
     stages = [

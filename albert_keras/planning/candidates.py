@@ -9,7 +9,7 @@ from albert_keras.models.weight_count import count_weights
 from albert_keras.planning.batch_fit import choose_fit, fit_batch, least_memory_text
 from albert_keras.planning.devices import Device, find_device
 from albert_keras.planning.ladder import LADDER, Rung, Stage
-from albert_keras.planning.measured_runs import read_runs
+from albert_keras.planning.measured_runs import read_runs, weights_at_all_depths
 from albert_keras.planning.plan import RECOMPUTE_COST
 from albert_keras.planning.scaling import LEAST_UPDATES, Expectation, fit_law
 from albert_keras.report import bytes_text
@@ -120,17 +120,18 @@ def candidates_for(
         counts = [stage.share * usable / time for stage, time in zip(stages, times, strict=True)]
         steps = max(1, int(sum(counts)))
         positions = stages[0].batch_size * stages[0].max_seq_length
-        weights = count_weights(config)
         found.append(
             Candidate(
                 rung=rung,
-                weights=weights.total,
+                weights=count_weights(config).total,
                 mfu=mfu,
                 positions_per_second=steps * positions / usable,
                 steps=steps,
                 tokens=steps * positions,
                 epochs=steps * positions / text_positions,
-                expected=law.expect(weights.blocks, steps * positions, text_positions),
+                expected=law.expect(
+                    weights_at_all_depths(config), steps * positions, text_positions
+                ),
                 training=training,
             )
         )

@@ -18,7 +18,8 @@ class MeasuredRun(NamedTuple):
     """A run whose rate had decayed to 0 at its end, and its scores on held-out records."""
 
     name: str
-    weights: float  # of the blocks, shared ones counted once
+    sharing: str  # "all" or "none"
+    weights: float  # of the blocks, counted at each depth, whether shared or not
     tokens: float  # positions seen in training
     text_tokens: float  # positions of all training records of one copy of the text
     loss: float  # masked-LM loss in nats
@@ -29,9 +30,19 @@ def read_runs(path: Path = MEASURED_RUNS) -> tuple[MeasuredRun, ...]:
     """Reads runs from a CSV file with the fields of `MeasuredRun` as columns."""
     with open(path, newline="", encoding="utf-8") as file:
         return tuple(
-            MeasuredRun(row["name"], *(float(row[name]) for name in MeasuredRun._fields[1:]))
+            MeasuredRun(
+                row["name"], row["sharing"], *(float(row[name]) for name in MeasuredRun._fields[2:])
+            )
             for row in csv.DictReader(file)
         )
+
+
+def weights_at_all_depths(config: AlbertConfig) -> int:
+    """Returns the weights of the blocks that each token passes: a shared one counts at each depth.
+
+    What sharing saves is memory, not work, and a deeper model that shares learns more.
+    """
+    return count_weights(config.replace(sharing="none", num_hidden_groups=1)).blocks
 
 
 def measured_run(run: str | Path, scores: str | Path, copies: int = 1) -> MeasuredRun:
@@ -60,7 +71,8 @@ def measured_run(run: str | Path, scores: str | Path, copies: int = 1) -> Measur
             )
         return MeasuredRun(
             name=Path(run).name,
-            weights=count_weights(config).blocks,
+            sharing=config.sharing,
+            weights=weights_at_all_depths(config),
             tokens=positions,
             text_tokens=round(data["num_records"] * data["max_seq_length"] / copies),
             loss=round(evaluation["masked_lm_loss"], 4),
@@ -82,7 +94,7 @@ def add_run(
     with whole_file(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(MeasuredRun._fields)
-        writer.writerows([row.name, *map(_plain, row[1:])] for row in [*runs, added])
+        writer.writerows([*row[:2], *map(_plain, row[2:])] for row in [*runs, added])
 
 
 def _plain(number):

@@ -104,6 +104,8 @@ def fit_law(runs: Sequence[MeasuredRun]) -> ScalingLaw:
         InputError: If there are fewer than four such runs.
     """
     runs = [run for run in runs if run.tokens >= LEAST_TOKENS]
+    shared = [run for run in runs if run.sharing == "all"]
+    runs = shared if len(shared) >= 4 else runs
     if len(runs) < 4:
         raise InputError(
             f"`runs` must contain at least 4 runs with {LEAST_TOKENS:,} tokens or more, to fit 3 "

@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from albert_keras.models.weight_count import model_line
 from albert_keras.planning.candidates import BudgetRequest, candidates_for, choose_candidate
 from albert_keras.planning.devices import measured_tflops
 from albert_keras.planning.ladder import CPU_POSITIONS, MASK_RATE, Stage, run_settings
@@ -57,11 +58,10 @@ def suggest_config(
         del settings["training"]["mask_rate"]
     expected = chosen.expected
     logger.info(
-        "chosen for %s on this machine: %d layers of hidden size %d with rotary positions, batches "
-        "of %d; expected "
-        "masked-LM loss %.2f ± %.2f, as for English novels. --size chooses another model.",
+        "chosen for %s on this machine: %s, hidden size %d, batches of %d; expected masked-LM loss "
+        "%.2f ± %.2f, as for English novels. --size chooses another model.",
         format_duration(seconds),
-        chosen.rung.layers,
+        model_line(chosen.rung.config(info.vocab_size)),
         chosen.rung.hidden_size,
         stage.batch_size,
         expected.loss,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.config import AlbertConfig
+from albert_keras.models.weight_count import model_line
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.runs.run_record import read_record
 from albert_keras.tasks.results import best_seed, first_split, read_results
@@ -24,6 +25,7 @@ class RunSummary(NamedTuple):
     path: str
     kind: str  # "pretraining", "finetuning", or DAMAGED
     model: str | None  # the nearest named model, with "*" if its shape differs
+    shape: str | None  # the line that says what the model is
     step: int  # the last step in the log
     steps: int | None  # the steps of a complete run
     metric: str | None  # name of the score
@@ -76,7 +78,7 @@ def summarize(path: str | Path) -> RunSummary:
         raise
     except (InputError, ValueError, KeyError, TypeError) as error:
         reason = str(error) if isinstance(error, InputError) else f"the log is damaged: {error}"
-        empty = dict.fromkeys(("model", "steps", "metric", "score"))
+        empty = dict.fromkeys(("model", "shape", "steps", "metric", "score"))
         values = {"step": 0, "is_held_out": False, "seconds": 0.0, "problem": reason}
         return RunSummary(**common, **empty, **values, kind=DAMAGED)
 
@@ -133,6 +135,7 @@ def _described(path):
     ]
     logs = [read_log(folder) for folder in folders]
     scores, metric = scores_of(path) if logs else {}, None
+    shape = AlbertConfig.from_dict(records[0]["albert_config"]) if records else None
     if (path / "results.json").is_file():
         metric = read_results(path).metric
     else:
@@ -140,7 +143,8 @@ def _described(path):
         metric = next((name for name in candidates if name in scores), None)
     return {
         "kind": kind,
-        "model": _name_of(records[0]["albert_config"]) if records else None,
+        "model": shape and _name_of(shape),
+        "shape": shape and model_line(shape),
         "step": max((log[-1]["step"] for log in logs if log), default=0),
         "steps": records[0]["config"]["training"].get("steps") if records else None,
         "metric": metric and metric.removeprefix("training "),
@@ -150,8 +154,8 @@ def _described(path):
     }
 
 
-def _name_of(values):
-    settings = AlbertConfig.from_dict(values).as_settings()
+def _name_of(shape):
+    settings = shape.as_settings()
     return settings["size"] + ("*" if len(settings) > 1 else "")
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tensorflow import keras
 
 from albert_keras.formats.initial_weights import InitialWeights
+from albert_keras.models.weight_count import model_line
 from albert_keras.runs.run_record import read_record
 from albert_keras.training.config import SMALL_MODELS, PretrainingConfig
 from albert_keras.training.continued_pretraining import OUTPUT_BIAS, ContinuedPretraining
@@ -182,10 +183,9 @@ def pretrain(
             if held_out is not None and overlap is not None:
                 scores = ScoreHeldOut(context, held_out, training.evaluate_every, overlap)
         logger.info(
-            "model %s: %d layers, hidden size %d, %s on %s, %d records of %d tokens",
+            "model %s: %s; %s on %s, %d records of %d tokens",
             config.size,
-            albert_config.num_hidden_layers,
-            albert_config.hidden_size,
+            model_line(albert_config),
             training.precision,
             describe_devices(strategy),
             len(records),

@@ -6,6 +6,8 @@ import pytest
 
 from albert_keras import demo as module
 from albert_keras.cli import main
+from albert_keras.config import AlbertConfig
+from albert_keras.models.weight_count import count_weights
 from albert_keras.training.evaluate import Evaluation
 from data_pipeline.text.installed_docs import installed_documentation
 
@@ -43,6 +45,10 @@ def test_every_stage_leaves_its_result_and_is_not_done_again(
     files = {path: path.stat().st_mtime_ns for path in out.rglob("*.tfrecord")}
     assert main(["demo", "--out", str(out)]) == 0
     shown = capsys.readouterr()
+    saved = first["weights_saved"]  # the second of two layers of the tiny model
+    shape = AlbertConfig.from_json_file(out / "run" / "albert_config.json")
+    assert saved == count_weights(shape).blocks > 0
+    assert f"sharing saves {saved:,} weights" in shown.out and first["model"].startswith("ALBERT")
     assert "Try next:" in shown.out and "records exists already" in shown.err
     assert files == {path: path.stat().st_mtime_ns for path in out.rglob("*.tfrecord")}
     exported = {path.name for path in (out / "saved_models" / "demo").iterdir()}

@@ -145,7 +145,7 @@ def test_rotary_positions_train_resume_and_answer_alike_in_run_and_export(make_r
     wanted = encoder.encode(texts).vectors
     np.testing.assert_allclose(predictor.encode(texts), wanted, atol=1e-5)
     card = (tmp_path / "exported" / "README.md").read_text(encoding="utf-8")
-    assert "\nALBERT, 2 layers of width 32, rotary positions, " in card
+    assert "\nALBERT, 2 layers that share one set of weights, rotary positions, " in card
 
 
 @pytest.mark.slow

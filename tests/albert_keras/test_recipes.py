@@ -11,6 +11,7 @@ from albert_keras import recipes
 from albert_keras.cli import main
 from albert_keras.cli.arguments import read_values
 from albert_keras.config import AlbertConfig
+from albert_keras.models.weight_count import family_name
 from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.tasks.task_config import OFFICIAL_TASKS, TaskConfig
 from albert_keras.training.config import PretrainingConfig
@@ -189,7 +190,26 @@ def test_what_was_not_run_says_so():
     assert "# UNTESTED: " in text.partition("\nmodel:")[0]
     config = configuration("albert-gpu-day")
     assert config.training.batch_size % config.training.accumulation_steps == 0
-    assert config.albert_config(30_000).sharing == "none"
+
+
+@pytest.mark.parametrize("name", [*recipes.names(), *AlbertConfig.names()])
+def test_what_is_named_albert_shares_and_nothing_else_does(name):
+    if name == "continue":  # it has no model of its own
+        return
+    is_recipe = name in recipes.names()
+    shape = configuration(name).albert_config(8000) if is_recipe else AlbertConfig.from_name(name)
+    assert (shape.sharing == "all") == name.startswith("albert"), name
+    assert family_name(shape) == {"albert": "ALBERT", "bert": "BERT", "roberta": "RoBERTa"}.get(
+        name.partition("-")[0], "DistilBERT"
+    )
+    if is_recipe:
+        assert shape.as_settings()["size"].partition("-")[0] == name.partition("-")[0]
+
+
+def test_the_size_albert_mini_is_the_shape_of_the_shipped_model():
+    assert configuration("albert-mini-en").albert_config(8000) == AlbertConfig.from_name(
+        "albert-mini", vocab_size=8000
+    )
 
 
 def test_an_unknown_recipe_has_no_path():

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jinja2
 
 from albert_keras.config import AlbertConfig
+from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text
 from albert_keras.run_overview.report.charts import Chart, Series, draw_chart, panels_of
 from albert_keras.run_overview.report.data import record_tables, task_tables
@@ -174,8 +175,8 @@ def _tokenizer(folder):
 def _model(summary, record):
     shape = AlbertConfig.from_dict(record["albert_config"])
     return (
-        f"{summary.model}: {shape.num_hidden_layers} layers, hidden size {shape.hidden_size}, "
-        f"{shape.vocab_size:,} pieces, weights shared: {shape.sharing}"
+        f"{summary.model}: {model_line(shape)}, hidden size {shape.hidden_size}, "
+        f"{shape.vocab_size:,} pieces"
     )
 
 

@@ -17,7 +17,9 @@ from pathlib import Path
 
 import jinja2
 
+from albert_keras.config import AlbertConfig
 from albert_keras.layers.text_packing import BYTES_PER_POSITION
+from albert_keras.models.weight_count import model_line
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
 from albert_keras.serving.export.card_facts import read_card_facts
 from albert_keras.serving.export.card_markdown import (
@@ -42,6 +44,7 @@ from albert_keras.serving.layout import (
 from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks import kinds
+from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -132,6 +135,16 @@ class CardVersion:
         self.tokenizer = _read_json(folder / TOKENIZER_FOLDER / "tokenizer_config.json")
         if not folder.is_dir():
             raise FileNotFoundError(folder)
+
+    @property
+    def model_line(self):
+        """str or None. What the model is; None if its record does not say it."""
+        values = self.at("run", "albert_config", kind=dict)
+        try:
+            shape = AlbertConfig.from_dict(values) if values else None
+        except (InputError, TypeError):
+            shape = None
+        return shape and model_line(shape, self.raw_number("num_parameters"))
 
     def at(self, *keys, kind=str):
         value = self._record

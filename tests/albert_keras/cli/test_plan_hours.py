@@ -34,7 +34,7 @@ def books(tmp_path, monkeypatch):
 def test_a_folder_is_planned_and_the_settings_are_printed(books, capsys):
     assert main([*WORDS, "--corpus", books]) == 0
     shown = capsys.readouterr().out
-    for words in ("1.5 MB", "6,000 pieces", "<- chosen", "English novels", "  sharing: none"):
+    for words in ("1.5 MB", "6,000 pieces", "<- chosen", "English novels", "that share one set"):
         assert words in shown
     assert "albert-keras vocab --corpus books/ --size 6000 --out tokenizer/" in shown
     assert "albert-keras pretrain --config plan.yaml --data records-128/ --out runs/" in shown
@@ -118,6 +118,5 @@ def test_the_printed_commands_train_a_model(tmp_path, monkeypatch, capsys):
     assert len(record["config"]["stages"]) == 2 and '"stage": 2' in log
     assert record["config"]["model"] == {
         "size": "albert-tiny",
-        "sharing": "none",
         "position_embedding": "rotary",
     }

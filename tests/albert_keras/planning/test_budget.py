@@ -64,7 +64,7 @@ def test_the_vocabulary_follows_the_text(corpus_bytes, pieces):
 def test_every_model_of_the_ladder_is_a_valid_run(rung):
     config = PretrainingConfig.of(run_settings(rung, 5000, stages_for(7200)))
     shape = config.albert_config(vocab_size=16_000)
-    assert shape == rung.config(16_000) and shape.sharing == "none"
+    assert shape == rung.config(16_000) and shape.sharing == "all"
     assert (shape.num_hidden_layers, shape.hidden_size) == rung
     assert shape.hidden_size == 64 * shape.num_attention_heads == shape.intermediate_size // 4
     config.chosen_optimizer().warmup_for(5000)
@@ -80,8 +80,7 @@ def test_the_settings_admit_long_records():
 def test_the_settings_are_those_of_the_model_in_the_box():
     settings = run_settings(Rung(6, 256), 18_000, stages_for(9000))
     box = recipe("albert-mini-en")
-    assert box["model"].pop("embedding_size") == 256  # also the size of the ladder's
-    # The box was trained before there were rotary positions.
+    # The box has the positions of the reference, so that other formats can store it.
     assert settings["model"].pop("position_embedding") == "rotary"
     assert settings == box
 
@@ -89,10 +88,7 @@ def test_the_settings_are_those_of_the_model_in_the_box():
 def test_a_plan_for_two_and_a_half_hours_is_about_the_model_in_the_box():
     plan = plan_for(2.5)
     same = next(one for one in plan.candidates if one.rung == Rung(6, 256))
-    # Embeddings of 256 instead of 128 take a tenth more time.
     assert same.steps == pytest.approx(20_000, rel=0.03)
-    # Measured with embeddings of 128 and records in one copy: 3.55.
-    assert 3.55 - 0.4 < same.expected.loss < 3.55
     assert same.positions_per_second == pytest.approx(9_700, rel=0.03)
 
 

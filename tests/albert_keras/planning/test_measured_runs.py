@@ -9,7 +9,7 @@ from albert_keras.models.weight_count import count_weights
 from albert_keras.planning.measured_runs import add_run, measured_run, read_runs
 from data_pipeline.errors import InputError
 
-CONFIG = AlbertConfig.from_name("albert-tiny", vocab_size=8000, sharing="none")
+CONFIG = AlbertConfig.from_name("albert-tiny", vocab_size=8000)
 SCORES = {"step": 600, "masked_lm_loss": 5.123456, "masked_lm_accuracy": 0.212121}
 
 
@@ -34,7 +34,8 @@ def scores_of(run):
 
 def test_a_run_and_its_scores_are_a_row(run):
     row = measured_run(run, scores_of(run))
-    assert row.weights == count_weights(CONFIG).blocks
+    assert row.weights == 2 * count_weights(CONFIG).blocks  # two layers share them
+    assert (row.name, row.sharing) == ("tiny-600", "all")
     assert (row.name, row.tokens, row.text_tokens) == ("tiny-600", 600 * 4096, 64_000)
     assert (row.loss, row.accuracy) == (5.1235, 0.2121)
     assert measured_run(run, scores_of(run), copies=4).text_tokens == 16_000

@@ -18,7 +18,9 @@ def runs_of(exponents, number=12, noise=0.0):
     runs = []
     for order, (weights, tokens) in enumerate(itertools.product(SIZES, TOKENS)):
         loss = 2 + 90 / weights**alpha + 100 / tokens**beta + noise * (-1) ** order
-        runs.append(MeasuredRun(f"{order}", weights, tokens, math.inf, loss, 0.7 - 0.1 * loss))
+        runs.append(
+            MeasuredRun(f"{order}", "all", weights, tokens, math.inf, loss, 0.7 - 0.1 * loss)
+        )
     return runs[:: len(runs) // number]
 
 

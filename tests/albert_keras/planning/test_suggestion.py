@@ -35,7 +35,7 @@ def config_for(time_budget, **flags):
 
 def test_a_short_run_gets_the_smallest_model_and_its_settings(unmasked_records):
     config = suggest_config(unmasked_records, config_for("4m"))
-    model = {"size": "albert-tiny", "sharing": "none", "position_embedding": "rotary"}
+    model = {"size": "albert-tiny", "position_embedding": "rotary"}
     assert config.model == model
     assert (config.optimizer.name, config.optimizer.lr) == ("muon", 0.004)
     assert config.training.batch_size == 128 and config.training.mask_rate == 0.3
@@ -52,7 +52,7 @@ def test_more_time_and_a_faster_machine_get_a_larger_model(unmasked_records, mon
     monkeypatch.setattr(suggestion, "_text_positions", lambda info: 1e8)
     monkeypatch.setattr(peak, "measure_peak", lambda precision, seconds, on_cpu: 8e12)
     shape = suggest_config(unmasked_records, config_for("8h")).albert_config(1000)
-    assert shape.hidden_size >= 256 and shape.sharing == "none"
+    assert shape.hidden_size >= 256 and shape.sharing == "all"
 
 
 def test_long_records_get_a_model_that_takes_them(unmasked_records, tmp_path):
@@ -106,11 +106,12 @@ def test_the_command_chooses_a_model_and_resumes_with_it(
     out = tmp_path / "run"
     words = ["pretrain", "--data", str(unmasked_records), "--time-budget", "4s", "--out", str(out)]
     assert main(words) == 0
-    assert "chosen for 4 s on this machine: 2 layers of hidden size 128" in capsys.readouterr().err
+    assert (
+        "chosen for 4 s on this machine: ALBERT, 2 layers that share one" in capsys.readouterr().err
+    )
     record = json.loads((out / "run.json").read_text())
     assert record["config"]["model"] == {
         "size": "albert-tiny",
-        "sharing": "none",
         "position_embedding": "rotary",
     }
     monkeypatch.setattr(peak, "measure_peak", None)  # a run that exists needs no measurement

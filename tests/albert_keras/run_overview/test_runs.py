@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -123,7 +124,9 @@ def test_removing_asks_first(folder, monkeypatch, capsys):
 def test_commands_print_tables(folder, capsys):
     assert main(["runs", "list", str(folder)]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0].split() == ["run", "kind", "model", "step", "score", "time", "disk"]
+    header = ["run", "kind", "model", "what it is", "step", "score", "time", "disk"]
+    assert re.split("  +", shown[0]) == header
+    assert "ALBERT, 6 layers that share one set of weights, " in shown[1]
     assert "10/20" in shown[1] and "masked_lm_accuracy 0.250" in shown[1]
     assert "(training)" in shown[2] and shown[-1].startswith("3 runs in ")
     assert main(["runs", "compare", f"{folder}/a", f"{folder}/deep/b"]) == 0

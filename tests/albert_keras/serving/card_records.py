@@ -3,8 +3,10 @@
 import copy
 import json
 
+from albert_keras.config import AlbertConfig
+
 TEXT = {"text": ["string", [None]]}
-SHAPE = {"num_hidden_layers": 2, "inner_group_num": 1, "hidden_size": 128, "vocab_size": 8000}
+SHAPE = AlbertConfig.from_name("albert-tiny", vocab_size=8000).to_dict()
 PRETRAINED = {
     "version": 1,
     "kind": "pretraining",

@@ -35,7 +35,8 @@ def unwrapped(card):
 def test_a_pretrained_model_is_told_as_it_is(out):
     card = unwrapped(model_card(publish(out, 1, PRETRAINED)))
     assert (
-        "ALBERT, 2 layers of width 128, 0.8 M parameters, a vocabulary of 8,000 pieces, "
+        "ALBERT, 2 layers that share one set of weights, 0.8 M parameters, hidden size 128, "
+        "a vocabulary of 8,000 pieces, "
         "pre-trained for 12,000 steps. It fills masks and predicts the order of two texts."
     ) in card
     assert "## Scores No scores were measured." in card
