@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.limits import read_json
 from data_pipeline.settings import Rule, Settings, did_you_mean
 
 Size = Annotated[int, Field(gt=0, le=2**24)]
@@ -230,7 +230,7 @@ class AlbertConfig(Settings):
         Raises:
             InputError: If the file does not exist or is not a valid configuration.
         """
-        return cls.from_dict(_read_json_object(path))
+        return cls.from_dict(read_json(path))
 
     @classmethod
     def from_reference_json(cls, path: str | Path) -> "AlbertConfig":
@@ -242,7 +242,7 @@ class AlbertConfig(Settings):
         Raises:
             InputError: If the file does not exist, lacks `vocab_size`, or has an invalid value.
         """
-        values = _read_json_object(path)
+        values = read_json(path)
         values.pop("foreign_keys", None)
         if "vocab_size" not in values:
             raise InputError(f"`vocab_size` is required in {path}. Received: {sorted(values)}.")
@@ -321,18 +321,6 @@ class AlbertConfig(Settings):
         """Writes the configuration file atomically: a reader sees the old or the new file."""
         with whole_file(path) as temporary:
             temporary.write_text(self.to_json(), encoding="utf-8")
-
-
-def _read_json_object(path):
-    try:
-        values = parse_json(read_limited(path))
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(f"`{path}` cannot be read as JSON: {error}.") from error
-    if not isinstance(values, dict):
-        raise InputError(f"`{path}` must contain a JSON object. Received: {type(values).__name__}.")
-    return values
 
 
 _REFERENCE_DEFAULTS = {

@@ -132,7 +132,11 @@ def reading_json(
     """
     advice = f" {advice}" if advice else ""
     try:
-        values = parse_json(read_limited(path, max_bytes), **options)
+        content = read_limited(path, max_bytes)
+        try:
+            values = parse_json(content, **options)
+        except ValueError as error:
+            raise InputError(f"`{path}` is damaged or not JSON: {error}.{advice}") from error
         if not isinstance(values, kind):
             wanted = "object" if kind is dict else kind.__name__
             raise TypeError(f"it must contain a JSON {wanted}. Received: {type(values).__name__}")

@@ -12,7 +12,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.conversion.task_run import FOREIGN_KEYS, write_task_run
 from albert_keras.formats.checkpoint_tensors import is_training_state
 from albert_keras.formats.find import find_weights
-from albert_keras.formats.model_folder import read_json, read_tokenizer_files, write_files
+from albert_keras.formats.model_folder import read_tokenizer_files, write_files
 from albert_keras.formats.model_weights import ModelWeights
 from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.runs.run import Run
@@ -23,7 +23,7 @@ from albert_keras.tasks.finetuned import find_runs, is_finetuned
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.files import sha256_of
-from data_pipeline.limits import MAX_VOCABULARY_BYTES, read_limited
+from data_pipeline.limits import MAX_VOCABULARY_BYTES, read_json, read_limited
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

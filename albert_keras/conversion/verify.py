@@ -17,13 +17,13 @@ import numpy as np
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.hugging_face_config import class_of, family_of
 from albert_keras.formats.keras_nlp import to_keras_nlp
-from albert_keras.formats.model_folder import read_json
 from albert_keras.formats.model_weights import POOLER, ModelWeights
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
 from data_pipeline.errors import InputError
+from data_pipeline.limits import read_json
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from albert_keras.training.record_source import RecordSource, dynamic_masking
 from data_pipeline.array_files import map_array
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, sha256_of, whole_folder
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.limits import reading_json
 from data_pipeline.progress import CountedProgress
 from data_pipeline.reader.reader import (
     evaluation_dataset,
@@ -190,11 +190,8 @@ def _write(folder, teacher, records, batches, described):
 
 def _open(folder, wanted, by_record):
     repair = "Remove the folder to have it written again, or choose another --cache-teacher."
-    try:
-        found = parse_json(read_limited(folder / _RECORD))
+    with reading_json(folder / _RECORD, repair) as found:
         digests = dict(found.pop("files"))
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise InputError(f"`{folder}` is damaged: {_RECORD}: {error!r}. {repair}") from error
     differences = [
         f"{name}: {found.get(name)!r} in the cache, {wanted.get(name)!r} here"
         for name in sorted(found.keys() | wanted.keys())

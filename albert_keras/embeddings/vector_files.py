@@ -18,7 +18,7 @@ from albert_keras.embeddings.texts import Text
 from data_pipeline.array_files import map_array
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import naming, whole_file
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.limits import parse_json, reading_json
 
 #: Rows of a block that a reader yields.
 _BLOCK = 16_384
@@ -96,11 +96,8 @@ class VectorFile:
                 f"`{path}` must be in the same folder as its description, `{beside.name}`, which "
                 "`albert-keras embed` writes. The description does not exist."
             )
-        try:
-            self.description = dict(parse_json(read_limited(beside)))
+        with reading_json(beside) as self.description:
             self._size = int(self.description["size"])
-        except (ValueError, TypeError, KeyError, OverflowError) as error:
-            raise InputError(f"`{beside}` is damaged: {error!r}.") from error
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Yields the vectors in order, float32 [n, H] each."""

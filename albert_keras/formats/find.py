@@ -14,7 +14,7 @@ from albert_keras.runs.checkpoints import find_damage
 from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import DIGESTS
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.limits import read_json
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _RECORD, _EXPORT = "run.json", "export.json"
@@ -100,7 +100,7 @@ def _checkpoint(prefix, kind="checkpoint"):
     saved = None
     if (folder / DIGESTS).is_file():
         named = re.match(r"step-(\d{8,})", folder.name)
-        saved = int(named[1]) if named else _read_json(folder / DIGESTS).get("step")
+        saved = int(named[1]) if named else read_json(folder / DIGESTS).get("step")
         damage = find_damage(folder, saved)
         if damage is not None:
             raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
@@ -150,7 +150,7 @@ def _export(folder):
 
 def _keras_file(path, kind):
     folder = path.with_suffix("")  # the version folder, if it is the model of an export
-    record = _read_json(folder / _EXPORT) if (folder / _EXPORT).is_file() else {}
+    record = read_json(folder / _EXPORT) if (folder / _EXPORT).is_file() else {}
     run = record.get("run")
     run = run if isinstance(run, dict) else {}
     digest = run.get("tokenizer_digest")
@@ -179,10 +179,3 @@ def _origin_positions(record):
     if data.get("origin") is not None and "origin_positions" not in data:
         return sys.maxsize  # an older run, whose origin may have trained all of them
     return int(data.get("origin_positions") or 0)
-
-
-def _read_json(path):
-    try:
-        return dict(parse_json(read_limited(path)))
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"`{path}` must contain a JSON object. Received: {error}.") from error

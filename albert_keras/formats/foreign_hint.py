@@ -6,8 +6,8 @@ This module imports no TensorFlow: mistakes are reported at once.
 import shlex
 from pathlib import Path
 
-from albert_keras.formats.model_folder import read_json
 from data_pipeline.errors import InputError
+from data_pipeline.limits import read_json
 
 #: Patterns of files; a folder of a foreign format contains at least one such file.
 _MARKS = (

@@ -15,7 +15,6 @@ from albert_keras.formats.google_checkpoint import (
     release_files,
 )
 from albert_keras.formats.model_folder import (
-    read_json,
     read_tokenizer_files,
     write_files,
     write_json,
@@ -35,6 +34,7 @@ from albert_keras.formats.tensor_table import (
 )
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.errors import InputError
+from data_pipeline.limits import read_json
 
 CHECKPOINT = "bert_model.ckpt"
 _WORD_PIECE = "vocab.txt"

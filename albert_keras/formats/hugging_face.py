@@ -29,7 +29,6 @@ from albert_keras.formats.hugging_face_tensors import (
 )
 from albert_keras.formats.model_folder import (
     check_file_name,
-    read_json,
     read_vocabulary_file,
     write_files,
     write_json,
@@ -57,6 +56,7 @@ from albert_keras.formats.tensor_table import (
 )
 from albert_keras.formats.torch_file import read_torch_file
 from data_pipeline.errors import InputError
+from data_pipeline.limits import read_json
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 _PICKLE = "pytorch_model.bin"

@@ -25,10 +25,11 @@ from albert_keras.formats.keras_nlp import (
     rows_of,
     to_theirs,
 )
-from albert_keras.formats.model_folder import read_json, read_vocabulary_file, write_json
+from albert_keras.formats.model_folder import read_vocabulary_file, write_json
 from albert_keras.formats.model_weights import ModelWeights, pretraining_tensors
 from albert_keras.formats.tensor_table import read_reference_tensors
 from data_pipeline.errors import InputError
+from data_pipeline.limits import read_json
 
 CONFIG, WEIGHTS = "config.json", "model.weights.h5"
 TASK_CONFIG, TASK_WEIGHTS = "task.json", "task.weights.h5"
@@ -65,7 +66,8 @@ def is_source(path):
     if path.suffix in (".keras", ".h5"):
         return path.is_file()
     try:
-        return {"class_name", "config"} <= read_json(path / CONFIG, _MAX_JSON_BYTES).keys()
+        found = read_json(path / CONFIG, max_bytes=_MAX_JSON_BYTES)
+        return {"class_name", "config"} <= found.keys()
     except InputError:
         return False
 
@@ -83,7 +85,7 @@ def read(path, trust_pickle=False):
             "names. If you trust it, load it with KerasNLP and Keras 3, call "
             '`model.save_to_preset("folder")`, and pass that folder.'
         )
-    config = _read_backbone(read_json(path / CONFIG, _MAX_JSON_BYTES), path / CONFIG)
+    config = _read_backbone(read_json(path / CONFIG, max_bytes=_MAX_JSON_BYTES), path / CONFIG)
     arrays = read_arrays(path / WEIGHTS)
     has_head = (path / TASK_CONFIG).exists()
     if has_head:
@@ -195,7 +197,7 @@ def _serialized(class_name, settings):
 def _read_head(path, config, backbone):
     """Returns the head's arrays; checks that all others equal the backbone's arrays."""
     source = path / TASK_CONFIG
-    settings = _settings_of(read_json(source, _MAX_JSON_BYTES), "AlbertMaskedLM", source)
+    settings = _settings_of(read_json(source, max_bytes=_MAX_JSON_BYTES), "AlbertMaskedLM", source)
     if _read_backbone(settings.get("backbone"), source) != config:
         raise InputError(f"`{source}` must describe the same backbone as `{CONFIG}`.")
     head = {}

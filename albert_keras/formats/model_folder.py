@@ -4,23 +4,10 @@ import json
 from pathlib import Path
 
 from data_pipeline.errors import InputError
-from data_pipeline.limits import MAX_JSON_BYTES, MAX_VOCABULARY_BYTES, parse_json, read_limited
+from data_pipeline.limits import MAX_VOCABULARY_BYTES, read_limited
 
 #: Google's releases have `30k-clean.model`, `vocab_chinese.txt` and `vocab.txt`.
 _VOCABULARIES = ("*.model", "vocab*.txt")
-
-
-def read_json(path: str | Path, max_bytes: int = MAX_JSON_BYTES) -> dict:
-    """Reads a JSON object; InputError if the file is missing, too large, or something else."""
-    try:
-        values = parse_json(read_limited(path, max_bytes))
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(f"`{path}` is not a readable JSON file: {error}.") from error
-    if not isinstance(values, dict):
-        raise InputError(f"`{path}` must contain a JSON object. Received: {type(values).__name__}.")
-    return values
 
 
 def write_json(path: str | Path, values: dict, **options):

@@ -1,7 +1,6 @@
 """Runs that were trained to the end and scored on held-out text, from which losses are expected."""
 
 import csv
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +8,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.models.weight_count import count_weights
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
+from data_pipeline.limits import read_json
 
 #: Runs by the recipes for small models, on English novels; docs/search.md says how they were made.
 MEASURED_RUNS = Path(__file__).parent / "measured_runs.csv"
@@ -57,7 +57,7 @@ def measured_run(run: str | Path, scores: str | Path, copies: int = 1) -> Measur
         InputError: If a file is not what it should be, the run has stages, or the scored checkpoint
             is not its last step.
     """
-    record, evaluation = _read_json(Path(run) / "run.json"), _read_json(Path(scores))
+    record, evaluation = read_json(Path(run) / "run.json"), read_json(scores)
     try:
         training, data = record["config"]["training"], record["data"]
         positions = data["max_seq_length"] * training["batch_size"] * training["steps"]
@@ -99,10 +99,3 @@ def add_run(
 
 def _plain(number):
     return int(number) if number == int(number) else number
-
-
-def _read_json(path):
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"`{path}` cannot be read as JSON: {error}.") from error

@@ -37,7 +37,7 @@ from data_pipeline.files import (
     whole_folder,
     write_digests,
 )
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.limits import read_json
 
 logger = logging.getLogger(__name__)
 
@@ -265,7 +265,7 @@ def read_state(folder: Path, step: int) -> dict:
     damage = find_damage(folder, step, only=_STATE)
     if damage is not None:
         raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
-    return parse_json(read_limited(folder / _STATE))["state"]
+    return read_json(folder / _STATE)["state"]
 
 
 def find_damage(folder: Path, step: int, only: str | None = None) -> str | None:
@@ -292,7 +292,7 @@ def _score(folder, step):
     if damage is not None:
         logger.warning("checkpoint `%s` is damaged: %s; its score is ignored", folder, damage)
         return None, None
-    state = parse_json(read_limited(folder / _STATE))
+    state = read_json(folder / _STATE)
     return state["score"], state.get("scored_on")
 
 

@@ -38,7 +38,7 @@ from albert_keras.runs.run_record import (
     read_record,
 )
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import FolderLock, check_output_folder, whole_file, whole_folder
+from data_pipeline.files import FolderLock, check_output_folder, whole_folder, write_json
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -338,8 +338,7 @@ class Run:
         self.record = self.record | record | ({"changes": history} if history else {})
 
     def _write_record(self, folder):
-        with whole_file(folder / _RECORD) as temporary:
-            temporary.write_text(json.dumps(self.record, indent=2) + "\n", encoding="utf-8")
+        write_json(folder / _RECORD, self.record)
 
     def _write_missing(self, folder, source):
         if not (folder / _SHAPE).is_file():

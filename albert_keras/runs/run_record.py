@@ -13,7 +13,7 @@ from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from data_pipeline.errors import InputError
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.limits import reading_json
 from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -118,8 +118,7 @@ def git_commit(checkout: Path = _CHECKOUT) -> str | None:
 def read_record(path: Path) -> dict:
     """Reads `run.json`; raises InputError if it is not JSON or a part is missing."""
     repair = "Restore it from a copy, or start another run with another --out."
-    try:
-        record = parse_json(read_limited(path))
+    with reading_json(path, repair) as record:
         for section in ("model", "training", "optimizer"):
             dict(record["config"][section])
         for name in ("seed", "keep_checkpoints"):
@@ -127,11 +126,7 @@ def read_record(path: Path) -> dict:
         _complete_shape(record["albert_config"])
         str.encode(record["data"]["fingerprint"])
         str.encode(record["tokenizer_digest"] or "")
-    except KeyError as error:
-        raise InputError(f"`{path}` is damaged: {error} is missing. {repair}") from error
-    except (ValueError, TypeError) as error:
-        raise InputError(f"`{path}` is damaged: {error}. {repair}") from error
-    return record
+        return record
 
 
 def check_shape(path: Path, record: dict):
@@ -142,10 +137,8 @@ def check_shape(path: Path, record: dict):
         f"Remove that file and repeat the `{command_of(record)}` command, which writes it again "
         "from run.json. To change the model, repeat it with the setting and --allow-change."
     )
-    try:
-        found = _complete_shape(parse_json(read_limited(path)))
-    except (ValueError, TypeError) as error:
-        raise InputError(f"`{path}` must contain a JSON object: {error}. {repair}") from error
+    with reading_json(path, repair) as shape:
+        found = _complete_shape(shape)
     edited = _differences(_complete_shape(record["albert_config"]), found)
     if edited:
         listing = "\n  ".join(

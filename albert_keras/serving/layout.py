@@ -7,7 +7,7 @@ from pathlib import Path
 from albert_keras.formats.foreign_hint import foreign_hint
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.limits import read_json
 
 #: What a user types for a masked token; only `fill_mask` reads it as more than text.
 MASK_LITERAL = "[MASK]"
@@ -123,15 +123,7 @@ def split_version(path: str | Path) -> tuple[Path, int | None]:
 def read_export_record(folder: Path) -> dict:
     """Reads `export.json` of a version; {} if there is none: a SavedModel may come without it."""
     path = folder / EXPORT_RECORD
-    if not path.is_file():
-        return {}
-    try:
-        record = parse_json(read_limited(path))
-    except ValueError as error:
-        raise InputError(f"`{path}` is damaged: {error}. {AFTER_DAMAGE}") from error
-    if not isinstance(record, dict):
-        raise InputError(f"`{path}` is damaged: it must contain a JSON object. {AFTER_DAMAGE}")
-    return record
+    return read_json(path, AFTER_DAMAGE) if path.is_file() else {}
 
 
 def size_of(folder: Path) -> int:

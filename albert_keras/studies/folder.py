@@ -20,9 +20,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from data_pipeline import files, limits
 from data_pipeline.errors import InputError
-from data_pipeline.files import FolderLock, whole_file
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.files import FolderLock
 
 logger = logging.getLogger(__name__)
 
@@ -44,23 +44,13 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
     Raises InputError if it is damaged.
     """
-    try:
-        values = parse_json(read_limited(path))
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise InputError(f"`{path}` is damaged: {error}. Remove it.") from error
-    if not isinstance(values, dict):
-        raise InputError(f"`{path}` is damaged: it must contain a JSON object. Remove it.")
-    return values
+    return limits.read_json(path, "Remove it.") if path.is_file() else None
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
     """Writes a JSON file of the study, completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as temporary:
-        text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
-        temporary.write_text(text, encoding="utf-8")
+    files.write_json(path, values, ensure_ascii=False)
 
 
 def run_folder(out: Path, name: str, seed: int, run_id: str) -> Path:

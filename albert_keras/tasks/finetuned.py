@@ -1,6 +1,5 @@
 """Fine-tuned models that answer: one, or several whose predictions are averaged."""
 
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +18,8 @@ from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.tasks.typed_examples import typed_examples
 from albert_keras.training.distributed.strategy import build_strategy, describe_devices
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import whole_file
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.files import write_json
+from data_pipeline.limits import reading_json
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +38,7 @@ def is_converted(run: Run) -> bool:
 
 def save_tuned(run: Run, tuned: dict[str, float]):
     """Saves the result of `Task.tune` in the folder of a run."""
-    with whole_file(run.path / _TUNED) as temporary:
-        temporary.write_text(json.dumps(tuned) + "\n", encoding="utf-8")
+    write_json(run.path / _TUNED, tuned, indent=None)
 
 
 def read_tuned(run: Run) -> dict[str, float]:
@@ -48,11 +46,8 @@ def read_tuned(run: Run) -> dict[str, float]:
     path = run.path / _TUNED
     if not path.is_file():
         return {}
-    try:
-        values = parse_json(read_limited(path))
+    with reading_json(path) as values:
         return {name: float(value) for name, value in values.items()}
-    except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"`{path}` is damaged: {error}.") from error
 
 
 def is_finetuned(path: str | Path) -> bool:

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from albert_keras.tasks.metrics import Interval
 from data_pipeline.errors import InputError
-from data_pipeline.files import naming, whole_file
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.files import write_json
+from data_pipeline.limits import read_json
 
 _NAME = "results.json"
 
@@ -123,9 +123,7 @@ def as_json(result: FinetuneResult) -> dict:
 def save_results(folder: str | Path, result: FinetuneResult) -> Path:
     """Writes `results.json` into an existing folder; ValueError if a score is not finite."""
     path = Path(folder) / _NAME
-    text = json.dumps(as_json(result), indent=2, ensure_ascii=False)
-    with naming(path), whole_file(path) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+    write_json(path, as_json(result), ensure_ascii=False)
     return path
 
 
@@ -134,15 +132,13 @@ def read_results(folder: str | Path) -> FinetuneResult:
     path = Path(folder) / _NAME
     if not path.is_file():
         raise InputError(f"`{folder}` must be a complete fine-tuning: it has no `{_NAME}`.")
+    values = read_json(path)
     try:
-        with naming(path):
-            result = _RESULT.validate_python(parse_json(read_limited(path)))
+        result = _RESULT.validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the whole"
         raise InputError(f"`{path}` is damaged: {place}: {first['msg']}.") from error
-    except ValueError as error:  # no JSON, no UTF-8
-        raise InputError(f"`{path}` is damaged: {error}.") from error
     _check_scores(path, result)
     return result
 

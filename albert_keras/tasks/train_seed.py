@@ -24,8 +24,7 @@ from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.fitting import LOADED, create_or_resume, fit, report_loaded
 from albert_keras.training.loop.log_file import keep_log_until, read_evaluations, read_log
 from albert_keras.training.loop.step import should_skip_padding
-from data_pipeline.errors import InputError
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.limits import reading_json
 
 logger = logging.getLogger(__name__)
 
@@ -181,12 +180,8 @@ def _evaluate_best(strategy, data, run, model, predictor, last_step, started):
 
 def _read_loaded(path):
     """Reads the lines of `report_loaded`; InputError if they are damaged."""
-    try:
-        return [line + "" for line in parse_json(read_limited(path))]
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            f"`{path}` is damaged: {error}. Remove it: it only lists what was loaded."
-        ) from error
+    with reading_json(path, "Remove it: it only lists what was loaded.", kind=list) as lines:
+        return [line + "" for line in lines]
 
 
 def _tied_steps(run, metric, best_step):

@@ -6,15 +6,14 @@ unless an environment variable of the tracker says where to.
 """
 
 import importlib.util
-import json
 import os
 import time
 from pathlib import Path
 from typing import Any, Protocol
 
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import whole_file
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.files import write_json
+from data_pipeline.limits import reading_json
 
 #: Values of `training.track`. The first one is what every run writes.
 TRACKERS = ("tensorboard", "mlflow", "wandb")
@@ -88,22 +87,16 @@ def read_tracking(folder: Path) -> dict[str, dict[str, Any]]:
     path = folder / TRACKING
     if not path.is_file():
         return {}
-    try:
-        found = parse_json(read_limited(path))
+    with reading_json(path, "Remove it to begin another tracked run.") as found:
         return {
             name: {"id": str(one["id"]), "step": int(one["step"])} for name, one in found.items()
         }
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(
-            f"`{path}` is damaged: {error}. Remove it to begin another tracked run."
-        ) from error
 
 
 def save_tracking(folder: Path, name: str, tracked_id: str, step: int) -> None:
     """Notes that the lines of the log up to a step were sent to a tracker."""
     found = read_tracking(folder) | {name: {"id": tracked_id, "step": step}}
-    with whole_file(folder / TRACKING) as temporary:
-        temporary.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / TRACKING, found)
 
 
 class _MLflow:

@@ -8,7 +8,6 @@ exists is complete.
 import contextlib
 import hashlib
 import itertools
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.files import whole_file
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.files import whole_file, write_json
+from data_pipeline.limits import read_json
 from data_pipeline.text.corpus import read_range
 from data_pipeline.text.sentences import split_sentences
 from data_pipeline.text.storage import open_to_read
@@ -163,7 +162,7 @@ def _path(folder, part, kind):
 def _finished_counts(folder, part, content):
     """Returns the counts of a part that was encoded from this content, or None."""
     try:
-        info = parse_json(read_limited(_path(folder, part, "json")))
+        info = read_json(_path(folder, part, "json"))
         return info["counts"] if info["content"] == content else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
@@ -200,8 +199,7 @@ def write_part(
     counts.update(documents=len(rows), sentences=sentence, pieces=token)
     with whole_file(_path(folder, part, "documents")) as temporary:
         np.array(rows, DOCUMENT).tofile(temporary)
-    with whole_file(_path(folder, part, "json")) as temporary:
-        temporary.write_text(json.dumps({"content": content, "counts": counts}))
+    write_json(_path(folder, part, "json"), {"content": content, "counts": counts}, indent=None)
     return dict(counts)
 
 

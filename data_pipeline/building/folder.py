@@ -4,15 +4,14 @@ Finished shards have their final names; everything else is in `.work/` until the
 """
 
 import contextlib
-import json
 import shutil
 from pathlib import Path
 
 from data_pipeline.building.result import builder_version
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
-from data_pipeline.files import FolderLock, check_output_folder, check_writable, whole_file
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.files import FolderLock, check_output_folder, check_writable, write_json
+from data_pipeline.limits import read_json
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER
 from data_pipeline.records.record_files import index_path
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -46,8 +45,7 @@ class BuildFolder:
         self._lock.take()
         self._remove_temporary_files()
         try:
-            with whole_file(self.work / _SETTINGS) as temporary:
-                temporary.write_text(json.dumps(self._settings), encoding="utf-8")
+            write_json(self.work / _SETTINGS, self._settings, indent=None)
         except OSError as error:
             raise failure(error, self.out, self.abandon()) from error
 
@@ -93,13 +91,8 @@ class BuildFolder:
         path = self.work / _SETTINGS
         if not path.is_file():
             return
-        try:
-            before, now = _flat(parse_json(read_limited(path))), _flat(self._settings)
-        except (ValueError, AttributeError) as error:
-            raise InputError(
-                f"`{path}` is damaged: {error}. Remove `{self.out}` and repeat the command, or "
-                "choose another --out."
-            ) from error
+        advice = f"Remove `{self.out}` and repeat the command, or choose another --out."
+        before, now = _flat(read_json(path, advice)), _flat(self._settings)
         changed = [
             f"`{key}` was {before.get(key)!r}, now {now.get(key)!r}"
             for key in sorted(before.keys() | now.keys())

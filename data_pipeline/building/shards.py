@@ -1,7 +1,6 @@
 """The second pass: documents of a shard → instances → a record file with its index."""
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +12,7 @@ from data_pipeline.building.document_order import DocumentOrder, KeyRange
 from data_pipeline.building.encoding import gather
 from data_pipeline.building.progress import LocalCounters, SharedCounters
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.files import sha256_of, whole_file
+from data_pipeline.files import sha256_of, whole_file, write_json
 from data_pipeline.instances.masking import MaskingVocabulary, mask_ngrams, word_boundaries
 from data_pipeline.instances.packing import pack, truncate_pairs
 from data_pipeline.instances.segments import (
@@ -22,7 +21,7 @@ from data_pipeline.instances.segments import (
     concatenate,
     split_into_pairs,
 )
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.limits import read_json
 from data_pipeline.randomness import key_of, permute
 from data_pipeline.records.dataset_info import ShardInfo
 from data_pipeline.records.examples import encode_instances
@@ -65,7 +64,7 @@ def documents_digest(task: ShardTask) -> str:
 def finished_shard(work: Path, out: Path, task: ShardTask) -> FinishedShard | None:
     """Returns the shard of a task if it exists complete and undamaged."""
     try:
-        receipt = parse_json(read_limited(_receipt(work, task)))
+        receipt = read_json(_receipt(work, task))
         info, path = ShardInfo(**receipt["info"]), out / task.name
         complete = (
             receipt["documents"] == documents_digest(task)
@@ -84,8 +83,7 @@ def build_shard(context, task: ShardTask) -> FinishedShard:
         blocks, settings = _blocks(context, task), (context.config, context.vocabulary)
         info = write_shard(task.name, records, index, blocks, *settings, counts, context.counters)
     receipt = {"documents": documents_digest(task), "info": info.model_dump(), "counts": counts}
-    with whole_file(_receipt(context.work, task)) as temporary:
-        temporary.write_text(json.dumps(receipt), encoding="utf-8")
+    write_json(_receipt(context.work, task), receipt, indent=None)
     return FinishedShard(task.number, info, dict(counts))
 
 

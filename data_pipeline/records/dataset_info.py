@@ -16,6 +16,7 @@ from data_pipeline.limits import (
     MAX_LONG_INTEGER,
     MAX_SEQUENCE_LENGTH,
     parse_json,
+    read_json,
     read_limited,
 )
 from data_pipeline.settings import Settings, SettingsError
@@ -100,7 +101,7 @@ class DatasetInfo(Settings):
     @staticmethod
     def has_digest(folder: str | Path) -> bool:
         """Returns whether the info file of a folder, which `read` accepts, has its digest."""
-        return "digest" in parse_json(read_limited(Path(folder) / INFO_FILE))
+        return "digest" in read_json(Path(folder) / INFO_FILE)
 
     @classmethod
     def read(cls, folder: str | Path) -> "DatasetInfo":

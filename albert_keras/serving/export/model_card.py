@@ -46,7 +46,7 @@ from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks import kinds
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
-from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.limits import read_json
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
@@ -278,11 +278,10 @@ def _read_json(path):
     if not path.is_file():
         return {}
     try:
-        value = parse_json(read_limited(path))
-    except ValueError as error:
-        logger.warning("The model card skips `%s`, which is damaged: %s", path, error)
+        return read_json(path)
+    except InputError as error:
+        logger.warning("The model card skips a file: %s", error)
         return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _requests(version, samples):

@@ -1,6 +1,5 @@
 """Reads answers out of a model's outputs for windows: the n best texts per question."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.predictions import check_numbers
 from albert_keras.tasks.spans.windows import SpanFeatures
 from albert_keras.tasks.task import features_of_models
-from data_pipeline.files import whole_file
+from data_pipeline.files import write_json
 
 _NO_WINDOW = 1e6  # the null score of a question without windows
 _NOTHING_LEFT = -1e6  # the scores of the empty text where version 2 finds no answer
@@ -39,8 +38,7 @@ class DecodedAnswers(NamedTuple):
         if self.null_scores is not None:
             contents["null_odds.json"] = self.null_scores
         for name, content in contents.items():
-            with whole_file(Path(folder) / name) as temporary:
-                temporary.write_text(json.dumps(content, indent=4) + "\n", encoding="ascii")
+            write_json(Path(folder) / name, content, indent=4)
         return [Path(folder) / name for name in contents]
 
 

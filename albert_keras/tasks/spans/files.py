@@ -1,12 +1,11 @@
 """Reads SQuAD: questions of version 1.1 and 2.0, and predictions in the official format."""
 
-import json
 import math
 from pathlib import Path
 
 from albert_keras.tasks.examples import Answer, QuestionExample
 from data_pipeline.errors import InputError
-from data_pipeline.limits import MAX_DATA_BYTES, parse_json, read_limited
+from data_pipeline.limits import MAX_DATA_BYTES, reading_json
 
 _SHOWN = 10  # broken entries in one message
 
@@ -147,20 +146,5 @@ def _short(value):
 
 
 def _read_json(path):
-    try:
-        return parse_json(read_limited(path, MAX_DATA_BYTES).decode("utf-8-sig"), strict=False)
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise InputError(
-            f"{path} must be UTF-8. Received: byte {byte:#04x} at {error.start}."
-        ) from error
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{path}, line {error.lineno}, column {error.colno}: must be JSON ({error.msg})."
-        ) from error
-    except ValueError as error:  # a number or a nesting of absurd length
-        raise InputError(f"{path} must be JSON ({error}).") from error
+    with reading_json(path, max_bytes=MAX_DATA_BYTES, kind=object, strict=False) as content:
+        return content

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import json
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +24,7 @@ from albert_keras.training.loop.stage_plan import StagePlan
 from albert_keras.training.loop.step import TrainingStep
 from albert_keras.training.loop.time_budget import FollowBudget, TimeBudget
 from data_pipeline.errors import InputError
-from data_pipeline.files import whole_file
+from data_pipeline.files import write_json
 from data_pipeline.progress import parse_duration
 
 logger = logging.getLogger(__name__)
@@ -118,8 +117,7 @@ def report_loaded(context: RunContext, lines: list[str]):
     for line in lines:
         logger.info("%s", line)
     if context.is_chief:
-        with whole_file(context.run.path / LOADED) as temporary:
-            temporary.write_text(json.dumps(lines, indent=2) + "\n", encoding="utf-8")
+        write_json(context.run.path / LOADED, lines)
 
 
 def checkpoint_variables(training_step: TrainingStep) -> dict[str, tf.Variable]:

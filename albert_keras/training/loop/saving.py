@@ -1,6 +1,5 @@
 """When a run saves, and how it ends early without losing a step."""
 
-import json
 import logging
 import math
 import signal
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from tensorflow import keras
 
-from data_pipeline.files import whole_file
+from data_pipeline.files import write_json
 
 logger = logging.getLogger(__name__)
 
@@ -144,6 +143,5 @@ class StopWhenDiverged(keras.callbacks.Callback):
         ]
         self.numbers = batches[-1]["records"]
         if self.writes:
-            with whole_file(self.folder / "diverged.json") as temporary:
-                temporary.write_text(json.dumps(batches) + "\n", encoding="utf-8")
+            write_json(self.folder / "diverged.json", batches, indent=None)
         self.saving.ask_to_stop()

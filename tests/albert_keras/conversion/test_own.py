@@ -9,7 +9,6 @@ from albert_keras.conversion import own
 from albert_keras.conversion.convert import convert
 from albert_keras.formats.hugging_face_config import to_values
 from albert_keras.formats.initial_weights import open_weights
-from albert_keras.formats.model_folder import read_json
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
@@ -17,6 +16,7 @@ from albert_keras.tasks import metrics, train_seed
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from data_pipeline.errors import InputError
+from data_pipeline.limits import read_json
 from tests.albert_keras.conversion.conftest import SHAPE
 from tests.albert_keras.serving.small_exports import make_model, write_run
 from tests.albert_keras.tasks.small_tasks import make_task

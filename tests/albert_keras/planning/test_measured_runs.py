@@ -77,5 +77,5 @@ def test_a_run_with_stages_is_refused(run):
 
 
 def test_a_file_that_is_missing_is_named(run):
-    with pytest.raises(InputError, match="no.json` cannot be read as JSON"):
+    with pytest.raises(InputError, match="no.json` cannot be read: No such file"):
         measured_run(run, run / "no.json")

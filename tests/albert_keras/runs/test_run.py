@@ -279,7 +279,7 @@ def test_an_edited_shape_is_refused_and_written_again_once_removed(begin):
 def test_a_shape_that_is_none_is_refused(begin, content):
     run = begin()
     (run.path / "albert_config.json").write_text(content)
-    with pytest.raises(InputError, match="must contain a JSON object"):
+    with pytest.raises(InputError, match="is damaged"):
         Run.open(run.path)
 
 

@@ -105,7 +105,7 @@ def test_damaged_results_are_an_input_error(tmp_path, result, damage, says):
     path = save_results(tmp_path, result)
     text = damage(path.read_text(encoding="utf-8"))
     path.write_bytes(text.encode("utf-8", errors="surrogateescape"))
-    with pytest.raises(InputError, match=f"results.json` is damaged: .*{says}"):
+    with pytest.raises(InputError, match=f"results.json` is damaged.*: .*{says}"):
         read_results(tmp_path)
 
 

@@ -159,7 +159,7 @@ def test_damaged_settings_of_an_unfinished_build_are_one_error(
     unfinished, corpus, tiny_tokenizer, content
 ):
     (unfinished / ".work" / "settings.json").write_text(content)
-    with pytest.raises(InputError, match="settings.json` is damaged: .* Remove .* and repeat"):
+    with pytest.raises(InputError, match="settings.json` is damaged.*: .* Remove .* and repeat"):
         build_records(corpus, tiny_tokenizer, unfinished, CONFIG)
 
 

@@ -139,11 +139,11 @@ def test_all_broken_entries_are_counted_and_ten_are_shown(write):
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b'{"data":\n [{"x": }]}', "line 2, column 9: must be JSON"),
-        (b'{"data": "\xff"}', "must be UTF-8. Received: byte 0xff at 10"),
-        (b"[" * 100_000, "must be JSON"),
+        (b'{"data":\n [{"x": }]}', "not JSON: Expecting value: line 2 column 9"),
+        (b'{"data": "\xff"}', "byte 0xff in position 10"),
+        (b"[" * 100_000, "not JSON: it is nested"),
         (b"[]", "must be an object"),
-        (b"", "line 1, column 1: must be JSON"),
+        (b"", "line 1 column 1"),
     ],
 )
 def test_what_is_no_such_file_is_refused(content, message, write):
@@ -153,7 +153,7 @@ def test_what_is_no_such_file_is_refused(content, message, write):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(InputError, match="none.json cannot be read"):
+    with pytest.raises(InputError, match="none.json` cannot be read"):
         read_questions(tmp_path / "none.json")
 
 
