@@ -56,7 +56,8 @@ def pretraining_file(config: PretrainingConfig, records: Path | None, name: str)
         InputError: If the folder contains no records.
     """
     facts, notes = [], {}
-    config = config.replace(optimizer=config.chosen_optimizer())
+    # A rate that follows from model and batch still does, if the user changes them in the file.
+    config = config.replace(optimizer=config.chosen_optimizer().replace(lr=config.optimizer.lr))
     if records is not None:
         info, training = DatasetInfo.load(records), config.training
         masks = "static masks" if info.static_masks else "no static masks"

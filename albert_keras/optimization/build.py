@@ -16,7 +16,7 @@ def build_optimizer(config, *, num_steps, batch_size, adjustable=False, matrix_d
     norm. Under a strategy, call this inside `strategy.scope()`.
 
     Args:
-        config: OptimizerConfig.
+        config: OptimizerConfig. An optimizer or a learning rate "auto" are those of the base size.
         num_steps: int. Number of updates of the run; the learning rate is 0 from there on.
         batch_size: int. Sequences per update, over all replicas and accumulated batches. It
             determines the learning rate if that is "auto".
@@ -29,8 +29,9 @@ def build_optimizer(config, *, num_steps, batch_size, adjustable=False, matrix_d
     Raises:
         InputError: If the warm-up is longer than the run.
     """
+    config = config.resolved(batch_size)
     schedule = WarmupPolynomialDecay(
-        learning_rate=config.peak_lr(batch_size),
+        learning_rate=config.lr,
         num_steps=num_steps,
         warmup_steps=config.warmup_for(num_steps),
         power=config.power,
@@ -38,7 +39,7 @@ def build_optimizer(config, *, num_steps, batch_size, adjustable=False, matrix_d
         adjustable=adjustable,
     )
     muon = partial(Muon, momentum=config.momentum, matrix_dtype=matrix_dtype)
-    return {"auto": Lamb, "lamb": Lamb, "adamw": AdamW, "muon": muon}[config.name](
+    return {"lamb": Lamb, "adamw": AdamW, "muon": muon}[config.name](
         learning_rate=schedule,
         beta_1=config.beta_1,
         beta_2=config.beta_2,

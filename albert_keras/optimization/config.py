@@ -1,6 +1,7 @@
-"""Configuration of the optimizer and the learning rate, and the two rules for their defaults.
+"""Configuration of the optimizer and the learning rate, and the rules for their defaults.
 
-`build.py` creates the Keras optimizer.
+Every default of `--lr` is computed here: of pre-training, of the models that `plan` chooses, of
+fine-tuning and of heads on a frozen encoder. `build.py` creates the Keras optimizer.
 """
 
 import math
@@ -15,28 +16,80 @@ from data_pipeline.settings import Settings, option, setting
 #: Far above any rate that works, and far below the rates at which an update is not finite.
 _MAX_LR = 1_000
 
+#: Sequences of an update from which LAMB is the default.
+_LARGE_BATCH = 1024
+#: The rule of the optimizer "auto", in one sentence.
+AUTO_RULE = (
+    "auto is LAMB for batches of 1,024 sequences or more and on TPUs, and Muon for smaller "
+    "batches, where it learns more per update"
+)
+#: Hidden size up to which the rates of small models were measured.
+_SMALL = 256
+#: Peak learning rate of the head on a frozen encoder, whatever its hidden size.
+HEAD_LR = 1e-3
+
 PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeNumber = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 DecayRate = Annotated[float, Field(ge=0, lt=1)]
 
 
-def scaled_lr(batch_size, reference_lr=1.76e-3, reference_batch=4096):
-    """Returns the peak learning rate for a batch size, by the square-root rule.
+def default_optimizer(batch_size: int, on_tpu: bool = False) -> Literal["lamb", "muon"]:
+    """Returns the optimizer that "auto" means in pre-training, see `AUTO_RULE`.
+
+    Measured on two layers of 128 with batches of 64 (docs/search.md): after 800 updates Muon has
+    25.7 % masked-LM accuracy, and LAMB at its best rate 15.0 %. LAMB was made for large batches.
 
     Args:
         batch_size: int. Sequences per update, over all replicas and accumulated batches.
-        reference_lr: float. Rate that works at `reference_batch`.
-        reference_batch: int. Sequences per update.
+        on_tpu: bool. Whether a TPU trains the model.
+    """
+    return "lamb" if batch_size >= _LARGE_BATCH or on_tpu else "muon"
 
-    Returns:
-        float. 1.76e-3 for 4096, 6.2e-4 for 512, 2.2e-4 for 64.
+
+def pretraining_lr(optimizer: str, batch_size: int, hidden_size: int = 768) -> float:
+    """Returns the default of the peak learning rate in pre-training.
+
+    LAMB: 1.76e-3 at a batch of 4096, proportional to the square root of the batch (6.2e-4 for 512).
+    The unscaled rate diverges or plateaus at 512 and below (google-research/albert#29, #111).
+    Models of at most 256 learn nothing at the rates of this rule for batches below 1024, and best
+    at 0.01 (measured).
+    Muon: 0.004 below a hidden size of 256, 0.003 at 256 (measured), then inversely proportional to
+    the hidden size.
+    AdamW: 0.001 up to 256 (measured), then inversely proportional to the hidden size.
+
+    Args:
+        optimizer: str. "lamb", "muon" or "adamw".
+        batch_size: int. Sequences per update, over all replicas and accumulated batches.
+        hidden_size: int. Width of the encoder, H.
 
     Source:
         LAMB, section 4 (https://arxiv.org/abs/1904.00962) for the rule; ALBERT, section 4.1
-        (https://arxiv.org/abs/1909.11942) for rate and batch size. The unscaled rate diverges or
-        plateaus at 512 and below (google-research/albert#29, #111).
+        (https://arxiv.org/abs/1909.11942) for rate and batch size; measurements: docs/search.md.
     """
-    return reference_lr * math.sqrt(batch_size / reference_batch)
+    narrowing = min(1.0, _SMALL / hidden_size)
+    if optimizer == "adamw":
+        return 0.001 * narrowing
+    if optimizer == "muon":
+        return 0.004 if hidden_size < _SMALL else round(0.003 * narrowing, 5)
+    if hidden_size <= _SMALL and batch_size < _LARGE_BATCH:
+        return 0.01
+    return 1.76e-3 * math.sqrt(batch_size / 4096)
+
+
+def finetuning_lr(hidden_size: int, freeze_encoder: bool = False) -> float:
+    """Returns the default of the peak learning rate in fine-tuning, where AdamW is the default.
+
+    2e-5 from the base size on, as in ALBERT's table 14 (1e-5 to 5e-5). Small models need a higher
+    rate: 3e-4 at a hidden size of 128, where on SST-2 1e-4 learns too little in an epoch and 1e-3
+    does not learn more. Above 1e-3 the smallest models forget their pre-training.
+
+    Args:
+        hidden_size: int. Width of the encoder, H.
+        freeze_encoder: bool. Whether only the head is trained, at `HEAD_LR`.
+    """
+    if freeze_encoder:
+        return HEAD_LR
+    return min(2e-5 * max(1.0, (768 / hidden_size) ** 1.5), HEAD_LR)
 
 
 def default_warmup_steps(num_steps):
@@ -66,14 +119,11 @@ class OptimizerConfig(Settings):
     name: Literal["auto", "lamb", "adamw", "muon"] = setting(
         "auto",
         "lamb or adamw, both without bias correction, or muon, which orthogonalizes the updates of "
-        "the blocks' matrices and learns most per step in small models. auto is muon for the "
-        "sizes tiny and mini, otherwise lamb.",
+        f"the blocks' matrices. {AUTO_RULE}.",
     )
     lr: PositiveNumber | Literal["auto"] = option(
         "auto",
-        "Peak learning rate; auto computes it from the batch size in pre-training, and from the "
-        "hidden size in fine-tuning.",
-        default_text="by model size",
+        "Peak learning rate; auto computes it from optimizer, batch size and hidden size.",
     )
     warmup_steps: NonNegativeInt | None = setting(
         None, "Steps of linear warm-up; 0 disables it, None uses `default_warmup_steps`."
@@ -132,24 +182,29 @@ class OptimizerConfig(Settings):
                 ) from error
         return patterns
 
-    def peak_lr(self, batch_size: int) -> float:
-        """Returns the highest learning rate of a run with this batch size (float)."""
-        return scaled_lr(batch_size) if self.lr == "auto" else self.lr
+    def resolved(
+        self, batch_size: int, hidden_size: int = 768, on_tpu: bool = False
+    ) -> "OptimizerConfig":
+        """Returns a copy in which the optimizer and the rate "auto" of pre-training are values.
 
-    def lr_advice(self, batch_size: int) -> str | None:
-        """Returns a warning about a chosen rate: str, or None if it is near the rule of LAMB."""
-        rule = scaled_lr(batch_size)
-        if (
-            self.lr == "auto"
-            or self.name not in ("auto", "lamb")
-            or rule / 2 <= self.lr <= rule * 2
-        ):
+        The arguments are those of `default_optimizer` and `pretraining_lr`. The moments that Muon
+        keeps of other weights than matrices decay by 0.98 unless `beta_2` is given.
+        """
+        name = default_optimizer(batch_size, on_tpu) if self.name == "auto" else self.name
+        lr = pretraining_lr(name, batch_size, hidden_size) if self.lr == "auto" else self.lr
+        is_default = name == "muon" and "beta_2" not in self.model_fields_set
+        return self.replace(name=name, lr=lr, beta_2=0.98 if is_default else self.beta_2)
+
+    def lr_advice(self, batch_size: int, hidden_size: int = 768) -> str | None:
+        """Returns a warning if the chosen rate of LAMB is far from its default: str or None."""
+        usual = pretraining_lr("lamb", batch_size, hidden_size)
+        if self.lr == "auto" or self.name != "lamb" or usual / 2 <= self.lr <= usual * 2:
             return None
         return (
-            f"the learning rate {self.lr:.3g} is {self.lr / rule:.2g} times the rate of the "
-            f"square-root rule for batches of {batch_size} (1.76e-3 · √({batch_size}/4096) = "
-            f"{rule:.3g}), which --lr auto uses. A rate that is too high makes training diverge, "
-            "above all in large models"
+            f"the learning rate {self.lr:.3g} is {self.lr / usual:.2g} times the rate {usual:.3g} "
+            f"that --lr auto uses with LAMB for batches of {batch_size} and a hidden size of "
+            f"{hidden_size}. A rate that is too high makes training diverge, above all in large "
+            "models"
         )
 
     def warmup_for(self, num_steps: int) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from albert_keras.config import AlbertConfig
+from albert_keras.optimization.config import OptimizerConfig
 
 #: Positions of a batch on a CPU, as in all measured runs: 64 records of 64 tokens.
 CPU_POSITIONS = 4096
@@ -40,11 +41,6 @@ class Rung(NamedTuple):
     def name(self) -> str:
         """str. Such as "6x256"."""
         return f"{self.layers}x{self.hidden_size}"
-
-    @property
-    def lr(self) -> float:
-        """float. Peak rate of muon: measured up to 256, then smaller as the model is wider."""
-        return 0.004 if self.hidden_size < 256 else round(0.003 * 256 / self.hidden_size, 5)
 
     def config(self, vocab_size: int, max_seq_length: int = 512) -> AlbertConfig:
         """Returns the AlbertConfig of the model for records of at most `max_seq_length` tokens.
@@ -135,14 +131,15 @@ def run_settings(rung: Rung, steps: int, stages: Sequence[Stage], **training: An
         "checkpoint_every": 500,
         "evaluate_every": 2000,
     } | training
+    chosen = OptimizerConfig().resolved(first.batch_size, rung.hidden_size)
     optimizer = {
-        "name": "muon",
-        "lr": rung.lr,
+        "name": chosen.name,
+        "lr": chosen.lr,
         "warmup_steps": min(steps // 10, max(300, steps // 100)),
         "decay_from_warmup_end": True,
-        "weight_decay": 0.05,
-        "beta_2": 0.98,
     }
+    if chosen.name == "muon":
+        optimizer |= {"weight_decay": 0.05, "beta_2": chosen.beta_2}
     longest = max(stage.max_seq_length for stage in stages)
     # The nearest named model and the differences; the vocabulary follows from the records.
     model = rung.config(vocab_size=1, max_seq_length=longest).as_settings()

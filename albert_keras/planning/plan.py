@@ -13,7 +13,7 @@ from albert_keras.optimization.config import default_warmup_steps
 from albert_keras.planning.batch_fit import Fit, choose_fit, fit_batch, least_memory_text
 from albert_keras.planning.devices import find_device
 from albert_keras.report import bytes_text, number_text
-from albert_keras.training.config import SMALL_MODELS, PretrainingConfig
+from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.cost.flops import training_flops
 from data_pipeline.config import LONGEST_RECORD
 from data_pipeline.errors import InputError
@@ -31,7 +31,6 @@ RECOMPUTE_COST = 4 / 3
 _SPECIAL_TOKENS = 3
 #: Recipes for a kind of device; for other kinds the recipe of the paper.
 _FOR_DEVICE = {
-    **{(size, "any"): "albert-mini-cpu" for size in SMALL_MODELS},
     ("albert-base", "cpu"): "albert-base-cpu",
     ("albert-base", "gpu"): "albert-base-one-gpu",
 }
@@ -199,9 +198,10 @@ def _assumptions(request, device, recipe, recipe_name, is_measured):
 def choose_recipe(size: str, kind: str) -> str:
     """Returns the recipe for a named model, or a smaller one, and a "cpu", "gpu" or "tpu"."""
     plain = size.removesuffix("-v1").removesuffix("-v2")
-    for where in (kind, "any"):
-        if (plain, where) in _FOR_DEVICE:
-            return _FOR_DEVICE[plain, where]
+    if plain.endswith(("-tiny", "-mini")):
+        return "albert-mini-cpu"
+    if (plain, kind) in _FOR_DEVICE:
+        return _FOR_DEVICE[plain, kind]
     name = f"{plain}-paper"
     return name if name in recipes.names() else f"{_family(plain)}-base-paper"
 

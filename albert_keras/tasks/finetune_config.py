@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.feature_settings import FeatureSettings
-from albert_keras.optimization.config import OptimizerConfig
+from albert_keras.optimization.config import OptimizerConfig, finetuning_lr
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.loop.loop_config import LoopConfig, RunConfig
@@ -141,24 +141,10 @@ class FinetuneOptimizer(OptimizerConfig):
         return self.warmup_steps
 
 
-def usual_lr(hidden_size: int) -> float:
-    """Returns the peak learning rate of AdamW for a model's hidden size.
-
-    2e-5 from the base size on, as in the paper's table 14 (1e-5 to 5e-5). Small models need a
-    higher rate: 3e-4 at a hidden size of 128, where on SST-2 1e-4 learns too little in an epoch
-    and 1e-3 does not learn more. Above 1e-3 the smallest models forget their pre-training.
-    """
-    return min(2e-5 * max(1.0, (768 / hidden_size) ** 1.5), 1e-3)
-
-
-#: Peak learning rate of AdamW for the head on a frozen encoder, whatever its hidden size.
-HEAD_LR = 1e-3
-
-
 class FinetuneConfig(RunConfig):
     """All settings of a fine-tuning except the pre-trained model.
 
-    The learning rate "auto" is `usual_lr`, of a frozen encoder `HEAD_LR`.
+    The learning rate "auto" is `finetuning_lr` of `optimization/config.py`.
     """
 
     task: TaskConfig
@@ -177,7 +163,7 @@ class FinetuneConfig(RunConfig):
         """Returns a copy with a value for every default, see `FinetuneTraining.resolved`."""
         lr = self.optimizer.lr
         if lr == "auto":
-            lr = HEAD_LR if self.model.freeze_encoder else usual_lr(hidden_size)
+            lr = finetuning_lr(hidden_size, self.model.freeze_encoder)
         return self.replace(
             task=self.task.replace(labels=task.labels, max_seq_length=task.max_seq_length),
             training=self.training.resolved(num_examples, precision),

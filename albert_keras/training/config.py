@@ -63,16 +63,6 @@ class TrainingConfig(LoopConfig):
 #: Default of `model.size`.
 _SIZE = "albert-mini"
 
-#: Models that learn something in a few hundred steps on a CPU, at batches of 16 to 128.
-SMALL_MODELS = tuple(name for name in AlbertConfig.names() if name.endswith(("-tiny", "-mini")))
-#: Their settings by optimizer unless others are given, measured (docs/search.md). The rule for
-#: large batches would give the rate 1.6e-4 at a batch of 32, at which they learn nothing.
-_SMALL_MODEL_OPTIMIZERS = {
-    "muon": {"lr": 0.003, "beta_2": 0.98},
-    "lamb": {"lr": 0.003},
-    "adamw": {"lr": 0.001},
-}
-
 
 class PretrainingConfig(RunConfig):
     """All settings of a pre-training run except its data.
@@ -149,32 +139,28 @@ class PretrainingConfig(RunConfig):
         """str. The named model that `model` is based on."""
         return self.model.get("size", _SIZE)
 
-    def chosen_optimizer(self) -> OptimizerConfig:
-        """Returns the optimizer that "auto" means for this model, with its measured settings."""
-        optimizer, is_small = self.optimizer, self.size in SMALL_MODELS
-        name = optimizer.name
-        if name == "auto":
-            name = "muon" if is_small else "lamb"
-        settings = _SMALL_MODEL_OPTIMIZERS[name] if is_small else {}
-        settings = settings | {key: getattr(optimizer, key) for key in optimizer.model_fields_set}
-        return type(optimizer)(**(settings | {"name": name}))
+    def chosen_optimizer(self, on_tpu: bool = False) -> OptimizerConfig:
+        """Returns the optimizer and the learning rate that "auto" means for model and batch."""
+        hidden_size = _albert_config(self.model).hidden_size
+        return self.optimizer.resolved(self.training.batch_size, hidden_size, on_tpu)
 
-    def resolved(self, precision: str, has_sentence_labels: bool = True) -> "PretrainingConfig":
+    def resolved(
+        self, precision: str, has_sentence_labels: bool = True, on_tpu: bool = False
+    ) -> "PretrainingConfig":
         """Returns a copy in which every "auto" is replaced by a value.
 
         Args:
             precision: Value for the precision "auto".
             has_sentence_labels: Whether the records have sentence-order labels.
+            on_tpu: Whether a TPU trains the model.
 
         Raises:
             InputError: If a sentence-order loss is requested and the records have no labels.
         """
-        optimizer = self.chosen_optimizer()
-        lr = optimizer.peak_lr(self.training.batch_size)
         if self.training.precision != "auto":
             precision = self.training.precision
-        config = self.replace(optimizer=optimizer)
-        config = config.with_flags(lr=lr, precision=precision, size=self.size)
+        config = self.replace(optimizer=self.chosen_optimizer(on_tpu))
+        config = config.with_flags(precision=precision, size=self.size)
         if has_sentence_labels or config.training.sentence_order_weight == 0:
             return config
         if "sentence_order_weight" in self.training.model_fields_set:

@@ -10,14 +10,16 @@ from tensorflow import keras
 
 from albert_keras.formats.initial_weights import InitialWeights
 from albert_keras.models.weight_count import model_line
+from albert_keras.optimization.config import AUTO_RULE
 from albert_keras.runs.run_record import read_record
-from albert_keras.training.config import SMALL_MODELS, PretrainingConfig
+from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.continued_pretraining import OUTPUT_BIAS, ContinuedPretraining
 from albert_keras.training.distributed.cluster import barrier, noticing_lost_workers, num_workers
 from albert_keras.training.distributed.strategy import (
     build_strategy,
     choose_precision,
     describe_devices,
+    is_tpu,
 )
 from albert_keras.training.epoch_report import report_epochs
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
@@ -147,7 +149,7 @@ def pretrain(
         origin = initial if teaching is None else teaching.weights
         trained = training_digests([stage.records for stage in stages], out, origin)
         overlap = None if held_out is None else check_held_out(held_out, trained, is_new)
-        config = _resolve(config, strategy, records)
+        config = _resolve(config, strategy, records, albert_config)
         training = config.training
         stages = with_settings(stages, config)
         start = continued if teaching is None else teaching
@@ -248,20 +250,27 @@ def _as_started(config, record_file):
         return config
     record = read_record(record_file)
     started = record["config"]
-    if config.optimizer.name == "auto":
-        optimizer = config.optimizer.replace(name=started["optimizer"]["name"])
-        config = config.replace(optimizer=optimizer)
+    optimizer, was = config.optimizer, started["optimizer"]
+    if optimizer.name in ("auto", was["name"]):
+        computed = {"name", "beta_2"} - optimizer.model_fields_set
+        computed |= {name for name in ("name", "lr") if getattr(optimizer, name) == "auto"}
+        changes = {name: was[name] for name in computed if name in was}
+        config = config.replace(optimizer=optimizer.replace(**changes))
     if started["model"].get("size") != config.size:
         return config
     shape = {key: value for key, value in record["albert_config"].items() if key != "vocab_size"}
     return config.replace(model=shape | config.model)
 
 
-def _resolve(config, strategy, records):
+def _resolve(config, strategy, records, albert_config):
     """Returns the configuration with all choices made, and warns of an unusual learning rate."""
-    resolved = config.resolved(choose_precision(strategy), records.info.objective != "none")
-    if "lr" in config.optimizer.model_fields_set and config.size not in SMALL_MODELS:
-        advice = config.optimizer.lr_advice(config.training.batch_size)
+    has_labels, on_tpu = records.info.objective != "none", is_tpu(strategy)
+    resolved = config.resolved(choose_precision(strategy), has_labels, on_tpu)
+    optimizer = resolved.optimizer
+    why = f": {AUTO_RULE}" if config.optimizer.name == "auto" else ""
+    logger.info("optimizer %s, peak rate %.3g%s", optimizer.name, optimizer.lr, why)
+    if config.optimizer.lr != "auto":
+        advice = optimizer.lr_advice(config.training.batch_size, albert_config.hidden_size)
         if advice:
             logger.warning("%s", advice)
     return resolved

@@ -172,13 +172,18 @@ def _multiworker_strategy():
     return strategy
 
 
+def is_tpu(strategy) -> bool:
+    """Returns whether the devices of a strategy are those of a TPU."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
 def choose_precision(strategy, cpu_info=Path("/proc/cpuinfo")):
     """Returns the precision that "auto" means for the devices of a strategy (str).
 
     It is "mixed_bfloat16" on a TPU, and on a CPU that multiplies bfloat16 faster (with AVX-512
     twice as fast, with AMX several times), which Linux states in `cpu_info`; elsewhere "float32".
     """
-    if isinstance(strategy, tf.distribute.TPUStrategy):
+    if is_tpu(strategy):
         return "mixed_bfloat16"
     if tf.config.list_logical_devices("GPU") or not cpu_info.is_file():
         return "float32"

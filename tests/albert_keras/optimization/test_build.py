@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.optimization.build import build_optimizer, clip_gradients
-from albert_keras.optimization.config import OptimizerConfig, scaled_lr
+from albert_keras.optimization.config import OptimizerConfig, pretraining_lr
 from albert_keras.optimization.lamb import AdamW, Lamb
 from data_pipeline.errors import InputError
 
@@ -23,15 +23,15 @@ def test_the_optimizer_is_the_one_configured(name, kind):
 
 
 def test_the_schedule_has_the_scaled_peak_the_runs_length_and_the_default_warmup():
-    optimizer = build_optimizer(OptimizerConfig(), num_steps=1000, batch_size=512)
+    optimizer = build_optimizer(OptimizerConfig(name="lamb"), num_steps=1000, batch_size=512)
     schedule = optimizer.learning_rate
     assert (schedule.num_steps, schedule.warmup_steps) == (1000, 100)
-    assert math.isclose(schedule(100), scaled_lr(512) * 0.9, rel_tol=1e-6)
+    assert math.isclose(schedule(100), pretraining_lr("lamb", 512) * 0.9, rel_tol=1e-6)
 
 
 def test_the_first_update_moves_nothing_while_warming_up():
     weights = tf.Variable([3.0, 4.0], name="kernel")
-    optimizer = build_optimizer(OptimizerConfig(), num_steps=100, batch_size=8)
+    optimizer = build_optimizer(OptimizerConfig(name="lamb"), num_steps=100, batch_size=8)
     optimizer.apply_gradients([(tf.constant([1.0, 1.0]), weights)])
     np.testing.assert_array_equal(weights, [3.0, 4.0])
     optimizer.apply_gradients([(tf.constant([1.0, 1.0]), weights)])

@@ -2,21 +2,55 @@ import math
 
 import pytest
 
-from albert_keras.optimization.config import OptimizerConfig, default_warmup_steps, scaled_lr
+from albert_keras.optimization.config import (
+    HEAD_LR,
+    OptimizerConfig,
+    default_warmup_steps,
+    finetuning_lr,
+    pretraining_lr,
+)
 from data_pipeline.errors import InputError
 from data_pipeline.settings import SettingsError
 
 
 @pytest.mark.parametrize(
-    "batch_size, lr", [(4096, 1.76e-3), (1024, 8.8e-4), (512, 6.2225e-4), (64, 2.2e-4)]
+    "optimizer, batch_size, hidden_size, lr",
+    [
+        ("lamb", 4096, 768, 1.76e-3),
+        ("lamb", 512, 768, 6.22254e-4),
+        ("lamb", 64, 768, 2.2e-4),
+        ("lamb", 64, 128, 0.01),
+        ("lamb", 4096, 128, 1.76e-3),
+        ("muon", 64, 128, 0.004),
+        ("muon", 512, 256, 0.003),
+        ("muon", 64, 768, 0.001),
+        ("adamw", 64, 256, 0.001),
+        ("adamw", 64, 1024, 0.00025),
+    ],
 )
-def test_the_learning_rate_grows_with_the_root_of_the_batch(batch_size, lr):
-    assert math.isclose(scaled_lr(batch_size), lr, rel_tol=1e-5)
+def test_the_rate_of_pre_training_follows_optimizer_batch_and_width(
+    optimizer, batch_size, hidden_size, lr
+):
+    assert pretraining_lr(optimizer, batch_size, hidden_size) == pytest.approx(lr)
+    config = OptimizerConfig(name=optimizer).resolved(batch_size, hidden_size)
+    assert (config.name, config.lr) == (optimizer, pytest.approx(lr))
+    assert OptimizerConfig(name=optimizer, lr=0.5).resolved(batch_size, hidden_size).lr == 0.5
 
 
-def test_a_given_learning_rate_is_not_scaled():
-    assert OptimizerConfig(lr=1e-3).peak_lr(batch_size=64) == 1e-3
-    assert OptimizerConfig(lr="auto").peak_lr(batch_size=64) == scaled_lr(64)
+@pytest.mark.parametrize(
+    "batch_size, on_tpu, name", [(1023, False, "muon"), (1024, False, "lamb"), (8, True, "lamb")]
+)
+def test_the_default_is_lamb_for_large_batches_and_on_tpus(batch_size, on_tpu, name):
+    config = OptimizerConfig().resolved(batch_size, 768, on_tpu)
+    assert (config.name, config.beta_2) == (name, 0.98 if name == "muon" else 0.999)
+    assert OptimizerConfig(beta_2=0.9).resolved(batch_size, 768, on_tpu).beta_2 == 0.9
+    assert config.resolved(8, 32) == config
+
+
+def test_small_models_are_fine_tuned_at_a_higher_rate():
+    assert finetuning_lr(768) == finetuning_lr(4096) == 2e-5
+    assert finetuning_lr(384) == pytest.approx(5.657e-5, rel=1e-3)
+    assert finetuning_lr(32) == finetuning_lr(768, freeze_encoder=True) == HEAD_LR == 1e-3
 
 
 def test_a_rate_that_yaml_reads_as_a_word_is_a_number():
@@ -80,11 +114,11 @@ def test_a_config_survives_json():
 
 
 @pytest.mark.parametrize("lr, batch_size", [(1.76e-3, 64), (1e-5, 4096)])
-def test_a_rate_far_from_the_rule_is_reported(lr, batch_size):
-    assert "--lr auto" in OptimizerConfig(lr=lr).lr_advice(batch_size)
+def test_a_rate_of_lamb_far_from_its_default_is_reported(lr, batch_size):
+    assert "--lr auto" in OptimizerConfig(name="lamb", lr=lr).lr_advice(batch_size)
 
 
-def test_a_rate_near_the_rule_and_one_of_adamw_are_not():
-    assert OptimizerConfig(lr=1e-3).lr_advice(4096) is None
-    assert OptimizerConfig(lr="auto").lr_advice(64) is None
+def test_a_rate_near_the_default_and_one_of_adamw_are_not():
+    assert OptimizerConfig(name="lamb", lr=1e-3).lr_advice(4096) is None
+    assert OptimizerConfig(name="lamb").lr_advice(64) is None
     assert OptimizerConfig(name="adamw", lr=2e-5).lr_advice(4096) is None

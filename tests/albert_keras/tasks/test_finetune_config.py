@@ -11,7 +11,6 @@ from albert_keras.tasks.finetune_config import (
     FinetuneOptimizer,
     FinetuneTraining,
     ModelChanges,
-    usual_lr,
 )
 from data_pipeline.errors import InputError
 from data_pipeline.settings import options_of
@@ -158,10 +157,7 @@ def test_the_default_warm_up_is_a_tenth_of_the_run():
         FinetuneOptimizer(warmup_steps=101).warmup_for(100)
 
 
-def test_the_usual_rate_is_the_papers_from_base_on_and_higher_for_small_models():
-    assert usual_lr(768) == usual_lr(4096) == 2e-5
-    assert usual_lr(384) == pytest.approx(5.657e-5, rel=1e-3)
-    assert usual_lr(32) == 1e-3
+def test_the_default_rate_follows_the_hidden_size():
     config = FinetuneConfig.of({}, task="rte", epochs=1.0)
     task = build_task(config.task)
     assert config.resolved(task, 384, 100, "float32").optimizer.lr == pytest.approx(

@@ -9,6 +9,7 @@ import pytest
 from albert_keras.conversion import own
 from albert_keras.formats.initial_weights import open_weights
 from albert_keras.models.finetuning import build_model
+from albert_keras.optimization.config import HEAD_LR, finetuning_lr
 from albert_keras.runs.run import Run
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.predictor import Predictor
@@ -16,7 +17,7 @@ from albert_keras.serving.publish import export
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.evaluate import evaluate_task
-from albert_keras.tasks.finetune_config import HEAD_LR, FinetuneConfig, usual_lr
+from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.predict import predict_task
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.small_exports import write_export
@@ -75,7 +76,7 @@ def test_a_head_has_a_learning_rate_of_its_own(config):
     for size in (128, 4096):
         assert config.resolved(task, size, 100, "float32").optimizer.lr == HEAD_LR
     full = config.replace(model={})
-    assert full.resolved(task, 768, 100, "float32").optimizer.lr == usual_lr(768)
+    assert full.resolved(task, 768, 100, "float32").optimizer.lr == finetuning_lr(768)
 
 
 def test_it_learns_answers_and_is_scored(frozen):

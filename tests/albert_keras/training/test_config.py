@@ -18,36 +18,28 @@ def test_an_unknown_keyword_is_a_type_error():
 
 
 @pytest.mark.parametrize(
-    "flags, lr",
+    "flags, given, name, lr, beta_2",
     [
-        ({"size": "albert-mini"}, 0.003),
-        ({"size": "albert-mini", "lr": "auto", "batch_size": 4096}, 1.76e-3),
-        ({"size": "albert-base", "batch_size": 1024}, 8.8e-4),
-        ({"size": "albert-base", "lr": 0.5}, 0.5),
+        ({}, {}, "muon", 0.003, 0.98),
+        ({"size": "albert-tiny"}, {}, "muon", 0.004, 0.98),
+        ({}, {"lr": 0.01, "beta_2": 0.9}, "muon", 0.01, 0.9),
+        ({}, {"name": "adamw"}, "adamw", 0.001, 0.999),
+        ({}, {"name": "lamb"}, "lamb", 0.01, 0.999),
+        ({"batch_size": 4096}, {"lr": "auto"}, "lamb", 1.76e-3, 0.999),
+        ({"size": "albert-base"}, {}, "muon", 0.001, 0.98),
+        ({"size": "albert-base", "batch_size": 1024}, {}, "lamb", 8.8e-4, 0.999),
+        ({"size": "albert-base", "lr": 0.5}, {}, "muon", 0.5, 0.98),
     ],
 )
-def test_the_learning_rate_follows_size_and_batch_unless_given(flags, lr):
-    config = PretrainingConfig().with_flags(**flags).resolved("float32")
+def test_optimizer_and_rate_follow_model_and_batch_unless_given(flags, given, name, lr, beta_2):
+    config = PretrainingConfig(optimizer=given).with_flags(**flags).resolved("float32")
+    assert (config.optimizer.name, config.optimizer.beta_2) == (name, beta_2)
     assert config.optimizer.lr == pytest.approx(lr)
     assert config.resolved("mixed_bfloat16") == config
 
 
-@pytest.mark.parametrize(
-    "size, given, name, lr, beta_2",
-    [
-        ("albert-tiny", {}, "muon", 0.003, 0.98),
-        ("albert-mini", {"lr": 0.01, "beta_2": 0.9}, "muon", 0.01, 0.9),
-        ("albert-mini", {"name": "adamw"}, "adamw", 0.001, 0.999),
-        ("albert-mini", {"name": "lamb"}, "lamb", 0.003, 0.999),
-        ("albert-base", {}, "lamb", 2.2e-4, 0.999),
-        ("albert-base", {"name": "muon", "lr": 0.001}, "muon", 0.001, 0.999),
-    ],
-)
-def test_small_models_have_settings_of_their_own_unless_given(size, given, name, lr, beta_2):
-    config = PretrainingConfig(model={"size": size}, training={"batch_size": 64}, optimizer=given)
-    optimizer = config.resolved("float32").optimizer
-    assert (optimizer.name, optimizer.beta_2) == (name, beta_2)
-    assert optimizer.lr == pytest.approx(lr)
+def test_a_tpu_gets_lamb():
+    assert PretrainingConfig().resolved("float32", on_tpu=True).optimizer.name == "lamb"
 
 
 def test_the_model_has_the_vocabulary_size_of_the_records():

@@ -69,9 +69,8 @@ def learners_for(
         "eval_data": str(held_out.folder.absolute()),
     }
     ours = {**paths, "config": config.model_dump(mode="json", exclude_unset=True)}
-    rate = resolved.optimizer.peak_lr(resolved.training.batch_size)
     label = f"ours, {recipe}"
-    found = [Learner(label, OURS, rate, f"{_TRAINERS}.ours", (), ours, precision)]
+    found = [Learner(label, OURS, resolved.optimizer.lr, f"{_TRAINERS}.ours", (), ours, precision)]
     if not peers:
         return found
     shape = config.albert_config(records.info.vocab_size).replace(
