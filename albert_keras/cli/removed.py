@@ -11,6 +11,10 @@ _FORMATS = (
 #: `convert --to fairseq`.
 REMOVED = {
     "score": "Use `albert-keras evaluate --predictions FILE --task TASK --data FILE`.",
+    **{
+        f"finetune --{option}": "The head on a frozen encoder is a linear layer."
+        for option in ("head", "lstm-units")
+    },
     "report": "Use `albert-keras runs report RUN`.",
     "runs plot": "`albert-keras runs report RUN` draws the curves of a run; "
     "`tensorboard --logdir FOLDER` draws those of several.",
