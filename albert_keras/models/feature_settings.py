@@ -31,7 +31,7 @@ def _as_text(value: Any) -> Any:
 
 
 class FeatureSettings(Settings):
-    """Feature-based use of an encoder (BERT, section 5.3): it is frozen, and a linear head is trained.
+    """Feature-based use of an encoder (BERT, section 5.3): it is frozen, a linear head trained.
 
     Source:
         Devlin et al., 2019 (https://arxiv.org/abs/1810.04805), table 7: the layers, their
