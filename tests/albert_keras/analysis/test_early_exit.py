@@ -12,8 +12,8 @@ from albert_keras import FinetunedModels, Predictor, evaluate_early_exit, export
 from albert_keras.analysis.early_exit import layers_until_confident
 from albert_keras.cli import main
 from albert_keras.serving.saved_model.signature_methods import read_signatures
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from tests.albert_keras.tasks.conftest import SHAPE, write_toy

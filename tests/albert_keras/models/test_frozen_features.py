@@ -7,12 +7,11 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.feature_settings import FeatureSettings
-from albert_keras.models.finetuning import build_model
 from albert_keras.tasks.kinds import KINDS
-from albert_keras.tasks.step import task_sums
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.models.task_rows import features
+from tests.albert_keras.tasks.small_tasks import build_model, task_sums
 
 CONFIG = AlbertConfig(
     vocab_size=50,

@@ -7,12 +7,10 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.dropout import DropoutSeed
-from albert_keras.models.finetuning import build_model
 from albert_keras.tasks.kinds import KINDS
-from albert_keras.tasks.step import task_sums
-from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.models.task_rows import OPTIONS, features
+from tests.albert_keras.tasks.small_tasks import build_model, task_sums
 
 CONFIG = AlbertConfig(
     vocab_size=50,
@@ -261,8 +259,3 @@ def test_a_frozen_encoder_leaves_the_head_to_train():
     model = small_model("spans_or_none")
     model.encoder.trainable = False
     assert len(model.trained_weights) == len(model.head.weights) == 11
-
-
-def test_an_unknown_kind_is_refused():
-    with pytest.raises(InputError, match="one of classification, .* Received: summary"):
-        build_model("summary", CONFIG, 1)
