@@ -8,13 +8,13 @@ import pytest
 
 from albert_keras.conversion import own
 from albert_keras.formats.initial_weights import open_weights
+from albert_keras.optimization.config import HEAD_LR, finetuning_lr
 from albert_keras.runs.run import Run
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.tasks.evaluate import evaluate_task
-from albert_keras.optimization.config import HEAD_LR, finetuning_lr
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.predict import predict_task
