@@ -108,7 +108,7 @@ _LONG_FILES = (
     "benchmarks/test_infer.py",
     "albert_keras/distillation/test_task.py",
     "albert_keras/distillation/test_logit_cache.py",
-    "albert_keras/studies/test_study.py",
+    "albert_keras/research/study/test_study.py",
     "test_packaging.py",
     "test_layering.py",
 )

@@ -7,6 +7,7 @@ from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.output import count_of, percent, plain
 from albert_keras.cli.preflight import check_files, check_origin, check_records
+from albert_keras.report import optional, table
 
 app = App(
     help="Analyse the layers, heads and embeddings of trained models.",
@@ -38,10 +39,16 @@ BATCH_SIZE = option(32, "Sequences per batch.", min=1)
 
 @app.command()
 @command()
-def similarity(
+def layers(
     models: list[Path] = MODELS,
     data: Path = DATA,
     out: Path = OUT,
+    depth: int | None = option(
+        None,
+        "Number of layers to apply; may exceed the trained depth only if all layers share weights.",
+        min=1,
+        shown="the trained depth",
+    ),
     random_weights: bool = RANDOM,
     step: str | None = options.STEP,
     text_column: str | None = TEXT_COLUMN,
@@ -49,28 +56,41 @@ def similarity(
     batch_size: int = BATCH_SIZE,
     seed: int = SEED,
 ):
-    """Compare the input and the output of every layer: L2 distance and cosine.
+    """Compare the state before and after every layer, also beyond the trained depth.
+
+    Masked tokens are also predicted from the states after each layer.
 
     \b
     Example:
-      albert-keras analyze similarity runs/albert runs/bert --data sentences.txt \\
-          --random-weights --out similarity
+      albert-keras analyze layers runs/albert runs/bert --data records-heldout/ \\
+          --random-weights --out layers
     """
     _check(models, data, out)
-    from albert_keras.analysis.similarity import analyze_similarity
+    from albert_keras.research.analyze.layers import analyze_layers
 
-    result = analyze_similarity(
-        models, data, out, random_weights, step, text_column, limit, batch_size, seed
+    result = analyze_layers(
+        models, data, out, depth, random_weights, step, text_column, limit, batch_size, seed
     )
     lines = []
+    header = ("depth", "distance", "cosine", "angle", "turn", "to trained", "loss", "accuracy")
     for model in result.models:
-        rows = [row for row in result.layers if row.model == model["model"]]
         lines.append(model["model"])
-        lines += _table(
-            ("layer", "L2 distance", "cosine", "degrees"),
-            [(str(r.layer), f"{r.l2:.3f}", f"{r.cosine:.4f}", f"{r.degrees:.1f}") for r in rows],
-        )
-    return _output(result, lines)
+        rows = [
+            (
+                str(row.depth),
+                optional(row.l2),
+                optional(row.cosine, ".4f"),
+                optional(row.degrees, ".1f"),
+                optional(row.turn),
+                optional(row.to_trained_l2),
+                optional(row.masked_lm_loss),
+                optional(row.masked_lm_accuracy, ".1%"),
+            )
+            for row in result.depths
+            if row.model == model["model"]
+        ]
+        lines += table(header, rows, left=())
+    return Output(plain(result), [*lines, *_file_lines(result)])
 
 
 @app.command()
@@ -97,7 +117,7 @@ def attention(
           --text "The captain lost his ship in the storm."
     """
     _check([model], data, out)
-    from albert_keras.analysis.attention import analyze_attention
+    from albert_keras.research.analyze.attention import analyze_attention
 
     result = analyze_attention(model, data, out, text, step, text_column, limit, batch_size)
     rows = [
@@ -113,7 +133,7 @@ def attention(
     header = ("layer.head", "entropy", "distance", "special tokens", "itself")
     values = plain(result)
     del values["maps"]  # many numbers, which the files contain
-    return Output(values, [*_table(header, rows), *_file_lines(result)])
+    return Output(values, [*table(header, rows, left=()), *_file_lines(result)])
 
 
 @app.command()
@@ -124,11 +144,6 @@ def embeddings(
     token: list[str] | None = option(
         None, "Word or piece whose nearest neighbours are listed; may be repeated."
     ),
-    data: Path | None = option(
-        None,
-        "Texts or records to count tokens in, for norms over frequencies.",
-        metavar="TEXT|RECORDS",
-    ),
     random_weights: bool = RANDOM,
     top_k: int = option(8, "Number of neighbours of each token.", min=1),
     center: bool = option(
@@ -138,31 +153,25 @@ def embeddings(
         "--center",
     ),
     step: str | None = options.STEP,
-    text_column: str | None = TEXT_COLUMN,
-    limit: int = option(10_000, "Number of texts or records to count.", min=1),
     seed: int = SEED,
 ):
-    """Analyse the token embeddings: neighbours, singular values, norms over frequencies.
+    """Analyse the token embeddings: neighbours and singular values.
 
     \b
     Example:
-      albert-keras analyze embeddings runs/books --token king --token sea \\
-          --data sentences.txt --out embeddings
+      albert-keras analyze embeddings runs/books --token king --token sea --out embeddings
     """
-    _check(models, data, out)
-    from albert_keras.analysis.embeddings import analyze_embeddings
+    _check(models, None, out)
+    from albert_keras.research.analyze.embeddings import analyze_embeddings
 
     result = analyze_embeddings(
         models,
         token or (),
-        data,
         out,
         random_weights,
         top_k,
         center,
         step,
-        text_column,
-        limit,
         seed,
     )
     lines = [
@@ -170,72 +179,11 @@ def embeddings(
         f"{len(each.values)}, 90 % of the squares in {each.values_for_90_percent}"
         for each in result.spectra
     ]
-    lines += [
-        f"{model}: rank correlation of norm and frequency {value:.2f}"
-        for model, value in result.correlations.items()
-    ]
     for each in result.neighbours:
         if each.rank == 1:
             lines.append(f"{each.model}, {each.token}")
         lines.append(f"  {each.cosine:6.3f}  {each.neighbour}")
-    values = plain(result)
-    del values["norms"]  # a row for each token of the vocabulary, which the files contain
-    return Output(values, [*lines, *_file_lines(result)])
-
-
-@app.command()
-@command()
-def convergence(
-    models: list[Path] = MODELS,
-    data: Path = DATA,
-    out: Path = OUT,
-    depth: int | None = option(
-        None,
-        "Number of layers to apply; may exceed the trained depth only if all layers share weights.",
-        min=1,
-        shown="three times the trained depth if all layers share weights",
-    ),
-    random_weights: bool = RANDOM,
-    step: str | None = options.STEP,
-    text_column: str | None = TEXT_COLUMN,
-    limit: int = LIMIT,
-    batch_size: int = BATCH_SIZE,
-    seed: int = SEED,
-):
-    """Follow the hidden states while a shared layer is applied repeatedly.
-
-    Masked tokens are also predicted from the states after each layer.
-
-    \b
-    Example:
-      albert-keras analyze convergence runs/books --data records-heldout/ --depth 48 \\
-          --out convergence
-    """
-    _check(models, data, out)
-    from albert_keras.analysis.convergence import analyze_convergence
-
-    result = analyze_convergence(
-        models, data, out, depth, random_weights, step, text_column, limit, batch_size, seed
-    )
-    lines, header = [], ("depth", "distance", "turn", "to trained", "loss", "accuracy")
-    for model in result.models:
-        rows = [row for row in result.depths if row.model == model["model"]]
-        lines.append(model["model"])
-        lines += _table(
-            header,
-            [
-                (
-                    str(row.depth),
-                    _shown(row.l2),
-                    _shown(row.turn),
-                    _shown(row.to_trained_l2),
-                    _shown(row.masked_lm_loss),
-                    "-" if row.masked_lm_accuracy is None else percent(row.masked_lm_accuracy),
-                )
-                for row in rows
-            ],
-        )
-    return _output(result, lines)
+    return Output(plain(result), [*lines, *_file_lines(result)])
 
 
 def _check(models, data, out):
@@ -251,19 +199,5 @@ def _check(models, data, out):
         check_files(data)
 
 
-def _output(result, lines):
-    return Output(plain(result), [*lines, *_file_lines(result)])
-
-
 def _file_lines(result):
     return [f"{count_of(len(result.files), 'file')}: {', '.join(result.files)}"]
-
-
-def _shown(value):
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _table(header, rows):
-    """Lays out rows of texts in columns, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    return ["  " + "  ".join(map(str.rjust, row, widths)) for row in (header, *rows)]

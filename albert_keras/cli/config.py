@@ -22,7 +22,7 @@ def check(
     file: Path = argument(..., "YAML or JSON file of settings.", metavar="FILE"),
     kind: str | None = option(
         None,
-        "What the file is for: pretrain, finetune, distill, distill-task, data or study.",
+        "What the file is for: pretrain, finetune, distill, distill-task or data.",
         shown="determined by the keys of the file",
     ),
 ):
@@ -34,10 +34,8 @@ def check(
     """
     from albert_keras.config_files.check import check_file
     from albert_keras.config_files.kinds import find_kind
-    from albert_keras.studies.file_kind import STUDY
 
-    others = (STUDY,)
-    seen = check_file(file, None if kind is None else find_kind(kind, others), others)
+    seen = check_file(file, None if kind is None else find_kind(kind))
     values = {
         "path": seen.path,
         "kind": seen.kind.name,

@@ -20,7 +20,8 @@ _FOR_PAIRS = ("mask_rest_of_word", "overwrite")
 _FOR_ALL_LAYERS = ("all_seeds", "delimiter", "encoding", "skip_bad_rows", "bag_of_words")
 #: Options that apply to fine-tuned models alone.
 _FOR_TASKS = ("split", "data_dir", *_FOR_ALL_LAYERS)
-_NOT_FOR_EXITS = ("minimal_pairs", "baseline_data", "strategy", *_FOR_PAIRS, *_FOR_ALL_LAYERS)
+_NOT_FOR_EXITS = ("minimal_pairs", "baseline_data", "strategy", "out", *_FOR_PAIRS)
+_NOT_FOR_EXITS += _FOR_ALL_LAYERS
 _NOT_FOR_PREDICTIONS = ("run", "step", "out", "batch_size", "strategy", "exit_at_confidence")
 _NOT_FOR_PREDICTIONS += ("minimal_pairs", "baseline_data", "allow_trained_rows")
 _NOT_FOR_PREDICTIONS += _FOR_TASKS + _FOR_PAIRS
@@ -87,7 +88,7 @@ def evaluate(
     ),
     exit_at_confidence: str | None = option(
         None,
-        "Score and time early exit of a model trained with --exit-heads, at these probabilities, "
+        "Score early exit of a model trained with --exit-heads, at these probabilities, "
         "separated by commas.",
         metavar="P,...",
     ),
@@ -107,7 +108,7 @@ def evaluate(
       albert-keras evaluate --predictions CoLA.tsv --task cola --data CoLA/dev.tsv
       albert-keras evaluate --run runs/books --minimal-pairs blimp/ --out pairs.jsonl
       albert-keras evaluate --run albert-mini-en --minimal-pairs blimp/
-      albert-keras evaluate --run runs/sst-2 --exit-at-confidence 0.7,0.8,0.9,0.95 --out curve/
+      albert-keras evaluate --run runs/sst-2 --exit-at-confidence 0.7,0.8,0.9,0.95
     """
     if predictions is not None:
         return _evaluate_predictions(context, predictions, task, data, null_odds)
@@ -122,7 +123,6 @@ def evaluate(
             data,
             data_dir,
             split,
-            out,
             step,
             batch_size,
             allow_trained_rows,

@@ -10,6 +10,10 @@ _FORMATS = (
 #: An option follows its command, `finetune --head`, and one of its values follows the option,
 #: `convert --to fairseq`.
 REMOVED = {
+    "analyze convergence": "Use `albert-keras analyze layers --depth N`.",
+    "analyze similarity": "Use `albert-keras analyze layers`.",
+    "analyze embeddings --data": "Leave it out: lengths of embeddings are not analysed any more.",
+    "benchmark": "Run `python -m tests.benchmarks` in a clone of the repository.",
     "score": "Use `albert-keras evaluate --predictions FILE --task TASK --data FILE`.",
     **{
         f"finetune --{option}": "The head on a frozen encoder is a linear layer."

@@ -7,7 +7,7 @@ from albert_keras.cli import options
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import argument, option
-from albert_keras.studies.config import SCALES
+from albert_keras.research.study.config import SCALES
 
 Scale = enum.Enum("Scale", {name: name for name in SCALES}, type=str)  # type: ignore[misc]
 
@@ -55,8 +55,8 @@ def study(
       albert-keras study sentence-task --corpus books/ --eval-corpus heldout/ --minutes 10 \\
           --out studies/sentence-task
     """
-    from albert_keras.studies.catalogue import read_study
-    from albert_keras.studies.planned import plan_study
+    from albert_keras.research.study.config import read_study
+    from albert_keras.research.study.planned import plan_study
     from data_pipeline.text.text_files import find_files
 
     read = read_study(name)
@@ -66,13 +66,13 @@ def study(
     if eval_corpus:
         find_files(eval_corpus)
     if dry_run:
-        from albert_keras.studies.cost import study_cost
+        from albert_keras.research.study.cost import cost_lines, study_cost
 
         cost = study_cost(
             planned, corpus, eval_corpus or (), corpus_format, minutes, seeds or read.seeds
         )
-        return Output(cost.to_dict(), cost.lines())
-    from albert_keras.studies.study import study as run_study
+        return Output(cost, cost_lines(cost))
+    from albert_keras.research.study.study import study as run_study
 
     result = run_study(
         read,
@@ -99,4 +99,4 @@ def _lines(result):
             "other processes are working on these, or on their teachers: "
             f"{'; '.join(result.in_use)}; the last process to finish writes the complete report"
         )
-    yield f"report: {result.report}   page: {result.report.with_suffix('.html')}"
+    yield f"report: {result.report}"
