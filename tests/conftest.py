@@ -196,8 +196,8 @@ def tiny_documents(tiny_corpus):
 
 @pytest.fixture(scope="session")
 def tiny_data_config():
-    """Returns settings for short records in two shards."""
-    return PretrainingDataConfig(max_seq_length=32, num_shards=2, copies=2)
+    """Returns settings for short and full records in two shards."""
+    return PretrainingDataConfig(max_seq_length=32, num_shards=2, copies=2, overflow="cut")
 
 
 @pytest.fixture(scope="session")
