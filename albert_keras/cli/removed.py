@@ -22,6 +22,8 @@ REMOVED = {
     "report": "Use `albert-keras runs report RUN`.",
     "runs plot": "`albert-keras runs report RUN` draws the curves of a run; "
     "`tensorboard --logdir FOLDER` draws those of several.",
+    "data check --figure": "`--json` has the numbers.",
+    "data inspect --figure": "`--json` has the numbers.",
     **{
         f"convert --{option} {name}": _FORMATS
         for option in ("to", "from")

@@ -17,19 +17,18 @@ def inspect(
     examples: int = option(3, "Records to print as text.", min=0),
     seed: int = option(0, "Random seed of the sample.", min=0),
     sample: int = option(2000, "Records in the random sample.", min=1),
-    figure: Path | None = option(None, "Figure to write.", metavar="FILE.png"),
 ):
     """Print statistics of a random sample, and examples as text.
 
     \b
     Example:
-      albert-keras data inspect records/ --examples 5 --figure records.png
+      albert-keras data inspect records/ --examples 5
     """
     from data_pipeline.reports.inspection import inspect_records
 
-    seen = inspect_records(records, examples, seed, sample, figure)
+    seen = inspect_records(records, examples, seed, sample)
     error = _error(f"in the records of `{seen.folder}`", seen.problems)
-    return Output(plain(seen) | {"figure": figure}, _inspection_lines(seen, figure), error)
+    return Output(plain(seen), _inspection_lines(seen), error)
 
 
 def _error(where, problems):
@@ -40,7 +39,7 @@ def _error(where, problems):
     return InputError("\n".join([f"{count_of(len(problems), 'problem')} {where}:", *lines]))
 
 
-def _inspection_lines(seen, figure):
+def _inspection_lines(seen):
     lengths = ", ".join(f"{name} {length}" for name, length in seen.lengths.items())
     yield f"{count_of(seen.num_records, 'record')}, sample of {seen.num_sampled}: {seen.folder}"
     yield f"  length, predictions  S = {seen.max_seq_length}, P = {seen.max_predictions_per_seq}"
@@ -59,9 +58,6 @@ def _inspection_lines(seen, figure):
         yield f"record {example.record}, order: {example.order}{padding}"
         for segment in example.segments:
             yield f"  {segment}"
-    if figure is not None:
-        yield ""
-        yield f"figure: {figure}"
 
 
 def _mask_lines(masks):
