@@ -1,8 +1,7 @@
-"""Puts the trained models of `saved_models/` and the page about errors into wheels, and the tests
-into source archives.
+"""Puts the trained models of `saved_models/` into wheels, and the tests into source archives.
 
 setuptools takes data from within a package only; the models are exports like any other, in the
-folder that the documentation names. An editable installation finds both in the repository.
+folder that the documentation names. An editable installation finds them in the repository.
 `pyproject.toml` names the classes; they run where no dependency of the package is installed.
 """
 
@@ -14,12 +13,10 @@ from setuptools.command.sdist import sdist
 
 #: As `SHIPPED_MODELS` of `shipped_models.py`.
 _MODELS = ("albert-mini-en",)
-#: As `DOCUMENT` of `data_pipeline/errors.py`.
-_ERRORS = Path("docs/errors.md")
 
 
 class BuildWithModels(build_py):
-    """Builds the package with copies of the models, and of what `albert-keras explain` reads."""
+    """Builds the package with copies of the models."""
 
     def run(self):
         super().run()
@@ -31,14 +28,11 @@ class BuildWithModels(build_py):
             shutil.rmtree(target, ignore_errors=True)
             if source.is_dir():
                 shutil.copytree(source, target)
-        errors = Path(self.build_lib) / "albert_keras" / _ERRORS
-        errors.parent.mkdir(exist_ok=True)
-        shutil.copyfile(_ERRORS, errors)
 
     def get_source_files(self):
         folders = [Path("saved_models") / name for name in _MODELS]
         files = [str(file) for folder in folders for file in folder.rglob("*") if file.is_file()]
-        return super().get_source_files() + sorted(files) + [str(_ERRORS)]
+        return super().get_source_files() + sorted(files)
 
 
 class SourceArchive(sdist):

@@ -11,7 +11,6 @@ from importlib import metadata
 
 import pytest
 
-from data_pipeline.errors import DOCUMENT
 from tests.repository import PACKAGES, ROOT, needs_repository
 
 if sys.version_info >= (3, 11):
@@ -126,7 +125,7 @@ def test_the_wheel_has_all_files_of_both_packages_and_no_others(archives, tracke
     own = {name for name in own if not name.endswith(".md") or "/templates/" in name}
     inside = {name for name in archives[0] if ".dist-info/" not in name}
     models = {name for name in inside if name.startswith("albert_keras/saved_models/")}
-    assert inside - models == own | {f"albert_keras/{DOCUMENT}"}
+    assert inside - models == own
 
 
 @needs_repository

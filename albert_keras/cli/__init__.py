@@ -6,8 +6,6 @@ import typer
 
 from albert_keras.cli import (
     analyze,
-    card,
-    config,
     convert,
     data,
     demo,
@@ -15,7 +13,6 @@ from albert_keras.cli import (
     doctor,
     embed,
     evaluate,
-    explain,
     export,
     finetune,
     init,
@@ -28,45 +25,58 @@ from albert_keras.cli import (
     study,
     vocab,
 )
-from albert_keras.cli.command import App
+from albert_keras.cli.command import PANELS, App
 from albert_keras.cli.interruption import EXIT_CODE, ending_in_time
 from albert_keras.cli.output import begin_command, finish, report_error, restart_if_worker_lost
 from albert_keras.cli.usage_errors import USAGE_ERRORS, report_usage_error
+
+#: The commands by the panel of the help that lists them, as data flows.
+_COMMANDS = dict(
+    zip(
+        PANELS,
+        (
+            {"demo": demo.demo, "doctor": doctor.doctor, "init": init.init},
+            {"vocab": vocab.app, "data": data.app},
+            {
+                "plan": plan.plan,
+                "pretrain": pretrain.pretrain,
+                "distill": distill.distill,
+                "finetune": finetune.finetune,
+            },
+            {
+                "evaluate": evaluate.evaluate,
+                "predict": predict.predict,
+                "embed": embed.embed,
+                "similar": similar.similar,
+            },
+            {
+                "export": export.export,
+                "serve": serve.serve,
+                "serve-check": serve.serve_check,
+                "server-kit": serve.server_kit,
+            },
+            {"convert": convert.convert, "analyze": analyze.app, "runs": runs.app},
+        ),
+        strict=False,
+    )
+)
 
 app = App(
     name="albert-keras",
     help="Pre-train, fine-tune and serve ALBERT with TensorFlow.",
     epilog="Start with `albert-keras demo`. See `albert-keras COMMAND --help` for each command.",
     add_completion=True,
-    rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("doctor")(doctor.doctor)
-app.add_typer(init.app, name="init")
-app.add_typer(config.app, name="config")
-app.add_typer(vocab.app, name="vocab")
-app.add_typer(data.app, name="data")
-app.command("plan")(plan.plan)
-app.command("pretrain")(pretrain.pretrain)
-app.command("distill")(distill.distill)
-app.command("finetune")(finetune.finetune)
-app.command("evaluate")(evaluate.evaluate)
-app.command("convert")(convert.convert)
-app.command("export")(export.export)
-app.command("card")(card.card)
-app.command("predict")(predict.predict)
-app.command("embed")(embed.embed)
-app.command("similar")(similar.similar)
-app.add_typer(analyze.app, name="analyze")
-app.command("serve")(serve.serve)
-app.command("serve-check")(serve.serve_check)
-app.command("server-kit")(serve.server_kit)
-app.command("study")(study.study)
-app.command("demo")(demo.demo)
-app.add_typer(runs.app, name="runs")
-app.command("explain")(explain.explain)
+runs.app.command("study")(study.study)
+for _panel, _commands in _COMMANDS.items():
+    for _name, _command in _commands.items():
+        if isinstance(_command, App):
+            app.add_typer(_command, name=_name, rich_help_panel=_panel)
+        else:
+            app.command(_name, rich_help_panel=_panel)(_command)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,125 +1,74 @@
 """`albert-keras analyze ...`."""
 
-from pathlib import Path
-
-from albert_keras.cli import options
 from albert_keras.cli.command import App, Output, command
-from albert_keras.cli.options import argument, option
-from albert_keras.cli.output import count_of, percent, plain
+from albert_keras.cli.output import plain
 from albert_keras.cli.preflight import check_files, check_origin, check_records
-from albert_keras.report import optional, table
+from albert_keras.report import count_of, optional, percent, table
+from data_pipeline.files import check_output_folder
 
-app = App(
-    help="Analyse the layers, heads and embeddings of trained models.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-MODELS = argument(
-    ...,
-    "Runs, fine-tunings, exports, names of shipped models, checkpoints or .keras files.",
-    metavar="RUN",
-)
-DATA = option(
-    ...,
-    "Folder of records; text file with a text on each line; or table (.tsv, .csv, .jsonl).",
-    metavar="TEXT|RECORDS",
-)
-OUT = option(..., "New folder for the figures, CSV tables and JSON.")
-RANDOM = option(
-    False, "Add the model of each shape with random weights, for comparison.", "--random-weights"
-)
-SEED = option(0, "Seed of the random weights.", min=0)
-TEXT_COLUMN = option(
-    None, "Column of the text in a table: a name, or a number from 0.", metavar="COLUMN"
-)
-LIMIT = option(256, "Number of texts or records to read.", min=1)
-BATCH_SIZE = option(32, "Sequences per batch.", min=1)
+app = App(help="Analyse the layers, heads and embeddings of trained models.", no_args_is_help=True)
 
 
 @app.command()
-@command()
-def layers(
-    models: list[Path] = MODELS,
-    data: Path = DATA,
-    out: Path = OUT,
-    depth: int | None = option(
-        None,
-        "Number of layers to apply; may exceed the trained depth only if all layers share weights.",
-        min=1,
-        shown="the trained depth",
-    ),
-    random_weights: bool = RANDOM,
-    step: str | None = options.STEP,
-    text_column: str | None = TEXT_COLUMN,
-    limit: int = LIMIT,
-    batch_size: int = BATCH_SIZE,
-    seed: int = SEED,
-):
-    """Compare the state before and after every layer, also beyond the trained depth.
+@command("albert_keras.analysis.similarity:analyze_similarity")
+def similarity(arguments):
+    """Compare the input and the output of every layer: L2 distance and cosine.
 
-    Masked tokens are also predicted from the states after each layer.
-
-    \b
     Example:
-      albert-keras analyze layers runs/albert runs/bert --data records-heldout/ \\
-          --random-weights --out layers
-    """
-    _check(models, data, out)
-    from albert_keras.research.analyze.layers import analyze_layers
+      albert-keras analyze similarity runs/albert runs/bert --data sentences.txt \\
+          --random-weights --out similarity
 
-    result = analyze_layers(
-        models, data, out, depth, random_weights, step, text_column, limit, batch_size, seed
-    )
+    Options:
+      models <RUN>: Runs, fine-tunings, exports, names of shipped models, checkpoints or .keras
+        files.
+      data TEXT|RECORDS: Folder of records; text file with a text on each line; or table (.tsv,
+        .csv, .jsonl).
+      out: New folder for the figures, CSV tables and JSON.
+      random_weights: Add the model of each shape with random weights, for comparison.
+      step text_column
+      limit {1..}: Number of texts or records to read.
+      batch_size {1..}: Sequences per batch.
+      seed {0..}: Seed of the random weights.
+    """
+    _check(arguments)
+    from albert_keras.analysis.similarity import analyze_similarity
+
+    result = analyze_similarity(**arguments)
     lines = []
-    header = ("depth", "distance", "cosine", "angle", "turn", "to trained", "loss", "accuracy")
     for model in result.models:
+        rows = [row for row in result.layers if row.model == model["model"]]
         lines.append(model["model"])
-        rows = [
-            (
-                str(row.depth),
-                optional(row.l2),
-                optional(row.cosine, ".4f"),
-                optional(row.degrees, ".1f"),
-                optional(row.turn),
-                optional(row.to_trained_l2),
-                optional(row.masked_lm_loss),
-                optional(row.masked_lm_accuracy, ".1%"),
-            )
-            for row in result.depths
-            if row.model == model["model"]
-        ]
-        lines += table(header, rows, left=())
-    return Output(plain(result), [*lines, *_file_lines(result)])
+        lines += table(
+            ("layer", "L2 distance", "cosine", "degrees"),
+            [(str(r.layer), f"{r.l2:.3f}", f"{r.cosine:.4f}", f"{r.degrees:.1f}") for r in rows],
+            left=(),
+        )
+    return _output(result, lines)
 
 
 @app.command()
-@command()
-def attention(
-    model: Path = argument(
-        ..., "Run, fine-tuning, export, name of a shipped model, checkpoint or .keras file."
-    ),
-    data: Path = DATA,
-    out: Path = OUT,
-    text: str | None = option(
-        None, "Text whose attention maps are written.", shown="the first one of --data"
-    ),
-    step: str | None = options.STEP,
-    text_column: str | None = TEXT_COLUMN,
-    limit: int = LIMIT,
-    batch_size: int = BATCH_SIZE,
-):
+@command("albert_keras.analysis.attention:analyze_attention")
+def attention(arguments):
     """Summarize what each attention head attends to, and write the maps of one text.
 
-    \b
     Example:
       albert-keras analyze attention runs/books --data sentences.txt --out attention \\
           --text "The captain lost his ship in the storm."
-    """
-    _check([model], data, out)
-    from albert_keras.research.analyze.attention import analyze_attention
 
-    result = analyze_attention(model, data, out, text, step, text_column, limit, batch_size)
+    Options:
+      model <RUN>: Run, fine-tuning, export, name of a shipped model, checkpoint or .keras file.
+      data TEXT|RECORDS: Folder of records; text file with a text on each line; or table (.tsv,
+        .csv, .jsonl).
+      out: New folder for the figures, CSV tables and JSON.
+      text (the first one of --data): Text whose attention maps are written.
+      step text_column
+      limit {1..}: Number of texts or records to read.
+      batch_size {1..}: Sequences per batch.
+    """
+    _check(arguments)
+    from albert_keras.analysis.attention import analyze_attention
+
+    result = analyze_attention(**arguments)
     rows = [
         (
             f"{head.layer}.{head.head}" if head.layer else "uniform",
@@ -137,66 +86,110 @@ def attention(
 
 
 @app.command()
-@command()
-def embeddings(
-    models: list[Path] = MODELS,
-    out: Path = OUT,
-    token: list[str] | None = option(
-        None, "Word or piece whose nearest neighbours are listed; may be repeated."
-    ),
-    random_weights: bool = RANDOM,
-    top_k: int = option(8, "Number of neighbours of each token.", min=1),
-    center: bool = option(
-        False,
-        "Subtract the mean of all embeddings before the cosines are computed, so that what all "
-        "tokens have in common is ignored.",
-        "--center",
-    ),
-    step: str | None = options.STEP,
-    seed: int = SEED,
-):
-    """Analyse the token embeddings: neighbours and singular values.
+@command("albert_keras.analysis.embeddings:analyze_embeddings")
+def embeddings(arguments):
+    """Analyse the token embeddings: neighbours, singular values, norms over frequencies.
 
-    \b
     Example:
-      albert-keras analyze embeddings runs/books --token king --token sea --out embeddings
-    """
-    _check(models, None, out)
-    from albert_keras.research.analyze.embeddings import analyze_embeddings
+      albert-keras analyze embeddings runs/books --token king --token sea \\
+          --data sentences.txt --out embeddings
 
-    result = analyze_embeddings(
-        models,
-        token or (),
-        out,
-        random_weights,
-        top_k,
-        center,
-        step,
-        seed,
-    )
+    Options:
+      models <RUN>: Runs, fine-tunings, exports, names of shipped models, checkpoints or .keras
+        files.
+      out: New folder for the figures, CSV tables and JSON.
+      tokens --token: Word or piece whose nearest neighbours are listed; may be repeated.
+      data TEXT|RECORDS: Texts or records to count tokens in, for norms over frequencies.
+      random_weights: Add the model of each shape with random weights, for comparison.
+      top_k {1..}: Number of neighbours of each token.
+      center: Subtract the mean of all embeddings before the cosines are computed, so that what all
+        tokens have in common is ignored.
+      step text_column
+      limit {1..}: Number of texts or records to count.
+      seed {0..}: Seed of the random weights.
+    """
+    _check(arguments)
+    from albert_keras.analysis.embeddings import analyze_embeddings
+
+    result = analyze_embeddings(**arguments)
     lines = [
         f"{each.model}, {each.matrix}: effective rank {each.effective_rank:.1f} of "
         f"{len(each.values)}, 90 % of the squares in {each.values_for_90_percent}"
         for each in result.spectra
     ]
+    lines += [
+        f"{model}: rank correlation of norm and frequency {value:.2f}"
+        for model, value in result.correlations.items()
+    ]
     for each in result.neighbours:
         if each.rank == 1:
             lines.append(f"{each.model}, {each.token}")
         lines.append(f"  {each.cosine:6.3f}  {each.neighbour}")
-    return Output(plain(result), [*lines, *_file_lines(result)])
+    values = plain(result)
+    del values["norms"]  # a row for each token of the vocabulary, which the files contain
+    return Output(values, [*lines, *_file_lines(result)])
 
 
-def _check(models, data, out):
+@app.command()
+@command("albert_keras.analysis.convergence:analyze_convergence")
+def convergence(arguments):
+    """Follow the hidden states while a shared layer is applied repeatedly.
+
+    Masked tokens are also predicted from the states after each layer.
+
+    Example:
+      albert-keras analyze convergence runs/books --data records-heldout/ --depth 48 \\
+          --out convergence
+
+    Options:
+      models <RUN>: Runs, fine-tunings, exports, names of shipped models, checkpoints or .keras
+        files.
+      data TEXT|RECORDS: Folder of records; text file with a text on each line; or table (.tsv,
+        .csv, .jsonl).
+      out: New folder for the figures, CSV tables and JSON.
+      depth {1..} (three times the trained depth if all layers share weights): Number of layers to
+        apply; may exceed the trained depth only if all layers share weights.
+      random_weights: Add the model of each shape with random weights, for comparison.
+      step text_column
+      limit {1..}: Number of texts or records to read.
+      batch_size {1..}: Sequences per batch.
+      seed {0..}: Seed of the random weights.
+    """
+    _check(arguments)
+    from albert_keras.analysis.convergence import analyze_convergence
+
+    result = analyze_convergence(**arguments)
+    lines, header = [], ("depth", "distance", "turn", "to trained", "loss", "accuracy")
+    for model in result.models:
+        lines.append(model["model"])
+        rows = [
+            (
+                str(row.depth),
+                optional(row.l2),
+                optional(row.turn),
+                optional(row.to_trained_l2),
+                optional(row.masked_lm_loss),
+                optional(row.masked_lm_accuracy, ".1%"),
+            )
+            for row in result.depths
+            if row.model == model["model"]
+        ]
+        lines += table(header, rows, left=())
+    return _output(result, lines)
+
+
+def _check(arguments):
     """Finds mistakes in paths before TensorFlow is imported."""
-    from data_pipeline.files import check_output_folder
-
-    check_output_folder(out)
-    for model in models:
+    check_output_folder(arguments["out"])
+    for model in arguments.get("models") or [arguments["model"]]:
         check_origin(str(model))
-    if data is not None and data.is_dir():
-        check_records(data)
-    else:
-        check_files(data)
+    data = arguments.get("data")
+    check = check_records if data is not None and data.is_dir() else check_files
+    check(data)
+
+
+def _output(result, lines):
+    return Output(plain(result), [*lines, *_file_lines(result)])
 
 
 def _file_lines(result):

@@ -2,7 +2,7 @@
 
 import re
 
-from albert_keras.cli.output import count_of, percent
+from albert_keras.report import count_of, percent
 
 
 def describe_answer(example, answer):

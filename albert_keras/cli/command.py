@@ -4,29 +4,33 @@ result, and that an option with one value is given once."""
 import functools
 import inspect
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 import typer.core
 
-from albert_keras.cli.config_options import given_values, parameters_of
 from albert_keras.cli.interruption import interruptible
 from albert_keras.cli.output import show, start
-from albert_keras.cli.removed import check_removed
+from albert_keras.cli.parameters import given_of, help_and_entries, parameters_of
+from albert_keras.cli.removed import check_command, check_options
 from albert_keras.cli.usage_errors import values_of
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.settings import options_of
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print more messages.")]
-LogFormat = Annotated[
-    str,
-    typer.Option(
-        "--log-format",
-        help="Print progress and errors on stderr as text, or as JSON with one object per line.",
-        metavar="[text|json]",
-    ),
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Print tracebacks and all messages.")]
+#: The options of every command, which have one line in each help.
+_COMMON = (
+    ("as_json", bool, False, typer.Option("--json", hidden=True)),
+    ("log_format", str, "text", typer.Option("--log-format", hidden=True)),
+    ("verbose", bool, False, typer.Option("-v", "--verbose", hidden=True)),
+    ("debug", bool, False, typer.Option("--debug", hidden=True)),
+)
+#: Groups of commands in the order of the help: as data flows.
+PANELS = ("Start", "Data", "Train", "Ask", "Serve", "Exchange and research", "Commands")
+_COMMON_LINE = (
+    "Every command: --json (the result), --log-format json (the messages), -v (more of them), "
+    "--debug (tracebacks)."
+)
 
 
 class _GivenOnce:
@@ -45,21 +49,37 @@ class _GivenOnce:
 class _Command(_GivenOnce, typer.core.TyperCommand):
     def parse_args(self, ctx, args):
         options = args[: args.index("--")] if "--" in args else args
-        check_removed(ctx.command_path, options)
+        check_options(ctx.command_path, options)
         return super().parse_args(ctx, args)
+
+    def format_options(self, ctx, formatter):
+        super().format_options(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(_COMMON_LINE)
 
 
 class _Group(_GivenOnce, typer.core.TyperGroup):
     def resolve_command(self, ctx, args):
-        check_removed(ctx.command_path, args[:1])
+        check_command(ctx.command_path, args[0])
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx, formatter):
+        """Lists the commands by their panels, which typer does only with rich."""
+        rows: dict[str, list] = {panel: [] for panel in PANELS}
+        width = formatter.width - 6 - max(map(len, self.commands))
+        for name, command in self.commands.items():
+            panel = getattr(command, "rich_help_panel", None) or PANELS[-1]
+            rows[panel].append((name, command.get_short_help_str(width)))
+        for panel in filter(rows.get, PANELS):
+            with formatter.section(panel):
+                formatter.write_dl(rows[panel])
 
 
 class App(typer.Typer):
     """A typer application; all of its commands refuse options with one value given twice."""
 
     def __init__(self, **settings):
-        super().__init__(cls=_Group, **settings)
+        super().__init__(cls=_Group, rich_markup_mode=None, **settings)
 
     def command(self, *args, cls=_Command, **settings):
         return super().command(*args, cls=cls, **settings)
@@ -80,26 +100,39 @@ class Output(NamedTuple):
     error: Exception | None = None
 
 
-def command(config=None, resumes=False):
+def command(*calls: str, config=None, resumes: bool = False):
     """Decorates a function that returns an Output, or None, to make it a typer command.
 
-    The command has the parameters of the function and --json, --log-format,
-    --verbose and --debug.
+    Its options are its own parameters, those of the functions that it calls and of the settings,
+    see `parameters.py`, and --json, --log-format, --verbose and --debug.
 
     Args:
-        config: type or None. Configuration whose options replace the parameter `flags`; the
-            function receives there a dict of the values that were given.
-        resumes: bool. Whether the command, repeated after Ctrl-C, resumes its work.
+        calls: Functions as "module:name". The values that were given of their parameters are a
+            dict, the parameter `arguments`; their defaults are left to the functions.
+        config: type or None. Settings; the values that were given of them are a dict, the
+            parameter `flags`.
+        resumes: Whether the command, repeated after Ctrl-C, resumes its work.
     """
 
     def decorate(function):
         own = inspect.signature(function).parameters
+        text, entries = help_and_entries(function.__doc__)
+        options = parameters_of(function, entries, config, calls)
+        settings = () if config is None else options_of(config)
+        flags = [one.name for one in options if one.name in settings and one.name not in own]
+        derived = [one.name for one in options if one.name not in own and one.name not in flags]
 
         @functools.wraps(function)
         def run(context, as_json, log_format, verbose, debug, **arguments):
             start(verbose, debug, log_format)
             if config is not None:
-                arguments["flags"] = given_values(config, context, arguments)
+                given = given_of(context, flags, arguments)
+                arguments["flags"] = {
+                    name: str(value) if isinstance(value, Path) else value
+                    for name, value in given.items()
+                }
+            if calls:
+                arguments["arguments"] = given_of(context, derived, arguments)
             if "context" in own:
                 arguments["context"] = context
             with interruptible(resumes):
@@ -110,19 +143,14 @@ def command(config=None, resumes=False):
             if output.error is not None:
                 raise output.error
 
-        parameters = [_parameter("context", typer.Context)]
-        for name, parameter in own.items():
-            if name == "flags" and config is not None:
-                parameters += parameters_of(config)
-            elif name != "context":
-                parameters.append(_parameter(name, parameter.annotation, parameter.default))
-        parameters += [
-            _parameter("as_json", Json, False),
-            _parameter("log_format", LogFormat, "text"),
-            _parameter("verbose", Verbose, False),
-            _parameter("debug", Debug, False),
+        kind = inspect.Parameter.KEYWORD_ONLY
+        common = [
+            inspect.Parameter(name, kind, default=default, annotation=Annotated[type_, option])
+            for name, type_, default, option in _COMMON
         ]
-        run.__signature__ = inspect.Signature(parameters)
+        context = inspect.Parameter("context", kind, annotation=typer.Context)
+        run.__signature__ = inspect.Signature([context, *options, *common])
+        run.__doc__ = text
         return run
 
     return decorate
@@ -143,8 +171,3 @@ def _check_given_once(option, args, times):
             "Remove all but one.",
             Mistake.GIVEN_TWICE,
         )
-
-
-def _parameter(name, annotation, default=inspect.Parameter.empty):
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=default, annotation=annotation)

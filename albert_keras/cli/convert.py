@@ -1,10 +1,8 @@
 """`albert-keras convert`."""
 
 import shlex
-from pathlib import Path
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import argument, option
 from albert_keras.cli.preflight import check_source
 from data_pipeline.files import check_output_folder
 
@@ -17,56 +15,36 @@ _NEXT = {
 }
 
 
-@command()
-def convert(
-    source: Path = argument(
-        ...,
-        "Run, export, name of a shipped model, checkpoint, folder or file.",
-        metavar="SOURCE",
-    ),
-    target: Path = argument(..., "Output folder.", metavar="TARGET"),
-    to: str | None = option(
-        None,
-        "Format: albert-keras, google, google-bert, hugging-face or keras-nlp.",
-        metavar="FORMAT",
-        shown="albert-keras",
-    ),
-    source_format: str | None = option(
-        None, "Format of SOURCE, named as in --to.", "--from", metavar="FORMAT", shown="detected"
-    ),
-    tokenizer: Path | None = option(
-        None, "Folder, *.model, vocab.txt or tokenizer.json.", shown="the one with the weights"
-    ),
-    config: Path | None = option(None, "albert_config.json for a checkpoint without one."),
-    verify: bool = option(True, "Compare the outputs of source and target on random inputs."),
-    trust_pickle: bool = option(
-        False,
-        "Load a pytorch_model.bin, which can execute arbitrary code.",
-        "--trust-pickle",
-    ),
-    pair: bool = option(
-        False, "The classifier or regression of SOURCE takes pairs of texts.", "--pair"
-    ),
-):
+@command("albert_keras.conversion.convert:convert")
+def convert(arguments):
     """Convert a model from or to another format.
 
     Heads and vocabulary are converted too. TARGET is written completely or not at all, and nothing
     is overwritten. Its README.md and conversion.json describe the source.
 
-    \b
-    Example:
+    Examples:
       albert-keras convert albert_base/ models/albert-base
       albert-keras convert albert-base-v2-hf/ models/albert-base
       albert-keras convert runs/books books-hf --to hugging-face
       albert-keras convert model.ckpt-best models/mine --config my_config.json --tokenizer spm.model
+
+    Options:
+      source <SOURCE>: Run, export, name of a shipped model, checkpoint, folder or file.
+      target <TARGET>: Output folder.
+      to FORMAT (albert-keras): Format: albert-keras, google, google-bert, hugging-face or
+        keras-nlp.
+      source_format --from FORMAT (detected): Format of SOURCE, named as in --to.
+      tokenizer (the one with the weights): Folder, *.model, vocab.txt or tokenizer.json.
+      config: albert_config.json for a checkpoint without one.
+      verify: Compare the outputs of source and target on random inputs.
+      trust_pickle: Load a pytorch_model.bin, which can execute arbitrary code.
+      pair: The classifier or regression of SOURCE takes pairs of texts.
     """
-    check_source(source)
-    check_output_folder(target, "TARGET")
+    check_source(arguments["source"])
+    check_output_folder(arguments["target"], "TARGET")
     from albert_keras.conversion.convert import convert as convert_model
 
-    result = convert_model(
-        source, target, to, source_format, tokenizer, config, verify, trust_pickle, pair
-    )
+    result = convert_model(**arguments)
     return Output(result, _lines(result))
 
 

@@ -8,16 +8,17 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import option
 
 
 @command(resumes=True)
-def demo(out: Path = option(Path("runs/demo"), "Output folder.")):
+def demo(out: Path = Path("runs/demo")):
     """Run everything from text to answers offline in five minutes.
 
-    \b
     Example:
       albert-keras demo --out runs/demo
+
+    Options:
+      out: Output folder.
     """
     typer.echo("loading TensorFlow", err=True)
     from albert_keras.demo import demo as run_demo

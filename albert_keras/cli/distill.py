@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from albert_keras.cli import options
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import option
 from albert_keras.cli.preflight import (
     check_model_folder,
     check_origin,
@@ -26,48 +24,29 @@ class _Options(DistillationConfig):
     task: TaskConfig
 
 
-@command(_Options, resumes=True)
+@command(config=_Options, resumes=True)
 def distill(
-    teacher: str = option(
-        ...,
-        "Trained model to learn from: a run, checkpoint, export, name of a shipped model, .keras "
-        "file or model of another program; for a task, a fine-tuning.",
-        metavar="PATH",
-    ),
-    out: Path = option(..., "Folder of the run; an interrupted run is resumed."),
+    teacher: str,
+    out: Path,
     *,
     flags,
-    data: Path | None = option(None, "Folder of records to pre-train on, instead of a task."),
-    origin: str | None = option(
-        None,
-        "Pre-trained weights of the student for a task, instead of --student.",
-        "--from",
-        metavar="PATH",
-    ),
-    teacher_step: str | None = option(
-        None,
-        "Checkpoint of the teacher's run: a number or `best`; not for a task.",
-        shown="the newest",
-    ),
-    albert_config: str | None = options.ALBERT_CONFIG,
-    tokenizer: Path | None = options.TOKENIZER_FALLBACK,
-    cache_teacher: Path | None = option(
-        None,
-        "Folder of the teacher's predictions on records, which is written if it does not exist.",
-        shown="the teacher runs in each step",
-    ),
-    eval_data: Path | None = option(
-        None, "Folder of held-out records to evaluate on during training."
-    ),
-    allow_change: list[str] | None = options.ALLOW_CHANGE,
-    config: Path | None = options.CONFIG,
-    assignments: list[str] | None = options.SET,
+    data: Path | None = None,
+    origin: str | None = None,
+    teacher_step: str | None = None,
+    albert_config: str | None = None,
+    tokenizer: Path | None = None,
+    cache_teacher: Path | None = None,
+    eval_data: Path | None = None,
+    allow_change: list[str] | None = None,
+    config: Path | None = None,
+    assignments: list[str] | None = None,
 ):
     """Train a small model, the student, with a trained one as its teacher.
 
-    On records it is pre-trained, on a task it is fine-tuned. The result is an ordinary run.
+    On records it is pre-trained, on a task it is fine-tuned, with the options of `pretrain` and
+    `finetune`. The result is an ordinary run. `albert-keras init distill` and `init distill-task`
+    list all settings, for --set and --config.
 
-    \b
     Examples:
       albert-keras distill --teacher runs/bert --student distilbert-mini --data records/ \\
           --out runs/student
@@ -75,6 +54,25 @@ def distill(
           --cache-teacher logits/ --steps 4000 --out runs/student
       albert-keras distill --teacher runs/sst-2 --from runs/student --task sst-2 \\
           --data-dir glue/ --out runs/small-sst-2
+
+    Options:
+      teacher PATH: Trained model to learn from: a run, checkpoint, export, name of a shipped model,
+        .keras file or model of another program; for a task, a fine-tuning.
+      out: Folder of the run; an interrupted run is resumed.
+      data: Folder of records to pre-train on, instead of a task.
+      size
+      task data_dir train
+      origin --from PATH: Pre-trained weights of the student for a task, instead of --student.
+      steps time_budget batch_size lr seed
+      temperature
+      ~teacher_step (the newest): Checkpoint of the teacher's run: a number or `best`; not for a
+        task.
+      ~albert_config
+      ~tokenizer: Tokenizer, if the weights have none: a folder, .model file or vocab.txt.
+      cache_teacher (the teacher runs in each step): Folder of the teacher's predictions on records,
+        which is written if it does not exist.
+      eval_data: Folder of held-out records to evaluate on during training.
+      allow_change config assignments
     """
     values = read_values(config, assignments, kind="finetuning" if data is None else "pretraining")
     on_task = "task" in flags or "task" in values

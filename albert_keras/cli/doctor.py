@@ -5,22 +5,22 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import option
-from albert_keras.cli.output import count_of, plain, printable
+from albert_keras.cli.output import plain, printable
+from albert_keras.report import count_of
 
 
 @command()
-def doctor(
-    out: Path = option(Path("runs"), "Folder that runs will be written to."),
-    disk: str = option("2GB", "Free space that the disk of this folder must have."),
-):
+def doctor(out: Path = Path("runs"), disk: str = "2GB"):
     """Check this machine: what works, what is missing, and the command that fixes it.
 
     Nothing is changed. The exit code is 1 if there is a fault.
 
-    \b
     Example:
       albert-keras doctor --out runs/ --disk 50GB
+
+    Options:
+      out: Folder that runs will be written to.
+      disk: Free space that the disk of this folder must have.
     """
     from albert_keras.doctor.examine import examine
     from albert_keras.doctor.findings import FAULT, OK, WARNING

@@ -1,5 +1,6 @@
 """`albert-keras embed`."""
 
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,88 +8,53 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import argument, option
-from albert_keras.cli.output import count_of, quiet
+from albert_keras.cli.output import quiet
+from albert_keras.report import count_of
 from data_pipeline.errors import InputError
 from data_pipeline.limits import bounded_lines
 
 
-@command()
-def embed(
-    model: Path = argument(
-        ..., "Run, fine-tuning, export, name of a shipped model, checkpoint or .keras file."
-    ),
-    texts: list[str] | None = argument(
-        None, "Text to embed; without TEXT and --file, lines of stdin.", metavar="TEXT"
-    ),
-    out: Path = option(..., "File of vectors to write: .npy, .parquet or .jsonl."),
-    file: Path | None = option(
-        None, "Table (.tsv, .csv, .jsonl), or text file with a text on each line."
-    ),
-    text_column: str | None = option(
-        None, "Column of the text in a table: a name, or a number from 0.", metavar="COLUMN"
-    ),
-    id_column: str | None = option(
-        None, "Column of the id in a table.", metavar="COLUMN", shown="the number of the row"
-    ),
-    pooling: str | None = option(
-        None,
-        "How the vector of a text is computed.",
-        metavar="[mean|cls|pooler]",
-        shown="as in the training for similarity, otherwise mean",
-    ),
-    layers: str = option(
-        "last",
-        "Layers whose outputs are averaged, separated by commas: 1 is the first, -1 the last.",
-        metavar="last|LAYER,...",
-    ),
-    normalize: bool = option(False, "Divide each vector by its length.", "--normalize"),
-    max_seq_length: int | None = option(
-        None, "Tokens after which a text is truncated.", shown="as in training"
-    ),
-    batch_size: int = option(64, "Texts per batch.", min=1),
-    step: str | None = option(
-        None, "Checkpoint: a number or `best`.", shown="the newest; for a fine-tuning the best"
-    ),
-    overwrite: bool = option(False, "Replace the files of --out.", "--overwrite"),
-):
+@command("albert_keras.embeddings.embed:embed")
+def embed(arguments, out: Path, texts: list[str] | None = None, layers: str = "last"):
     """Embed texts: write a vector for each.
 
-    \b
     Examples:
       albert-keras embed runs/books --file sentences.txt --out sentences.npy
       albert-keras embed runs/books --file mail.csv --text-column body --id-column id \\
           --out mail.parquet --normalize
       cat sentences.txt | albert-keras embed saved_models/books --out sentences.jsonl
+
+    Options:
+      model <MODEL>: Run, fine-tuning, export, name of a shipped model, checkpoint or .keras file.
+      texts <TEXT>: Text to embed; without TEXT and --file, lines of stdin.
+      out: File of vectors to write: .npy, .parquet or .jsonl.
+      file: Table (.tsv, .csv, .jsonl), or text file with a text on each line.
+      text_column id_column
+      pooling [mean|cls|pooler] (as in the training for similarity, otherwise mean): How the vector
+        of a text is computed.
+      layers last|LAYER,...: Layers whose outputs are averaged, separated by commas: 1 is the first,
+        -1 the last.
+      normalize: Divide each vector by its length.
+      max_seq_length (as in training): Tokens after which a text is truncated.
+      batch_size {1..}: Texts per batch.
+      step
+      overwrite: Replace the files of --out.
     """
-    if texts and file is not None:
+    if texts and "file" in arguments:
         raise InputError(
-            f"TEXT must not be given with --file. Received: {len(texts)} and `{file}`."
+            f"TEXT must not be given with --file. Received: {len(texts)} and `{arguments['file']}`."
         )
     chosen = parse_layers(layers)
     from albert_keras.embeddings.embed import embed as embed_texts
 
-    result = embed_texts(
-        model,
-        None if file is not None else texts or lines_of_stdin(),
-        file,
-        out,
-        text_column,
-        id_column,
-        pooling,
-        chosen,
-        normalize,
-        max_seq_length,
-        batch_size,
-        step,
-        overwrite,
-    )
+    source = None if "file" in arguments else texts or lines_of_stdin()
+    result = embed_texts(texts=source, layers=chosen, out=out, **arguments)
     values = result._asdict() | {"settings": result.settings._asdict()}
     del values["vectors"], values["ids"]
     lines = [
         f"{count_of(result.num_texts, 'vector')} of {result.size} numbers, "
         f"{count_of(result.num_truncated, 'text')} truncated: {out}",
-        f"next: albert-keras similar {out} TEXT",
+        f"next: albert-keras similar {shlex.quote(str(out))} TEXT",
     ]
     return Output(values, lines)
 

@@ -3,86 +3,69 @@
 import shlex
 from pathlib import Path
 
-from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import option
-from albert_keras.cli.output import percent
 from albert_keras.cli.preflight import check_model_folder
+from albert_keras.report import percent
 from albert_keras.serving.layout import check_model_name
 from data_pipeline.errors import InputError
 
 
-@command()
-def export(
-    run: Path = option(
-        ...,
-        "Folder of a run, of a fine-tuning (its best seed), of a converted model or of an export "
-        "of a pre-trained model; or the name of a shipped model.",
-    ),
-    out: Path = option(..., "Folder named like the model; the version is created in it."),
-    step: str | None = options.STEP,
-    version: int | None = option(None, "Version number.", shown="the next one"),
-    max_seq_length: int | None = option(
-        None, "Tokens after which a text is truncated.", shown="as in training"
-    ),
-    precision: str = option("float32", "Precision: float32, bfloat16 or int8 (weights only)."),
-    keras_precision: str = option(
-        "float32",
-        "Precision in which the .keras file stores the weights: float32, float16 for less than "
-        "half the size, or bfloat16 for a third.",
-    ),
-    lite: list[str] | None = option(
-        None, "Also write TensorFlow Lite: float16 or int8; may be repeated."
-    ),
-    eval_data: Path | None = option(
-        None,
-        "Held-out records or examples of the task, to measure the loss of accuracy.",
-        shown="development examples, or documentation of installed packages",
-    ),
-    keep: int | None = option(None, "Number of newest versions to keep.", shown="all"),
-    encode_layers: str | None = option(
-        None, "Layers whose outputs `encode` concatenates, such as 9,10,11,12."
-    ),
-    exit_at_confidence: float | None = option(
-        None,
-        "Stop each text after the first layer whose classifier reaches this probability; the model "
-        "must be trained with --exit-heads.",
-        metavar="P",
-    ),
-):
+@command("albert_keras.serving.publish:export")
+def export(arguments, run: Path | None = None, layers: str | None = None, card: bool = False):
     """Export a run as a SavedModel and as a .keras model.
 
     The SavedModel takes plain strings. A version is published only after its answers have been
     checked in a process that has only the operations of tensorflow_model_server.
 
-    \b
-    Example:
+    Examples:
       albert-keras export --run runs/books --out saved_models/books
       albert-keras export --run runs/books --out saved_models/small --precision int8 --lite int8
       albert-keras export --run runs/sst-2 --out saved_models/sst-2 --keep 3
-      albert-keras export --run runs/sst-2 --out saved_models/fast --exit-at-confidence 0.9
+      albert-keras export --card --out saved_models/books
+
+    Options:
+      run PATH: Folder of a run, of a fine-tuning (its best seed), of a converted model or of an
+        export of a pre-trained model; or the name of a shipped model.
+      out: Folder named like the model; the version is created in it.
+      step
+      version (the next one): Version number.
+      max_seq_length (as in training): Tokens after which a text is truncated.
+      precision: Precision: float32, bfloat16 or int8 (weights only).
+      keras_precision: Precision in which the .keras file stores the weights: float32, float16 for
+        less than half the size, or bfloat16 for a third.
+      lite: Also write TensorFlow Lite: float16 or int8; may be repeated.
+      eval_data (development examples, or documentation of installed packages): Held-out records or
+        examples of the task, to measure the loss of accuracy.
+      keep (all): Number of newest versions to keep.
+      layers --encode-layers: Layers whose outputs `encode` concatenates, such as 9,10,11,12.
+      exit_at_confidence P: Stop each text after the first layer whose classifier reaches this
+        probability; the model must be trained with --exit-heads.
+      card: Only write the model card of the export in --out again, after a change of its card.yaml.
     """
-    layers = _parse_numbers(encode_layers)
+    out = arguments["out"]
+    if card:
+        return _write_card(out)
+    if run is None:
+        raise InputError("`--run` is required, unless --card writes the model card again.")
+    layers = _parse_numbers(layers)
     check_model_name(out.absolute().name)
     check_model_folder(run, accepts_checkpoints=True, accepts_exports=True)
     from albert_keras.serving.publish import export as export_run
 
-    result = export_run(
-        run,
-        out,
-        step,
-        version,
-        max_seq_length,
-        precision,
-        lite or (),
-        eval_data,
-        keep=keep,
-        layers=layers,
-        keras_precision=keras_precision,
-        exit_at_confidence=exit_at_confidence,
-    )
+    result = export_run(run, layers=layers, **arguments)
     losses = {variant: loss._asdict() for variant, loss in result.losses.items()}
     return Output(result._asdict() | {"losses": losses}, _lines(result))
+
+
+def _write_card(model):
+    from albert_keras.serving.export.card_facts import FACTS
+    from albert_keras.serving.export.model_card import write_model_card
+
+    write_model_card(model)
+    has_facts = (model / FACTS).is_file()
+    facts = f"with the facts of {FACTS}" if has_facts else f"without facts: there is no {FACTS}"
+    path = model / "README.md"
+    return Output({"path": path, "has_facts": has_facts}, [f"{path}, {facts}"])
 
 
 def _parse_numbers(text):

@@ -3,13 +3,11 @@
 import shlex
 from pathlib import Path
 
-from albert_keras.cli import options
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import option
 from albert_keras.cli.preflight import check_origin, check_task_files
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.kind import FIELD_OPTIONS
+from albert_keras.tasks.kinds import FIELD_OPTIONS
 from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
 
@@ -17,48 +15,43 @@ from data_pipeline.errors import InputError
 _MOST_TRAININGS = 100
 
 
-@command(FinetuneConfig, resumes=True)
+@command("albert_keras.tasks.finetune:finetune", config=FinetuneConfig, resumes=True)
 def finetune(
-    origin: str = option(
-        ...,
-        "Run, checkpoint, export, name of a shipped model, .keras file or model of another program "
-        "to start from; `random` for random weights.",
-        "--from",
-        metavar="PATH",
-    ),
-    out: Path = option(..., "Output folder; an interrupted fine-tuning is resumed."),
+    arguments,
+    origin: str,
+    out: Path,
     *,
     flags,
-    seeds: str = option(
-        "1", "Number of trainings with different seeds, or the seeds: 3,14,15.", metavar="N"
-    ),
-    random_baseline: bool = option(
-        True,
-        "Also train the same model from random weights, for comparison, except for similarity.",
-    ),
-    bag_of_words: bool = option(
-        True,
-        "Also train a linear model on counts of words, for comparison; only for classification and "
-        "regression of texts.",
-    ),
-    from_step: str | None = options.FROM_STEP,
-    albert_config: str | None = options.ALBERT_CONFIG,
-    tokenizer: Path | None = options.TOKENIZER_FALLBACK,
-    cache: Path | None = option(
-        None, "Folder of features for reuse by other runs.", shown="OUT/features"
-    ),
-    allow_change: list[str] | None = options.ALLOW_CHANGE,
-    config: Path | None = options.CONFIG,
-    assignments: list[str] | None = options.SET,
+    seeds: str = "1",
+    allow_change: list[str] | None = None,
+    config: Path | None = None,
+    assignments: list[str] | None = None,
 ):
     """Fine-tune a model on a task and evaluate it.
 
-    \b
+    The same model from random weights and a linear model on counts of words are trained as well,
+    for comparison, unless --no-random-baseline and --no-bag-of-words are given. `albert-keras init
+    finetune` lists all settings, for --set and --config.
+
     Examples:
       albert-keras finetune --task sst-2 --data-dir glue/ --from albert-mini-en --out runs/sst-2
       albert-keras finetune --task classification --train mail.csv --text body --label folder \\
           --from runs/books --out runs/mail
       albert-keras finetune --config mnli --data-dir glue/ --from albert-base/ --out runs/mnli
+
+    Options:
+      origin --from PATH: Run, checkpoint, export, name of a shipped model, .keras file or model of
+        another program to start from; `random` for random weights.
+      out: Output folder; an interrupted fine-tuning is resumed.
+      task data_dir train dev text pair label max_seq_length
+      epochs time_budget batch_size lr seed
+      seeds N: Number of trainings with different seeds, or the seeds: 3,14,15.
+      ~random_baseline: Also train the same model from random weights.
+      ~bag_of_words: Also train a linear model on counts of words.
+      ~from_step ~albert_config
+      ~tokenizer: Tokenizer, if the weights have none: a folder, .model file or vocab.txt.
+      ~cache: Folder of features for reuse by other runs.
+      allow_change config assignments
     """
     values = read_values(config, assignments, kind="finetuning")
     task = values.get("task") or {}
@@ -77,17 +70,7 @@ def finetune(
     from albert_keras.tasks.results import as_json, best_seed, first_split
 
     result = finetune_model(
-        origin,
-        out,
-        settings,
-        seeds=seeds,
-        random_baseline=random_baseline,
-        from_step=from_step,
-        albert_config=albert_config,
-        tokenizer=tokenizer,
-        cache=cache,
-        allow_changes=tuple(allow_change or ()),
-        bag_of_words=bag_of_words,
+        origin, out, settings, seeds, allow_changes=tuple(allow_change or ()), **arguments
     )
     files = result.files[first_split(result)]
     picture = [f"{name}: {files[name]}" for name in ("confusions", "scores") if name in files]
@@ -105,7 +88,7 @@ def finetune(
 
 def advice_on_pairs(config):
     """Returns a line on the other encoding of pairs, if the task of a TaskConfig can have it."""
-    from albert_keras.tasks.kinds import build_task, compares_pairs
+    from albert_keras.tasks.build import build_task, compares_pairs
 
     if config.pair_encoding != "joint" or config.exit_heads:
         return []
@@ -119,7 +102,7 @@ def advice_on_pairs(config):
 
 def question_of(task):
     """Returns the arguments of `albert-keras predict` for a model of this task (TaskConfig)."""
-    from albert_keras.tasks.kinds import build_task
+    from albert_keras.tasks.build import build_task
 
     words = ["TEXT"]
     for field in build_task(task).fields:

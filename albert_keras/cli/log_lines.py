@@ -10,6 +10,7 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
+from data_pipeline.errors import DOCUMENT
 from data_pipeline.progress import UPDATE
 
 #: Terminal code that erases the rest of the line.
@@ -130,7 +131,7 @@ class JsonLines(LogLines):
 
     Each has `time` (ISO 8601, UTC), `level` and `message`. `progress` says how far work is, see
     `State.as_dict`; `report` has the values of a line in the log of a run; `mistakes` has the
-    numbers of an error, which `albert-keras explain` explains.
+    numbers of an error, which docs/errors.md explains.
     """
 
     def emit(self, record):
@@ -161,7 +162,7 @@ def with_numbers(text, mistakes):
     numbers = [mistake.value for mistake in mistakes]
     if not numbers:
         return text
-    return f"{text}\n{', '.join(numbers)}: see `albert-keras explain {' '.join(numbers)}`"
+    return f"{text}\n{', '.join(numbers)}: see {DOCUMENT}"
 
 
 def process_seconds() -> float:

@@ -2,27 +2,20 @@
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 from albert_keras.cli.command import Output
-from albert_keras.cli.output import count_of, percent, plain
+from albert_keras.cli.output import plain
 from albert_keras.cli.preflight import check_origin
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
 from albert_keras.minimal_pairs.pairs import pair_files
 from albert_keras.minimal_pairs.score_files import check_score_file
+from albert_keras.report import count_of, percent
 from albert_keras.runs.kind import kind_of_run
 from data_pipeline.errors import InputError
 
 
-def evaluate_pairs(
-    runs: list[Path],
-    files: list[Path],
-    out: Path | None,
-    overwrite: bool,
-    mask_rest_of_word: bool,
-    step: str | None,
-    batch_size: int,
-    strategy: str,
-) -> Output:
+def evaluate_pairs(runs: list[Path], files: list[Path], arguments: dict[str, Any]) -> Output:
     """Evaluates a model on files of minimal pairs; for the arguments see `evaluate`."""
     if len(runs) > 1:
         raise InputError(
@@ -30,13 +23,11 @@ def evaluate_pairs(
         )
     _check_pretrained(runs[0])
     paths = pair_files(files)
-    if out is not None:
-        check_score_file(out, overwrite, [*files, *paths])
+    if "out" in arguments:
+        check_score_file(arguments["out"], "overwrite" in arguments, [*files, *paths])
     from albert_keras.minimal_pairs.evaluate import evaluate_minimal_pairs
 
-    result = evaluate_minimal_pairs(
-        runs[0], files, mask_rest_of_word, step, out, overwrite, batch_size, strategy
-    )
+    result = evaluate_minimal_pairs(runs[0], files, **arguments)
     return Output(plain(result), describe_pairs(result))
 
 

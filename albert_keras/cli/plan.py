@@ -4,68 +4,38 @@ from pathlib import Path
 
 import typer
 
-from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import is_given, option
+from albert_keras.cli.parameters import is_given
 from albert_keras.cli.plan_hours import check_options, measure_machine, plan_hours
-from data_pipeline.config import LONGEST_RECORD
 from data_pipeline.errors import InputError
 
 
 @command()
 def plan(
     context: typer.Context,
-    size: str = option("albert-base", "Named model."),
-    memory: str | None = option(
-        None, "Memory of a replica, such as 12GB or 12GiB.", shown="memory of the device"
-    ),
-    batch: int | None = option(None, "Global batch size.", min=1, shown="batch size of the recipe"),
-    corpus_size: str | None = option(
-        None, "Size of the corpus, such as 16GB, to plan records, epochs and disk."
-    ),
-    hours: float | None = option(
-        None,
-        "Hours from text to a trained model. Vocabulary, model and stages are then chosen for the "
-        "text, and the loss is estimated.",
-        shown=False,
-    ),
-    corpus: list[str] | None = option(
-        None,
-        "With --hours, text file, folder or 'glob' to train on; may be repeated.",
-        metavar="PATH",
-    ),
-    corpus_format: str = options.CORPUS_FORMAT,
-    config_out: Path | None = option(
-        None, "With --hours, file to write the settings of the run to.", metavar="FILE"
-    ),
-    max_seq_length: int = option(512, "Tokens per record.", min=8, max=LONGEST_RECORD),
-    attention: str = option(
-        "dense", "Attention: dense, or block-sparse for long records.", metavar="KIND"
-    ),
-    device: str = option(
-        "cpu",
-        "Device: cpu, t4, v100, a100, h100, tpu-v2-8, tpu-v3-8, tpu-v4-8, tpu-v5e-8, tpu-v5p-8 or "
-        "tpu-v6e-8.",
-    ),
-    devices: int | None = option(
-        None, "Number of replicas.", min=1, shown="all replicas of the device"
-    ),
-    tflops: float | None = option(None, "Peak TFLOP/s of a replica.", shown="from the data sheet"),
-    mfu: float | None = option(None, "Model FLOPs utilization, 0 to 1.", shown="by device"),
-    measure: bool = option(
-        False,
-        "Measure the peak of this machine. With --hours this is the default on a CPU.",
-        "--measure",
-    ),
-    precision: str | None = option(None, options.PRECISIONS, shown="by device"),
-    steps: int | None = option(None, "Number of optimizer steps.", min=1, shown="from the recipe"),
-    bytes_per_piece: float = option(4.3, "Bytes of text per token; 3 to 4 for Chinese."),
-    table: bool = option(False, "Print the largest fine-tuning batch of each model.", "--table"),
-    recompute: bool = option(False, "With --table: assume recomputed blocks.", "--recompute"),
+    size: str = "albert-base",
+    memory: str | None = None,
+    batch: int | None = None,
+    corpus_size: str | None = None,
+    hours: float | None = None,
+    corpus: list[str] | None = None,
+    corpus_format: str = "auto",
+    config_out: Path | None = None,
+    max_seq_length: int = 512,
+    attention: str = "dense",
+    device: str = "cpu",
+    devices: int | None = None,
+    tflops: float | None = None,
+    mfu: float | None = None,
+    measure: bool = False,
+    precision: str | None = None,
+    steps: int | None = None,
+    bytes_per_piece: float = 4.3,
+    table: bool = False,
+    recompute: bool = False,
 ):
     """Plan memory, time, text and disk of a pre-training run.
 
-    \b
     Example:
       albert-keras plan --size albert-base --memory 12GB --batch 4096 --corpus-size 16GB \\
           --device v100
@@ -73,6 +43,31 @@ def plan(
       albert-keras plan --table --memory 12GB
     What a model can learn from a folder of text in one night:
       albert-keras plan --corpus books/ --hours 8 --config-out plan.yaml
+
+    Options:
+      size: Named model.
+      memory (memory of the device): Memory of a replica, such as 12GB or 12GiB.
+      batch {1..} (batch size of the recipe): Global batch size.
+      corpus_size: Size of the corpus, such as 16GB, to plan records, epochs and disk.
+      hours: Hours from text to a trained model. Vocabulary, model and stages are then chosen for
+        the text, and the loss is estimated.
+      corpus PATH: With --hours, text file, folder or 'glob' to train on; may be repeated.
+      corpus_format
+      config_out FILE: With --hours, file to write the settings of the run to.
+      max_seq_length {8..8192}: Tokens per record.
+      attention KIND: Attention: dense, or block-sparse for long records.
+      device: Device: cpu, t4, v100, a100, h100, tpu-v2-8, tpu-v3-8, tpu-v4-8, tpu-v5e-8, tpu-v5p-8
+        or tpu-v6e-8.
+      devices {1..} (all replicas of the device): Number of replicas.
+      tflops (from the data sheet): Peak TFLOP/s of a replica.
+      mfu (by device): Model FLOPs utilization, 0 to 1.
+      measure: Measure the peak of this machine. With --hours this is the default on a CPU.
+      precision (by device): Precision: float32, mixed_bfloat16 or mixed_float16.
+      steps {1..} (from the recipe): Number of optimizer steps.
+      bytes_per_piece: Bytes of text per token; 3 to 4 for Chinese.
+      table: Print the largest fine-tuning batch of each model, or with --recompute of models whose
+        blocks are recomputed.
+      ~recompute: With --table: assume recomputed blocks.
     """
     from albert_keras.planning.devices import find_device
     from albert_keras.planning.sizes import parse_bytes

@@ -6,7 +6,7 @@ import textwrap
 import typer
 
 from albert_keras.cli.command import Output
-from albert_keras.cli.options import refuse
+from albert_keras.cli.parameters import refuse
 from data_pipeline.errors import InputError
 
 #: What the budget chooses: options of `plan` that must not be given with --hours.

@@ -2,51 +2,54 @@
 
 from pathlib import Path
 
-from albert_keras.cli import options
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import option
-from albert_keras.cli.output import percent
 from albert_keras.cli.preflight import check_origin, check_records
+from albert_keras.report import percent
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
 
 
-@command(PretrainingConfig, resumes=True)
+@command(config=PretrainingConfig, resumes=True)
 def pretrain(
-    data: Path = option(..., "Folder of records."),
-    out: Path = option(..., "Folder of the run; an interrupted run is resumed."),
+    data: Path,
+    out: Path,
     *,
     flags,
-    init_from: str | None = option(
-        None,
-        "Run, checkpoint, export, name of a shipped model, .keras file or model of another program "
-        "whose model and weights to start from, with a new optimizer.",
-        metavar="PATH",
-        shown="random weights",
-    ),
-    from_step: str | None = options.FROM_STEP,
-    albert_config: str | None = options.ALBERT_CONFIG,
-    tokenizer: Path | None = options.TOKENIZER_FALLBACK,
-    eval_data: Path | None = option(
-        None, "Folder of held-out records to evaluate on during training."
-    ),
-    allow_change: list[str] | None = options.ALLOW_CHANGE,
-    dry_run: bool = option(
-        False, "Run a few steps, report memory and time, and keep nothing.", "--dry-run"
-    ),
-    config: Path | None = options.CONFIG,
-    assignments: list[str] | None = options.SET,
+    init_from: str | None = None,
+    from_step: str | None = None,
+    albert_config: str | None = None,
+    tokenizer: Path | None = None,
+    eval_data: Path | None = None,
+    allow_change: list[str] | None = None,
+    dry_run: bool = False,
+    config: Path | None = None,
+    assignments: list[str] | None = None,
 ):
     """Pre-train a model on records, or resume an interrupted run.
 
-    \b
+    `albert-keras init pretrain` lists all settings, for --set and --config.
+
     Examples:
       albert-keras pretrain --data records/ --size albert-mini --steps 2000 --out runs/books
       albert-keras pretrain --data records/ --time-budget 8h --out runs/books
       albert-keras pretrain --data records/ --init-from runs/books --config continue \\
           --out runs/more
+
+    Options:
+      data: Folder of records.
+      out: Folder of the run; an interrupted run is resumed.
+      size steps time_budget batch_size lr seed masks precision strategy
+      checkpoint_every evaluate_every
+      init_from PATH (random weights): Run, checkpoint, export, name of a shipped model, .keras file
+        or model of another program whose model and weights to start from, with a new optimizer.
+      ~from_step ~albert_config
+      ~tokenizer: Tokenizer, if the weights have none: a folder, .model file or vocab.txt.
+      eval_data: Folder of held-out records to evaluate on during training.
+      allow_change
+      dry_run: Run a few steps, report memory and time, and keep nothing.
+      config assignments
     """
     settings = PretrainingConfig.of(read_values(config, assignments), **flags)
     check_tracker(settings.training.track)

@@ -2,6 +2,21 @@
 
 from data_pipeline.errors import InputError
 
+#: Options of `init` that were those of the command it writes a file for -> the setting.
+_OF_INIT = {
+    "size": "model.size",
+    "student": "model.size",
+    "steps": "training.steps",
+    "batch-size": "training.batch_size",
+    "lr": "optimizer.lr",
+    "task": "task.name",
+    "train": "task.train",
+    "dev": "task.dev",
+    "data-dir": "task.data_dir",
+    "text": "task.text",
+    "pair": "task.pair",
+    "label": "task.label",
+}
 _FORMATS = (
     "The released models exist in the formats hugging-face, google and google-bert: use these."
 )
@@ -10,20 +25,18 @@ _FORMATS = (
 #: An option follows its command, `finetune --head`, and one of its values follows the option,
 #: `convert --to fairseq`.
 REMOVED = {
-    "analyze convergence": "Use `albert-keras analyze layers --depth N`.",
-    "analyze similarity": "Use `albert-keras analyze layers`.",
-    "analyze embeddings --data": "Leave it out: lengths of embeddings are not analysed any more.",
-    "benchmark": "Run `python -m tests.benchmarks` in a clone of the repository.",
     "score": "Use `albert-keras evaluate --predictions FILE --task TASK --data FILE`.",
-    **{
-        f"finetune --{option}": "The head on a frozen encoder is a linear layer."
-        for option in ("head", "lstm-units")
-    },
+    "benchmark": "Run `python -m tests.benchmarks` in a clone of the repository.",
+    "card": "Use `albert-keras export --card --out FOLDER`.",
+    "config": "Each command reports all problems of its --config FILE before it starts; "
+    "`albert-keras pretrain --dry-run` also tries the run.",
+    "explain": "docs/errors.md explains the numbers of errors.",
+    "study": "Use `albert-keras runs study`.",
     "report": "Use `albert-keras runs report RUN`.",
     "runs plot": "`albert-keras runs report RUN` draws the curves of a run; "
     "`tensorboard --logdir FOLDER` draws those of several.",
-    "data check --figure": "`--json` has the numbers.",
-    "data inspect --figure": "`--json` has the numbers.",
+    "init --preset": "Use `albert-keras init data --config PRESET`.",
+    **{f"init --{name}": f"Use `--set {key}=VALUE`." for name, key in _OF_INIT.items()},
     **{
         f"convert --{option} {name}": _FORMATS
         for option in ("to", "from")
@@ -32,17 +45,25 @@ REMOVED = {
 }
 
 
-def check_removed(path: str, words: list[str]) -> None:
-    """Raises InputError if the words of a command line have a command or an option of `REMOVED`.
+def check_command(path: str, name: str) -> None:
+    """Raises InputError if a command was removed; `path` has the commands before it."""
+    _refuse([*path.split()[1:], name])
 
-    Args:
-        path: The commands before the words, such as "albert-keras runs".
-        words: What follows; of an option also its value, as `--name value` or `--name=value`.
+
+def check_options(path: str, words: list[str]) -> None:
+    """Raises InputError if the words after the commands `path` have an option that was removed.
+
+    A value of an option may have been removed as well, as `--name value` or `--name=value`.
     """
     commands = path.split()[1:]
     flat = [part for word in words for part in word.split("=", 1)]
     for position, word in enumerate(flat):
-        for typed in ([word], flat[position : position + 2]):
-            old = " ".join([*commands, *typed])
-            if old in REMOVED:
-                raise InputError(f"`albert-keras {old}` was removed. {REMOVED[old]}")
+        if word.startswith("-"):
+            _refuse([*commands, word])
+            _refuse([*commands, *flat[position : position + 2]])
+
+
+def _refuse(words):
+    old = " ".join(words)
+    if old in REMOVED:
+        raise InputError(f"`albert-keras {old}` was removed. {REMOVED[old]}")

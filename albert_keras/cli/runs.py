@@ -7,29 +7,25 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import App, Output, command
-from albert_keras.cli.options import argument, option
-from albert_keras.cli.output import count_of, plain, quiet
-from albert_keras.report import shortened, table
+from albert_keras.cli.output import plain, quiet
+from albert_keras.report import count_of, shortened, table
 from data_pipeline.errors import InputError
 
-app = App(
-    help="List, compare, describe and remove runs.", no_args_is_help=True, rich_markup_mode=None
-)
+app = App(help="List, compare, describe and remove runs.", no_args_is_help=True)
 
-RUNS = argument(..., "Folders of runs.", metavar="RUN")
 _LONGEST_VALUE = 40
 
 
 @app.command("list")
 @command()
-def list_runs(
-    folder: Path = argument(Path("runs"), "Folder that contains runs.", metavar="[FOLDER]"),
-):
+def list_runs(folder: Path = Path("runs")):
     """List the runs of a folder and its subfolders, with their scores and sizes.
 
-    \b
     Example:
       albert-keras runs list runs/
+
+    Options:
+      folder <[FOLDER]>: Folder that contains runs.
     """
     from albert_keras.report import bytes_text
     from albert_keras.run_overview.summary import find_runs
@@ -45,12 +41,14 @@ def list_runs(
 
 @app.command()
 @command()
-def compare(runs: list[Path] = RUNS):
+def compare(runs: list[Path]):
     """Show the settings in which runs differ, and their final scores.
 
-    \b
     Example:
       albert-keras runs compare runs/a runs/b
+
+    Options:
+      runs <RUN>: Folders of runs.
     """
     from albert_keras.run_overview.comparison import compare_runs
 
@@ -69,44 +67,39 @@ def compare(runs: list[Path] = RUNS):
 
 
 @app.command()
-@command()
-def report(
-    run: Path = argument(..., "Folder of a run.", metavar="RUN"),
-    data: Path | None = option(
-        None,
-        "Held-out records, whose masks a pre-trained model fills as samples.",
-        shown="the records that were scored last",
-    ),
-    out: Path | None = option(
-        None, "Page to write.", metavar="FILE.html", shown="report.html in the folder of the run"
-    ),
-    overwrite: bool = option(False, "Replace the file of --out if it exists.", "--overwrite"),
-):
+@command("albert_keras.run_overview.report.page:write_report")
+def report(arguments):
     """Write a page about a run: curves, scores and baselines, samples, data, settings, warnings.
 
     The page is one HTML file that opens in any browser without network.
 
-    \b
     Example:
       albert-keras runs report runs/books --data records-heldout/
+
+    Options:
+      run <RUN>: Folder of a run.
+      data (the records that were scored last): Held-out records, whose masks a pre-trained model
+        fills as samples.
+      out FILE.html (report.html in the folder of the run): Page to write.
+      overwrite
     """
     from albert_keras.run_overview.report.page import write_report
 
-    path = write_report(run, out, data, overwrite)
+    path = write_report(**arguments)
     return Output({"path": path}, [f"report: {path}"])
 
 
 @app.command()
 @command()
-def remove(
-    runs: list[Path] = RUNS,
-    yes: bool = option(False, "Do not ask for confirmation.", "--yes"),
-):
+def remove(runs: list[Path], yes: bool = False):
     """Remove runs with all of their checkpoints, after a confirmation.
 
-    \b
     Example:
       albert-keras runs remove runs/a runs/b
+
+    Options:
+      runs <RUN>: Folders of runs.
+      yes: Do not ask for confirmation.
     """
     from albert_keras.report import bytes_text
     from albert_keras.run_overview.removal import check_removable, remove_run

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import typer
 
-from albert_keras.cli.command import Debug, Json, LogFormat, Output, Verbose, command
-from albert_keras.cli.options import argument, option
-from albert_keras.cli.output import finish, show, start
+from albert_keras.cli.command import Output, command
+from albert_keras.cli.output import finish, show
 from data_pipeline.errors import InputError
 from data_pipeline.limits import read_limited
 
@@ -21,28 +20,20 @@ WRONG_ANSWERS = 4
 _MAX_BYTES = 16 << 20
 
 
+@command()
 def serve(
-    model: list[Path] = argument(
-        ...,
-        "Exported model or name of a shipped one, whose newest version is served; one version of a "
-        "model; or a folder of models.",
-        metavar="MODEL...",
-    ),
-    host: str = option("127.0.0.1", "Address to listen on."),
-    port: int = option(8501, "Port; 0 selects a free one.", min=0, max=65535),
-    requests_per_second: float = option(50, "Sustained requests per second of one client."),
-    burst: int = option(500, "Requests one client may send at once."),
-    computed_at_once: int = option(2, "Requests computed at the same time."),
-    rows: int = option(64, "Texts per request."),
-    as_json: Json = False,
-    log_format: LogFormat = "text",
-    verbose: Verbose = False,
-    debug: Debug = False,
+    context: typer.Context,
+    model: list[Path],
+    host: str = "127.0.0.1",
+    port: int = 8501,
+    requests_per_second: float = 50,
+    burst: int = 500,
+    computed_at_once: int = 2,
+    rows: int = 64,
 ):
     """Serve exported models on this computer: a web page and REST.
 
-    \b
-    Example:
+    Examples:
       albert-keras serve albert-mini-en
       albert-keras serve saved_models/books
       albert-keras serve saved_models/books saved_models/sst2/3 --port 0
@@ -51,8 +42,18 @@ def serve(
     The REST interface is the same as in tensorflow_model_server. --verbose logs each request.
     Ctrl-C and SIGTERM end the server after the answers in progress, within 12 seconds; a second
     signal ends it at once.
+
+    Options:
+      model <MODEL...>: Exported model or name of a shipped one, whose newest version is served; one
+        version of a model; or a folder of models.
+      host: Address to listen on.
+      port {0..65535}: Port; 0 selects a free one.
+      requests_per_second: Sustained requests per second of one client.
+      burst: Requests one client may send at once.
+      computed_at_once: Requests computed at the same time.
+      rows: Texts per request.
     """
-    start(verbose, debug, log_format)
+    as_json, logs_requests = context.params["as_json"], context.params["verbose"]
     from albert_keras.serving.local.limits import Limits
     from albert_keras.serving.local.local_server import serve as serve_models
 
@@ -75,7 +76,7 @@ def serve(
             end.start()
 
         finish()  # an idle server prints nothing
-        if verbose or debug:
+        if logs_requests:
             logging.basicConfig(format="%(asctime)s %(message)s")
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
@@ -85,55 +86,40 @@ def serve(
         show(result, [f"serving {listed}: {server.url}"], as_json)
 
     stopped_by: list[int] = []
-    serve_models(model, host, port, limits, access_log=verbose or debug, ready=ready)
+    serve_models(model, host, port, limits, access_log=logs_requests, ready=ready)
     if stopped_by:
         os._exit(128 + stopped_by[0])
 
 
-@command()
-def serve_check(
-    model: str = option(..., "Model name on the server."),
-    rest: str | None = option(None, "REST address, such as http://127.0.0.1:8501.", metavar="URL"),
-    grpc: str | None = option(None, "gRPC address, such as 127.0.0.1:8500.", metavar="HOST:PORT"),
-    clients: int = option(4, "Number of concurrent clients.", min=1),
-    requests: int = option(
-        200, "Total requests per interface for the measurement; 0 skips it.", min=0
-    ),
-    texts: Path | None = option(
-        None, "File of texts for the measurement, one per line.", shown="three sentences"
-    ),
-    timeout: float = option(30.0, "Timeout of a request in seconds."),
-    feature: list[str] | None = option(
-        None, "Feature read by classify and regress; may be repeated.", shown="text, pair"
-    ),
-    label: str | None = option(None, "Version label to check in addition."),
-):
+@command("albert_keras.serving.check.serve_check:serve_check")
+def serve_check(arguments, texts: Path | None = None):
     """Check the answers of a model server and measure its speed.
 
     Give --rest, --grpc or both. Use the address of the server, not of a proxy in front of it.
     Exit codes: 0 if all answers are right; 4 if some are wrong or missing; 2 if there is no such
     server or model, or the input is invalid.
 
-    \b
-    Example:
+    Examples:
       albert-keras serve-check --rest http://127.0.0.1:8501 --grpc 127.0.0.1:8500 --model books
       albert-keras serve-check --rest http://127.0.0.1:8501 --model books --clients 16 \\
           --requests 2000 --texts questions.txt --json
-    """
-    from albert_keras.serving.check.golden_cases import FEATURES
-    from albert_keras.serving.check.serve_check import TEXTS, serve_check as check
 
-    result = check(
-        rest,
-        model,
-        clients,
-        requests,
-        TEXTS if texts is None else _read_texts(texts),
-        timeout,
-        tuple(feature) if feature else FEATURES,
-        grpc,
-        label,
-    )
+    Options:
+      model: Model name on the server.
+      url --rest URL: REST address, such as http://127.0.0.1:8501.
+      grpc_target --grpc HOST:PORT: gRPC address, such as 127.0.0.1:8500.
+      clients {1..}: Number of concurrent clients.
+      requests {0..}: Total requests per interface for the measurement; 0 skips it.
+      texts (three sentences): File of texts for the measurement, one per line.
+      timeout: Timeout of a request in seconds.
+      features --feature (text, pair): Feature read by classify and regress; may be repeated.
+      label: Version label to check in addition.
+    """
+    from albert_keras.serving.check.serve_check import serve_check as check
+
+    if texts is not None:
+        arguments["texts"] = _read_texts(texts)
+    result = check(arguments.pop("url", None), **arguments)
     error = None if result.ok else typer.Exit(WRONG_ANSWERS)
     return Output(result.to_dict(), result.lines, error)
 
@@ -149,72 +135,51 @@ def _read_texts(path):
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
-@command()
+@command("albert_keras.serving.kit.server_kit:write_kit")
 def server_kit(
-    model: Path = argument(
-        ...,
-        "Exported model: the folder of its versions or of one version, or the name of a shipped "
-        "model.",
-        metavar="MODEL",
-    ),
-    out: Path = option(..., "Output folder."),
-    name: str | None = option(None, "Model name on the server.", shown="name of its folder"),
-    latest: int | None = option(None, "Number of newest versions to serve.", shown="1"),
-    specific: list[int] | None = option(
-        None, "Version to serve instead; may be repeated.", metavar="VERSION"
-    ),
-    label: list[str] | None = option(
-        None,
-        "Label of a served version, such as stable=42; may be repeated.",
-        metavar="LABEL=VERSION",
-    ),
-    cores: int | None = option(
-        None, "Processor cores of the server.", shown="all cores of this computer"
-    ),
-    memory_gib: int | None = option(None, "Memory limit in GiB.", shown="enough for two versions"),
-    max_batch_size: int = option(32, "Largest number of texts per batch."),
-    rest_port: int = option(8501, "Port of REST on the loopback address."),
-    grpc_port: int = option(8500, "Port of gRPC on the loopback address."),
-    proxy_port: int = option(8080, "Port of the proxy on the loopback address."),
+    arguments, model: Path, out: Path, name: str | None = None, label: list[str] | None = None
 ):
     """Write the files to run tensorflow_model_server.
 
     The files are its settings, a docker command, files for Docker Compose and Kubernetes, a proxy
     and a client.
 
-    \b
-    Example:
+    Examples:
       albert-keras server-kit saved_models/books --out kits/books
       albert-keras server-kit saved_models/books/2 --out kits/books-2
       albert-keras server-kit saved_models/books --out kits/canary --specific 41 --specific 42 \\
           --label stable=41 --label canary=42 --cores 8 --max-batch-size 64
+
+    Options:
+      model <MODEL>: Exported model: the folder of its versions or of one version, or the name of a
+        shipped model.
+      out: Output folder.
+      name (name of its folder): Model name on the server.
+      latest: Number of newest versions to serve.
+      specific VERSION: Version to serve instead; may be repeated.
+      label LABEL=VERSION: Label of a served version, such as stable=42; may be repeated.
+      cores (all cores of this computer): Processor cores of the server.
+      memory_gib (enough for two versions): Memory limit in GiB.
+      max_batch_size: Largest number of texts per batch.
+      rest_port: Port of REST on the loopback address.
+      grpc_port: Port of gRPC on the loopback address.
+      proxy_port: Port of the proxy on the loopback address.
     """
     from albert_keras.serving.kit.server_kit import write_kit
     from albert_keras.serving.layout import split_version
 
-    if latest is not None and specific:
+    if {"latest", "specific"} <= arguments.keys():
         raise InputError("Give --latest or --specific, not both.")
     name = split_version(model)[0].name if name is None else name
-    folder = write_kit(
-        out,
-        name,
-        model,
-        1 if latest is None else latest,
-        specific or (),
-        _parse_labels(label or ()),
-        cores,
-        max_batch_size,
-        memory_gib,
-        rest_port,
-        grpc_port,
-        proxy_port,
-    )
+    labels = _parse_labels(label or ())
+    folder = write_kit(out, name, model, labels=labels, **arguments)
+    ports = {"rest_port": 8501, "grpc_port": 8500} | arguments
     files = sorted(path.name for path in folder.iterdir())
     lines = [
         f"{folder}: {', '.join(files)}",
         f"next: {shlex.quote(str(folder / 'docker-run.sh'))}",
-        f"then: albert-keras serve-check --rest http://127.0.0.1:{rest_port} "
-        f"--grpc 127.0.0.1:{grpc_port} --model {name}",
+        f"then: albert-keras serve-check --rest http://127.0.0.1:{ports['rest_port']} "
+        f"--grpc 127.0.0.1:{ports['grpc_port']} --model {name}",
     ]
     return Output({"path": folder, "model": name, "files": files}, lines)
 

@@ -1,46 +1,21 @@
-"""`albert-keras study`."""
+"""`albert-keras runs study`."""
 
 import enum
-from pathlib import Path
 
-from albert_keras.cli import options
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import argument, option
-from albert_keras.research.study.config import SCALES
+from albert_keras.studies.config import SCALES
 
 Scale = enum.Enum("Scale", {name: name for name in SCALES}, type=str)  # type: ignore[misc]
 
 
-@command(resumes=True)
+@command("albert_keras.studies.study:study", resumes=True)
 def study(
-    name: str = argument(..., "Name of a study, or a YAML file.", metavar="NAME|FILE"),
-    corpus: list[str] = options.CORPUS,
-    out: Path = option(..., "Folder of the study; an interrupted study is resumed."),
-    scale: Scale = option("tiny", "Model, lengths and updates to start from."),
-    minutes: float | None = option(
-        None,
-        "Minutes of training for each run and seed, which determine the number of updates.",
-        min=0.01,
-        shown="updates of the scale",
-    ),
-    seeds: int | None = option(
-        None, "Number of seeds of each run.", min=1, shown="the seeds of the study"
-    ),
-    eval_corpus: list[str] | None = option(
-        None,
-        "Held-out text file, folder or 'glob'; may be repeated.",
-        metavar="PATH",
-        shown="a tenth of the documents of the corpus",
-    ),
-    corpus_format: str = options.CORPUS_FORMAT,
-    workers: int | None = option(
-        None, "Number of processes that build records.", min=1, shown="chosen by corpus size"
-    ),
-    dry_run: bool = option(
-        False, "Report the runs and the estimated time and disk space; keep nothing.", "--dry-run"
-    ),
-    assignments: list[str] | None = options.SET,
+    arguments,
+    name: str,
+    scale: Scale = Scale.tiny,
+    dry_run: bool = False,
+    assignments: list[str] | None = None,
 ):
     """Compare runs that differ in a few settings, such as the runs in a table of a paper.
 
@@ -48,44 +23,48 @@ def study(
     Studies: batch-size, depth, distillation-losses, dropout, embedding-size, equal-time,
     input-format, masking, more-data, ngram-masking, positions, sentence-task, sharing,
     width.
-    \b
+
     Examples:
-      albert-keras study sentence-task --corpus books/ --eval-corpus heldout/ --dry-run \\
+      albert-keras runs study sentence-task --corpus books/ --eval-corpus heldout/ --dry-run \\
           --out studies/sentence-task
-      albert-keras study sentence-task --corpus books/ --eval-corpus heldout/ --minutes 10 \\
+      albert-keras runs study sentence-task --corpus books/ --eval-corpus heldout/ --minutes 10 \\
           --out studies/sentence-task
+
+    Options:
+      name <NAME|FILE>: Name of a study, or a YAML file.
+      corpus
+      out: Folder of the study; an interrupted study is resumed.
+      scale: Model, lengths and updates to start from.
+      minutes {0.01..} (updates of the scale): Minutes of training for each run and seed, which
+        determine the number of updates.
+      seeds {1..} (the seeds of the study): Number of seeds of each run.
+      eval_corpus PATH (a tenth of the documents of the corpus): Held-out text file, folder or
+        'glob'; may be repeated.
+      corpus_format
+      workers {1..} (chosen by corpus size): Number of processes that build records.
+      dry_run: Report the runs and the estimated time and disk space; keep nothing.
+      assignments
     """
-    from albert_keras.research.study.config import read_study
-    from albert_keras.research.study.planned import plan_study
+    from albert_keras.studies.catalogue import read_study
+    from albert_keras.studies.planned import plan_study
     from data_pipeline.text.text_files import find_files
 
     read = read_study(name)
     changes = read_values(None, assignments)
     planned = plan_study(read, scale.value, changes)
-    find_files(corpus)  # before TensorFlow is loaded
-    if eval_corpus:
-        find_files(eval_corpus)
+    for texts in ("corpus", "eval_corpus"):  # before TensorFlow is loaded
+        if texts in arguments:
+            find_files(arguments[texts])
     if dry_run:
-        from albert_keras.research.study.cost import cost_lines, study_cost
+        from albert_keras.studies.cost import study_cost
 
-        cost = study_cost(
-            planned, corpus, eval_corpus or (), corpus_format, minutes, seeds or read.seeds
-        )
-        return Output(cost, cost_lines(cost))
-    from albert_keras.research.study.study import study as run_study
+        wanted = {"eval_corpus": (), "corpus_format": "auto", "minutes": None, "seeds": read.seeds}
+        wanted |= {name: value for name, value in arguments.items() if name in wanted}
+        cost = study_cost(planned, arguments["corpus"], **wanted)
+        return Output(cost.to_dict(), cost.lines())
+    from albert_keras.studies.study import study as run_study
 
-    result = run_study(
-        read,
-        corpus,
-        out,
-        scale=scale.value,
-        minutes=minutes,
-        seeds=seeds,
-        eval_corpus=eval_corpus or (),
-        corpus_format=corpus_format,
-        changes=changes,
-        workers=workers,
-    )
+    result = run_study(read, scale=scale.value, changes=changes, **arguments)
     return Output(result, _lines(result))
 
 
@@ -99,4 +78,4 @@ def _lines(result):
             "other processes are working on these, or on their teachers: "
             f"{'; '.join(result.in_use)}; the last process to finish writes the complete report"
         )
-    yield f"report: {result.report}"
+    yield f"report: {result.report}   page: {result.report.with_suffix('.html')}"

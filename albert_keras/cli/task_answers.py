@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from albert_keras.cli.answer_lines import describe_answer
 from albert_keras.cli.command import Output
-from albert_keras.cli.output import count_of
 from albert_keras.cli.typed_inputs import (
     arriving_lines,
     converted_lines,
     line_fields,
     typed_fields,
 )
+from albert_keras.report import count_of
 from albert_keras.serving.exported_task import ExportedTask
 from albert_keras.tasks.answer_stream import answer_stream
 from albert_keras.tasks.answer_table import (
@@ -22,11 +22,12 @@ from albert_keras.tasks.answer_table import (
     write_answer_table,
     write_skipped_beside,
 )
+from albert_keras.tasks.build import build_task
 from albert_keras.tasks.finetuned import (
     FinetunedModels,
     check_columns,
 )
-from albert_keras.tasks.kinds import TAGGING, build_task
+from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.predict import predict_task
 from albert_keras.tasks.task import known_fields
 from albert_keras.tasks.typed_examples import typed_example, typed_examples

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import typer
 
-from albert_keras.cli import options
 from albert_keras.cli.command import App, Output, command
-from albert_keras.cli.options import is_given, option
+from albert_keras.cli.parameters import is_given
 
 #: Number of added pieces to print, the most useful ones first.
 _SHOWN = 20
@@ -28,33 +27,33 @@ class Kind(str, enum.Enum):
 @command()
 def vocab(
     context: typer.Context,
-    corpus: list[str] | None = option(
-        None, "Text file, folder or 'glob' (required); may be repeated.", metavar="PATH"
-    ),
-    out: Path | None = option(None, "Output folder (required)."),
-    kind: Kind = option(
-        "unigram",
-        "Kind of vocabulary: unigram (SentencePiece) as in ALBERT, wordpiece as in BERT and "
-        "DistilBERT, or bpe (byte-level) as in RoBERTa, which preserves case and accents.",
-    ),
-    size: int = option(30_000, "Number of pieces in the vocabulary."),
-    lower_case: bool = option(True, "Convert text to lower case."),
-    strip_accents: bool = option(True, "Remove accents: é becomes e."),
-    required_characters: str = option(
-        "",
-        "Characters that get a piece even if the corpus lacks them, such as '§°'; printable ASCII "
-        "characters always get one.",
-        shown=False,
-    ),
-    corpus_format: str = options.CORPUS_FORMAT,
+    corpus: list[str] | None = None,
+    out: Path | None = None,
+    kind: Kind = Kind.unigram,
+    size: int = 30_000,
+    lower_case: bool = True,
+    strip_accents: bool = True,
+    required_characters: str = "",
+    corpus_format: str = "auto",
 ):
     """Train a vocabulary on your text.
 
-    \b
     Example:
       albert-keras vocab --corpus 'books/*.txt' --size 8000 --out tokenizer/
     The vocabulary of a BERT:
       albert-keras vocab --kind wordpiece --corpus 'books/*.txt' --size 8000 --out tokenizer/
+
+    Options:
+      corpus PATH: Text file, folder or 'glob' (required); may be repeated.
+      out: Output folder (required).
+      kind: Kind of vocabulary: unigram (SentencePiece) as in ALBERT, wordpiece as in BERT and
+        DistilBERT, or bpe (byte-level) as in RoBERTa, which preserves case and accents.
+      size: Number of pieces in the vocabulary.
+      lower_case: Convert text to lower case.
+      strip_accents: Remove accents: é becomes e.
+      required_characters: Characters that get a piece even if the corpus lacks them, such as '§°';
+        printable ASCII characters always get one.
+      corpus_format
     """
     if context.invoked_subcommand is not None:
         if any(is_given(context, name) for name in context.params):
@@ -105,22 +104,18 @@ def vocab(
 
 
 @command()
-def extend(
-    tokenizer: Path = option(
-        ...,
-        f"Tokenizer to extend. {options.TOKENIZER}",
-    ),
-    corpus: list[str] = options.CORPUS,
-    add: int = option(..., "Number of pieces to add."),
-    out: Path = option(..., "Output folder."),
-    corpus_format: str = options.CORPUS_FORMAT,
-):
+def extend(tokenizer: Path, corpus: list[str], add: int, out: Path, corpus_format: str = "auto"):
     """Add pieces for another kind of text; existing ids do not change.
 
-    \b
     Example:
       albert-keras vocab extend --tokenizer runs/books --corpus 'medicine/*.txt' \\
           --add 2000 --out tokenizer-medicine/
+
+    Options:
+      tokenizer corpus
+      add: Number of pieces to add.
+      out: Output folder.
+      corpus_format
     """
     from albert_keras.model_tokenizer import load_tokenizer
     from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -183,6 +178,6 @@ def _check_no_clean_up(context):
             context.fail(f"--{name.replace('_', '-')} must not be used with --kind bpe.")
 
 
-app = App(rich_markup_mode=None)
+app = App()
 app.callback(invoke_without_command=True)(vocab)
 app.command("extend")(extend)

@@ -1,22 +1,56 @@
 """Files of settings to start from, made from the data of a user."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from albert_keras.config_files.commented import commented_yaml
-from albert_keras.config_files.kinds import DATA, DISTILL, DISTILL_TASK, FINETUNE, PRETRAIN
+from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
 from albert_keras.tasks.finetune_config import USUAL_EPOCHS, FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_file
-from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.settings import Settings
+
+if TYPE_CHECKING:  # they import NumPy, and `--help` imports this module
+    from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: The length of rows is a multiple of this, and at most the longest of released models.
 _LENGTH_UNIT, _LONGEST = 32, 512
 #: Special tokens of a row with two texts.
 _SPECIAL_TOKENS = 3
+
+
+class FileKind(NamedTuple):
+    """A kind of file of settings."""
+
+    name: str
+    config: type[Settings]
+    command: str  # the command that takes such a file
+    others: str  # what else this command requires
+    adapts_to_records: bool = False
+
+
+PRETRAIN = FileKind(
+    "pretrain", PretrainingConfig, "pretrain", "--data ... --out runs/...", adapts_to_records=True
+)
+FINETUNE = FileKind("finetune", FinetuneConfig, "finetune", "--from ... --out runs/...")
+DISTILL = FileKind(
+    "distill",
+    DistillationConfig,
+    "distill",
+    "--teacher ... --data ... --out runs/...",
+    adapts_to_records=True,
+)
+DISTILL_TASK = FileKind(
+    "distill-task", TaskDistillationConfig, "distill", "--teacher ... --from ... --out runs/..."
+)
+DATA = FileKind(
+    "data", PretrainingDataConfig, "data build", "--corpus ... --tokenizer ... --out records/"
+)
+
+#: All kinds by name.
+FILE_KINDS = {kind.name: kind for kind in (DATA, PRETRAIN, FINETUNE, DISTILL, DISTILL_TASK)}
 
 
 class InitialFile(NamedTuple):
@@ -59,6 +93,8 @@ def pretraining_file(config: PretrainingConfig, records: Path | None, name: str)
     # A rate that follows from model and batch still does, if the user changes them in the file.
     config = config.replace(optimizer=config.chosen_optimizer().replace(lr=config.optimizer.lr))
     if records is not None:
+        from data_pipeline.records.dataset_info import DatasetInfo
+
         info, training = DatasetInfo.load(records), config.training
         masks = "static masks" if info.static_masks else "no static masks"
         facts.append(
@@ -76,18 +112,17 @@ def pretraining_file(config: PretrainingConfig, records: Path | None, name: str)
         if info.max_seq_length > longest:
             model = config.model | {"max_position_embeddings": info.max_seq_length}
             config = config.replace(model=model)
-    data = "RECORDS" if records is None else records
-    kind, start, advice = PRETRAIN, "", []
-    if isinstance(config, DISTILL.config):
-        kind, start = DISTILL, " --teacher MODEL"
-    else:
+    kind, advice = DISTILL, []
+    if not isinstance(config, DISTILL.config):
+        kind = PRETRAIN
         advice = ["With --init-from, remove the section `model`: the weights determine it."]
-    use = f"{kind.command}{start} --data {data} --config {name} --out runs/NAME"
-    header = _header(kind, use, [*facts, *advice])
+    header = _header(kind, name, [*facts, *advice])
     return InitialFile(commented_yaml(config, header, notes), tuple(facts))
 
 
-def finetuning_file(config: FinetuneConfig, tokenizer: Tokenizer | None, name: str) -> InitialFile:
+def finetuning_file(
+    config: FinetuneConfig, tokenizer: "Tokenizer | None", name: str
+) -> InitialFile:
     """Returns settings for a fine-tuning, or a distillation on a task, made for its examples.
 
     Args:
@@ -98,7 +133,7 @@ def finetuning_file(config: FinetuneConfig, tokenizer: Tokenizer | None, name: s
     Raises:
         InputError: If the examples cannot be read.
     """
-    from albert_keras.tasks.kinds import build_task
+    from albert_keras.tasks.build import build_task
 
     facts, notes, task = [], {}, build_task(config.task)
     changes = {"max_seq_length": task.max_seq_length}
@@ -126,26 +161,21 @@ def finetuning_file(config: FinetuneConfig, tokenizer: Tokenizer | None, name: s
         steps = config.training.steps or round(steps / config.training.batch_size)
         notes["training.epochs"] = f"The run has about {steps:,} steps."
     config = config.replace(task=config.task.replace(**changes))
-    kind, start = FINETUNE, "--from MODEL"
-    if isinstance(config, DISTILL_TASK.config):
-        kind, start = DISTILL_TASK, "--teacher RUN --from MODEL"
-    use = f"{kind.command} --config {name} {start} --out runs/NAME"
-    text = commented_yaml(config, _header(kind, use, facts), notes)
+    kind = DISTILL_TASK if isinstance(config, DISTILL_TASK.config) else FINETUNE
+    text = commented_yaml(config, _header(kind, name, facts), notes)
     return InitialFile(text, tuple(facts))
 
 
 def data_file(config: PretrainingDataConfig, name: str) -> InitialFile:
     """Returns settings for a build of records; `name` is the name of the file."""
-    use = f"{DATA.command} --corpus TEXT --tokenizer TOKENIZER --config {name} --out RECORDS"
-    return InitialFile(commented_yaml(config, _header(DATA, use, [])), ())
+    return InitialFile(commented_yaml(config, _header(DATA, name, [])), ())
 
 
-def _header(kind, use, facts):
+def _header(kind, name, facts):
     return [
-        f"All settings of `{kind.command}`, with the values in effect. Options of the command",
-        "line take precedence.",
+        f"All settings of `albert-keras {kind.command}`, with the values in effect. Options of the",
+        "command line take precedence.",
         "",
         *facts,
-        f"Use:    {use}",
-        "Check:  albert-keras config check FILE",
+        f"Use: albert-keras {kind.command} --config {name} {kind.others}",
     ]

@@ -1,4 +1,4 @@
-"""The reports in docs/studies/, which `albert-keras study` wrote."""
+"""The reports in docs/studies/, which `albert-keras runs study` wrote."""
 
 import csv
 import re

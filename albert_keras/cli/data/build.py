@@ -5,11 +5,9 @@ from pathlib import Path
 
 import typer
 
-from albert_keras.cli import options
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import argument, option
-from albert_keras.cli.output import count_of, percent
+from albert_keras.report import count_of, percent
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 
@@ -27,45 +25,50 @@ def _check_beam_options(context: typer.Context, words):
             context.fail(
                 f"`{name}` must precede `--`. Only options of Apache Beam may follow `--`."
             )
-    return words
 
 
-@command(PretrainingDataConfig, resumes=True)
+@command(config=PretrainingDataConfig, resumes=True)
 def build(
-    corpus: list[str] = options.CORPUS,
-    tokenizer: Path = option(..., options.TOKENIZER),
-    out: str = option(..., "Output folder; an unfinished build is resumed.", metavar="PATH"),
-    beam_options: list[str] | None = argument(
-        None,
-        "Options of Apache Beam as --name=value; only with --runner.",
-        metavar="-- BEAM_OPTION",
-        callback=_check_beam_options,
-    ),
+    context: typer.Context,
+    corpus: list[str],
+    tokenizer: Path,
+    out: str,
+    beam_options: list[str] | None = None,
     *,
     flags,
-    preset: str = option("albert", "Settings to start from: albert, reference, bert or roberta."),
-    corpus_format: str = options.CORPUS_FORMAT,
-    workers: int | None = option(None, "Number of processes.", min=1, shown="one per processor"),
-    runner: str | None = option(
-        None,
-        "Build with Apache Beam on this runner: DirectRunner, DataflowRunner, FlinkRunner, "
-        "SparkRunner or PrismRunner. An unfinished build is restarted.",
-    ),
-    config: Path | None = option(None, "YAML or JSON file of settings.", metavar="FILE"),
-    assignments: list[str] | None = options.SET,
+    preset: str = "albert",
+    corpus_format: str = "auto",
+    workers: int | None = None,
+    runner: str | None = None,
+    config: Path | None = None,
+    assignments: list[str] | None = None,
 ):
     """Convert text to pre-training records, or resume a build.
 
-    \b
     Example:
       albert-keras data build --corpus 'books/*.txt' --tokenizer tokenizer/ \\
           --out records/ --max-seq-length 128
-    Example on other machines, with identical records:
+
+    On other machines, with identical records:
       albert-keras data build --corpus 'gs://b/*.txt' --tokenizer tokenizer/ \\
           --out gs://b/records --runner DataflowRunner -- --project=p --region=r
+
+    Options:
+      corpus tokenizer
+      out PATH: Output folder; an unfinished build is resumed.
+      beam_options <-- BEAM_OPTION>: Options of Apache Beam as --name=value; only with --runner.
+      preset: Settings to start from: albert, reference, bert or roberta.
+      max_seq_length max_predictions_per_seq copies input_format objective static_masks
+      language splitter corpus_format seed
+      workers {1..} (one per processor): Number of processes.
+      runner: Build with Apache Beam on this runner: DirectRunner, DataflowRunner, FlinkRunner,
+        SparkRunner or PrismRunner. An unfinished build is restarted.
+      config FILE: YAML or JSON file of settings.
+      assignments
     """
+    _check_beam_options(context, beam_options)
     from albert_keras.model_tokenizer import load_tokenizer
-    from data_pipeline.reports.corpus_check import check_before_build
+    from data_pipeline.reports.build_warnings import check_before_build
 
     beam_flags = _beam_flags(runner, workers, beam_options or [])
     values = read_values(config, assignments, kind=None) | flags
@@ -89,7 +92,6 @@ def build(
         "shards_reused": result.shards_reused,
         "fingerprint": info.fingerprint,
         "seconds": round(result.seconds, 1),
-        "kept_text": result.kept_text,
         **info.statistics,
     }
     return Output(values, _lines(result, settings, loaded))
@@ -132,8 +134,6 @@ def _lines(result, settings, tokenizer):
         )
     padding = 1 - counts["real_positions"] / counts["positions"]
     details.append(f"{percent(padding)} of positions are padding")
-    if result.kept_text is not None:
-        details.append(f"{percent(result.kept_text)} of the text is kept")
     if skipped := counts["single_sentences_skipped"]:
         details.append(f"{count_of(skipped, 'stretch')} of a single sentence skipped")
     yield "; ".join(details)

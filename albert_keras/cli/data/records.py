@@ -2,33 +2,31 @@
 
 from pathlib import Path
 
-from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import argument, option
-from albert_keras.cli.output import count_of, percent, plain
+from albert_keras.cli.output import plain
+from albert_keras.report import count_of, percent
 from data_pipeline.errors import InputError
 
-RECORDS = argument(..., "Folder of records.", metavar="RECORDS")
 
-
-@command()
-def inspect(
-    records: Path = RECORDS,
-    examples: int = option(3, "Records to print as text.", min=0),
-    seed: int = option(0, "Random seed of the sample.", min=0),
-    sample: int = option(2000, "Records in the random sample.", min=1),
-):
+@command("data_pipeline.reports.inspection:inspect_records")
+def inspect(arguments):
     """Print statistics of a random sample, and examples as text.
 
-    \b
     Example:
-      albert-keras data inspect records/ --examples 5
+      albert-keras data inspect records/ --examples 5 --figure records.png
+
+    Options:
+      folder <RECORDS>: Folder of records.
+      examples {0..}: Records to print as text.
+      seed {0..}: Random seed of the sample.
+      sample {1..}: Records in the random sample.
+      figure FILE.png: Figure to write.
     """
     from data_pipeline.reports.inspection import inspect_records
 
-    seen = inspect_records(records, examples, seed, sample)
+    seen, figure = inspect_records(**arguments), arguments.get("figure")
     error = _error(f"in the records of `{seen.folder}`", seen.problems)
-    return Output(plain(seen), _inspection_lines(seen), error)
+    return Output(plain(seen) | {"figure": figure}, _inspection_lines(seen, figure), error)
 
 
 def _error(where, problems):
@@ -39,7 +37,7 @@ def _error(where, problems):
     return InputError("\n".join([f"{count_of(len(problems), 'problem')} {where}:", *lines]))
 
 
-def _inspection_lines(seen):
+def _inspection_lines(seen, figure):
     lengths = ", ".join(f"{name} {length}" for name, length in seen.lengths.items())
     yield f"{count_of(seen.num_records, 'record')}, sample of {seen.num_sampled}: {seen.folder}"
     yield f"  length, predictions  S = {seen.max_seq_length}, P = {seen.max_predictions_per_seq}"
@@ -58,6 +56,9 @@ def _inspection_lines(seen):
         yield f"record {example.record}, order: {example.order}{padding}"
         for segment in example.segments:
             yield f"  {segment}"
+    if figure is not None:
+        yield ""
+        yield f"figure: {figure}"
 
 
 def _mask_lines(masks):
@@ -82,12 +83,14 @@ def _mask_lines(masks):
 
 
 @command()
-def verify(records: Path = RECORDS):
+def verify(records: Path):
     """Check every byte of the records and report all problems.
 
-    \b
     Example:
       albert-keras data verify records/
+
+    Options:
+      records <RECORDS>: Folder of records.
     """
     from data_pipeline.reports.verification import verify_records
 
@@ -103,42 +106,31 @@ def verify(records: Path = RECORDS):
     return Output(values, [] if error else [line], error)
 
 
-@command()
-def adopt(
-    folder: Path = argument(..., "Folder of record files.", metavar="FOLDER"),
-    max_seq_length: int | None = option(None, "Tokens per record.", shown="as in the first record"),
-    max_predictions_per_seq: int | None = option(
-        None, "Masked tokens per record.", shown="as in the first record"
-    ),
-    tokenizer: Path | None = option(None, options.TOKENIZER),
-    vocab_size: int | None = option(None, "Size of the vocabulary, if there is no tokenizer."),
-    objective: str | None = option(
-        None,
-        "Meaning of label 1: sop (swapped), nsp (random second segment) or none.",
-        shown="as in the program that wrote them",
-    ),
-    pattern: str = option("*.tf*record*", "Glob pattern of the record files."),
-):
+@command("data_pipeline.records.adoption:adopt_records")
+def adopt(arguments, tokenizer: Path | None = None):
     """Adopt records of ALBERT, BERT, tensorflow/models or NVIDIA.
 
     All records are checked, and the missing dataset_info.json is written.
 
-    \b
     Example:
       albert-keras data adopt records/ --tokenizer 30k-clean.model
+
+    Options:
+      folder <FOLDER>: Folder of record files.
+      max_seq_length (as in the first record): Tokens per record.
+      max_predictions_per_seq (as in the first record): Masked tokens per record.
+      tokenizer
+      vocab_size: Size of the vocabulary, if there is no tokenizer.
+      objective (as in the program that wrote them): Meaning of label 1: sop (swapped), nsp (random
+        second segment) or none.
+      pattern: Glob pattern of the record files.
     """
     from albert_keras.model_tokenizer import load_tokenizer
     from data_pipeline.records.adoption import LABELS, adopt_records
 
-    info = adopt_records(
-        folder,
-        max_seq_length,
-        max_predictions_per_seq,
-        tokenizer=load_tokenizer(tokenizer) if tokenizer else None,
-        vocab_size=vocab_size,
-        pattern=pattern,
-        objective=objective,
-    )
+    folder = arguments["folder"]
+    loaded = load_tokenizer(tokenizer) if tokenizer else None
+    info = adopt_records(tokenizer=loaded, **arguments)
     values = {
         "path": folder,
         "num_records": info.num_records,

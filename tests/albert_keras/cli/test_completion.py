@@ -19,12 +19,12 @@ def completed(monkeypatch, capsys, *words):
 
 def test_commands_are_completed(monkeypatch, capsys):
     assert completed(monkeypatch, capsys, "pre") == ["pretrain", "predict"]
-    assert completed(monkeypatch, capsys, "runs", "re") == ["remove"]
+    assert completed(monkeypatch, capsys, "runs", "re") == ["report", "remove"]
 
 
 def test_options_are_completed_after_unfinished_and_repeated_ones(monkeypatch, capsys):
-    words = ["pretrain", "--data", "a", "--data", "b", "--tra"]
-    assert completed(monkeypatch, capsys, *words) == ["--track"]
+    words = ["pretrain", "--data", "a", "--data", "b", "--chec"]
+    assert completed(monkeypatch, capsys, *words) == ["--checkpoint-every"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -227,9 +227,7 @@ def shown_mistake(command, folder, capfd):
     shown = capfd.readouterr().err
     assert "Traceback" not in shown and sorted(folder.rglob("*")) == before
     errors = shown[shown.index("rror") :] if "rror" in shown else shown
-    lines = [
-        line for line in errors.strip().splitlines() if "see `albert-keras explain" not in line
-    ]
+    lines = [line for line in errors.strip().splitlines() if "see docs/errors.md" not in line]
     assert len(lines) <= 6
     return errors
 

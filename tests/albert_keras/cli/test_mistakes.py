@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from albert_keras.cli import main
 from albert_keras.cli.output import report_error
 from albert_keras.config import AlbertConfig
 from albert_keras.training.errors import TrainingDiverged
@@ -30,17 +29,6 @@ def test_each_mistake_has_a_section_with_cause_and_fix():
         assert re.search(r"^\*\*Fix\.\*\* \S", section, re.M), section
 
 
-def test_explain_prints_the_section_of_each_number(capsys):
-    assert main(["explain"]) == 0
-    listed = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in listed] == [one.value for one in Mistake]
-    for one in Mistake:
-        assert main(["explain", one.value.lower()]) == 0
-        title, text = capsys.readouterr().out.split("\n", 1)
-        assert title in listed and text.startswith("Cause. ") and "\nFix. " in text
-        assert "#" not in text and "**" not in text
-
-
 def test_each_mistake_is_tested_with_a_wrong_command():
     lines = _COMMANDS.read_text(encoding="utf-8").splitlines()
     tested = {line.split(" => ")[2] for line in lines[1:] if line.count(" => ") == 2}
@@ -51,10 +39,7 @@ def test_the_number_is_in_the_last_line(capsys):
     unknown = Problem(("a",), "is not a known key.")
     error = SettingsError("X", [unknown, Problem(("b",), "must be 1."), unknown])
     assert report_error(error, debug=False) == 2
-    assert (
-        capsys.readouterr().err.splitlines()[-1]
-        == "AK201, AK202: see `albert-keras explain AK201 AK202`"
-    )
+    assert capsys.readouterr().err.splitlines()[-1] == "AK201, AK202: see docs/errors.md"
     assert report_error(InputError("Other."), debug=False) == 2
     assert capsys.readouterr().err == "error: Other.\n"
 
@@ -69,7 +54,7 @@ def test_the_number_of_a_cause_is_kept():
 
 def test_a_run_that_diverged_has_a_number(capsys):
     assert report_error(TrainingDiverged(Path("run"), 5, 100, [1, 2]), debug=False) == 3
-    assert capsys.readouterr().err.endswith("AK309: see `albert-keras explain AK309`\n")
+    assert capsys.readouterr().err.endswith("AK309: see docs/errors.md\n")
 
 
 def test_records_of_another_tokenizer_have_a_number():

@@ -146,7 +146,7 @@ def test_a_mistake_gets_one_sentence(folders, ask, kind, words, message):
     code, _, shown = ask(export, *words)
     sentence, *number = shown.splitlines()  # some mistakes have a number
     assert code == 2 and sentence.startswith("error: ")
-    assert not number or re.fullmatch(r"(AK\d+): see `albert-keras explain \1`", *number)
+    assert not number or re.fullmatch(r"AK\d+: see docs/errors.md", *number)
     assert message.format(export=export) in shown
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from albert_keras.tasks.build import build_task
 from albert_keras.tasks.example_findings import (
     findings,
     near_equal_finding,
@@ -17,7 +18,6 @@ from albert_keras.tasks.examples import (
     TaggedExample,
     TextExample,
 )
-from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 
 TEXT = "The old ferry left the harbour"

@@ -1,0 +1,150 @@
+"""The runs of a study at a scale, with all of their settings."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from albert_keras.distillation.config import DistillationConfig
+from albert_keras.studies.catalogue import scale_settings
+from albert_keras.studies.config import Changes, StudyConfig, VocabularyConfig
+from albert_keras.training.config import PretrainingConfig
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.settings import SettingsError
+
+#: Settings of all held-out records: fixed masks of single words on the usual 15 % of the tokens,
+#: once, whatever the runs are trained on.
+_HELD_OUT = {
+    "static_masks": True,
+    "copies": 1,
+    "masking": {"masked_lm_prob": 0.15, "leave_unmasked": 0.1, "max_ngram": 1},
+}
+
+
+class PlannedRun(NamedTuple):
+    """A run of a study with all of its settings; only the seed is not final."""
+
+    name: str
+    vocabulary: VocabularyConfig
+    data: PretrainingDataConfig
+    config: PretrainingConfig  # a DistillationConfig if it has a teacher
+    teacher: str | None  # name of another run
+    corpus_share: float
+    published: dict[str, float]
+
+
+class PlannedStudy(NamedTuple):
+    """A study at a scale."""
+
+    study: StudyConfig
+    scale: str
+    runs: tuple[PlannedRun, ...]
+    held_out: dict[str, PretrainingDataConfig]  # settings of the held-out records, by evaluation
+    base_data: PretrainingDataConfig
+
+    @property
+    def reference(self) -> PlannedRun:
+        """PlannedRun. The run that the others are compared with."""
+        return next(run for run in self.runs if run.name == self.study.reference_run)
+
+    def followed(self, run: PlannedRun) -> PretrainingDataConfig:
+        """Returns the settings of the held-out records that the curve of a run is scored on."""
+        own = run.data.model_dump(include={"objective", "input_format"})
+        return PretrainingDataConfig(**merged(self.base_data.model_dump(), _HELD_OUT, own))
+
+
+def plan_study(
+    study: StudyConfig, scale: str, changes: dict[str, Any] | None = None
+) -> PlannedStudy:
+    """Merges the settings of scale, base and runs.
+
+    Args:
+        study: StudyConfig.
+        scale: One of `SCALES`.
+        changes: Settings of the base that replace its own, nested.
+
+    Raises:
+        InputError: If there is no such scale. `SettingsError`, with the problems of all runs, if
+            settings do not fit together.
+    """
+    try:
+        further = Changes(**(changes or {}))
+    except SettingsError as error:
+        raise SettingsError("the changes of the base", error.problems) from error
+    parts = (scale_settings(scale), study.base, study.scales.get(scale), further)
+    base = merged(*(part.values() for part in parts if part is not None))
+    problems, runs = [], []
+    for number, run in enumerate(study.runs):
+        own = run.scales.get(scale)
+        values = merged(base, run.values(), own.values() if own else {})
+        try:
+            runs.append(_planned(run, values))
+        except SettingsError as error:
+            path = ("runs", str(number))
+            problems += [item._replace(path=(*path, *item.path)) for item in error.problems]
+    held_out = {}
+    base_data = None
+    try:
+        base_data = _checked("data", PretrainingDataConfig, base.get("data", {}))
+    except SettingsError as error:
+        problems += [item._replace(path=("base", *item.path)) for item in error.problems]
+    for name, one in study.evaluate.items():
+        values = merged(base.get("data", {}), _HELD_OUT, one.data)
+        try:
+            held_out[name] = _checked("data", PretrainingDataConfig, values)
+        except SettingsError as error:
+            path = ("evaluate", name)
+            problems += [item._replace(path=(*path, *item.path)) for item in error.problems]
+    if problems:
+        raise SettingsError(f"the study at scale {scale}", problems)
+    return PlannedStudy(study, scale, tuple(runs), held_out, base_data)
+
+
+def merged(*parts: dict[str, Any]) -> dict[str, Any]:
+    """Merges nested values; later ones take precedence, and lists replace lists."""
+    result: dict[str, Any] = {}
+    for part in parts:
+        for key, value in part.items():
+            if isinstance(value, dict) and isinstance(result.get(key), dict):
+                value = merged(result[key], value)
+            result[key] = value
+    return result
+
+
+def _planned(run, values):
+    sections = {
+        name: values.get(name, {}) for name in ("model", "training", "optimizer", "distillation")
+    }
+    teacher = values.get("teacher")
+    if teacher is None:
+        sections.pop("distillation")
+    problems, made = [], {}
+    kind = PretrainingConfig if teacher is None else DistillationConfig
+    for name, settings in (("vocabulary", VocabularyConfig), ("data", PretrainingDataConfig)):
+        try:
+            made[name] = _checked(name, settings, values.get(name, {}))
+        except SettingsError as error:
+            problems += error.problems
+    config = None
+    try:
+        config = kind.of(sections | {"stages": values.get("stages") or ()})
+        config.albert_config(vocab_size=1)  # checks the depths of the stages
+    except SettingsError as error:
+        problems += error.problems
+    if problems or config is None:
+        raise SettingsError(run.name, problems)
+    return PlannedRun(
+        name=run.name,
+        vocabulary=made["vocabulary"],
+        data=made["data"],
+        config=config,
+        teacher=teacher,
+        corpus_share=values.get("corpus_share") or 1.0,
+        published=dict(run.published),
+    )
+
+
+def _checked(name, settings, values):
+    try:
+        return settings(**values)
+    except SettingsError as error:
+        below: Iterable = (item._replace(path=(name, *item.path)) for item in error.problems)
+        raise SettingsError(name, below) from error

@@ -1,0 +1,42 @@
+"""Builds the Task of a configuration."""
+
+from albert_keras.tasks.kinds import (
+    CLASSIFICATION,
+    KINDS,
+    MULTI_LABEL,
+    MULTI_REGRESSION,
+    REGRESSION,
+    load_class,
+)
+from data_pipeline.errors import InputError
+
+
+def build_task(config):
+    """Returns the Task of a TaskConfig; InputError if a setting is not one of its kind."""
+    if config.has_several_labels:
+        is_score = config.name in REGRESSION.own_tasks
+        kind = MULTI_REGRESSION if is_score else MULTI_LABEL
+    else:
+        names = ((kind, kind.official_tasks + kind.own_tasks) for kind in KINDS.values())
+        kinds = (kind for kind, tasks in names if config.name in tasks)
+        # The class of classification finds the kind of a GLUE task itself.
+        kind = next(kinds, CLASSIFICATION)
+    task = load_class(kind.task_class)(config)
+    if config.exit_heads and task.kind is not CLASSIFICATION:
+        raise InputError(
+            "`exit_heads` requires a task with one of several classes for each row. Received: "
+            f"{config.name}, a task of {task.kind.name}."
+        )
+    if config.pair_encoding != "joint" and not compares_pairs(task):
+        raise InputError(
+            f"`pair_encoding` {config.pair_encoding} requires pairs of texts, and a class or score "
+            "for each pair. In a table, `pair` (--pair) names the column of the second text. "
+            f"Received: {config.name}, a task of {task.kind.name}."
+        )
+    return task
+
+
+def compares_pairs(task):
+    """Returns whether a Task predicts classes or scores of pairs of texts."""
+    kinds = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
+    return task.kind in kinds and task.takes_pair

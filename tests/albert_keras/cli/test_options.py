@@ -1,0 +1,209 @@
+"""The options of all commands: what the help says, and where their values come from."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+import typer
+import yaml
+
+from albert_keras.cli import app, main
+from albert_keras.cli.parameters import help_and_entries, parameters_of
+from albert_keras.distillation.config import DistillationConfig
+from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.training.config import PretrainingConfig
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.settings import Settings, options_of
+
+#: Words and phrases that a reader must guess at; each is matched as whole words.
+STRUCK = (
+    "anew|told|tell|tells|goes on|go on|going on|of which|that of|those of|in little|at hand|"
+    "looks of|so many|begun|places|wants|draw|drawn|besides|came along|stay|lies|by itself|"
+    "in turn|decides|say more|whoever|which it is|beside"
+)
+CONFIGS = {
+    "pretrain": PretrainingConfig,
+    "finetune": FinetuneConfig,
+    "distill": DistillationConfig,
+    "data build": PretrainingDataConfig,
+}
+MOST_COMMANDS = MOST_OPTIONS = 20
+
+
+def commands(command, path=()):
+    """Yields the words and the command of each command and group below one."""
+    yield " ".join(path), command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*path, name))
+
+
+COMMANDS = dict(commands(typer.main.get_command(app)))
+RUN = {path: one for path, one in COMMANDS.items() if not hasattr(one, "commands")}
+EACH = pytest.mark.parametrize("path", RUN)
+
+
+def help_of(path, capsys):
+    assert main([*path.split(), "--help"]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_help_groups_at_most_twenty_commands_as_data_flows(capsys):
+    shown = help_of("", capsys)
+    panels = re.findall(r"^(\w[\w ]+):$", shown.split("--help")[1], re.MULTILINE)
+    assert panels == ["Start", "Data", "Train", "Ask", "Serve", "Exchange and research"]
+    order = [shown.index(f"\n  {name} ") for name in ("doctor", "vocab", "plan", "embed", "runs")]
+    assert order == sorted(order) and len(COMMANDS[""].commands) <= MOST_COMMANDS
+
+
+@EACH
+def test_the_help_has_an_example_and_at_most_twenty_options(path, capsys):
+    shown = help_of(path, capsys)
+    example, options = shown.split("\nOptions:")[0].split("Example")[1], shown.split("Options:")[1]
+    assert f"albert-keras {path}" in example
+    names = {name for option in RUN[path].params for name in (*option.opts, *option.secondary_opts)}
+    assert set(re.findall(r"(?<=\s)--[a-z][a-z-]*(?![a-z=-])", example)) <= names
+    assert len(re.findall(r"^  -", options, re.MULTILINE)) <= MOST_OPTIONS
+    assert options.count("--log-format") == options.count("--debug") == 1
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_help_is_whole_sentences_of_plain_words(path):
+    command = COMMANDS[path]
+    texts = [getattr(one, "help", None) for one in command.params if not one.hidden]
+    assert all(text and text.endswith(".") for text in texts), texts
+    assert re.match(r"[A-Z].*\.$", command.help.split("\n\n")[0], re.DOTALL)
+    for text in (*texts, command.help, command.epilog or ""):
+        assert not re.findall(rf"\b(?:{STRUCK})\b", text, re.IGNORECASE), text
+
+
+@pytest.mark.parametrize("path", CONFIGS)
+def test_every_setting_with_an_option_is_accepted_and_shown_with_its_default(path, capsys):
+    shown = re.sub(r"\s+", " ", re.sub(r"-\n\s+", "-", help_of(path, capsys)))
+    parameters = {parameter.name: parameter for parameter in RUN[path].params}
+    for keyword, option in options_of(CONFIGS[path]).items():
+        parameter, text = parameters[keyword], option.field.description
+        assert parameter.help == text
+        default = option.default_text or parameter.default
+        if not parameter.hidden and default and default is not True:
+            assert re.search(rf"{re.escape(text)} \[default: .*{re.escape(str(default))}", shown)
+
+
+def sections_of(config):
+    yield config
+    for field in config.model_fields.values():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
+            yield from sections_of(field.annotation)
+
+
+def test_every_setting_is_described_by_a_sentence():
+    for section in {one for config in CONFIGS.values() for one in sections_of(config)}:
+        for name, field in section.model_fields.items():
+            is_section = isinstance(field.annotation, type) and issubclass(
+                field.annotation, Settings
+            )
+            assert is_section or (field.description or "").endswith("."), (section, name)
+
+
+def test_options_come_from_the_signature_and_the_settings():
+    def command(arguments, files: list[str], flags=None, verify: bool = True):
+        """Do it.
+
+        Example:
+          albert-keras command
+
+        Options:
+          files <FILE>: Files to read,
+            one or more.
+          step
+          steps
+          batch_size {1..}: Rows per batch.
+          verify: Compare the outputs.
+        """
+
+    text, entries = help_and_entries(command.__doc__)
+    assert text == "Do it.\n\n\b\nExample:\n  albert-keras command\n"
+    call = "albert_keras.training.evaluate:evaluate"
+    found = parameters_of(command, entries, PretrainingConfig, [call])
+    options = {one.name: (one.default, one.annotation.__metadata__[0]) for one in found}
+    flags = {
+        name: (option.default, *(option.param_decls or ())) for name, (_, option) in options.items()
+    }
+    assert list(options)[:5] == ["files", "step", "steps", "batch_size", "verify"]
+    assert options["files"][1].help == "Files to read, one or more."
+    assert options["batch_size"][0] == 64 and options["batch_size"][1].min == 1
+    assert "--steps" in flags["steps"] and not options["steps"][1].hidden
+    assert options["track"][1].hidden and "--verify/--no-verify" in flags["verify"]
+    with pytest.raises(TypeError, match="no parameter `nothing`"):
+        parameters_of(
+            command, help_and_entries("Do.\n\nOptions:\n  nothing: It.\n")[1], None, [call]
+        )
+    with pytest.raises(TypeError, match="does not describe"):
+        parameters_of(command, [], None, [call])
+
+
+def test_no_help_imports_what_takes_long():
+    check = (
+        "import sys; from albert_keras.cli import main\n"
+        "for words in sys.argv[1].split(','): assert main([*words.split(), '--help']) == 0\n"
+        "heavy = {'tensorflow', 'numpy', 'scipy', 'sklearn', 'apache_beam'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    command = [sys.executable, "-c", check, ",".join(COMMANDS)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@EACH
+def test_an_option_with_one_value_is_refused_if_given_twice(path, capsys):
+    for option in RUN[path].params:
+        if option.param_type_name == "option" and not option.multiple and not option.is_flag:
+            name = max(option.opts, key=len)
+            assert main([*path.split(), name, "8", f"{name}=8"]) == 2
+            assert capsys.readouterr().err == (
+                f"error: `{name}` must be given at most once. Received: 8 and 8. "
+                "Remove all but one.\nAK205: see docs/errors.md\n"
+            )
+
+
+def test_a_flag_is_either_set_or_not_and_several_values_may_be_repeated(capsys):
+    words = ["finetune", "--from", "x", "--out", "y", "--label", "a", "--label", "b"]
+    assert main([*words, "--random-baseline", "--no-random-baseline"]) == 2
+    assert "`--random-baseline` must be given at most once." in capsys.readouterr().err
+    assert main([*words, "--json", "--json", "--set", "task.dev_share=0.2", "--set", "a=0"]) == 2
+    assert "`--task` is required" in capsys.readouterr().err
+
+
+def test_only_given_options_reach_the_configuration(monkeypatch, tmp_path, tiny_records):
+    received = []
+
+    def pretrain(data, out, settings, *arguments, **more):
+        received.append(settings)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("albert_keras.training.pretrain.pretrain", pretrain)
+    file = tmp_path / "run.yaml"
+    file.write_text(yaml.safe_dump({"training": {"recompute": True, "batch_size": 8}}))
+    command = ["pretrain", "--data", str(tiny_records), "--out", "x", "--config", str(file)]
+    assert main([*command, "--no-recompute", "--accumulate", "2", "--lr", "1e-3"]) == 130
+    (settings,) = received
+    assert settings.training.model_fields_set == {"recompute", "batch_size", "accumulation_steps"}
+    assert (settings.training.recompute, settings.training.batch_size) == (False, 8)
+    assert settings.optimizer.lr == 1e-3 and settings.model == {"size": "albert-mini"}
+
+
+def test_paths_are_normalized_and_columns_are_text(monkeypatch, tmp_path):
+    received = []
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mail").mkdir()
+    (tmp_path / "mail" / "a.tsv").touch()
+
+    def finetune(origin, out, settings, *arguments, **more):
+        received.append(settings)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("albert_keras.tasks.finetune.finetune", finetune)
+    command = ["finetune", "--from", "random", "--out", "x", "--task", "classification"]
+    assert main([*command, "--train", "mail//a.tsv", "--text", "1", "--label", "2"]) == 130
+    (settings,) = received
+    assert settings.task.train == "mail/a.tsv"
+    assert (settings.task.text, settings.task.label) == ("1", "2")
