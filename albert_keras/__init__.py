@@ -6,11 +6,6 @@ from typing import TYPE_CHECKING, Any
 from data_pipeline.tensorflow_line import silence_startup, use_keras_2
 
 if TYPE_CHECKING:  # for type checkers and editors, which do not see names loaded at first use
-    from albert_keras.analysis.attention import analyze_attention as analyze_attention
-    from albert_keras.analysis.convergence import analyze_convergence as analyze_convergence
-    from albert_keras.analysis.early_exit import evaluate_early_exit as evaluate_early_exit
-    from albert_keras.analysis.embeddings import analyze_embeddings as analyze_embeddings
-    from albert_keras.analysis.similarity import analyze_similarity as analyze_similarity
     from albert_keras.config import AlbertConfig as AlbertConfig
     from albert_keras.conversion.convert import convert as convert
     from albert_keras.distillation.distill import distill as distill
@@ -25,18 +20,15 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.models.encoder import AlbertEncoder as AlbertEncoder
     from albert_keras.models.preprocessor import AlbertPreprocessor as AlbertPreprocessor
     from albert_keras.models.pretraining import AlbertForPretraining as AlbertForPretraining
-    from albert_keras.models.sharing import layer_plan as layer_plan
     from albert_keras.models.task_model import AlbertForTask as AlbertForTask
     from albert_keras.optimization.config import OptimizerConfig as OptimizerConfig
     from albert_keras.optimization.lamb import Lamb as Lamb
-    from albert_keras.planning.suggestion import suggest_config as suggest_config
     from albert_keras.serving.predictor import (
         Predictor as Predictor,
         fill_mask as fill_mask,
         predict as predict,
     )
     from albert_keras.serving.publish import export as export
-    from albert_keras.studies.study import study as study
     from albert_keras.tasks.evaluate import evaluate_task as evaluate_task
     from albert_keras.tasks.finetune import finetune as finetune
     from albert_keras.tasks.finetune_config import FinetuneConfig as FinetuneConfig
@@ -69,30 +61,22 @@ _HOMES = {
     "PretrainingConfig": "albert_keras.training.config",
     "TaskConfig": "albert_keras.tasks.task_config",
     "TrainingConfig": "albert_keras.training.config",
-    "analyze_attention": "albert_keras.analysis.attention",
-    "analyze_convergence": "albert_keras.analysis.convergence",
-    "analyze_embeddings": "albert_keras.analysis.embeddings",
-    "analyze_similarity": "albert_keras.analysis.similarity",
     "convert": "albert_keras.conversion.convert",
     "distill": "albert_keras.distillation.distill",
     "distill_task": "albert_keras.distillation.task",
     "embed": "albert_keras.embeddings.embed",
     "evaluate": "albert_keras.training.evaluate",
-    "evaluate_early_exit": "albert_keras.analysis.early_exit",
     "evaluate_minimal_pairs": "albert_keras.minimal_pairs.evaluate",
     "evaluate_task": "albert_keras.tasks.evaluate",
     "export": "albert_keras.serving.publish",
     "fill_mask": "albert_keras.serving.predictor",
     "finetune": "albert_keras.tasks.finetune",
-    "layer_plan": "albert_keras.models.sharing",
     "load_tokenizer": "albert_keras.model_tokenizer",
     "predict": "albert_keras.serving.predictor",
     "predict_task": "albert_keras.tasks.predict",
     "pretrain": "albert_keras.training.pretrain",
     "score_sentences": "albert_keras.minimal_pairs.pseudo_likelihood",
     "similar": "albert_keras.embeddings.similar",
-    "study": "albert_keras.studies.study",
-    "suggest_config": "albert_keras.planning.suggestion",
 }
 
 __all__ = sorted(_HOMES)

@@ -1,7 +1,7 @@
 """How results are shown: tables, numbers, sizes, percentages, shortened text and figures.
 
 Everything here makes text or pictures of values that are computed elsewhere. Durations are in
-`data_pipeline.durations`, because the data side shows them, too. Matplotlib is imported when a
+`data_pipeline.progress`, because the data side shows them, too. Matplotlib is imported when a
 figure is drawn.
 """
 

@@ -102,6 +102,12 @@ class PretrainingDataConfig(Settings):
         "start of a word, skip it, or take a random second segment with label 1 (nsp) as in "
         "google-research/albert. With `objective=nsp`, pairs of segments always do the latter.",
     )
+    overflow: Literal["carry", "cut"] = setting(
+        "carry",
+        "Text beyond the length of a record of two segments: carry, it begins the next record, and "
+        "sentences longer than a segment are split; or cut, it is dropped, as in "
+        "google-research/albert.",
+    )
     static_masks: bool = option(
         True, "Store masks in the records; otherwise the reader samples them in each epoch."
     )
@@ -193,6 +199,7 @@ PRESETS = {
         "copies": 40,
         "short_sequences": "document",
         "single_sentence_policy": "nsp",
+        "overflow": "cut",
         "masking": {"word_start": "reference", "random_pieces": "all"},
     },
     "bert": {
@@ -201,6 +208,7 @@ PRESETS = {
         "copies": 10,
         "objective": "nsp",
         "short_sequences": "document",
+        "overflow": "cut",
         "masking": {"max_ngram": 1},
     },
     "roberta": {

@@ -108,7 +108,7 @@ _LONG_FILES = (
     "benchmarks/test_infer.py",
     "albert_keras/distillation/test_task.py",
     "albert_keras/distillation/test_logit_cache.py",
-    "albert_keras/studies/test_study.py",
+    "albert_keras/research/study/test_study.py",
     "test_packaging.py",
     "test_layering.py",
 )
@@ -196,8 +196,8 @@ def tiny_documents(tiny_corpus):
 
 @pytest.fixture(scope="session")
 def tiny_data_config():
-    """Returns settings for short records in two shards."""
-    return PretrainingDataConfig(max_seq_length=32, num_shards=2, copies=2)
+    """Returns settings for short and full records in two shards."""
+    return PretrainingDataConfig(max_seq_length=32, num_shards=2, copies=2, overflow="cut")
 
 
 @pytest.fixture(scope="session")

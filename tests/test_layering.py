@@ -20,9 +20,9 @@ ROWS = (
     ("distillation",),
     ("serving", "planning", "conversion"),
     ("embeddings", "model_tokenizer"),
-    ("minimal_pairs", "analysis"),
+    ("minimal_pairs",),
     ("demo", "dry_run", "doctor", "config_files", "run_overview"),
-    ("studies",),
+    ("research",),
     ("cli",),
 )
 LEVEL = {name: level for level, row in enumerate(ROWS) for name in row}

@@ -10,13 +10,15 @@ app = App(help="Analyse the layers, heads and embeddings of trained models.", no
 
 
 @app.command()
-@command("albert_keras.analysis.similarity:analyze_similarity")
-def similarity(arguments):
-    """Compare the input and the output of every layer: L2 distance and cosine.
+@command("albert_keras.research.analyze.layers:analyze_layers")
+def layers(arguments):
+    """Compare the state before and after every layer, also beyond the trained depth.
+
+    Masked tokens are also predicted from the states after each layer.
 
     Example:
-      albert-keras analyze similarity runs/albert runs/bert --data sentences.txt \\
-          --random-weights --out similarity
+      albert-keras analyze layers runs/albert runs/bert --data records-heldout/ \\
+          --random-weights --out layers
 
     Options:
       models <RUN>: Runs, fine-tunings, exports, names of shipped models, checkpoints or .keras
@@ -24,6 +26,8 @@ def similarity(arguments):
       data TEXT|RECORDS: Folder of records; text file with a text on each line; or table (.tsv,
         .csv, .jsonl).
       out: New folder for the figures, CSV tables and JSON.
+      depth {1..} (the trained depth): Number of layers to apply; may exceed the trained depth only
+        if all layers share weights.
       random_weights: Add the model of each shape with random weights, for comparison.
       step text_column
       limit {1..}: Number of texts or records to read.
@@ -31,23 +35,33 @@ def similarity(arguments):
       seed {0..}: Seed of the random weights.
     """
     _check(arguments)
-    from albert_keras.analysis.similarity import analyze_similarity
+    from albert_keras.research.analyze.layers import analyze_layers
 
-    result = analyze_similarity(**arguments)
+    result = analyze_layers(**arguments)
     lines = []
+    header = ("depth", "distance", "cosine", "angle", "turn", "to trained", "loss", "accuracy")
     for model in result.models:
-        rows = [row for row in result.layers if row.model == model["model"]]
         lines.append(model["model"])
-        lines += table(
-            ("layer", "L2 distance", "cosine", "degrees"),
-            [(str(r.layer), f"{r.l2:.3f}", f"{r.cosine:.4f}", f"{r.degrees:.1f}") for r in rows],
-            left=(),
-        )
-    return _output(result, lines)
+        rows = [
+            (
+                str(row.depth),
+                optional(row.l2),
+                optional(row.cosine, ".4f"),
+                optional(row.degrees, ".1f"),
+                optional(row.turn),
+                optional(row.to_trained_l2),
+                optional(row.masked_lm_loss),
+                optional(row.masked_lm_accuracy, ".1%"),
+            )
+            for row in result.depths
+            if row.model == model["model"]
+        ]
+        lines += table(header, rows, left=())
+    return Output(plain(result), [*lines, *_file_lines(result)])
 
 
 @app.command()
-@command("albert_keras.analysis.attention:analyze_attention")
+@command("albert_keras.research.analyze.attention:analyze_attention")
 def attention(arguments):
     """Summarize what each attention head attends to, and write the maps of one text.
 
@@ -66,7 +80,7 @@ def attention(arguments):
       batch_size {1..}: Sequences per batch.
     """
     _check(arguments)
-    from albert_keras.analysis.attention import analyze_attention
+    from albert_keras.research.analyze.attention import analyze_attention
 
     result = analyze_attention(**arguments)
     rows = [
@@ -86,30 +100,27 @@ def attention(arguments):
 
 
 @app.command()
-@command("albert_keras.analysis.embeddings:analyze_embeddings")
+@command("albert_keras.research.analyze.embeddings:analyze_embeddings")
 def embeddings(arguments):
-    """Analyse the token embeddings: neighbours, singular values, norms over frequencies.
+    """Analyse the token embeddings: neighbours and singular values.
 
     Example:
-      albert-keras analyze embeddings runs/books --token king --token sea \\
-          --data sentences.txt --out embeddings
+      albert-keras analyze embeddings runs/books --token king --token sea --out embeddings
 
     Options:
       models <RUN>: Runs, fine-tunings, exports, names of shipped models, checkpoints or .keras
         files.
       out: New folder for the figures, CSV tables and JSON.
       tokens --token: Word or piece whose nearest neighbours are listed; may be repeated.
-      data TEXT|RECORDS: Texts or records to count tokens in, for norms over frequencies.
       random_weights: Add the model of each shape with random weights, for comparison.
       top_k {1..}: Number of neighbours of each token.
       center: Subtract the mean of all embeddings before the cosines are computed, so that what all
         tokens have in common is ignored.
-      step text_column
-      limit {1..}: Number of texts or records to count.
+      step
       seed {0..}: Seed of the random weights.
     """
     _check(arguments)
-    from albert_keras.analysis.embeddings import analyze_embeddings
+    from albert_keras.research.analyze.embeddings import analyze_embeddings
 
     result = analyze_embeddings(**arguments)
     lines = [
@@ -117,65 +128,11 @@ def embeddings(arguments):
         f"{len(each.values)}, 90 % of the squares in {each.values_for_90_percent}"
         for each in result.spectra
     ]
-    lines += [
-        f"{model}: rank correlation of norm and frequency {value:.2f}"
-        for model, value in result.correlations.items()
-    ]
     for each in result.neighbours:
         if each.rank == 1:
             lines.append(f"{each.model}, {each.token}")
         lines.append(f"  {each.cosine:6.3f}  {each.neighbour}")
-    values = plain(result)
-    del values["norms"]  # a row for each token of the vocabulary, which the files contain
-    return Output(values, [*lines, *_file_lines(result)])
-
-
-@app.command()
-@command("albert_keras.analysis.convergence:analyze_convergence")
-def convergence(arguments):
-    """Follow the hidden states while a shared layer is applied repeatedly.
-
-    Masked tokens are also predicted from the states after each layer.
-
-    Example:
-      albert-keras analyze convergence runs/books --data records-heldout/ --depth 48 \\
-          --out convergence
-
-    Options:
-      models <RUN>: Runs, fine-tunings, exports, names of shipped models, checkpoints or .keras
-        files.
-      data TEXT|RECORDS: Folder of records; text file with a text on each line; or table (.tsv,
-        .csv, .jsonl).
-      out: New folder for the figures, CSV tables and JSON.
-      depth {1..} (three times the trained depth if all layers share weights): Number of layers to
-        apply; may exceed the trained depth only if all layers share weights.
-      random_weights: Add the model of each shape with random weights, for comparison.
-      step text_column
-      limit {1..}: Number of texts or records to read.
-      batch_size {1..}: Sequences per batch.
-      seed {0..}: Seed of the random weights.
-    """
-    _check(arguments)
-    from albert_keras.analysis.convergence import analyze_convergence
-
-    result = analyze_convergence(**arguments)
-    lines, header = [], ("depth", "distance", "turn", "to trained", "loss", "accuracy")
-    for model in result.models:
-        lines.append(model["model"])
-        rows = [
-            (
-                str(row.depth),
-                optional(row.l2),
-                optional(row.turn),
-                optional(row.to_trained_l2),
-                optional(row.masked_lm_loss),
-                optional(row.masked_lm_accuracy, ".1%"),
-            )
-            for row in result.depths
-            if row.model == model["model"]
-        ]
-        lines += table(header, rows, left=())
-    return _output(result, lines)
+    return Output(plain(result), [*lines, *_file_lines(result)])
 
 
 def _check(arguments):
@@ -186,10 +143,6 @@ def _check(arguments):
     data = arguments.get("data")
     check = check_records if data is not None and data.is_dir() else check_files
     check(data)
-
-
-def _output(result, lines):
-    return Output(plain(result), [*lines, *_file_lines(result)])
 
 
 def _file_lines(result):

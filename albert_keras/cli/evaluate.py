@@ -16,7 +16,7 @@ from data_pipeline.errors import InputError
 _RECORDS = "albert_keras.training.evaluate:evaluate"
 _TASK = "albert_keras.tasks.evaluate:evaluate_task"
 _PAIRS = "albert_keras.minimal_pairs.evaluate:evaluate_minimal_pairs"
-_EXITS = "albert_keras.analysis.early_exit:evaluate_early_exit"
+_EXITS = "albert_keras.research.analyze.early_exit:evaluate_early_exit"
 _FILES = "albert_keras.tasks.score_files:score_predictions"
 
 
@@ -39,7 +39,7 @@ def evaluate(
       albert-keras evaluate --run runs/sst-2 --out scores/
       albert-keras evaluate --run runs/sst-2 --run runs/sst-2-large --all-seeds
       albert-keras evaluate --run albert-mini-en --minimal-pairs blimp/ --out pairs.jsonl
-      albert-keras evaluate --run runs/sst-2 --exit-at-confidence 0.7,0.8,0.9,0.95 --out curve/
+      albert-keras evaluate --run runs/sst-2 --exit-at-confidence 0.7,0.8,0.9,0.95
       albert-keras evaluate --predictions CoLA.tsv --task cola --data CoLA/dev.tsv
 
     Options:
@@ -61,7 +61,7 @@ def evaluate(
       ~strategy ~delimiter ~encoding ~skip_bad_rows
       bag_of_words: For a fine-tuned model, also score a linear model on counts of words, trained on
         the same examples.
-      exit_at_confidence P,...: Score and time early exit of a model trained with --exit-heads, at
+      exit_at_confidence P,...: Score early exit of a model trained with --exit-heads, at
         these probabilities, separated by commas.
       allow_trained_rows: Score examples or records even if the model was trained on all of them.
       predictions: predictions.json for SQuAD; a .tsv file of index and prediction for GLUE.

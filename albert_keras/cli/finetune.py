@@ -7,7 +7,7 @@ from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.preflight import check_origin, check_task_files
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.kinds import FIELD_OPTIONS
+from albert_keras.tasks.kind import FIELD_OPTIONS
 from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
 
@@ -88,7 +88,7 @@ def finetune(
 
 def advice_on_pairs(config):
     """Returns a line on the other encoding of pairs, if the task of a TaskConfig can have it."""
-    from albert_keras.tasks.build import build_task, compares_pairs
+    from albert_keras.tasks.kinds import build_task, compares_pairs
 
     if config.pair_encoding != "joint" or config.exit_heads:
         return []
@@ -102,7 +102,7 @@ def advice_on_pairs(config):
 
 def question_of(task):
     """Returns the arguments of `albert-keras predict` for a model of this task (TaskConfig)."""
-    from albert_keras.tasks.build import build_task
+    from albert_keras.tasks.kinds import build_task
 
     words = ["TEXT"]
     for field in build_task(task).fields:

@@ -14,7 +14,7 @@ from albert_keras.formats.foreign_hint import foreign_hint
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.serving.layout import EXPORT_RECORD, versions
 from albert_keras.shipped_models import find_model
-from albert_keras.tasks.kinds import FIELD_OPTIONS
+from albert_keras.tasks.kind import FIELD_OPTIONS
 from albert_keras.tasks.request_checks import check_out, check_request
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.text import storage

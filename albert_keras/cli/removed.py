@@ -25,8 +25,17 @@ _FORMATS = (
 #: An option follows its command, `finetune --head`, and one of its values follows the option,
 #: `convert --to fairseq`.
 REMOVED = {
-    "score": "Use `albert-keras evaluate --predictions FILE --task TASK --data FILE`.",
+    "analyze convergence": "Use `albert-keras analyze layers --depth N`.",
+    "analyze similarity": "Use `albert-keras analyze layers`.",
+    "analyze embeddings --data": "Leave it out: lengths of embeddings are not analysed any more.",
     "benchmark": "Run `python -m tests.benchmarks` in a clone of the repository.",
+    "score": "Use `albert-keras evaluate --predictions FILE --task TASK --data FILE`.",
+    **{
+        f"finetune --{option}": "The head on a frozen encoder is a linear layer."
+        for option in ("head", "lstm-units")
+    },
+    "data check --figure": "`--json` has the numbers.",
+    "data inspect --figure": "`--json` has the numbers.",
     "card": "Use `albert-keras export --card --out FOLDER`.",
     "config": "Each command reports all problems of its --config FILE before it starts; "
     "`albert-keras pretrain --dry-run` also tries the run.",

@@ -4,12 +4,12 @@ import enum
 
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
-from albert_keras.studies.config import SCALES
+from albert_keras.research.study.config import SCALES
 
 Scale = enum.Enum("Scale", {name: name for name in SCALES}, type=str)  # type: ignore[misc]
 
 
-@command("albert_keras.studies.study:study", resumes=True)
+@command("albert_keras.research.study.study:study", resumes=True)
 def study(
     arguments,
     name: str,
@@ -45,8 +45,8 @@ def study(
       dry_run: Report the runs and the estimated time and disk space; keep nothing.
       assignments
     """
-    from albert_keras.studies.catalogue import read_study
-    from albert_keras.studies.planned import plan_study
+    from albert_keras.research.study.config import read_study
+    from albert_keras.research.study.planned import plan_study
     from data_pipeline.text.text_files import find_files
 
     read = read_study(name)
@@ -56,13 +56,13 @@ def study(
         if texts in arguments:
             find_files(arguments[texts])
     if dry_run:
-        from albert_keras.studies.cost import study_cost
+        from albert_keras.research.study.cost import cost_lines, study_cost
 
         wanted = {"eval_corpus": (), "corpus_format": "auto", "minutes": None, "seeds": read.seeds}
         wanted |= {name: value for name, value in arguments.items() if name in wanted}
         cost = study_cost(planned, arguments["corpus"], **wanted)
-        return Output(cost.to_dict(), cost.lines())
-    from albert_keras.studies.study import study as run_study
+        return Output(cost, cost_lines(cost))
+    from albert_keras.research.study.study import study as run_study
 
     result = run_study(read, scale=scale.value, changes=changes, **arguments)
     return Output(result, _lines(result))
@@ -78,4 +78,4 @@ def _lines(result):
             "other processes are working on these, or on their teachers: "
             f"{'; '.join(result.in_use)}; the last process to finish writes the complete report"
         )
-    yield f"report: {result.report}   page: {result.report.with_suffix('.html')}"
+    yield f"report: {result.report}"

@@ -22,12 +22,11 @@ from albert_keras.tasks.answer_table import (
     write_answer_table,
     write_skipped_beside,
 )
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.finetuned import (
     FinetunedModels,
     check_columns,
 )
-from albert_keras.tasks.kinds import TAGGING
+from albert_keras.tasks.kinds import TAGGING, build_task
 from albert_keras.tasks.predict import predict_task
 from albert_keras.tasks.task import known_fields
 from albert_keras.tasks.typed_examples import typed_example, typed_examples

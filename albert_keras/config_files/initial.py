@@ -133,7 +133,7 @@ def finetuning_file(
     Raises:
         InputError: If the examples cannot be read.
     """
-    from albert_keras.tasks.build import build_task
+    from albert_keras.tasks.kinds import build_task
 
     facts, notes, task = [], {}, build_task(config.task)
     changes = {"max_seq_length": task.max_seq_length}

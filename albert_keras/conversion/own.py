@@ -17,9 +17,9 @@ from albert_keras.formats.model_weights import ModelWeights
 from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import write_tensors
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import find_runs, is_finetuned
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.files import sha256_of

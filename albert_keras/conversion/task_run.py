@@ -8,7 +8,6 @@ from albert_keras.formats.loading import encoder_digest
 from albert_keras.formats.model_weights import ModelWeights
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
 from albert_keras.tasks.kinds import (
@@ -20,6 +19,7 @@ from albert_keras.tasks.kinds import (
     SPANS,
     SPANS_OR_NONE,
     TAGGING,
+    build_task,
 )
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError

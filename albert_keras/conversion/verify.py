@@ -19,9 +19,9 @@ from albert_keras.formats.hugging_face_config import class_of, family_of
 from albert_keras.formats.keras_nlp import to_keras_nlp
 from albert_keras.formats.model_weights import POOLER, ModelWeights
 from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
+from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, SPANS, TAGGING
 from data_pipeline.errors import InputError
 from data_pipeline.limits import read_json
 
@@ -155,13 +155,14 @@ def our_outputs(
 
 def _task_outputs(weights, inputs, class_name):
     """Runs our model with the head of a task."""
-    kind = "spans" if "spans" in weights.heads else "classification"
-    kind = "tagging" if class_name.endswith("TokenClassification") else kind
-    kind = "choice" if class_name.endswith("MultipleChoice") else kind
-    count = 0 if kind == "spans" else len(weights.tensors["output_bias"])
-    model = build_model(kind, weights.config.replace(initializer_range=0.0), count, dtype="float32")
+    kind = SPANS if SPANS.name in weights.heads else CLASSIFICATION
+    kind = TAGGING if class_name.endswith("TokenClassification") else kind
+    kind = CHOICE if class_name.endswith("MultipleChoice") else kind
+    count = 0 if kind is SPANS else len(weights.tensors["output_bias"])
+    config = weights.config.replace(initializer_range=0.0)
+    model = kind.build_model(config, count, dtype="float32")
     _assign(model, weights)
-    outputs = [model(_as_rows(batch, kind == "choice"), training=False) for batch in inputs]
+    outputs = [model(_as_rows(batch, kind is CHOICE), training=False) for batch in inputs]
     return [{name: array.numpy() for name, array in each.items()} for each in outputs]
 
 

@@ -124,7 +124,7 @@ class TaskTeaching:
             train=Examples(data.train.examples, features),
             fingerprints=data.fingerprints
             | {"teacher": str(self._weights), "teacher_digest": digest},
-            step_class=step_class(cast(TaskDistillationConfig, data.config)),
+            step_class=step_class(cast(TaskDistillationConfig, data.config), task.kind),
         )
 
 

@@ -4,15 +4,15 @@ import tensorflow as tf
 
 from albert_keras.distillation.config import TaskDistillationConfig, TaskTeachingConfig
 from albert_keras.distillation.losses import soft_target_sums
+from albert_keras.tasks.kind import TaskKind
 from albert_keras.tasks.kinds import (
     CHOICE,
     CLASSIFICATION,
     MULTI_LABEL,
     MULTI_REGRESSION,
     REGRESSION,
-    TaskKind,
 )
-from albert_keras.tasks.step import FinetuningStep, task_sums
+from albert_keras.tasks.step import FinetuningStep
 from albert_keras.training.losses import Sums
 
 #: Kinds of tasks whose examples have one row with one tensor of logits.
@@ -56,14 +56,13 @@ class TaskDistillationStep(FinetuningStep):
     def __init__(self, model, kind: TaskKind, settings: TaskTeachingConfig, **kwargs):
         super().__init__(
             model,
-            kind,
             objectives={
                 "answer": settings.answer_weight,
                 "soft_target": settings.soft_target_weight,
             },
             **kwargs,
         )
-        self.settings = settings
+        self.kind, self.settings = kind, settings
 
     def counts(self, features):
         return super().counts(features) * 2
@@ -71,7 +70,7 @@ class TaskDistillationStep(FinetuningStep):
     def sums(self, features, training, dropout_seed=None):
         outputs = self.model(features, training=training, dropout_seed=dropout_seed)
         return [
-            task_sums(self.kind, outputs, features),
+            self.model.sums(outputs, features),
             soft_answer_sums(
                 self.kind,
                 outputs["logits"],
@@ -83,15 +82,15 @@ class TaskDistillationStep(FinetuningStep):
 
     def _results(self):
         results = super()._results()
-        if self.kind in (REGRESSION, MULTI_REGRESSION):
+        if not self.model.has_accuracy:
             del results["soft_target_accuracy"]
         return results
 
 
-def step_class(config: TaskDistillationConfig):
+def step_class(config: TaskDistillationConfig, kind: TaskKind):
     """Returns what `tasks/step.py` builds instead of a FinetuningStep."""
 
-    def build(model, kind, **kwargs):
+    def build(model, **kwargs):
         return TaskDistillationStep(model, kind, config.distillation, **kwargs)
 
     return build

@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.formats.initial_weights import InitialWeights, open_weights
-from albert_keras.models.finetuning import build_model
 from albert_keras.models.pooling import POOLINGS, Pooling
 from albert_keras.runs.run import Run
 from albert_keras.serving.layout import existing_versions, read_export_record, version_folder
@@ -100,7 +99,7 @@ class TextEncoder:
         self.digest = initial_weights.digest
         strategy = tf.distribute.get_strategy()
         pooling = self.settings.pooling
-        loaded = build_model(SIMILARITY.name, config, 1, dtype="float32", pooling=pooling)
+        loaded = SIMILARITY.build_model(config, 1, dtype="float32", pooling=pooling)
         if initial_weights.load(loaded).new:
             raise InputError(
                 f"The pooling `pooler` must not be used with `{model}`, which was trained without "

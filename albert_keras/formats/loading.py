@@ -21,9 +21,9 @@ from tensorflow import keras
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.checkpoint_tensors import is_moment
 from albert_keras.formats.hdf5_file import open_hdf5
-from albert_keras.models import finetuning  # noqa: F401 (registers its classes with Keras)
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.registration import register_classes
 from albert_keras.models.task_model import AlbertForTask
 from albert_keras.runs.tensors import weight_names
 from data_pipeline.errors import InputError
@@ -87,6 +87,7 @@ def shape_in_keras_file(path: Path) -> AlbertConfig:
             content = parse_json(archive.read("config.json"))
         content.pop("compile_config", None)  # not loaded
         name, shape = content["class_name"], content["config"].get("config")
+        register_classes()
         model = keras.saving.get_registered_object(content["registered_name"])
         num_classes = json.dumps(content).count('"class_name"')
     except InputError:

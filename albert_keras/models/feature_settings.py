@@ -6,18 +6,16 @@ This module imports no TensorFlow.
 import re
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, field_validator
+from pydantic import BeforeValidator, field_validator, model_validator
 
-from albert_keras.config import AlbertConfig, Size
+from albert_keras.config import AlbertConfig
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Rule, Settings, option, setting
+from data_pipeline.settings import Rule, Settings, option
 
 #: The number of the layer below the first block.
 EMBEDDINGS = 0
 #: Layers that are concatenated unless `combine` is given; of more the weighted sum is taken.
 MOST_CONCATENATED = 4
-#: Units of the LSTM in BERT's paper; a narrower encoder has as many as its hidden size.
-MOST_UNITS = 768
 _NAMES = {"last": -1, "second-to-last": -2}
 _RULE = (
     "must be last, second-to-last, last-N such as last-4, all, embeddings, or different numbers "
@@ -33,11 +31,11 @@ def _as_text(value: Any) -> Any:
 
 
 class FeatureSettings(Settings):
-    """Feature-based use of an encoder (BERT, section 5.3): it is frozen, and a new head is trained.
+    """Feature-based use of an encoder (BERT, section 5.3): it is frozen, a linear head trained.
 
     Source:
         Devlin et al., 2019 (https://arxiv.org/abs/1810.04805), table 7: the layers, their
-        concatenation or weighted sum, and a BiLSTM of two layers below the classifier.
+        concatenation or weighted sum; there below a BiLSTM, here below a linear head.
     """
 
     freeze_encoder: bool = option(
@@ -54,31 +52,28 @@ class FeatureSettings(Settings):
         "How several layers are combined: concatenated, or summed with learned weights.",
         default_text=f"concat for up to {MOST_CONCATENATED} layers",
     )
-    head: Literal["bilstm", "linear"] | None = option(
-        None,
-        "Head on a frozen encoder: a linear layer, or one above a BiLSTM of two layers.",
-        default_text="bilstm",
-    )
-    lstm_units: Size | None = setting(
-        None,
-        f"Units of each direction of the BiLSTM; null is the hidden size, at most {MOST_UNITS}.",
+
+    rules: ClassVar[tuple[Rule, ...]] = tuple(
+        Rule(
+            (name, "freeze_encoder"),
+            lambda value, is_frozen: value is None or is_frozen,
+            "requires a frozen encoder (`freeze_encoder`, --freeze-encoder)",
+        )
+        for name in ("layers", "combine")
     )
 
-    rules: ClassVar[tuple[Rule, ...]] = (
-        *(
-            Rule(
-                (name, "freeze_encoder"),
-                lambda value, is_frozen: value is None or is_frozen,
-                "requires a frozen encoder (`freeze_encoder`, --freeze-encoder)",
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_linear_head(cls, values):
+        """Accepts the settings of a run of an earlier version, unless its head was a BiLSTM."""
+        values = dict(values)
+        head, units = values.pop("head", "linear"), values.pop("lstm_units", None)
+        was_default = head is None and not values.get("freeze_encoder")
+        if units is not None or not (head == "linear" or was_default):
+            raise ValueError(
+                "`head` bilstm was removed. Train again on the frozen encoder: its head is linear"
             )
-            for name in ("layers", "combine", "head", "lstm_units")
-        ),
-        Rule(
-            ("lstm_units", "head"),
-            lambda units, head: units is None or head != "linear",
-            "requires the head `bilstm`",
-        ),
-    )
+        return values
 
     @field_validator("layers")
     @classmethod
@@ -131,9 +126,3 @@ class FeatureSettings(Settings):
         if self.combine is None:
             return len(self.layer_numbers(config)) <= MOST_CONCATENATED
         return self.combine == "concat"
-
-    def units(self, config: AlbertConfig) -> int | None:
-        """Returns the units of each direction of the BiLSTM; None for a linear head."""
-        if self.head == "linear":
-            return None
-        return self.lstm_units or min(config.hidden_size, MOST_UNITS)

@@ -110,8 +110,7 @@ class AlbertForTask(keras.Model):
         """Returns the output for every position, [B, S, H]; of a frozen encoder its features."""
         if self.features is not None:
             outputs = self.encoder(inputs, training=training, return_all_layers=True)
-            skips_padding = bool(training) and self.encoder.skips_padding
-            return self.features(outputs, token_mask(inputs), skips_padding=skips_padding)
+            return self.features(outputs)
         outputs = self.encoder(inputs, training=training, dropout_seed=dropout_seed)
         return outputs["sequence_output"]
 

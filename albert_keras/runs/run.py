@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.feature_settings import FeatureSettings
-from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.checkpoints import CheckpointFolder, read_state
 from albert_keras.runs.run_record import (
@@ -216,13 +215,10 @@ class Run:
                 dtype=precision,
             )
         else:
-            model = build_model(
-                task.kind.name,
+            model = task.build_model(
                 self.albert_config,
-                task.num_outputs,
                 dtype=precision,
                 features=FeatureSettings.part_of(self.record["config"]["model"]),
-                **task.model_settings,
             )
         self.checkpoints.restore(chosen, model)
         return model

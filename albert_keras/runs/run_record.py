@@ -36,8 +36,6 @@ _COMPARED = (
     "config.model.freeze_encoder",
     "config.model.layers",
     "config.model.combine",
-    "config.model.head",
-    "config.model.lstm_units",
     "config.distillation",
     "albert_config",
     "data.fingerprint",

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.serving.layout import EXPORT_RECORD, read_export_record
-from albert_keras.tasks.build import build_task
-from albert_keras.tasks.kinds import SPANS_OR_NONE
+from albert_keras.tasks.kinds import SPANS_OR_NONE, build_task
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
 from data_pipeline.errors import InputError

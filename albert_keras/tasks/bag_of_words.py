@@ -23,7 +23,7 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, MULTI_REGRESSION, REGRESSION
 from albert_keras.tasks.task import Task
 from data_pipeline.randomness import key_of, permute
-from data_pipeline.reports.corpus_statistics import UNSPACED_SCRIPTS
+from data_pipeline.text.letters import UNSPACED_SCRIPTS
 
 #: The kinds of tasks that have this baseline: one or several classes or scores of texts.
 KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)

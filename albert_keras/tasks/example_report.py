@@ -21,7 +21,8 @@ from albert_keras.tasks.example_tokens import ExampleTokens, Unknown
 from albert_keras.tasks.predictions import one_line
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import OWN_TASKS
-from data_pipeline.reports.corpus_statistics import count_words, quantiles
+from data_pipeline.reports.corpus_check import quantiles
+from data_pipeline.text.letters import count_words
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _QUANTILES = {"5%": 0.05, "median": 0.5, "95%": 0.95, "max": 1.0}

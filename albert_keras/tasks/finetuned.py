@@ -8,9 +8,8 @@ from typing import Any
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.kinds import SIMILARITY, TAGGING
+from albert_keras.tasks.kinds import SIMILARITY, TAGGING, build_task
 from albert_keras.tasks.results import best_seed, read_results
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features

@@ -5,7 +5,6 @@ import logging
 import tensorflow as tf
 
 from albert_keras.formats.initial_weights import InitialWeights
-from albert_keras.models.finetuning import build_model
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task_data import TaskData
 
@@ -22,7 +21,7 @@ def similarity_baselines(
     """
     task, training = data.task, data.config.training
     with strategy.scope():
-        model = build_model(task.kind.name, data.albert_config, 1, dtype=training.precision)
+        model = task.kind.build_model(data.albert_config, 1, dtype=training.precision)
         initial_weights.load(model)
     predictor = RowPredictor(strategy, model, task.kind, training.eval_batch_size)
     found = {"mean vector before training": {}, "TF-IDF cosine": {}}

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_keras.tasks.kinds import FIELD_OPTIONS, TaskKind
+from albert_keras.config import AlbertConfig
+from albert_keras.tasks.kind import FIELD_OPTIONS, TaskKind
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.predictions import write_predictions
 from albert_keras.tasks.tables.skipped_rows import SkippedRow
@@ -109,6 +110,11 @@ class Task(abc.ABC):
     def model_settings(self) -> dict[str, Any]:
         """Arguments of the model of this kind that depend on the configuration."""
         return {}
+
+    def build_model(self, albert_config: AlbertConfig, **kwargs: Any) -> Any:
+        """Builds the model of the task, with random weights; `kwargs` as in `AlbertTaskModel`."""
+        kwargs = self.model_settings | kwargs
+        return self.kind.build_model(albert_config, self.num_outputs, **kwargs)
 
     @property
     @abc.abstractmethod

@@ -8,12 +8,11 @@ from typing import NamedTuple
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.initial_weights import InitialWeights
 from albert_keras.runs.trained_data import ROWS, Digests, Overlap, read_digests
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.example_findings import near_equal_finding, short_findings
 from albert_keras.tasks.example_report import report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.kinds import SIMILARITY
+from albert_keras.tasks.kinds import SIMILARITY, build_task
 from albert_keras.tasks.step import FinetuningStep
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.trained_rows import check_dev, digest_rows

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from data_pipeline.building.beam_steps import FAULT, WORK, Job, add_steps
-from data_pipeline.building.result import BuildResult, is_result_of
+from data_pipeline.building.result import BuildResult, is_result_of, warn_of_lost_text
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
@@ -95,7 +95,8 @@ def build_with_beam(
     fault = _run(pipeline)
     if storage.exists(f"{folder}/{INFO_FILE}"):
         storage.remove_folder(f"{folder}/{WORK}")
-        return BuildResult(path, _read_info(folder), time.monotonic() - started, 0)
+        info = _read_info(folder)
+        return warn_of_lost_text(BuildResult(path, info, time.monotonic() - started, 0))
     if storage.exists(f"{folder}/{FAULT}"):
         with storage.open_to_read(f"{folder}/{FAULT}") as file:
             fault = InputError(file.read().decode())

@@ -17,7 +17,13 @@ from data_pipeline.building.document_order import order_documents
 from data_pipeline.building.encoding import encode_part, parts_of_documents, parts_of_ranges
 from data_pipeline.building.folder import BuildFolder, failure, remove_remains
 from data_pipeline.building.progress import LocalCounters, Progress, SharedCounters
-from data_pipeline.building.result import BuildResult, info_of, is_result_of, why_no_records
+from data_pipeline.building.result import (
+    BuildResult,
+    info_of,
+    is_result_of,
+    warn_of_lost_text,
+    why_no_records,
+)
 from data_pipeline.building.shards import ShardTask, build_shard, finished_shard, shard_name
 from data_pipeline.building.workers import Workers, num_processors
 from data_pipeline.config import PretrainingDataConfig
@@ -129,7 +135,7 @@ def build_records(
             raise WorkInterrupted(_KEPT.format(out) if kept else _NOTHING_KEPT) from error
         raise
     folder.finish()
-    return BuildResult(out, info, time.monotonic() - started, num_reused)
+    return warn_of_lost_text(BuildResult(out, info, time.monotonic() - started, num_reused))
 
 
 def _encode(pool, parts, progress):

@@ -1,12 +1,20 @@
 """The result of a build: its info file, or why it has no records."""
 
+import logging
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
 from data_pipeline.building.encoding import corpus_digest, range_digest
-from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.config import SINGLE_SEGMENT_FORMATS, PretrainingDataConfig
 from data_pipeline.records.dataset_info import DatasetInfo
+
+logger = logging.getLogger(__name__)
+
+#: Smaller fractions of the text in records cause a warning.
+_LEAST_KEPT = 0.97
+#: Settings of records that earlier versions built, which do not name them.
+_EARLIER = {"overflow": "cut"}
 
 
 class BuildResult(NamedTuple):
@@ -16,6 +24,30 @@ class BuildResult(NamedTuple):
     info: DatasetInfo
     seconds: float
     shards_reused: int  # shards that an earlier attempt had finished
+
+    @property
+    def kept_text(self) -> float | None:
+        """float or None. Fraction of the tokens of the corpus that the records contain, at most 1.
+
+        None for records of an earlier version, which do not state it.
+        """
+        counts = self.info.statistics
+        if "kept_pieces" not in counts:
+            return None
+        return min(1.0, counts["kept_pieces"] / counts["pieces"] / self.info.config["copies"])
+
+
+def warn_of_lost_text(result: BuildResult) -> BuildResult:
+    """Logs a warning if records lack more than 3 % of the text of their corpus; returns them."""
+    kept, config = result.kept_text, result.info.config
+    if kept is not None and kept < _LEAST_KEPT:
+        cause = "`overflow=cut` drops what is longer than a record"
+        if config["overflow"] == "carry" or config["input_format"] in SINGLE_SEGMENT_FORMATS:
+            cause = "documents of a single word, or of one sentence if these are skipped, have none"
+        logger.warning(
+            "The records contain %.1f %% of the tokens of the corpus: %s.", 100 * kept, cause
+        )
+    return result
 
 
 def builder_version() -> str:
@@ -66,6 +98,6 @@ def is_result_of(info, ranges, tokenizer, config) -> bool:
     return (
         info.tokenizer_digest == tokenizer.digest
         and info.builder_version == builder_version()
-        and PretrainingDataConfig(**info.config) == config  # older ones lack some settings
+        and PretrainingDataConfig(**_EARLIER | info.config) == config
         and info.corpus_digest == corpus_digest(map(range_digest, ranges))
     )

@@ -116,7 +116,10 @@ def block_records(block, config, vocabulary, counts):
     pairs = concatenate(
         [split_into_pairs(block, config, copy, vocabulary) for copy in range(config.copies)]
     )
-    counts.update(single_sentences_skipped=pairs.skipped)
+    counts.update(
+        single_sentences_skipped=pairs.skipped,
+        kept_pieces=kept_tokens(pairs, config, vocabulary),
+    )
     size = len(pairs.labels)
     order = permute(np.arange(size), size, key_of("block", config.seed, *block.keys[:1]))
     for begin in range(0, size, _INSTANCES_AT_ONCE):
@@ -140,6 +143,15 @@ def room_for_text(pairs, config, vocabulary):
     """
     extra = np.where(pairs.lengths[:, 1] > 0, vocabulary.pair_separators - 1, 0)
     return config.max_num_tokens - extra
+
+
+def kept_tokens(pairs, config, vocabulary):
+    """Returns how many tokens of the corpus N pairs contain, without random second segments."""
+    room = room_for_text(pairs, config, vocabulary)
+    _, lengths = truncate_pairs(pairs.starts, pairs.lengths, pairs.keys, room)
+    if config.label_objective == "nsp":
+        lengths[pairs.labels == 1, 1] = 0
+    return int(lengths.sum())
 
 
 def instances_of(ids, pairs, config, vocabulary):

@@ -99,8 +99,14 @@ def split_into_pairs(block, config, copy, vocabulary):
     """
     if config.input_format in SINGLE_SEGMENT_FORMATS:
         block = split_long_sentences(block, vocabulary.starts_word, config.max_num_tokens)
-        return _single_segments(block, split_into_spans(block, config, copy))
-    return _pairs(block, split_into_spans(block, config, copy), config, vocabulary.starts_word)
+        spans = split_into_spans(block, config, copy, config.max_num_tokens)
+        return _single_segments(block, spans)
+    longest = config.max_num_tokens
+    if config.overflow == "carry":
+        longest -= vocabulary.pair_separators - 1
+        # With at most half of the tokens each, any two sentences fit into a record.
+        block = split_long_sentences(block, vocabulary.starts_word, longest // 2)
+    return _pairs(block, split_into_spans(block, config, copy, longest), config, vocabulary)
 
 
 def concatenate(pairs):
@@ -122,7 +128,7 @@ def _single_segments(block, spans):
     )
 
 
-def _pairs(block, spans, config, starts_word):
+def _pairs(block, spans, config, vocabulary):
     objective, policy = config.label_objective, config.single_sentence_policy
     if objective == "nsp" and config.input_format == "segment-pair":
         policy = "nsp"
@@ -137,7 +143,9 @@ def _pairs(block, spans, config, starts_word):
     elif policy == "skip":
         kept = ~single
     else:
-        splits = _word_starts_near_middles(block.ids, starts_word, begins[single], ends[single])
+        splits = _word_starts_near_middles(
+            block.ids, vocabulary.starts_word, begins[single], ends[single]
+        )
         kept[single] = splits > 0
         middles[single] = np.where(random_second[single], ends[single], splits)
 
@@ -147,7 +155,7 @@ def _pairs(block, spans, config, starts_word):
         block,
         SentenceSpans(*(array[random_second] for array in spans)),
         lengths[random_second, 0],
-        config.input_format,
+        config,
     )
     swapped = spans.coins & ~random_second & (objective == "sop")
     starts[swapped], lengths[swapped] = starts[swapped, ::-1], lengths[swapped, ::-1]
@@ -173,7 +181,7 @@ def _word_starts_near_middles(ids, starts_word, begins, ends):
     return np.where((begins < nearest) & (nearest < ends), nearest, 0)
 
 
-def _random_segments(block, spans, first_lengths, input_format):
+def _random_segments(block, spans, first_lengths, config):
     """Samples sentences of another document (of the same one only if there is no other).
 
     Returns their starts and lengths, int64 [N] each.
@@ -185,18 +193,22 @@ def _random_segments(block, spans, first_lengths, input_format):
     first, after = block.first_sentences[documents], block.first_sentences[documents + 1]
     begins = first + (sentence * (after - first)).astype(np.int64)
     starts = block.begins[begins]
-    if input_format == "sentence-pair":
+    if config.input_format == "sentence-pair":
         return starts, block.ends[begins] - starts
     wanted = np.maximum(spans.targets - first_lengths, 1)
     ends = np.minimum(np.searchsorted(block.ends, starts + wanted) + 1, after)
-    return starts, block.ends[ends - 1] - starts
+    lengths = block.ends[ends - 1] - starts
+    if config.overflow == "carry":  # the first segment must not be cut in its place
+        lengths = np.minimum(lengths, wanted)
+    return starts, lengths
 
 
-def split_into_spans(block, config, copy):
+def split_into_spans(block, config, copy, longest):
     """Splits all documents of a DocumentBlock into SentenceSpans, ordered by their first sentence.
 
-    "segment-pair": sentences are gathered until they reach the target. "sentence-pair": two
-    sentences each. "full-sentences" and "doc-sentences": as many as fit the target, at least one;
+    "segment-pair": as many sentences as fit the target, at least two, or if what is beyond the
+    target is cut, the first that reach it. "sentence-pair": two sentences each. "full-sentences"
+    and "doc-sentences": as many as fit the target, at least one;
     "full-sentences" continues across documents. If the second segment of a span is taken from
     another document, the unused sentences begin the next span.
 
@@ -209,12 +221,11 @@ def split_into_spans(block, config, copy):
         ALBERT, section 3.1; `create_instances_from_document` in google-research/albert,
         `create_pretraining_data.py`; RoBERTa, section 4.2.
     """
-    document_keys = subkeys(block.keys, copy)
-    limits = _limits(block, config, copy)
+    settings = block, config, subkeys(block.keys, copy), _limits(block, config, copy), longest
     begins, current, num_sentences = [], 0, len(block.begins)
     for first in range(0, num_sentences, _SENTENCES_AT_ONCE):
         end = min(first + _SENTENCES_AT_ONCE, num_sentences)
-        possible = _spans_from(np.arange(first, end), block, config, document_keys, limits)
+        possible = _spans_from(np.arange(first, end), *settings)
         following = possible.ends
         if config.label_objective == "nsp":
             following = np.where(possible.coins, possible.middles, possible.ends)
@@ -222,7 +233,7 @@ def split_into_spans(block, config, copy):
         while current < end:
             begins.append(current)
             current = following[current - first]
-    return _spans_from(np.array(begins, np.int64), block, config, document_keys, limits)
+    return _spans_from(np.array(begins, np.int64), *settings)
 
 
 def split_long_sentences(block, starts_word, max_length):
@@ -261,7 +272,7 @@ def _limits(block, config, copy):
     return np.where(is_before, block.first_sentences[first_document], block.first_sentences[-1])
 
 
-def _spans_from(sentences, block, config, document_keys, limits):
+def _spans_from(sentences, block, config, document_keys, limits, longest):
     """Computes the SentenceSpans that begin, or would begin, with the given sentences."""
     documents = np.searchsorted(block.first_sentences, sentences, side="right") - 1
     copy_keys = document_keys[documents]
@@ -269,17 +280,18 @@ def _spans_from(sentences, block, config, document_keys, limits):
     short, length, cut, coin = uniform(keys, _STREAM_SPAN, 4).T
     if config.short_sequences == "document":
         short, length = uniform(subkeys(copy_keys, 0), _STREAM_SPAN, 2).T
-    longest = config.max_num_tokens
     shorter = 2 + (length * (longest - 1)).astype(np.int64)
     targets = np.where(short < config.short_seq_prob, shorter, longest)
 
     target_ends = block.begins[sentences] + targets
-    if config.input_format == "segment-pair":
-        ends = np.searchsorted(block.ends, target_ends) + 1
-    elif config.input_format == "sentence-pair":
+    if config.input_format == "sentence-pair":
         ends = sentences + 2
+    elif config.input_format == "segment-pair" and config.overflow == "cut":
+        ends = np.searchsorted(block.ends, target_ends) + 1
     else:
-        ends = np.maximum(np.searchsorted(block.ends, target_ends, side="right"), sentences + 1)
+        fewest = 2 if config.input_format == "segment-pair" else 1
+        fitting = np.searchsorted(block.ends, target_ends, side="right")
+        ends = np.maximum(fitting, sentences + fewest)
     ends = np.minimum(ends, limits[documents])
     middles = sentences + 1 + (cut * (ends - sentences - 1)).astype(np.int64)
     return SentenceSpans(sentences, middles, ends, documents, targets, coin < 0.5, keys)

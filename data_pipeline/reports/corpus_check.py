@@ -1,35 +1,70 @@
-"""Checks a corpus before a build: its contents, its faults, and the expected records."""
+"""Checks a corpus before a build: what it contains, what is wrong with it, what it becomes."""
 
-import codecs
 import itertools
 import logging
-import time
+import re
+import unicodedata
+import zlib
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from data_pipeline.building.result import why_no_records
+from data_pipeline.building.shards import instances_of, kept_tokens, room_for_text
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
-from data_pipeline.randomness import key_of, permute
-from data_pipeline.reports.corpus_preview import Estimate, Example, RecordPreview
-from data_pipeline.reports.corpus_statistics import CorpusStatistics, quantiles
-from data_pipeline.reports.figures import check_figure_path, draw_histograms
+from data_pipeline.instances.masking import MaskingVocabulary
+from data_pipeline.instances.segments import DocumentBlock, add_separators, split_into_pairs
+from data_pipeline.progress import CountedProgress
+from data_pipeline.randomness import key_of, permute, subkeys
+from data_pipeline.records.examples import encode_instances
 from data_pipeline.text import storage
-from data_pipeline.text.corpus import read_range
-from data_pipeline.text.corpus_formats import check_format, detect_format, paragraphs_of
-from data_pipeline.text.sentences import check_splitter
-from data_pipeline.text.text_files import find_files, listing, split_file
+from data_pipeline.text.corpus import Document, corpus_ranges, read_corpus, read_range
+from data_pipeline.text.corpus_formats import check_format, detect_format
+from data_pipeline.text.letters import (
+    count_words,
+    language_fault,
+    languages_of_script,
+    scripts_of,
+    words_of,
+)
+from data_pipeline.text.sentences import check_splitter, split_sentences
+from data_pipeline.text.text_files import TextRange, find_files, split_file
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
 _DEFAULTS = PretrainingDataConfig()
 _QUANTILES = {"5%": 0.05, "median": 0.5, "95%": 0.95, "max": 1.0}
-_SECONDS_BETWEEN_LINES = 5
-_BLOCK = 1 << 20
+#: Names of special tokens; in a text they are encoded like any other characters.
+_LITERALS = ("[MASK]", "[CLS]", "[SEP]", "<pad>", "<unk>")
+#: Kinds of characters that are rare in text, by their category.
+_ODD = {"Cc": "control", "Cf": "invisible", "Co": "private", "Cn": "unassigned"}
+#: What is left of HTML, wikis, Markdown and scanned pages.
+_MARKUP = re.compile(
+    r"</?[A-Za-z][^<>]*>|&[A-Za-z]+;|&#\d+;|\{\{|\[\[|~~|\|.*\||^\s*(#|=|\*){2,}|^\s*#+ "
+    r"|PageV?\d|```"
+)
+#: A paragraph with fewer letters among its characters other than spaces is no text.
+_FEWEST_LETTERS, _FEWEST_CHARACTERS, _EXAMPLES = 0.5, 8, 5
+#: Words of a run, and the fraction of all runs that is looked at: one in this number.
+_RUN, _ONE_IN = 8, 16
+#: Texts that share this fraction of the runs of the shorter one are reported, if at least this
+#: number of runs was looked at.
+_NEAR_SHARE, _FEWEST_RUNS = 0.2, 8
+#: Tokens of the sample from which the records are estimated.
+_ESTIMATED_TOKENS = 1 << 20
+#: Records of the sample that are packed and encoded to learn their size, and the bytes of a record
+#: in its file and in the index besides its own.
+_RECORDS_MADE, _BYTES_AROUND = 64, 16 + 8
+#: Before a build: so many ranges, and so many characters of all of them together.
+_NUM_RANGES, _SAMPLE_CHARS = 16, 400_000
+_MOST_PADDING = 0.5
+#: Positions of the released models.
+_RELEASED_LENGTH = 512
 
 
 class Problem(NamedTuple):
@@ -37,6 +72,25 @@ class Problem(NamedTuple):
 
     file: str
     reason: str
+
+
+class Estimate(NamedTuple):
+    """The records that a build is expected to make of a corpus."""
+
+    records: int  # of all copies
+    bytes: int  # of record files and indexes
+    padding: float  # fraction of the positions that contain no token
+    kept_text: float  # fraction of the tokens of the corpus that the records contain
+    median_tokens: int  # of a record, with [CLS] and [SEP]
+
+
+class NearDuplicate(NamedTuple):
+    """Two texts with many equal runs of 8 words."""
+
+    name: str
+    other: str  # the text that was read first
+    share: float  # fraction of the runs of `name` that `other` contains
+    held_out: bool  # whether `name` is of the held-out text, and `other` is not
 
 
 class CorpusReport(NamedTuple):
@@ -47,23 +101,22 @@ class CorpusReport(NamedTuple):
     bytes: int
     share_read: float  # 1, or the fraction of a sample
     formats: dict[str, int]  # format -> number of files
-    files_with_bom: int  # byte order marks and CR do no harm, readers drop them
-    files_with_crlf: int
-    files_without_text: int
-    counts: Counter  # see `CorpusStatistics`
-    repeated_documents: int  # equal to an earlier one
+    files_without_text: list[str]
+    #: `documents`, `empty_documents` (no tokens), `one_sentence_documents`, `paragraphs`,
+    #: `sentences`, `words`, `characters`, `markup_paragraphs`, and with a tokenizer `pieces` (all
+    #: tokens), `unknown_pieces` and `long_sentences` (more tokens than fit into a record).
+    counts: Counter
+    repeated_documents: float  # fraction of the documents that are equal to an earlier one
     repeated_text: float  # fraction of the text in such documents
     repeated_paragraphs_text: float  # fraction of the text in such paragraphs
-    unit: str  # of lengths: "pieces" (tokens), or "characters" without a tokenizer
-    document_lengths: dict[str, int]  # quantiles; a long text is several documents
-    sentence_lengths: dict[str, int]
+    near_duplicates: list[NearDuplicate]  # the largest share first
+    markup: list[str]  # some paragraphs that look like markup, each after the name of its text
+    sentence_lengths: dict[str, int]  # quantiles, in tokens, or characters without a tokenizer
     unknown_characters: list[tuple[str, int]]  # the most frequent ones not in the vocabulary
     literals: dict[str, int]  # names of special tokens that occur in the text
-    odd_characters: dict[str, int]  # see `Characters.odd`
+    odd_characters: dict[str, int]  # "replacement" (U+FFFD), and the kinds of `_ODD`
     scripts: dict[str, float]  # fraction of the letters by script, the largest first
     estimate: Estimate | None  # None without a tokenizer
-    examples: list[Example]
-    seconds: float  # duration of the check
 
 
 def check_corpus(
@@ -72,21 +125,13 @@ def check_corpus(
     config: PretrainingDataConfig = _DEFAULTS,
     corpus_format: str = "auto",
     sample_mb: float = 50,
-    workers: int | None = None,
-    figure: str | Path | None = None,
+    heldout: list[str | Path] | None = None,
 ) -> CorpusReport:
-    """Checks a corpus, or a random sample of a large one; writes nothing but the figure.
+    """Checks a corpus, or a random sample of a large one; writes nothing.
 
     Unlike a build it continues after a file that cannot be read; documents before the fault count.
     A sample consists of whole ranges (`corpus_ranges`), selected by the seed. Faults and
     repetitions outside of it are not found.
-
-    The number of records is the sample's, times copies, divided by the fraction read; shards are
-    counted by the rule of the build. The time is
-
-        (seconds to split and encode the sample / fraction + tokens · copies · 0.2 µs) / workers
-
-    where the seconds are measured here, in one process. Reading and starting up are not included.
 
     Args:
         sources: list of str or Path, as in `read_corpus`.
@@ -94,133 +139,332 @@ def check_corpus(
         config: PretrainingDataConfig.
         corpus_format: str. As in `read_corpus`.
         sample_mb: float. Megabytes to read of a larger corpus, rounded up to a whole range.
-        workers: int or None. Processes to estimate the time for; None takes all processors.
-        figure: str, Path or None. PNG file to draw the lengths to.
+        heldout: list of str or Path, or None. Text that must not be part of the corpus; its
+            near-duplicates are reported.
 
     Returns:
         CorpusReport.
 
     Raises:
-        InputError: If a source is missing or a setting is wrong, or as `check_figure_path`.
+        InputError: If a source is missing or a setting is wrong.
     """
-    started = time.monotonic()
-    if figure is not None:
-        check_figure_path(figure)
     if not sample_mb > 0:
         raise InputError(f"`sample_mb` must be greater than 0. Received: {sample_mb}.")
     check_format(corpus_format)
     check_splitter(config.splitter, config.language)
-    files = _Files(find_files(sources), corpus_format)
-    ranges, share = _sample(files.ranges, sample_mb * 1e6, config.seed)
-    statistics = CorpusStatistics(tokenizer, config)
-    preview = RecordPreview(tokenizer, config) if tokenizer else None
-    files.read(ranges, statistics, preview)
-    problems = [Problem(path, reason) for path, reason in sorted(files.refused.items())]
-    estimate = preview.estimate(share, statistics.seconds, workers) if preview else None
+    files, refused, formats = find_files(sources), {}, Counter()
+    ranges: list[TextRange] = []
+    num_bytes = 0
+    for file in files:
+        try:
+            num_bytes += storage.size_of(file.path)
+            format = detect_format(file.path) if corpus_format == "auto" else corpus_format
+            ranges += split_file(file, format)
+            formats[format] += 1
+        except InputError as error:
+            refused[str(file.path)] = str(error)
+    ranges, share = _sampled(ranges, sample_mb * 1e6, config.seed)
+    seen, without_text = _Statistics(tokenizer, config), []
+    progress = CountedProgress(logger, "checking", sum(one.num_bytes for one in ranges), "bytes")
+    for path, parts in itertools.groupby(ranges, key=lambda part: str(part.path)):
+        before = seen.counts["documents"]
+        try:
+            for part in parts:
+                for document in read_range(part):
+                    seen.add(document)
+                progress.add(part.num_bytes)
+        except InputError as error:
+            refused[path] = str(error)
+        else:
+            if seen.counts["documents"] == before:
+                without_text.append(path)
+    for document in read_corpus(heldout, corpus_format) if heldout else ():
+        seen.runs.add(document, held_out=True)
+    estimate = seen.sample.estimate(seen.counts["pieces"] / share) if tokenizer else None
+    problems = [Problem(path, reason) for path, reason in sorted(refused.items())]
     if share == 1 and not problems:
-        counts = Counter(statistics.counts)
-        counts["instances"] = estimate.records if estimate else 1
+        counts = Counter(seen.counts, instances=estimate.records if estimate else 1)
         if not counts["sentences"]:
             counts["documents"] = 0  # a build does not count documents without tokens
         if reason := why_no_records(counts, config):
             problems.append(Problem("", reason))
-    repeated_documents, repeated_text = statistics.documents.result()
-    unit = "pieces" if tokenizer else "characters"
-    report = CorpusReport(
+    characters = max(seen.counts["characters"], 1)
+    return CorpusReport(
         problems=problems,
-        files=files.count,
-        bytes=files.bytes,
+        files=len(files),
+        bytes=num_bytes,
         share_read=share,
-        formats=dict(files.formats.most_common()),
-        files_with_bom=len(files.with_bom - files.refused.keys()),
-        files_with_crlf=len(files.with_crlf - files.refused.keys()),
-        files_without_text=len(files.without_text),
-        counts=statistics.counts,
-        repeated_documents=repeated_documents,
-        repeated_text=repeated_text,
-        repeated_paragraphs_text=statistics.paragraphs.result()[1],
-        unit=unit,
-        document_lengths=quantiles(statistics.document_lengths, _QUANTILES),
-        sentence_lengths=quantiles(statistics.sentence_lengths, _QUANTILES),
-        unknown_characters=statistics.unknown_characters(),
-        literals=dict(statistics.literals.most_common()),
-        odd_characters=statistics.characters.odd(),
-        scripts=statistics.characters.scripts(),
+        formats=dict(formats.most_common()),
+        files_without_text=without_text,
+        counts=seen.counts,
+        repeated_documents=seen.repeated["documents"] / max(seen.counts["documents"], 1),
+        repeated_text=seen.repeated["document text"] / characters,
+        repeated_paragraphs_text=seen.repeated["paragraph text"] / characters,
+        near_duplicates=seen.runs.near_duplicates(),
+        markup=seen.markup,
+        sentence_lengths=quantiles(seen.sentence_lengths, _QUANTILES),
+        unknown_characters=seen.unknown_characters(),
+        literals=dict(seen.literals.most_common()),
+        odd_characters=_odd(seen.characters),
+        scripts=scripts_of(seen.characters),
         estimate=estimate,
-        examples=preview.examples() if preview else [],
-        seconds=time.monotonic() - started,
     )
-    if figure is not None:
-        panels = statistics.panels(unit)
-        draw_histograms(figure, f"{listing(sources)}: {share:.0%} read", panels)
-    return report
 
 
-class _Files:
-    """The files of a corpus and the properties of each; files are named by their paths."""
+def check_before_build(
+    sources: str | Path | list,
+    tokenizer: Tokenizer,
+    config: PretrainingDataConfig,
+    corpus_format: str = "auto",
+) -> None:
+    """Checks settings against a sample of about 0.4 MB of a corpus, and logs warnings.
 
-    def __init__(self, files, corpus_format):
-        self.count, self.bytes, self.formats = len(files), 0, Counter()
-        self.ranges, self.refused = [], {}
-        self.with_bom, self.with_crlf, self.without_text = set(), set(), set()
-        for file in files:
-            try:
-                self.bytes += storage.size_of(file.path)
-                format = detect_format(file.path) if corpus_format == "auto" else corpus_format
-                self.ranges += split_file(file, format)
-                self.formats[format] += 1
-            except InputError as error:
-                self.refused[str(file.path)] = str(error)
+    There are warnings if most positions of the records would be padding, if the records are longer
+    than the released models take, and if the letters of the text do not belong to the language.
 
-    def read(self, ranges, statistics, preview):
-        """Reads ranges and passes on their documents; skips the rest of a file with a fault."""
-        self._total, self._done = sum(part.num_bytes for part in ranges), 0
-        self._started = self._last_line = time.monotonic()
-        for path, parts in itertools.groupby(ranges, key=lambda part: str(part.path)):
-            documents = statistics.counts["documents"]
-            try:
-                for part in parts:
-                    self._note_marks(part, path)
-                    for document in read_range(part):
-                        encoded = statistics.add(document)
-                        if preview:
-                            preview.add(*encoded)
-                        self._log_progress()
-                    statistics.counts["empty_documents"] += _count_empty(part)
-                    self._done += part.num_bytes
-            except InputError as error:
-                self.refused[path] = str(error)
-            else:
-                if statistics.counts["documents"] == documents:
-                    self.without_text.add(path)
-
-    def _note_marks(self, part, path):
-        with storage.open_to_read(part.path, part.begin, part.end) as file:
-            last = b""
-            while block := file.read(_BLOCK):
-                if not part.begin and not last and block.startswith(codecs.BOM_UTF8):
-                    self.with_bom.add(path)
-                if b"\r\n" in block or (last == b"\r" and block.startswith(b"\n")):
-                    self.with_crlf.add(path)
-                last = block[-1:]
-
-    def _log_progress(self):
-        now = time.monotonic()
-        if now - self._last_line >= _SECONDS_BETWEEN_LINES:
-            self._last_line, done = now, self._done / 1e6
-            speed = done / (now - self._started)
-            logger.info("checked %.0f of %.0f MB, %.1f MB/s", done, self._total / 1e6, speed)
-
-
-def _count_empty(part):
-    """Counts JSON objects without text, which `read_range` skips."""
-    if part.format != "jsonl":
-        return 0
-    groups = itertools.groupby(paragraphs_of(part), key=lambda pair: pair[0])
-    return sum(not any(text.strip() for _, text in group) for _, group in groups)
+    Raises:
+        InputError: If the splitter depends on a language that is not written in the script of the
+            corpus, or as `read_corpus`.
+    """
+    check_splitter(config.splitter, config.language)
+    if config.max_seq_length > _RELEASED_LENGTH:
+        logger.warning(
+            "The released models and the named sizes take at most %d tokens. To train on records "
+            "of %d tokens, pass `--set model.max_position_embeddings=%d` to pretrain.",
+            _RELEASED_LENGTH,
+            config.max_seq_length,
+            config.max_seq_length,
+        )
+    sample, letters, num_tokens = RecordSample(tokenizer, config), Counter(), 0
+    for document in _spread(corpus_ranges(sources, corpus_format)):
+        if not document.sentences_given:  # given sentences are not split by any language
+            letters.update(document.text)
+        sentences = split_sentences(document, config.splitter, config.language)
+        ids, lengths = tokenizer.encode_sentences(sentences)
+        sample.add(ids, lengths[lengths > 0])
+        num_tokens += len(ids)
+    if config.splitter == "sentencex" and (fault := language_fault(letters, config.language)):
+        is_other, reason = fault
+        if is_other:
+            fitting = languages_of_script(next(iter(scripts_of(letters))))
+            raise InputError(
+                "`language` must be the language of the corpus, because sentences are split by its "
+                f"rules. `{config.language}` {reason}. Received: language={config.language!r}. "
+                f"Choose {fitting}, or `--splitter line` if each paragraph is one sentence."
+            )
+        logger.warning(
+            "The corpus does not seem to be in the language `%s`, by whose rules sentences are "
+            "split (`--language`): it %s.",
+            config.language,
+            reason,
+        )
+    estimate = sample.estimate(num_tokens)
+    if estimate.padding > _MOST_PADDING:
+        length = max(8, 1 << (2 * estimate.median_tokens - 1).bit_length())
+        logger.warning(
+            "About %.0f %% of all positions will be padding: half of the records have at most %d "
+            "tokens, and `max_seq_length` is %d. Records with `--max-seq-length %d` take less "
+            "space and train faster.",
+            100 * estimate.padding,
+            estimate.median_tokens,
+            config.max_seq_length,
+            min(length, config.max_seq_length // 2),
+        )
 
 
-def _sample(ranges, max_bytes, seed):
+class RecordSample:
+    """Documents from which records are estimated: they are split as in the first copy of a build.
+
+    The documents have other keys than in a build, so numbers agree on average.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, config: PretrainingDataConfig):
+        self._config = config
+        self._vocabulary = MaskingVocabulary.of(tokenizer, config.masking.word_start)
+        self._ids: list[np.ndarray] = []
+        self._lengths: list[np.ndarray] = []
+        self._num_tokens = 0
+
+    def add(self, ids: np.ndarray, lengths: np.ndarray) -> None:
+        """Adds a document: the ids of its sentences, end to end, and the lengths of these."""
+        if len(ids) and self._num_tokens < _ESTIMATED_TOKENS:
+            self._ids.append(ids)
+            self._lengths.append(lengths)
+            self._num_tokens += len(ids)
+
+    def estimate(self, num_tokens: float) -> Estimate:
+        """Estimates the build of a corpus with a number of tokens."""
+        if not self._num_tokens:
+            return Estimate(0, 0, 0.0, 1.0, 0)
+        config, vocabulary = self._config, self._vocabulary
+        keys = subkeys(key_of("corpus check", config.seed), np.arange(len(self._ids)))
+        sentences = [len(document) for document in self._lengths]
+        block = DocumentBlock.of(
+            np.concatenate(self._ids), np.concatenate(self._lengths), sentences, keys
+        )
+        block = add_separators(block, config, vocabulary.sep_id)
+        pairs = split_into_pairs(block, config, 0, vocabulary)
+        if not len(pairs.labels):
+            return Estimate(0, 0, 0.0, 0.0, 0)
+        room = room_for_text(pairs, config, vocabulary)
+        lengths = np.minimum(pairs.lengths.sum(axis=1), room) + config.max_seq_length - room
+        made = instances_of(block.ids, pairs.select(slice(_RECORDS_MADE)), config, vocabulary)
+        size = np.mean([len(record) for record in encode_instances(made)]) + _BYTES_AROUND
+        records = round(len(lengths) * config.copies * num_tokens / self._num_tokens)
+        return Estimate(
+            records,
+            round(records * size),
+            padding=1 - float(lengths.mean()) / config.max_seq_length,
+            kept_text=min(1.0, kept_tokens(pairs, config, vocabulary) / self._num_tokens),
+            median_tokens=int(np.median(lengths)),
+        )
+
+
+class _Statistics:
+    """Counts of the documents that are added."""
+
+    def __init__(self, tokenizer, config):
+        self._tokenizer, self._config = tokenizer, config
+        self.counts, self.literals, self.characters = Counter(), Counter(), Counter()
+        self.sentence_lengths, self.repeated = Counter(), Counter()
+        self.markup, self.runs = [], _WordRuns()
+        self.sample = RecordSample(tokenizer, config) if tokenizer else None
+        self._documents, self._paragraphs = set(), set()
+
+    def add(self, document: Document) -> None:
+        text = document.text
+        sentences = split_sentences(document, self._config.splitter, self._config.language)
+        if self._tokenizer is None:
+            lengths = np.array([len(sentence) for sentence in sentences], np.int64)
+        else:
+            ids, lengths = self._tokenizer.encode_sentences(sentences)
+            lengths = lengths[lengths > 0]
+            self.sample.add(ids, lengths)
+            self.counts.update(
+                pieces=len(ids),
+                unknown_pieces=int((ids == self._tokenizer.unk_id).sum()),
+                long_sentences=int((lengths > self._config.max_num_tokens).sum()),
+            )
+        self.counts.update(
+            documents=1,
+            empty_documents=len(lengths) == 0,
+            one_sentence_documents=len(lengths) == 1,
+            paragraphs=len(document.paragraphs),
+            sentences=len(lengths),
+            words=count_words(text),
+            characters=len(text),
+        )
+        self.sentence_lengths.update(lengths.tolist())
+        self.literals.update({name: count for name in _LITERALS if (count := text.count(name))})
+        self.characters.update(text.replace("\n", ""))
+        if is_new(self._documents, text):
+            self.runs.add(document)
+        else:
+            self.repeated.update({"documents": 1, "document text": len(text)})
+        for paragraph in document.paragraphs:
+            if not is_new(self._paragraphs, paragraph):
+                self.repeated["paragraph text"] += len(paragraph)
+            if looks_like_markup(paragraph):
+                self.counts["markup_paragraphs"] += 1
+                if len(self.markup) < _EXAMPLES:
+                    self.markup.append(f"{document.name}: {paragraph[:60]}")
+
+    def unknown_characters(self):
+        """Returns (character, count) of the ten most frequent ones not in the vocabulary."""
+        if not self.counts["unknown_pieces"]:
+            return []
+        encode, unk_id = self._tokenizer.encode, self._tokenizer.unk_id
+        pairs = self.characters.most_common()
+        return list(itertools.islice((pair for pair in pairs if unk_id in encode(pair[0])), 10))
+
+
+class _WordRuns:
+    """Finds texts that share runs of 8 words, in a sample of the runs that only their words decide.
+
+    A text is a file, or a document of a file with many.
+
+    Source: "shingles" of Broder (1997): On the resemblance and containment of documents.
+    """
+
+    def __init__(self):
+        self._first: dict[int, str] = {}  # run -> the text that it was found in first
+        self._sizes, self._shared = Counter(), Counter()
+        self._held_out: set[str] = set()
+
+    def add(self, document, held_out=False):
+        # Parts of a long text belong together, and so do ranges of a file without documents.
+        name = re.sub(r"(@\d+)?(#\d+)?$", "", document.name)
+        if held_out:
+            name = f"{name} (held out)"
+            self._held_out.add(name)
+        words = [zlib.crc32(word.encode()) for word in words_of(document.text.lower())]
+        if len(words) < _RUN:
+            return
+        of_runs = np.lib.stride_tricks.sliding_window_view(np.array(words, np.uint64), _RUN)
+        runs = subkeys(np.arange(_RUN, dtype=np.uint64), of_runs).sum(axis=1, dtype=np.uint64)
+        chosen = np.unique(runs[runs % np.uint64(_ONE_IN) == 0]).tolist()
+        self._sizes[name] += len(chosen)
+        for run in chosen:
+            if (other := self._first.setdefault(run, name)) != name:
+                self._shared[name, other] += 1
+
+    def near_duplicates(self) -> list[NearDuplicate]:
+        """Returns the pairs of texts that share many runs, the largest share first."""
+        found = [
+            NearDuplicate(
+                name,
+                other,
+                shared / self._sizes[name],
+                name in self._held_out and other not in self._held_out,
+            )
+            for (name, other), shared in self._shared.items()
+            if self._sizes[name] >= _FEWEST_RUNS and shared / self._sizes[name] >= _NEAR_SHARE
+        ]
+        return sorted(found, key=lambda pair: (-pair.share, pair.name))
+
+
+def is_new(seen: set[int], text: str) -> bool:
+    """Adds the hash of a text to a set; returns whether it was not there."""
+    key, before = hash(text), len(seen)
+    seen.add(key)
+    return len(seen) > before
+
+
+def looks_like_markup(paragraph: str) -> bool:
+    """Returns whether a paragraph has signs of markup, or hardly any letters."""
+    if _MARKUP.search(paragraph):
+        return True
+    visible = paragraph.replace(" ", "")
+    letters = sum(unicodedata.category(character)[0] in "LM" for character in visible)
+    return len(visible) >= _FEWEST_CHARACTERS and letters < _FEWEST_LETTERS * len(visible)
+
+
+def quantiles(lengths: Counter, probabilities: dict[str, float]) -> dict[str, int]:
+    """Returns the smallest lengths that are not exceeded with given probabilities (by name).
+
+    `lengths` counts each length; without any all quantiles are 0.
+    """
+    if not lengths:
+        return dict.fromkeys(probabilities, 0)
+    values, counts = np.array(sorted(lengths.items())).T
+    cumulative = counts.cumsum()
+    # The small difference makes half of 2 equal to 1, whatever the rounding.
+    return {
+        name: int(values[np.searchsorted(cumulative, probability * cumulative[-1] - 1e-9)])
+        for name, probability in probabilities.items()
+    }
+
+
+def _odd(characters):
+    odd = dict.fromkeys(("replacement", *_ODD.values()), 0)
+    for character, count in characters.items():
+        kind = _ODD.get(unicodedata.category(character))
+        if kind := "replacement" if character == "\ufffd" else kind:
+            odd[kind] += count
+    return odd
+
+
+def _sampled(ranges, max_bytes, seed):
     """Selects ranges; returns them in their order, and their fraction of all bytes."""
     sizes = np.array([part.num_bytes for part in ranges], np.int64)
     if sizes.sum() <= max_bytes:
@@ -229,3 +473,15 @@ def _sample(ranges, max_bytes, seed):
     count = np.searchsorted(sizes[order].cumsum(), max_bytes) + 1
     chosen = np.sort(order[:count])
     return [ranges[index] for index in chosen], float(sizes[chosen].sum() / sizes.sum())
+
+
+def _spread(ranges: list[TextRange]) -> Iterable[Document]:
+    """Yields some documents of ranges that are spread over the corpus."""
+    chosen = np.unique(np.linspace(0, len(ranges) - 1, _NUM_RANGES).astype(int)) if ranges else []
+    for number in chosen:
+        size = 0
+        for document in read_range(ranges[number]):
+            yield document
+            size += len(document.text)
+            if size >= _SAMPLE_CHARS / len(chosen):
+                break

@@ -1,4 +1,4 @@
-"""Inspects a folder of records: statistics of a sample, examples to read, and a figure.
+"""Inspects a folder of records: statistics of a sample, and examples to read.
 
 Everything is computed from the records alone, as a reader would see them, not from what the build
 counted or intended.
@@ -9,23 +9,63 @@ from typing import NamedTuple
 
 import numpy as np
 
+from data_pipeline.config import MaskingConfig
 from data_pipeline.errors import InputError
+from data_pipeline.instances.masking import unmask
 from data_pipeline.randomness import key_of, permute
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER, DatasetInfo
+from data_pipeline.records.examples import decode_instance
 from data_pipeline.records.record_folder import RecordFiles
-from data_pipeline.reports.figures import Histogram, check_figure_path, draw_histograms
-from data_pipeline.reports.record_sample import ORDERS, Example, Masks, Sample, Share, read_sample
+from data_pipeline.records.schema import PRETRAINING_FEATURES, schema_fault
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import SPACE
 
+#: Names of the labels 0 and 1, by objective.
+ORDERS = {"sop": ("in order", "swapped"), "nsp": ("in order", "random second")}
+_TOP_PIECES = 10
+#: Normal quantile of a 95 % interval.
+_Z = 1.959964
 _QUANTILES = {"min": 0, "5%": 5, "25%": 25, "median": 50, "75%": 75, "95%": 95, "max": 100}
-_POSITION_BARS = 32
-_NOTHING = np.zeros(0)
-_TITLES = (
-    "Predictions per sequence",
-    "Words masked together",
-    "Tokens shown at predictions",
-    "Masked tokens by position",
-)
+
+
+class Share(NamedTuple):
+    """A fraction and its 95 % interval (Wilson's), each in [0, 1]."""
+
+    share: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, count, total):
+        """Estimates a fraction from `count` of `total` observations; total > 0."""
+        share, spread = count / total, _Z * _Z / total
+        middle = (share + spread / 2) / (1 + spread)
+        half = _Z * np.sqrt(share * (1 - share) / total + spread / total / 4) / (1 + spread)
+        return cls(share, max(0.0, float(middle - half)), min(1.0, float(middle + half)))
+
+
+class Masks(NamedTuple):
+    """Statistics of the masks of a sample; fractions refer to all predictions.
+
+    A run of masked words is an n-gram, or several side by side, which cannot be distinguished.
+    """
+
+    per_sequence: float  # mean number of predictions
+    quota_reached: float  # fraction of sequences with the intended number of predictions
+    mask: float  # shown as [MASK]
+    kept: float  # shown unchanged, or replaced by a random token that equals the original
+    random: float  # shown as another token
+    run_words: dict[int, float] | None  # fractions of runs by number of words, if they are known
+    top_pieces: list[tuple[str, int]]  # most frequent masked entries (or ids), and how often
+
+
+class Example(NamedTuple):
+    """A record as text; a prediction is shown as `[shown token→original token]`."""
+
+    record: int  # its number among all records
+    order: str  # "in order", "swapped", "random second", or "none"
+    segments: list[str]  # text of each segment, with special tokens
+    padding: int  # number of padding positions
 
 
 class Inspection(NamedTuple):
@@ -52,7 +92,6 @@ def inspect_records(
     examples: int = 3,
     seed: int = 0,
     sample: int = 2000,
-    figure: str | Path | None = None,
 ) -> Inspection:
     """Inspects a random sample of the records of a folder.
 
@@ -61,17 +100,13 @@ def inspect_records(
         examples: int. Number of records to show as text.
         seed: int. Selects the sample; the examples are its first records.
         sample: int. Number of records to inspect; they are held in memory.
-        figure: str, Path or None. PNG file to draw the distributions to.
 
     Returns:
         Inspection.
 
     Raises:
-        InputError: As `RecordFiles`; if there is no record or one of the sample is damaged;
-            or as `check_figure_path`.
+        InputError: As `RecordFiles`; if there is no record or one of the sample is damaged.
     """
-    if figure is not None:
-        check_figure_path(figure)
     files = RecordFiles(folder)
     folder, info = files.folder, files.info
     if sample < 1 or examples < 0 or not info.num_records:
@@ -86,7 +121,7 @@ def inspect_records(
     tokenizer = Tokenizer.load(folder / TOKENIZER_FOLDER) if has_tokenizer else None
     seen = Sample(read_sample(files, numbers), numbers, info, tokenizer)
     lengths, in_text = seen.real.sum(axis=1), int(seen.text.sum())
-    inspection = Inspection(
+    return Inspection(
         folder=folder,
         num_records=info.num_records,
         num_sampled=size,
@@ -105,87 +140,200 @@ def inspect_records(
         problems=seen.problems(),
         examples=[seen.example(row) for row in range(min(examples, size))],
     )
-    if figure is not None:
-        title = f"{folder.absolute().name}: {size} of {info.num_records} records"
-        draw_histograms(figure, title, _panels(seen, inspection))
-    return inspection
 
 
-def _panels(seen, inspection):
-    """Returns the panels of the figure of a sample: list of Histogram."""
-    panels = [
-        Histogram.of_values(
-            "Length of sequences",
-            seen.real.sum(axis=1),
-            x_label="tokens, including special ones",
-            y_label="fraction of sequences",
-            note=f"{inspection.padding:.1%} of all positions are padding",
-        ),
-        _order_panel(inspection),
-    ]
-    if (masks := inspection.masks) is None:
-        return panels + [Histogram(t, _NOTHING, note="sampled by the reader") for t in _TITLES]
-    unmasked, random = seen.masking.leave_unmasked, seen.masking.replace_random
-    return panels + [
-        Histogram.of_values(
-            _TITLES[0],
-            seen.predicted.sum(axis=1),
-            x_label="predictions",
-            y_label="fraction of sequences",
-            note=f"{masks.quota_reached:.1%} have the intended number",
-        ),
-        _runs_panel(_TITLES[1], masks.run_words, 2 * seen.masking.max_ngram),
-        Histogram(
-            _TITLES[2],
-            np.array([masks.mask, masks.kept, masks.random]),
-            labels=("[MASK]", "the original", "another token"),
-            y_label="fraction of predictions",
-            expected=np.array([1 - unmasked - random, unmasked, random]),
-        ),
-        _positions_panel(_TITLES[3], seen),
-    ]
+def read_sample(files: RecordFiles, numbers: np.ndarray) -> dict[str, np.ndarray]:
+    """Reads the features of N records by their numbers: arrays [N, length]."""
+    rows = []
+    for number, record in zip(numbers.tolist(), files.read(numbers), strict=True):
+        try:
+            features = files.info.with_our_names(decode_instance(record))
+            fault = schema_fault(features, files.info)
+        except InputError as error:
+            fault = f"cannot be read: {error}"
+        if fault:
+            raise InputError(
+                f"`{files.folder}` is damaged: record {number} {fault}. "
+                "`albert-keras data verify` reports everything that is wrong."
+            )
+        rows.append(features)
+    common = set(PRETRAINING_FEATURES).intersection(*rows)
+    return {name: np.stack([row[name] for row in rows]) for name in common}
 
 
-def _order_panel(inspection):
-    if (label_1 := inspection.label_1) is None:
-        return Histogram("Order of segments", _NOTHING, note="there is no order to predict")
-    share, low, high = label_1
-    return Histogram(
-        "Order of segments",
-        np.array([1 - share, share]),
-        labels=ORDERS[inspection.objective],
-        y_label="fraction of sequences",
-        expected=np.array([0.5, 0.5]),
-        ranges=np.array([[1 - high, 1 - low], [low, high]]),
-        note="with 95 % intervals",
-    )
+class _SpecialIds(NamedTuple):
+    cls: int
+    sep: int
+    mask: int
+    pad: int
 
 
-def _runs_panel(title, run_words, longest):
-    if run_words is None:
-        return Histogram(title, _NOTHING, note="word starts are not known")
-    heights = [run_words.get(size, 0) for size in range(1, longest)]
-    heights.append(sum(share for size, share in run_words.items() if size >= longest))
-    return Histogram(
-        title,
-        np.array(heights),
-        labels=(*map(str, range(1, longest)), f"{longest}+"),
-        x_label="words",
-        y_label="fraction of runs",
-        note="n-grams side by side count as one run",
-    )
+class Sample:
+    """N records as arrays, and the statistics derived from them.
+
+    Args:
+        records: dict of arrays [N, length] with the names of `PRETRAINING_FEATURES`.
+        numbers: int64 [N]. The numbers of the records.
+    """
+
+    def __init__(self, records, numbers, info: DatasetInfo, tokenizer: Tokenizer | None):
+        self.numbers, self._info, self._tokenizer = numbers, info, tokenizer
+        #: The defaults for foreign records.
+        self.masking = MaskingConfig(**info.config.get("masking", {}))
+        #: int [N, S]. Ids as a model sees them.
+        self.shown = records["input_ids"]
+        #: bool [N, S]. Tokens that are not padding.
+        self.real = records["input_mask"] != 0
+        #: bool [N]. The order of the segments.
+        self.labels = records["next_sentence_labels"][:, 0] != 0
+        self._positions = records["masked_lm_positions"]
+        self._weights = records["masked_lm_weights"] > 0
+        self._segments = records["segment_ids"]
+        #: int [N, S]. Ids before masking.
+        self.original = unmask(self.shown, self._positions, records["masked_lm_ids"], self._weights)
+        rows, predictions = np.nonzero(self._weights)
+        #: Rows and positions of all predictions of the sample.
+        self._predictions = rows, self._positions[rows, predictions]
+        #: bool [N, S]. Tokens to be predicted.
+        self.predicted = np.zeros(self.real.shape, bool)
+        self.predicted[self._predictions] = True
+        self.special = self._find_special()
+        #: bool [N, S]. Tokens that are not padding, [CLS] or [SEP].
+        self.text = self.real & ~np.isin(self.original, (self.special.cls, self.special.sep))
+        #: bool [N, S] or None. Tokens of text that start a word, if that is known.
+        self.opens = self._find_words(records.get("token_boundary"))
+
+    def _find_special(self):
+        if (known := self._tokenizer) is not None:
+            return _SpecialIds(known.cls_id, known.sep_id, known.mask_id, known.pad_id)
+        # Every record is `[CLS] ... [SEP]` and padding, and [MASK] is the most common replacement.
+        last = np.maximum(self.real.sum(axis=1) - 1, 0)
+        shown = self.shown[self.predicted]
+        changed = shown[shown != self.original[self.predicted]]
+        return _SpecialIds(
+            cls=_most_common(self.original[:, 0]),
+            sep=_most_common(self.original[np.arange(len(last)), last]),
+            mask=_most_common(changed),
+            pad=_most_common(self.original[~self.real]),
+        )
+
+    def _find_words(self, boundary):
+        if boundary is None and self._tokenizer is None:
+            return None
+        if boundary is None:
+            boundary = self._tokenizer.word_starts(self.masking.word_start)[self.original]
+        return self.text & ((boundary != 0) | ~_previous(self.text))
+
+    def masks(self):
+        """Returns the Masks of the sample."""
+        counts, probability = self._weights.sum(axis=1), self.masking.masked_lm_prob
+        wanted = np.rint(self.real.sum(axis=1) * probability)
+        limit = self._info.max_predictions_per_seq
+        wanted = np.clip(wanted, 1 if probability else 0, limit)
+        shown, original = self.shown[self._predictions], self.original[self._predictions]
+        masked = shown == self.special.mask
+        kept = ~masked & (shown == original)
+        kinds = masked, kept, ~masked & ~kept
+        ids, occurrences = np.unique(original, return_counts=True)
+        top = np.argsort(-occurrences, kind="stable")[:_TOP_PIECES]
+        return Masks(
+            float(counts.mean()),
+            float((counts >= wanted).mean()),
+            *(float(kind.sum() / max(len(kind), 1)) for kind in kinds),
+            self._run_words(),
+            [(self._name(ids[index]), int(occurrences[index])) for index in top],
+        )
+
+    def _run_words(self):
+        if self.opens is None:
+            return None
+        words = np.cumsum(self.opens)  # number of the word at each position, flat, from 1 on
+        masked = np.zeros(words[-1] + 1, bool)
+        masked[words[(self.predicted & self.text).ravel()]] = True
+        begins_segment = (self.opens & ~_previous(self.text))[self.opens]
+        masked, before = masked[1:], masked[:-1]
+        runs = np.cumsum(masked & ~(before & ~begins_segment))[masked]
+        sizes, counts = np.unique(np.bincount(runs)[1:], return_counts=True)
+        return dict(zip(sizes.tolist(), (counts / counts.sum()).tolist(), strict=True))
+
+    def problems(self):
+        """Lists the tokens that must not be where they are, one line for each kind."""
+        special, config = self.special, self._info.config
+        ends = self.real & ~_next(self.real)
+        before_second = self.real & (np.diff(self._segments, axis=1, append=0) > 0)
+        ends |= before_second
+        may_end = ends | (config.get("input_format") == "full-sentences")
+        if self._tokenizer is None or self._tokenizer.pair_separators == 2:
+            may_end |= _next(before_second)
+        first = np.arange(self.real.shape[1]) == 0
+        inserted = np.isin(self.shown, (special.cls, special.sep, special.pad))
+        repeated = np.zeros(self.real.shape, bool)
+        repeated[:, : self._positions.shape[1] - 1] = self._weights[:, 1:] & (
+            np.diff(self._positions, axis=1) <= 0
+        )
+        findings = {
+            "no [CLS] at the beginning": first & (self.original != special.cls),
+            "no [SEP] at the end of a segment": ends & (self.original != special.sep),
+            "[CLS] inside the text": self.real & ~first & (self.original == special.cls),
+            "[SEP] inside the text": self.real & ~may_end & (self.original == special.sep),
+            "[MASK] where nothing is masked": self.real & (self.original == special.mask),
+            "padding inside the text": self.real & (self.original == special.pad),
+            # Records are padded with 0, also where the padding of the vocabulary is another one.
+            "a token in the padding": ~self.real & ~np.isin(self.original, (0, special.pad)),
+            "padding before the end": self.real & ~first & ~_previous(self.real),
+            "a prediction of [CLS], [SEP] or padding": self.predicted & ~self.text,
+            "predictions that are not in ascending order": repeated,
+        }
+        if not self._info.static_masks:
+            findings["masks, although the reader has to sample them"] = self.predicted
+        elif config and self.masking.random_pieces == "ordinary":
+            findings["a special token as a random replacement"] = self.predicted & inserted
+        return [self._report(what, found) for what, found in findings.items() if found.any()]
+
+    def _report(self, what, found):
+        rows = np.flatnonzero(found.any(axis=1))
+        return (
+            f"{len(rows)} of {len(found)} records have {what}, such as record "
+            f"{self.numbers[rows[0]]} at position {found[rows[0]].argmax()}"
+        )
+
+    def example(self, row):
+        """Returns a row as an Example."""
+        real, orders = self.real[row], ORDERS.get(self._info.objective)
+        order = orders[int(self.labels[row])] if orders else "none"
+        segments = []
+        for number in np.unique(self._segments[row][real]):
+            positions = np.flatnonzero(real & (self._segments[row] == number))
+            text = "".join(self._readable(row, position) for position in positions)
+            segments.append(text.strip())
+        return Example(int(self.numbers[row]), order, segments, int((~real).sum()))
+
+    def _readable(self, row, position):
+        original, shown = int(self.original[row, position]), int(self.shown[row, position])
+        has_space, name = self._shown(original)
+        joined = not has_space and original not in self.special
+        if self.predicted[row, position]:
+            hidden = self._tokenizer and shown == self.special.mask
+            before = "MASK" if hidden else self._shown(shown)[1] or SPACE
+            name = f"[{before}→{name or SPACE}]"
+        return name if joined else f" {name}"
+
+    def _shown(self, id):
+        return self._tokenizer.shown(int(id)) if self._tokenizer else (True, str(id))
+
+    def _name(self, id):
+        return self._tokenizer.piece_of(int(id)) if self._tokenizer else str(id)
 
 
-def _positions_panel(title, seen):
-    size = seen.text.shape[1]
-    edges = np.unique(np.linspace(0, size, _POSITION_BARS + 1).astype(int))
-    masked = np.add.reduceat((seen.predicted & seen.text).sum(axis=0), edges[:-1])
-    tokens = np.add.reduceat(seen.text.sum(axis=0), edges[:-1])
-    return Histogram(
-        title,
-        masked / np.maximum(tokens, 1),
-        edges=edges,
-        x_label="position",
-        y_label="fraction of the tokens there",
-        note=f"{masked.sum() / max(tokens.sum(), 1):.1%} of all tokens of text",
-    )
+def _previous(flags):
+    """Returns at each position the flag of the position before it, False at the beginning."""
+    return np.pad(flags, ((0, 0), (1, 0)))[:, :-1]
+
+
+def _next(flags):
+    """Returns at each position the flag of the position after it, False at the end."""
+    return np.pad(flags, ((0, 0), (0, 1)))[:, 1:]
+
+
+def _most_common(ids):
+    return int(np.bincount(ids).argmax()) if ids.size else -1

@@ -7,7 +7,6 @@ import pytest
 
 from albert_keras.embeddings.text_encoder import TextEncoder
 from albert_keras.formats.initial_weights import open_weights
-from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
 from albert_keras.serving.check.serve_check import serve_check
 from albert_keras.serving.predictor import Predictor
@@ -21,6 +20,7 @@ from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 from tests.albert_keras.serving.local.conftest import running
+from tests.albert_keras.tasks.small_tasks import build_model
 
 #: Beginning of the names of models -> what model cards call them.
 FAMILIES = {"albert": "ALBERT", "bert": "BERT", "roberta": "RoBERTa", "distilbert": "DistilBERT"}

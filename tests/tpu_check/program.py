@@ -7,9 +7,8 @@ from typing import Literal
 from pydantic import Field, PositiveInt
 
 from albert_keras.config import AlbertConfig
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.kinds import KINDS
+from albert_keras.tasks.kinds import KINDS, build_task
 from albert_keras.tasks.step import build_step as build_task_step
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretraining_step import build_step

@@ -68,7 +68,7 @@ def build(
     """
     _check_beam_options(context, beam_options)
     from albert_keras.model_tokenizer import load_tokenizer
-    from data_pipeline.reports.build_warnings import check_before_build
+    from data_pipeline.reports.corpus_check import check_before_build
 
     beam_flags = _beam_flags(runner, workers, beam_options or [])
     values = read_values(config, assignments, kind=None) | flags
@@ -92,6 +92,7 @@ def build(
         "shards_reused": result.shards_reused,
         "fingerprint": info.fingerprint,
         "seconds": round(result.seconds, 1),
+        "kept_text": result.kept_text,
         **info.statistics,
     }
     return Output(values, _lines(result, settings, loaded))
@@ -134,6 +135,8 @@ def _lines(result, settings, tokenizer):
         )
     padding = 1 - counts["real_positions"] / counts["positions"]
     details.append(f"{percent(padding)} of positions are padding")
+    if result.kept_text is not None:
+        details.append(f"{percent(result.kept_text)} of the text is kept")
     if skipped := counts["single_sentences_skipped"]:
         details.append(f"{count_of(skipped, 'stretch')} of a single sentence skipped")
     yield "; ".join(details)

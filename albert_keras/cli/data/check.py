@@ -14,13 +14,14 @@ from data_pipeline.errors import InputError
 _GOOD, _WARNING, _PLAIN = "✔", "⚠", " "
 #: Options that only a corpus has; every other option but --tokenizer and --max-seq-length is one of
 #: the examples of a task.
-_OF_A_CORPUS = ("corpus_format", "language", "splitter", "copies", "sample_mb", "figure")
+_OF_A_CORPUS = ("corpus_format", "language", "splitter", "copies", "sample_mb", "heldout")
 _USUAL_LENGTH = 512
 
 #: A line beyond these limits is a warning.
 _MOST_REPEATED, _MOST_ONE_SENTENCE, _MOST_UNKNOWN, _MOST_TRUNCATED = 0.01, 0.1, 0.005, 0.05
 _MOST_PIECES_PER_WORD, _LEAST_IN_SCRIPT = 2.5, 0.5
-_PROBLEMS_SHOWN, _UNKNOWN_SHOWN, _SEGMENT_CHARS, _LEAST_NAMED = 10, 5, 90, 0.005
+_PROBLEMS_SHOWN, _UNKNOWN_SHOWN, _LEAST_NAMED = 10, 5, 0.005
+_PAIRS_SHOWN, _FILES_SHOWN, _MARKUP_SHOWN, _MOST_MARKUP = 5, 5, 3, 0.01
 
 
 @command(config=ExampleOptions)
@@ -35,7 +36,7 @@ def check(
     splitter: str = "sentencex",
     copies: int = 1,
     sample_mb: float = 50,
-    figure: Path | None = None,
+    heldout: list[str] | None = None,
 ):
     """Check a corpus before `data build`, or the examples of a task before `finetune`.
 
@@ -57,7 +58,7 @@ def check(
       splitter: Corpus: sentence splitter: sentencex, tensorflow-text, line or none.
       copies: Corpus: passes over it.
       sample_mb: Corpus: megabytes to read from a larger corpus.
-      figure FILE.png: Corpus: figure to write.
+      heldout PATH: Corpus: held-out text, which must not repeat it.
     """
     given = {name for name in _OF_A_CORPUS if is_given(context, name)}
     _check_use(corpus, flags, given)
@@ -73,20 +74,14 @@ def check(
         language=language,
         splitter=splitter,
     )
-    report = check_corpus(
-        corpus,
-        load_tokenizer(tokenizer) if tokenizer else None,
-        config,
-        corpus_format,
-        sample_mb=sample_mb,
-        figure=figure,
-    )
+    loaded = load_tokenizer(tokenizer) if tokenizer else None
+    report = check_corpus(corpus, loaded, config, corpus_format, sample_mb, heldout)
     findings = list(_findings(report, config))
     warnings = [text for mark, text in findings if mark == _WARNING]
     lines = [
         *_summary(report),
         *(f"{mark} {text}" for mark, text in findings),
-        *_outlook(report, config, figure),
+        *_outlook(report, config),
         count_of(len(warnings), "warning"),
     ]
     values = plain(report) | {"warnings": warnings}
@@ -129,40 +124,40 @@ def _summary(report):
     formats = ", ".join(f"{count} {name}" for name, count in report.formats.items())
     count = report.counts
     part = "" if report.share_read == 1 else f"; read a sample of {percent(report.share_read)}"
-    yield (
-        f"{count_of(report.files, 'file')}, {_size(report.bytes)} ({formats or 'none'})"
-        f"{part}, in {report.seconds:.0f} s"
-    )
+    yield (f"{count_of(report.files, 'file')}, {_size(report.bytes)} ({formats or 'none'}){part}")
     names = ["document", "paragraph", "sentence", "word"]
     named = [count_of(count[f"{name}s"], name) for name in names]
-    if report.unit == "pieces":
+    if report.estimate:
         named.append(count_of(count["pieces"], "token"))
     yield f"  {', '.join(named)}"
     if not count["documents"]:
         return
-    for name, lengths in (
-        ("documents", report.document_lengths),
-        ("sentences", report.sentence_lengths),
-    ):
-        shown = ", ".join(f"{quantile} {length:,}" for quantile, length in lengths.items())
-        unit = "tokens" if report.unit == "pieces" else report.unit
-        yield f"  length of {name}  {shown} {unit}"
+    lengths = report.sentence_lengths.items()
+    shown = ", ".join(f"{quantile} {length:,}" for quantile, length in lengths)
+    yield f"  length of sentences  {shown} {'tokens' if report.estimate else 'characters'}"
 
 
 def _findings(report, config):
     """Yields (mark, text) for each property of the corpus."""
-    from data_pipeline.reports.corpus_statistics import expected_scripts
+    from data_pipeline.text.letters import expected_scripts
 
     count = report.counts
     yield _encodings(report)
     if not (documents := count["documents"]):
         return
-    repeated = report.repeated_documents / documents
+    repeated = report.repeated_documents
     yield (
         _mark(max(repeated, report.repeated_text) <= _MOST_REPEATED),
         f"repeated           {percent(repeated)} of the documents "
         f"({percent(report.repeated_text)} of the text); "
         f"{percent(report.repeated_paragraphs_text)} of the text in repeated paragraphs",
+    )
+    yield from _near_duplicates(report.near_duplicates)
+    markup = count["markup_paragraphs"] / count["paragraphs"]
+    shown = f", such as {'; '.join(report.markup[:_MARKUP_SHOWN])}" if report.markup else ""
+    yield (
+        _mark(markup <= _MOST_MARKUP),
+        f"markup             {percent(markup)} of the paragraphs look like it{shown}",
     )
     lone = count["one_sentence_documents"] / documents
     yield (
@@ -170,7 +165,7 @@ def _findings(report, config):
         f"one sentence only  {percent(lone)} of the documents, which have no sentence order; "
         f"{count['empty_documents']} are empty",
     )
-    if report.unit == "pieces":
+    if report.estimate:
         yield from _piece_findings(count, report.unknown_characters, config)
     scripts = {name: part for name, part in report.scripts.items() if part >= _LEAST_NAMED}
     named = ", ".join(f"{name} {percent(part)}" for name, part in scripts.items()) or "none"
@@ -189,13 +184,22 @@ def _encodings(report):
     refused = sum(bool(problem.file) for problem in report.problems)
     found = "all are UTF-8" if report.share_read == 1 else "the sample is UTF-8"
     found = [f"{count_of(refused, 'file')} cannot be read, see below" if refused else found]
-    notes = {
-        "with a byte order mark": report.files_with_bom,
-        "with CRLF": report.files_with_crlf,
-        "without text": report.files_without_text,
-    }
-    found += [f"{seen:,} {note}" for note, seen in notes.items() if seen]
-    return _mark(not refused), f"files              {', '.join(found)}"
+    if empty := report.files_without_text:
+        named = ", ".join(empty[:_FILES_SHOWN]) + (", ..." if len(empty) > _FILES_SHOWN else "")
+        found.append(f"{len(empty):,} without text: {named}")
+    return _mark(not refused and not empty), f"files              {', '.join(found)}"
+
+
+def _near_duplicates(pairs):
+    """Yields the lines about texts that share many runs of 8 words."""
+    if not pairs:
+        yield _GOOD, "near-duplicates    no two texts share a fifth of their runs of 8 words"
+    for pair in pairs[:_PAIRS_SHOWN]:
+        leak = ": held-out text must not be in the corpus" if pair.held_out else ""
+        shared = f"{percent(pair.share)} of its runs of 8 words are in {pair.other}"
+        yield _WARNING, f"near-duplicates    {pair.name}: {shared}{leak}"
+    if (more := len(pairs) - _PAIRS_SHOWN) > 0:
+        yield _WARNING, f"near-duplicates    {more:,} more pairs, see --json"
 
 
 def _piece_findings(count, unknown_characters, config):
@@ -218,36 +222,18 @@ def _piece_findings(count, unknown_characters, config):
     )
 
 
-def _outlook(report, config, figure):
+def _outlook(report, config):
     estimate = report.estimate
     if not report.counts["documents"]:
         return
     if estimate is None:
         yield "  build              give --tokenizer for an estimate of tokens and records"
     else:
-        seconds = round(estimate.seconds)
         yield (
             f"  build              about {estimate.records:,} records of "
-            f"{config.max_seq_length} tokens, {_size(estimate.bytes)} in "
-            f"{count_of(estimate.shards, 'shard')}, "
-            f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d} with "
-            f"{count_of(estimate.workers, 'process')}"
+            f"{config.max_seq_length} tokens, {_size(estimate.bytes)}, with "
+            f"{percent(estimate.padding)} padding and {percent(estimate.kept_text)} of the text"
         )
-    for example in report.examples:
-        segments = " [SEP] ".join(map(_shortened, example.segments))
-        yield f"  {example.order:<17}  [CLS] {segments} [SEP]"
-    if figure is not None:
-        yield f"figure: {figure}"
-
-
-def _shortened(text):
-    """Replaces the middle of a long text by an ellipsis, at spaces."""
-    if len(text) <= _SEGMENT_CHARS:
-        return text
-    half = _SEGMENT_CHARS // 2
-    head = text[:half].rpartition(" ")[0] or text[:half]
-    tail = text[-half:].partition(" ")[2] or text[-half:]
-    return f"{head} … {tail}"
 
 
 def _size(count):

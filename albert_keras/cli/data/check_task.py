@@ -47,9 +47,9 @@ def check_task(flags, tokenizer, printable):
             f"`--train` must be the file of examples of {config.name}. Received: none."
         )
     from albert_keras.model_tokenizer import load_tokenizer
-    from albert_keras.tasks.build import build_task
     from albert_keras.tasks.example_findings import Finding, warning_texts
     from albert_keras.tasks.example_report import report_task
+    from albert_keras.tasks.kinds import build_task
 
     task = build_task(config)
     report = report_task(task, load_tokenizer(tokenizer) if tokenizer else None)

@@ -13,20 +13,19 @@ def inspect(arguments):
     """Print statistics of a random sample, and examples as text.
 
     Example:
-      albert-keras data inspect records/ --examples 5 --figure records.png
+      albert-keras data inspect records/ --examples 5
 
     Options:
       folder <RECORDS>: Folder of records.
       examples {0..}: Records to print as text.
       seed {0..}: Random seed of the sample.
       sample {1..}: Records in the random sample.
-      figure FILE.png: Figure to write.
     """
     from data_pipeline.reports.inspection import inspect_records
 
-    seen, figure = inspect_records(**arguments), arguments.get("figure")
+    seen = inspect_records(**arguments)
     error = _error(f"in the records of `{seen.folder}`", seen.problems)
-    return Output(plain(seen) | {"figure": figure}, _inspection_lines(seen, figure), error)
+    return Output(plain(seen), _inspection_lines(seen), error)
 
 
 def _error(where, problems):
@@ -37,7 +36,7 @@ def _error(where, problems):
     return InputError("\n".join([f"{count_of(len(problems), 'problem')} {where}:", *lines]))
 
 
-def _inspection_lines(seen, figure):
+def _inspection_lines(seen):
     lengths = ", ".join(f"{name} {length}" for name, length in seen.lengths.items())
     yield f"{count_of(seen.num_records, 'record')}, sample of {seen.num_sampled}: {seen.folder}"
     yield f"  length, predictions  S = {seen.max_seq_length}, P = {seen.max_predictions_per_seq}"
@@ -56,9 +55,6 @@ def _inspection_lines(seen, figure):
         yield f"record {example.record}, order: {example.order}{padding}"
         for segment in example.segments:
             yield f"  {segment}"
-    if figure is not None:
-        yield ""
-        yield f"figure: {figure}"
 
 
 def _mask_lines(masks):

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from albert_keras.run_overview.report.tables import Table
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.example_findings import findings
 from albert_keras.tasks.example_report import report_task
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo

@@ -16,9 +16,9 @@ from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.serving.layout import read_export_record, version_folder
 from albert_keras.shipped_models import find_model
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import find_runs, is_finetuned, read_tuned
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import baseline_scores, read_results
 from albert_keras.tasks.task import Task
 from albert_keras.training.loop.log_file import read_evaluations

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import TextPacker, num_tokens_of, readable
-from albert_keras.models.finetuning import AlbertForSimilarity
 from albert_keras.models.pooling import Pooling, mean_over_tokens
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.task_model import AlbertForTask
 from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
 from albert_keras.serving.graph.precision import StoredModel
+from albert_keras.tasks.similarity.model import AlbertForSimilarity
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer as build_graph_tokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from albert_keras.cli import main
 from albert_keras.config import AlbertConfig
-from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving.check.golden_cases import GOLDEN_CASES, GRPC_CASES, applies, names_of
 from albert_keras.serving.client.rest_client import Signature
@@ -21,7 +20,7 @@ from albert_keras.serving.saved_model.signature_methods import set_method_names
 from tests.albert_keras.serving.contract.model import save_contract_model
 from tests.albert_keras.serving.contract.process import contract_process
 from tests.albert_keras.serving.real_server import model_server
-from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
+from tests.albert_keras.tasks.small_tasks import SETTINGS, build_model, make_task
 
 KINDS = ("pretraining", *SETTINGS)
 

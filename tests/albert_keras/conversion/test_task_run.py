@@ -10,7 +10,6 @@ from albert_keras.conversion.convert import convert
 from albert_keras.conversion.own import task_config_of
 from albert_keras.formats import google_bert, hugging_face
 from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
-from albert_keras.models.finetuning import build_model
 from albert_keras.serving.export.source import open_source
 from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.finetuned import FinetunedModels
@@ -20,6 +19,7 @@ from tests.albert_keras import numpy_albert
 from tests.albert_keras.formats import random_weights
 from tests.albert_keras.formats.random_weights import task_weights
 from tests.albert_keras.formats.test_hugging_face_transformers import find_python
+from tests.albert_keras.tasks.small_tasks import build_model
 
 SIZES = {
     "embedding_size": 16,

@@ -4,9 +4,9 @@ import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.model_weights import ModelWeights
-from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from tests.albert_keras import numpy_albert
+from tests.albert_keras.tasks.small_tasks import build_model
 
 SMALL = {
     "vocab_size": 50,

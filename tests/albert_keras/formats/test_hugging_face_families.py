@@ -14,7 +14,6 @@ from albert_keras.formats.hugging_face_tables import (
 )
 from albert_keras.formats.model_weights import with_padding_at
 from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
-from albert_keras.models.finetuning import build_model
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats import make_numbers
 from tests.albert_keras.formats.random_weights import (
@@ -28,6 +27,7 @@ from tests.albert_keras.formats.random_weights import (
     task_weights,
     without,
 )
+from tests.albert_keras.tasks.small_tasks import build_model
 
 TASKS = {
     "SequenceClassification": ("classification", 3),

@@ -16,7 +16,6 @@ import pytest
 from albert_keras.formats import hugging_face
 from albert_keras.formats.safetensors_file import read_safetensors
 from albert_keras.formats.torch_file import read_torch_file
-from albert_keras.models.finetuning import build_model
 from tests.albert_keras.formats import random_weights
 from tests.albert_keras.formats.random_weights import (
     assert_same_weights,
@@ -24,6 +23,7 @@ from tests.albert_keras.formats.random_weights import (
     pretraining_weights,
     task_weights,
 )
+from tests.albert_keras.tasks.small_tasks import build_model
 
 pytestmark = pytest.mark.slow
 

@@ -12,13 +12,13 @@ from tensorflow import keras
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.initial_weights import open_weights
 from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names, write_tensors
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.albert_keras.loaded_weights import assert_loads, encoder_of, refused, values_of
+from tests.albert_keras.tasks.small_tasks import build_model
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from albert_keras.formats.initial_weights import open_weights
-from albert_keras.models.finetuning import build_model
 from tests.albert_keras.loaded_weights import (
     QUERY,
     TABLE,
@@ -13,6 +12,7 @@ from tests.albert_keras.loaded_weights import (
     refused,
     values_of,
 )
+from tests.albert_keras.tasks.small_tasks import build_model
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.finetuning import AlbertForClassification
+from albert_keras.tasks.classification.model import AlbertForClassification
 
 LAYERS, CLASSES = 3, 3
 

@@ -8,11 +8,11 @@ from albert_keras.config import LATER_FIELDS, AlbertConfig
 from albert_keras.formats.loading import ModelTensors, load_encoder
 from albert_keras.formats.model_weights import encoder_shapes
 from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.weight_count import count_weights
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.numpy_albert import masked_lm_logits
+from tests.albert_keras.tasks.small_tasks import build_model
 
 SMALL = {
     "vocab_size": 50,

@@ -7,13 +7,11 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.feature_settings import FeatureSettings
-from albert_keras.models.finetuning import build_model
-from albert_keras.models.frozen_features import BiLSTM
 from albert_keras.tasks.kinds import KINDS
-from albert_keras.tasks.step import task_sums
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.models.task_rows import features
+from tests.albert_keras.tasks.small_tasks import build_model, task_sums
 
 CONFIG = AlbertConfig(
     vocab_size=50,
@@ -45,10 +43,10 @@ def frozen_model(kind, skips_padding=False, **settings):
 
 
 def read_features(inputs, **settings):
-    """Returns the features of a model without an LSTM, and the outputs of its encoder."""
-    model = frozen_model("tagging", head="linear", **settings)
+    """Returns the features of a model, and the outputs of its encoder."""
+    model = frozen_model("tagging", **settings)
     outputs = model.encoder(inputs, return_all_layers=True)
-    return model.features(outputs, inputs["input_mask"]).numpy(), outputs
+    return model.features(outputs).numpy(), outputs
 
 
 @pytest.mark.parametrize(
@@ -73,20 +71,15 @@ def test_layers_have_names_and_numbers(layers, numbers):
 def test_the_defaults_are_those_of_the_paper():
     settings, base = FeatureSettings(freeze_encoder=True), AlbertConfig.from_name("bert-base")
     assert settings.layer_numbers(base) == (9, 10, 11, 12) and settings.is_concatenated(base)
-    assert settings.units(base) == 768
-    assert settings.units(AlbertConfig.from_name("albert-xxlarge")) == 768
-    assert settings.units(CONFIG) == 8
     everything = settings.replace(layers="all")
     assert not everything.is_concatenated(base)
     assert everything.replace(combine="concat").is_concatenated(base)
-    assert settings.replace(head="linear").units(base) is None
 
 
 @pytest.mark.parametrize(
     "values, says",
     [
         ({"layers": "last-4"}, "`layers` requires a frozen encoder"),
-        ({"head": "linear"}, "`head` requires a frozen encoder"),
         (
             {"freeze_encoder": True, "layers": "first"},
             "`layers` must be last, .* Received: 'first'",
@@ -94,7 +87,8 @@ def test_the_defaults_are_those_of_the_paper():
         ({"freeze_encoder": True, "layers": "1,1"}, "different numbers"),
         ({"freeze_encoder": True, "layers": "0"}, "from 1, the first"),
         ({"freeze_encoder": True, "layers": "last-0"}, "last-N such as last-4"),
-        ({"freeze_encoder": True, "head": "linear", "lstm_units": 3}, "requires the head `bilstm`"),
+        ({"freeze_encoder": True, "head": "bilstm"}, "`head` bilstm was removed"),
+        ({"freeze_encoder": True, "head": None}, "`head` bilstm was removed"),
         ({"freeze_encoder": True, "combine": "mean"}, "`combine` must be 'concat' or"),
     ],
 )
@@ -122,51 +116,17 @@ def test_layers_are_joined_side_by_side():
 
 
 def test_a_weighted_sum_begins_as_the_mean_and_is_learned():
-    model = frozen_model("tagging", layers="all", combine="weighted-sum", head="linear")
+    model = frozen_model("tagging", layers="all", combine="weighted-sum")
     inputs, read = features("tagging"), model.features
     outputs = model.encoder(inputs, return_all_layers=True)
-    encoded, input_mask = outputs["layer_outputs"], inputs["input_mask"]
+    encoded = outputs["layer_outputs"]
     read.layer_weights.assign([0.0, 0.0, 0.0])
     read.scale.assign(1.0)
-    np.testing.assert_allclose(read(outputs, input_mask), np.mean(encoded, axis=0), atol=1e-6)
+    np.testing.assert_allclose(read(outputs), np.mean(encoded, axis=0), atol=1e-6)
     read.layer_weights.assign(np.log([1.0, 2.0, 5.0]))
     read.scale.assign(2.0)
     expected = 2 * np.einsum("j,jbsh->bsh", [1 / 8, 2 / 8, 5 / 8], encoded)
-    np.testing.assert_allclose(read(outputs, input_mask), expected, atol=1e-5)
-
-
-def lstm_in_numpy(inputs, kernel, bias, recurrent):
-    """Runs one direction over a sequence without padding: [S, I] -> [S, U]."""
-
-    def sigmoid(x):
-        return 1 / (1 + np.exp(-x))
-
-    units = recurrent.shape[0]
-    hidden, cell, outputs = np.zeros(units), np.zeros(units), []
-    for now in inputs:
-        insert, forget, output, candidate = np.split(now @ kernel + bias + hidden @ recurrent, 4)
-        cell = sigmoid(forget + 1) * cell + sigmoid(insert) * np.tanh(candidate)
-        hidden = sigmoid(output) * np.tanh(cell)
-        outputs.append(hidden)
-    return np.array(outputs)
-
-
-def test_a_bilstm_reads_each_sequence_in_both_directions_without_its_padding():
-    layer, rng = BiLSTM("lstm", 5, 3, seed=1), np.random.default_rng(0)
-    layer.forward.bias.assign(rng.normal(size=12))
-    inputs = rng.normal(size=(2, 6, 5)).astype(np.float32)
-    lengths = (6, 4)
-    input_mask = (np.arange(6) < np.array(lengths)[:, None]).astype(np.int32)
-    found = tf.function(layer)(inputs, input_mask).numpy()
-    parts = zip((layer.forward, layer.backward), np.split(layer.recurrent.numpy(), 2), strict=True)
-    for number, (dense, recurrent) in enumerate(parts):
-        order = slice(None, None, -1 if number else 1)
-        for row, length in enumerate(lengths):
-            expected = lstm_in_numpy(
-                inputs[row, :length][order], dense.kernel.numpy(), dense.bias.numpy(), recurrent
-            )
-            own = found[row, :length, 3 * number : 3 * number + 3]
-            np.testing.assert_allclose(own, expected[order], atol=1e-5)
+    np.testing.assert_allclose(read(outputs), expected, atol=1e-5)
 
 
 #: Kinds whose features are read as for another kind; their losses have tests of their own.

@@ -6,12 +6,12 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.dropout import DropoutSeed
-from albert_keras.models.finetuning import AlbertForClassification
 from albert_keras.models.pair_encoding import comparison, separate_texts
+from albert_keras.tasks.classification.model import AlbertForClassification
 from albert_keras.tasks.kinds import CLASSIFICATION
-from albert_keras.tasks.step import task_sums
 from data_pipeline.instances.packing import pack
 from tests.albert_keras import numpy_albert
+from tests.albert_keras.tasks.small_tasks import task_sums
 
 CLS, SEP = 2, 3
 CONFIG = AlbertConfig(

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from albert_keras import suggest_config
 from albert_keras.cli import main
+from albert_keras.planning.suggestion import suggest_config
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.cost import peak
 from data_pipeline.building.build import build_records

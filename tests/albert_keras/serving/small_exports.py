@@ -6,7 +6,6 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
 from albert_keras.serving.graph.task_models import build_task_model
@@ -14,7 +13,7 @@ from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
 from albert_keras.tasks.kinds import SPANS_OR_NONE
-from tests.albert_keras.tasks.small_tasks import make_examples
+from tests.albert_keras.tasks.small_tasks import build_model, make_examples
 
 #: Of squad2; where there is none, 0 is taken.
 NULL_THRESHOLD = -0.6

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.models.finetuning import build_model
 from albert_keras.serving.graph import windows
 from albert_keras.serving.graph.piece_aligners import aligning_tokenizer
 from albert_keras.serving.graph.task_models import build_task_model
@@ -19,7 +18,7 @@ from data_pipeline.tokenizers.offsets import TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 from tests.albert_keras.serving.test_task_models import make_shape, outputs_of, randomized
-from tests.albert_keras.tasks.small_tasks import make_examples, make_task
+from tests.albert_keras.tasks.small_tasks import build_model, make_examples, make_task
 
 CONTEXTS = [
     "The old ferry left the harbour.",

@@ -7,13 +7,12 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.finetuning import build_model
 from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.tasks.choice.task import choice_text
 from albert_keras.tasks.examples import ChoiceExample, TaggedExample, TextExample
-from tests.albert_keras.tasks.small_tasks import SETTINGS, make_examples, make_task
+from tests.albert_keras.tasks.small_tasks import SETTINGS, build_model, make_examples, make_task
 
 DIRTY = [b"", b"\xff\xfe bad \xc3\x28", b"long words " * 90, "Ｆull wídth ½".encode()]
 

@@ -1,8 +1,11 @@
 """A small task of each kind, and labelled examples for it."""
 
+import functools
 import random
 
-from albert_keras.tasks.build import build_task
+import tensorflow as tf
+
+from albert_keras.config import AlbertConfig
 from albert_keras.tasks.examples import (
     Answer,
     ChoiceExample,
@@ -10,6 +13,7 @@ from albert_keras.tasks.examples import (
     TaggedExample,
     TextExample,
 )
+from albert_keras.tasks.kinds import KINDS, build_task
 from albert_keras.tasks.task_config import TaskConfig
 
 #: Settings of a small task of each kind.
@@ -24,6 +28,29 @@ SETTINGS = {
     "multi_regression": {"name": "regression", "text": "a", "label": ("x", "y", "z")},
     "similarity": {"name": "similarity", "text": "a", "pair": "b", "label": "c"},
 }
+
+
+def build_model(kind, config, num_outputs, **settings):
+    """Builds the model of a kind, by its name."""
+    num_outputs = 1 if kind == "regression" else num_outputs
+    return KINDS[kind].build_model(config, num_outputs, **settings)
+
+
+@functools.cache
+def _smallest_model(kind):
+    shape = {"hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1}
+    shape |= {"vocab_size": 9, "embedding_size": 2, "intermediate_size": 2}
+    return kind.build_model(AlbertConfig(**shape), 3)
+
+
+def task_sums(kind, outputs, features):
+    """Returns the Sums of the model of a kind (TaskKind)."""
+    return _smallest_model(kind).sums(outputs, features)
+
+
+def task_counts(kind, features):
+    """Returns the sum of the weights of the losses of a kind."""
+    return tf.reduce_sum(_smallest_model(kind).weights_of(features))
 
 
 def make_task(kind):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.example_findings import (
     findings,
     near_equal_finding,
@@ -18,6 +17,7 @@ from albert_keras.tasks.examples import (
     TaggedExample,
     TextExample,
 )
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 
 TEXT = "The old ferry left the harbour"

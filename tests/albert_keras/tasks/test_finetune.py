@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
 from albert_keras.tasks.finetune import seeds_of
 from albert_keras.tasks.results import best_seed, read_results
@@ -16,6 +15,7 @@ from albert_keras.training.loop.log_file import read_evaluations, read_log
 from data_pipeline.errors import InputError
 from tests.albert_keras.checkpoint_tensors import tensors_of
 from tests.albert_keras.tasks.conftest import SHAPE
+from tests.albert_keras.tasks.small_tasks import build_model
 
 SEED = 12345
 

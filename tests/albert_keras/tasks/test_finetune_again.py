@@ -5,12 +5,12 @@ import shutil
 
 import pytest
 
-from albert_keras.models.finetuning import build_model
 from albert_keras.tasks import train_seed
 from albert_keras.training.errors import TrainingStopped
 from albert_keras.training.loop.step import TrainingStep
 from data_pipeline.errors import InputError
 from data_pipeline.files import LOCK_FILE, FolderLock
+from tests.albert_keras.tasks.small_tasks import build_model
 
 SEED = 12345
 

@@ -5,13 +5,13 @@ import yaml
 
 from albert_keras import recipes
 from albert_keras.config import AlbertConfig
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.finetune_config import (
     FinetuneConfig,
     FinetuneOptimizer,
     FinetuneTraining,
     ModelChanges,
 )
+from albert_keras.tasks.kinds import build_task
 from data_pipeline.errors import InputError
 from data_pipeline.settings import options_of
 

@@ -6,13 +6,13 @@ import tensorflow as tf
 from scipy.special import expit, logsumexp
 from tensorflow import keras
 
-from albert_keras.models.finetuning import build_model
+from albert_keras.tasks.classification.model import AlbertForClassification
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, SIMILARITY
+from albert_keras.tasks.kinds import KINDS, SIMILARITY
 from albert_keras.tasks.step import FinetuningStep, build_step
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks import conftest
-from tests.albert_keras.tasks.small_tasks import SETTINGS
+from tests.albert_keras.tasks.small_tasks import SETTINGS, build_model
 
 B = 8
 #: Two layers, so that gradients of the weights they share add up.
@@ -31,7 +31,7 @@ class Received(keras.optimizers.legacy.SGD):
 def build(kind, optimizer=None, **settings):
     model = build_model(kind, SHAPE, 3, dtype="float32", head_dropout=0.0)
     numpy_albert.scramble(model)
-    step = FinetuningStep(model, KINDS[kind], clip_norm=None, **settings)
+    step = FinetuningStep(model, clip_norm=None, **settings)
     step.compile(optimizer=optimizer or Received())
     step.optimizer._create_all_weights(model.trainable_variables)
     return step
@@ -190,7 +190,7 @@ def test_a_step_is_made_as_it_was_configured(small_shape, task_of):
         optimizer={"lr": 0.1, "clip_norm": 0.5},
     )  # fmt: skip
     step = build_step(config, small_shape, task_of("classification"), skips_padding=True)
-    assert step.kind is CLASSIFICATION and step.model.num_labels == 3
+    assert isinstance(step.model, AlbertForClassification) and step.model.num_labels == 3
     assert (step.model.head_dropout, step.model.seed) == (0.25, 5)
     assert step.model.encoder.recompute and step.model.encoder.skips_padding
     assert (step.accumulation_steps, step.clip_norm) == (4, 0.5)

@@ -5,16 +5,16 @@ import sys
 import pytest
 
 from albert_keras.serving.graph.task_models import TaskModel
-from albert_keras.tasks.build import build_task
-from albert_keras.tasks.kinds import KINDS, load_class
+from albert_keras.tasks.kind import load_class
+from albert_keras.tasks.kinds import KINDS, build_task
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
+from albert_keras.tasks.task_model import AlbertTaskModel
 from tests.repository import PACKAGES
 
 PACKAGE = PACKAGES / "albert_keras"
 #: Files that may spell names of kinds, and why.
 SPELLED = {
-    "models/finetuning.py",  # lies below `tasks`, is given a record's name
     # Heads of checkpoints; two of the heads have the name of a kind.
     "formats/model_weights.py",
     "formats/hugging_face_tables.py",
@@ -54,6 +54,7 @@ def test_nothing_else_compares_with_the_name_of_a_kind():
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_the_classes_of_a_kind_exist(kind):
     assert issubclass(load_class(kind.task_class), Task)
+    assert issubclass(load_class(kind.model_class), AlbertTaskModel)
     assert issubclass(load_class(kind.graph_class), TaskModel)
 
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, SPANS, TAGGING
-from albert_keras.tasks.step import task_counts, task_sums
+from tests.albert_keras.tasks.small_tasks import task_counts, task_sums
 
 LN2, LN4, LN3 = math.log(2), math.log(4), math.log(3)
 #: Chances of three places in three rows, and the weights of the rows.

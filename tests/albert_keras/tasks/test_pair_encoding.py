@@ -8,10 +8,10 @@ import pytest
 from albert_keras.conversion import own
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.predict import predict_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError

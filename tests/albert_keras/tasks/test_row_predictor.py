@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.models.finetuning import build_model
 from albert_keras.tasks.kinds import KINDS
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks.conftest import SHAPE
+from tests.albert_keras.tasks.small_tasks import build_model
 
 
 class Some(Features):

@@ -191,3 +191,17 @@ def test_fewer_than_one_worker_is_refused(
     with pytest.raises(InputError, match="`workers` must be at least 1, or None"):
         build_records(*arguments, workers=workers)
     assert not (tmp_path / "records").exists()
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_records_keep_the_text_and_say_how_much(
+    copies, tiny_documents, tiny_tokenizer, tmp_path, caplog
+):
+    kept = {}
+    for overflow in ("carry", "cut"):
+        config = PretrainingDataConfig(max_seq_length=32, copies=copies, overflow=overflow)
+        result = build_records(tiny_documents, tiny_tokenizer, tmp_path / overflow, config)
+        kept[overflow] = result.kept_text
+        assert len(caplog.messages) == (overflow == "cut")
+    assert kept["carry"] > 0.98 and 0.4 < kept["cut"] < 0.8
+    assert caplog.messages[0].startswith(f"The records contain {100 * kept['cut']:.1f} % of the")

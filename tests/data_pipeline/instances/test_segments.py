@@ -20,6 +20,7 @@ STARTS = np.ones(SEP + 1, bool)
 MIXED = [[3, 8, 2, 9, 4], [1], [40], [5, 1, 1, 30, 2, 2], [6, 6]] * 40
 FORMATS = ("segment-pair", "sentence-pair", "full-sentences", "doc-sentences")
 PAIR_FORMATS = FORMATS[:2]
+CUT = {"max_seq_length": 23, "short_seq_prob": 0, "overflow": "cut"}
 
 
 def shard_of(*documents, seed=0):
@@ -30,9 +31,9 @@ def shard_of(*documents, seed=0):
     return DocumentBlock.of(ids, lengths, [len(document) for document in documents], keys)
 
 
-def pairs_of(shard, copy=0, starts=STARTS, **changes):
-    config = PretrainingDataConfig(**{"max_seq_length": 23, "short_seq_prob": 0} | changes)
-    vocabulary = MaskingVocabulary(starts, np.arange(1), mask_id=4, cls_id=2, sep_id=SEP)
+def pairs_of(shard, copy=0, starts=STARTS, separators=1, **changes):
+    config = PretrainingDataConfig(**CUT | changes)
+    vocabulary = MaskingVocabulary(starts, np.arange(1), 4, 2, SEP, separators)
     return split_into_pairs(add_separators(shard, config, SEP), config, copy, vocabulary)
 
 
@@ -301,3 +302,25 @@ def test_records_of_a_fixed_shard_stay_the_same(changes, expected):
     values = [*(array.astype("<i8") for array in pairs[:3]), pairs.keys.astype("<u8")]
     content = b"".join(np.ascontiguousarray(array).tobytes() for array in values)
     assert hashlib.sha256(content).hexdigest()[:16] == expected
+
+
+@pytest.mark.parametrize("separators", [1, 2])
+@pytest.mark.parametrize("input_format", PAIR_FORMATS)
+def test_text_beyond_a_record_begins_the_next_one(input_format, separators):
+    shard, starts = shard_of(*MIXED), np.arange(SEP + 1) % 3 == 0
+    changes = {"input_format": input_format, "overflow": "carry", "short_seq_prob": 0.2}
+    pairs = pairs_of(shard, starts=starts, separators=separators, **changes)
+    assert pairs.lengths.sum(axis=1).max() <= 21 - separators
+    used = np.zeros(len(shard.ids), int)
+    for start, length in zip(pairs.starts.ravel(), pairs.lengths.ravel(), strict=True):
+        used[start : start + length] += 1
+    assert used.max() == 1 and (used == 0).sum() <= 3 * pairs.skipped  # words of 3 pieces
+    first, second = pairs.starts.T
+    np.testing.assert_array_equal(pairs.labels == 1, first > second)  # the label is the order
+    in_order = pairs.starts[pairs.labels == 0], pairs.lengths[pairs.labels == 0]
+    np.testing.assert_array_equal(in_order[0][:, 0] + in_order[1][:, 0], in_order[0][:, 1])
+
+
+def test_a_random_second_segment_does_not_shorten_the_first_one():
+    pairs = pairs_of(shard_of(*MIXED), objective="nsp", overflow="carry")
+    assert pairs.labels.any() and pairs.lengths.sum(axis=1).max() <= 20

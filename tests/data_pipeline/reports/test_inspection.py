@@ -231,16 +231,15 @@ def test_words_are_looked_up_where_records_do_not_tell(written):
 def test_records_without_masks_say_so(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path):
     config = tiny_data_config.replace(static_masks=False, copies=1)
     folder = build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", config).path
-    seen = inspect_records(folder, figure=tmp_path / "x.png")
+    seen = inspect_records(folder)
     assert seen.masks is None and seen.problems == [] and seen.word_starts > 0.3
     assert "→" not in "".join(seen.examples[0].segments)
-    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_single_segments_have_no_order(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path):
     config = tiny_data_config.replace(input_format="full-sentences", max_seq_length=200)
     folder = build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", config).path
-    seen = inspect_records(folder, figure=tmp_path / "x.png")
+    seen = inspect_records(folder)
     assert seen.label_1 is None and seen.problems == []
     assert {len(example.segments) for example in seen.examples} == {1}
 
@@ -318,14 +317,6 @@ def test_an_interval_is_wilsons():
     assert Share.of(10, 10) == pytest.approx((1, 0.7225, 1), abs=1e-4)
 
 
-def test_a_picture_is_drawn_only_if_asked_for(tiny_records, tmp_path):
-    before = sorted(tiny_records.rglob("*"))
-    inspect_records(tiny_records, sample=50, figure=tmp_path / "x.png")
-    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
-    assert [path.name for path in tmp_path.iterdir()] == ["x.png"]
-    assert sorted(tiny_records.rglob("*")) == before
-
-
 def test_a_damaged_record_is_named(tiny_records, tmp_path):
     folder = shutil.copytree(tiny_records, tmp_path / "copy")
     path = sorted(folder.glob("*.tfrecord"))[1]
@@ -340,8 +331,3 @@ def test_a_damaged_record_is_named(tiny_records, tmp_path):
 def test_a_sample_of_nothing_is_refused(wrong, tiny_records):
     with pytest.raises(InputError, match="`sample` must be at least 1"):
         inspect_records(tiny_records, **wrong)
-
-
-def test_a_figure_that_cannot_be_is_refused_at_once(tmp_path):
-    with pytest.raises(InputError, match="must name a .png file"):
-        inspect_records(tmp_path / "nowhere", figure=tmp_path / "x.txt")

@@ -7,21 +7,20 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving.export.checks import inputs_of_texts
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.layout import MASK_LITERAL
 from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.choice.files import read_race
 from albert_keras.tasks.classification.glue_files import read_glue
-from albert_keras.tasks.kinds import CLASSIFICATION, SPANS_OR_NONE
+from albert_keras.tasks.kinds import CLASSIFICATION, SPANS_OR_NONE, build_task
 from albert_keras.tasks.spans.files import read_questions
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.tasks.typed_examples import typed_examples
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.albert_keras.serving.goals.hostile_strings import example_of
+from tests.albert_keras.tasks.small_tasks import build_model
 
 _TEXT = {"text": "a", "labels": ("no", "yes", "maybe")}
 #: Name → settings of a task; None is a pre-trained model.

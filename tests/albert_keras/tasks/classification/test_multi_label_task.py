@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import sklearn.metrics
 
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.classification.multi_label import LabelsAnswer, labels_answers
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL
+from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks import metrics
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.classification.multi_regression import scores_answers
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.kinds import MULTI_REGRESSION
+from albert_keras.tasks.kinds import MULTI_REGRESSION, build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.classification.task import ScoreAnswer
 from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.similarity.tfidf import tfidf_cosines
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError

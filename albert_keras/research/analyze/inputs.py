@@ -1,0 +1,129 @@
+"""What models are analysed on: texts, or records, as batches of sequences."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from albert_keras.embeddings.texts import in_chunks, read_texts
+from albert_keras.research.analyze.models import AnalyzedModel
+from albert_keras.tasks.pair_features import EncodedPairs, encode_texts, lay_out
+from albert_keras.training.scored_model import check_records
+from data_pipeline.config import MaskingConfig
+from data_pipeline.errors import InputError
+from data_pipeline.instances.masking import (
+    MASKED_FEATURES,
+    MaskingVocabulary,
+    mask_ngrams,
+    unmask,
+)
+from data_pipeline.randomness import key_of, subkeys
+from data_pipeline.reader.reader import evaluation_dataset
+from data_pipeline.records.record_folder import RecordFiles
+
+#: [CLS] and [SEP].
+_NUM_SPECIAL = 2
+#: The masks of texts: single words, as many as in the records of most trainings.
+_MASKING = MaskingConfig(max_ngram=1)
+
+
+class AnalysisData:
+    """Sequences to analyse models on, the first `limit` of some texts or records.
+
+    A text is `[CLS] text [SEP]`, truncated to what a model reads, with the tokenizer of that model.
+    Records must be built with the tokenizer of the model.
+
+    Args:
+        data: Folder of records; or a text file or table, see `read_texts`.
+        text_column: Column of the text in a table, by name or number.
+        limit: Number of texts or records to read.
+        batch_size: Sequences per call of a model, B.
+
+    Attributes:
+        num_sequences: int. Texts or records that are read.
+
+    Raises:
+        InputError: If the data cannot be read.
+    """
+
+    def __init__(
+        self,
+        data: str | Path,
+        text_column: str | int | None = None,
+        limit: int = 256,
+        batch_size: int = 32,
+    ):
+        for name, value in {"limit": limit, "batch_size": batch_size}.items():
+            if value < 1:
+                raise InputError(f"`{name}` must be at least 1. Received: {value}.")
+        self.origin, self._batch_size = str(data), batch_size
+        self._records, self.texts = None, []
+        if Path(data).is_dir():
+            if text_column is not None:
+                raise InputError(
+                    "`text_column` requires a table of texts. Received: the folder of records "
+                    f"`{data}`."
+                )
+            self._records = RecordFiles(data)
+            self.num_sequences = min(limit, len(self._records))
+            return
+        texts = next(in_chunks(read_texts(str(data), text_column), limit), [])
+        if not texts:
+            raise InputError(f"`{data}` must contain at least one text. Received: none.")
+        self.texts = [text.text for text in texts]
+        self.num_sequences = len(texts)
+
+    def check(self, model: AnalyzedModel) -> None:
+        """Raises InputError unless the model can read the data."""
+        if self._records is None:
+            return
+        check_records(self._records, model.label, model.config, model.tokenizer.digest)
+
+    def batches(
+        self, model: AnalyzedModel, is_masked: bool = False
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Yields the inputs of a model.
+
+        Args:
+            is_masked: Whether tokens are masked: in records as in the evaluation of a run, in
+                texts single words, the same at every call.
+
+        Yields:
+            dict of int32 [B, S] "input_ids", "input_mask" and "segment_ids"; if masked, also of
+            "masked_lm_positions", "masked_lm_ids" and "masked_lm_weights" [B, P].
+        """
+        if self._records is None:
+            yield from self._batches_of_texts(model, is_masked)
+            return
+        left = self.num_sequences
+        with self._records.failures_named():
+            dataset = evaluation_dataset(self._records, self._batch_size)
+            for batch in dataset.take(-(-left // self._batch_size)).as_numpy_iterator():
+                inputs = {name: values[:left].copy() for name, values in batch.items()}
+                if not is_masked:
+                    unmask(*(inputs[name] for name in MASKED_FEATURES), out=inputs["input_ids"])
+                left -= len(inputs["input_ids"])
+                yield inputs
+
+    def _batches_of_texts(self, model, is_masked):
+        tokenizer = model.tokenizer
+        ids, starts, lengths = encode_texts(self.texts, tokenizer)
+        lengths = np.minimum(lengths, model.max_seq_length - _NUM_SPECIAL)
+        key = key_of("analysis")
+        num_predictions = max(1, round(_MASKING.masked_lm_prob * int(lengths.max())))
+        for begin in range(0, len(lengths), self._batch_size):
+            part = slice(begin, begin + self._batch_size)
+            first, count = starts[part], lengths[part]
+            alone = np.zeros_like(count)  # there is no second text
+            pairs = EncodedPairs(ids, np.stack([first, first], 1), np.stack([count, alone], 1))
+            inputs = lay_out(pairs, tokenizer, int(count.max()) + _NUM_SPECIAL)
+            if is_masked:
+                inputs |= mask_ngrams(
+                    inputs["input_ids"],
+                    inputs["input_mask"],
+                    subkeys(key, np.arange(begin, begin + len(count))),
+                    MaskingVocabulary.of(tokenizer, _MASKING.word_start),
+                    _MASKING,
+                    num_predictions,
+                )
+            yield inputs

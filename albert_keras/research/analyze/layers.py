@@ -1,0 +1,254 @@
+"""How the layers change the state at each token, also beyond the trained depth."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.layers.cross_entropy import sparse_cross_entropy
+from albert_keras.layers.kernels import inference
+from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.execution import Execution
+from albert_keras.report import legend_below, new_figure
+from albert_keras.research.analyze.inputs import AnalysisData
+from albert_keras.research.analyze.models import AnalyzedModel, open_models
+from albert_keras.research.analyze.output import (
+    check_out,
+    draw_lines,
+    line_styles,
+    write_analysis,
+)
+from data_pipeline.errors import InputError
+from data_pipeline.progress import CountedProgress
+
+logger = logging.getLogger(__name__)
+
+
+class LayerState(NamedTuple):
+    """The state after a number of layers: means over all tokens but padding."""
+
+    model: str  # label of the model
+    depth: int  # layers applied, from 0, the embedding after its projection
+    norm: float  # length of the state
+    #: Euclidean distance, cosine and angle to the state before this layer; None at depth 0.
+    l2: float | None
+    cosine: float | None
+    degrees: float | None
+    #: Cosine of the last two steps, each the difference of two states: -1 if the state oscillates
+    #: between two points, 1 if it moves on in the same direction. None below depth 2.
+    turn: float | None
+    to_trained_l2: float  # Euclidean distance to the state at the trained depth
+    masked_lm_loss: float | None  # nats per masked token; None without the head
+    masked_lm_accuracy: float | None
+
+
+class LayerAnalysis(NamedTuple):
+    """Result of `analyze_layers`."""
+
+    data: str
+    num_sequences: int
+    models: list[dict]  # what they are, see `AnalyzedModel.describe`
+    depths: list[LayerState]  # of one model after the other
+    files: list[str]
+
+
+def analyze_layers(
+    models: str | Path | Sequence[str | Path],
+    data: str | Path,
+    out: str | Path | None = None,
+    depth: int | None = None,
+    random_weights: bool = False,
+    step: int | str | None = None,
+    text_column: str | int | None = None,
+    limit: int = 256,
+    batch_size: int = 32,
+    seed: int = 0,
+) -> LayerAnalysis:
+    """Compares the state before and after every layer, and reads masked tokens out after each.
+
+    Where all layers share their weights, the same layer can be applied again beyond the trained
+    depth: whether the state converges to a fixed point or oscillates is seen there.
+
+    Args:
+        models, random_weights, step, seed: See `open_models`.
+        data, text_column, limit, batch_size: See `AnalysisData`; tokens are masked as in training.
+        out: New folder for layers.png, layers.csv and layers.json. None writes nothing.
+        depth: Number of layers to apply. None takes the trained depth.
+
+    Returns:
+        LayerAnalysis.
+
+    Raises:
+        InputError: If `depth` exceeds the layers of a model that does not share all weights, models
+            and data do not fit together, or `out` exists.
+
+    Source:
+        ALBERT, figure 1 and section 3.1 (https://arxiv.org/abs/1909.11942), which reports
+        oscillation; Bai et al. (2019): Deep equilibrium models (https://arxiv.org/abs/1909.01377),
+        which converge.
+
+    Example:
+        analyze_layers("runs/books", "texts.txt", depth=48).depths[-1].l2
+    """
+    check_out(out)
+    sequences = AnalysisData(data, text_column, limit, batch_size)
+    opened = open_models(models, step, random_weights, seed)
+    depths = {one.label: _checked_depth(one, depth) for one in opened}
+    for one in opened:
+        sequences.check(one)
+    states = [state for one in opened for state in _states(one, sequences, depths[one.label])]
+    described = [one.describe() for one in opened]
+    result = LayerAnalysis(sequences.origin, sequences.num_sequences, described, states, files=[])
+    rows = [state._asdict() for state in states]
+    record = result._asdict() | {"depths": rows}
+    del record["files"]
+    figures = {"layers": lambda: draw_layers(opened, states)}
+    return result._replace(files=write_analysis(out, record, {"layers": rows}, figures))
+
+
+def layer_states(
+    encoder: AlbertEncoder, inputs: Mapping[str, Any], depth: int | None = None
+) -> Iterator[tf.Tensor]:
+    """Runs the layers one after the other; yields the state before the first and after each.
+
+    Args:
+        encoder: AlbertEncoder.
+        inputs: dict. The inputs of the encoder, [B, S].
+        depth: Number of layers. None runs those of the encoder; more of them need shared weights.
+
+    Yields:
+        [B, S, H] in the compute dtype.
+    """
+    size, blocks = encoder.config.inner_group_num, encoder.blocks
+    if depth is not None and depth > encoder.config.num_hidden_layers:  # all layers are the same
+        blocks = blocks[:size] * depth
+    execution = Execution(encoder, blocks, inputs, False, None, None, False)
+    with inference():
+        hidden = encoder.embeddings(
+            execution.input_ids, execution.segment_ids, execution.input_mask, execution.rows
+        )
+    yield execution.to_batch(hidden)
+    for number, (attention, feed_forward) in enumerate(blocks, 1):
+        with inference():
+            hidden = execution.run(attention, feed_forward, hidden)
+        if number % size == 0:
+            yield execution.to_batch(hidden)
+
+
+def differences(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Compares N vectors each: L2 distance, cosine and angle in degrees, float64 [3, N]."""
+    distances = np.linalg.norm(after - before, axis=1)
+    norms = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+    cosines = np.clip((before * after).sum(axis=1) / np.maximum(norms, 1e-30), -1, 1)
+    return np.stack([distances, cosines, np.degrees(np.arccos(cosines))])
+
+
+def _checked_depth(model: AnalyzedModel, depth: int | None) -> int:
+    trained = model.config.num_hidden_layers
+    shares_all = model.config.sharing == "all" and model.config.num_hidden_groups == 1
+    if depth is None:
+        return trained
+    if depth < 1 or depth > trained and not shares_all:
+        rule = "at least 1"
+        if not shares_all:
+            rule = f"from 1 to {trained}, the layers of `{model.label}`, which do not all share "
+            rule += "their weights"
+        raise InputError(f"`depth` must be {rule}. Received: {depth}.")
+    return depth
+
+
+def _states(model: AnalyzedModel, sequences: AnalysisData, depth: int) -> list[LayerState]:
+    """Returns a LayerState for each depth from 0."""
+    trained = model.config.num_hidden_layers
+    sums, num_tokens, num_masked = np.zeros([max(depth, trained) + 1, 8]), 0, 0.0
+    progress = CountedProgress(logger, model.label, sequences.num_sequences, "sequences")
+    for inputs in sequences.batches(model, is_masked=True):
+        is_real = inputs["input_mask"] > 0
+        num_tokens += int(is_real.sum())
+        num_masked += float(inputs["masked_lm_weights"].sum())
+        states = []
+        for number, state in enumerate(layer_states(model.encoder, inputs, depth)):
+            if model.has_masked_lm:
+                sums[number, 6:] += _read_out(model, state, inputs)
+            states.append(state.numpy()[is_real].astype(np.float64))
+        sums[:, :6] += _compared(states, states[trained])
+        progress.add(len(is_real))
+    means = sums / np.array([num_tokens] * 6 + [max(num_masked, 1)] * 2)
+    has_read = model.has_masked_lm and num_masked > 0
+    found = []
+    for number, row in enumerate(means[: depth + 1].tolist()):
+        norm, l2, cosine, degrees, turn, to_trained, *scores = row
+        step = (l2, cosine, degrees) if number > 0 else (None, None, None)
+        turn = turn if number > 1 else None
+        scores = scores if has_read else (None, None)
+        found.append(LayerState(model.label, number, norm, *step, turn, to_trained, *scores))
+    return found
+
+
+def _compared(states: Sequence[np.ndarray], trained: np.ndarray) -> np.ndarray:
+    """Sums norm, distance, cosine, angle, turn, distance to `trained`: float64 [depths, 6]."""
+    sums = np.zeros([len(states), 6])
+    for number, state in enumerate(states):
+        sums[number, 0] = np.linalg.norm(state, axis=1).sum()
+        sums[number, 5] = np.linalg.norm(state - trained, axis=1).sum()
+        if number > 0:
+            sums[number, 1:4] = differences(states[number - 1], state).sum(axis=1)
+        if number > 1:
+            steps = states[number - 1] - states[number - 2], state - states[number - 1]
+            sums[number, 4] = differences(*steps)[1].sum()
+    return sums
+
+
+def _read_out(model: AnalyzedModel, state: tf.Tensor, inputs: dict[str, Any]) -> np.ndarray:
+    """Returns the sums of losses and of right predictions of masked tokens: float64 [2]."""
+    head, weights = model.model.masked_lm_head, inputs["masked_lm_weights"].ravel() > 0
+    masked = tf.gather(state, inputs["masked_lm_positions"], batch_dims=1)  # [B, P, H]
+    masked = tf.boolean_mask(tf.reshape(masked, [-1, masked.shape[-1]]), weights)
+    labels = inputs["masked_lm_ids"].ravel()[weights]
+    if not len(labels):
+        return np.zeros(2)
+    scores = head.scores(masked[:, None])[:, 0]
+    found = sparse_cross_entropy(scores, tf.convert_to_tensor(head.output_bias), labels)
+    return np.array([float(tf.reduce_sum(each)) for each in found])
+
+
+def draw_layers(models: Sequence[AnalyzedModel], states: Sequence[LayerState]):
+    """Draws distances, angles, turns and masked-LM accuracy over the number of layers applied."""
+    panels = {
+        "l2": ("Distance to the state before", "L2 distance", (0, None)),
+        "degrees": ("Angle to the state before", "degrees", (0, None)),
+        "to_trained_l2": ("Distance to the state at the trained depth", "L2 distance", (0, None)),
+        "turn": ("Direction of the last two steps", "cosine", (-1.05, 1.05)),
+        "masked_lm_accuracy": ("Masked tokens read out early", "accuracy", (0, None)),
+    }
+    panels = {
+        field: panel
+        for field, panel in panels.items()
+        if any(getattr(state, field) is not None for state in states)
+    }
+    styles, rows = line_styles(models), -(-len(panels) // 2)
+    title = "Layers applied one after the other"
+    figure, axes = new_figure(11.5, 0.6 + 3.4 * rows, title, rows=rows, columns=2)
+    for panel in axes.ravel()[len(panels) :]:
+        panel.set_axis_off()
+    for panel, (field, (heading, unit, limits)) in zip(axes.ravel(), panels.items(), strict=False):
+        lines = {}
+        for label in styles:
+            found = [
+                (state.depth, getattr(state, field))
+                for state in states
+                if state.model == label and getattr(state, field) is not None
+            ]
+            if found:
+                lines[label] = tuple(zip(*found, strict=True))
+        draw_lines(panel, lines, styles, title=heading, xlabel="layers applied", ylabel=unit)
+        panel.set_ylim(*limits)
+        for model in models:
+            depth = model.config.num_hidden_layers
+            if any(state.depth > depth for state in states):
+                panel.axvline(depth, color="0.5", linewidth=0.8, linestyle=(0, (2, 3)), zorder=0)
+    legend_below(figure, axes[0, 0])
+    return figure

@@ -1,0 +1,175 @@
+"""What the runs of a study read: text, vocabularies and records, each made once for all runs."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from albert_keras.research.study.config import VocabularyConfig
+from albert_keras.research.study.folder import content_id
+from albert_keras.research.study.planned import PlannedRun, PlannedStudy
+from data_pipeline.building.build import build_records
+from data_pipeline.building.encoding import corpus_digest, range_digest
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import INFO_FILE, DatasetInfo
+from data_pipeline.text.corpus import corpus_ranges, read_corpus, split_heldout, write_jsonl
+from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
+from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
+
+logger = logging.getLogger(__name__)
+
+#: Fraction of the documents that is held out unless other text is given for that.
+HELD_OUT_FRACTION = 0.1
+
+
+class StudyCorpus(NamedTuple):
+    """Sources of text, as `read_corpus` takes them."""
+
+    training: tuple[str, ...]
+    held_out: tuple[str, ...]
+    training_format: str
+    held_out_format: str
+    digest: str  # of the training text
+    held_out_digest: str
+
+
+def digest_of(sources: Sequence[str], corpus_format: str) -> str:
+    """Returns the digest of the text of sources, whatever their names."""
+    return corpus_digest(map(range_digest, corpus_ranges(list(sources), corpus_format)))
+
+
+def prepare_corpus(
+    out: Path, corpus: Sequence[str], eval_corpus: Sequence[str], corpus_format: str
+) -> StudyCorpus:
+    """Returns the text of a study; without `eval_corpus` a tenth of the documents is held out.
+
+    Raises:
+        InputError: If a source cannot be read, both parts are the same text, or there is only one
+            document and none to hold out.
+    """
+    digest = digest_of(corpus, corpus_format)
+    if eval_corpus:
+        held_out_digest = digest_of(eval_corpus, corpus_format)
+        if digest == held_out_digest:
+            raise InputError(
+                "The text of `--eval-corpus` must not be the text of `--corpus`: the scores would "
+                f"be training scores. Received: {', '.join(eval_corpus)} for both."
+            )
+        formats = (corpus_format, corpus_format)
+        return StudyCorpus(tuple(corpus), tuple(eval_corpus), *formats, digest, held_out_digest)
+    folder = out / "corpus" / content_id("split", digest, HELD_OUT_FRACTION)
+    paths = folder / "train.jsonl", folder / "heldout.jsonl"
+    if not all(path.is_file() for path in paths):
+        parts = split_heldout(read_corpus(list(corpus), corpus_format), HELD_OUT_FRACTION)
+        for documents, path in zip(parts, paths, strict=True):
+            write_jsonl(documents, path)
+        logger.info("held out %d of %d documents", len(parts[1]), sum(map(len, parts)))
+    train, held_out = ((str(path),) for path in paths)
+    digests = (digest_of(train, "jsonl"), digest_of(held_out, "jsonl"))
+    return StudyCorpus(train, held_out, "jsonl", "jsonl", *digests)
+
+
+def share_of(out: Path, corpus: StudyCorpus, share: float) -> tuple[tuple[str, ...], str]:
+    """Returns sources of a share of the training text, and their format.
+
+    Whole documents are taken in the order of their digests until they have this share of the
+    characters, so a smaller share is part of a larger one.
+    """
+    if share >= 1:
+        return corpus.training, corpus.training_format
+    path = out / "corpus" / content_id("share", corpus.digest, share) / "train.jsonl"
+    if not path.is_file():
+        documents = sorted(
+            read_corpus(list(corpus.training), corpus.training_format),
+            key=lambda document: document.digest,
+        )
+        limit = share * sum(len(document.text) for document in documents)
+        taken, size = [], 0
+        for document in documents:
+            if taken and size >= limit:
+                break
+            taken.append(document)
+            size += len(document.text)
+        write_jsonl(taken, path)
+        logger.info("using %d of %d documents, a share of %g", len(taken), len(documents), share)
+    return (str(path),), "jsonl"
+
+
+class Materials(NamedTuple):
+    """The records of a run."""
+
+    records: Path  # to train on
+    followed: Path  # held-out records of the same kind, for the curve
+    held_out: dict[str, Path]  # held-out records by evaluation
+
+
+def prepare_materials(
+    out: Path, planned: PlannedStudy, corpus: StudyCorpus, workers: int | None
+) -> dict[str, Materials]:
+    """Makes the vocabularies and records of all runs that do not exist yet.
+
+    Args:
+        out: Folder of the study.
+        workers: As in `build_records`.
+
+    Returns:
+        dict of name of a run -> Materials.
+    """
+    made = {}
+    for run in planned.runs:
+        tokenizer = _tokenizer(out, run.vocabulary, corpus)
+        held_out = {
+            name: _held_out(out, corpus, tokenizer, config, workers)
+            for name, config in planned.held_out.items()
+        }
+        followed = _held_out(out, corpus, tokenizer, planned.followed(run), workers)
+        records = _training(out, run, corpus, tokenizer, workers)
+        made[run.name] = Materials(records, followed, held_out)
+    return made
+
+
+def _tokenizer(out, vocabulary: VocabularyConfig, corpus):
+    settings = vocabulary.model_dump()
+    folder = out / "vocabularies" / content_id(settings, corpus.digest)
+    if not folder.is_dir():
+        logger.info("training a vocabulary of %s pieces", f"{vocabulary.size:,}")
+        documents = read_corpus(list(corpus.training), corpus.training_format)
+        texts = (paragraph for document in documents for paragraph in document.paragraphs)
+        if vocabulary.kind == "bpe":
+            train_byte_bpe(texts, folder, vocabulary.size)
+        elif vocabulary.kind == "wordpiece":
+            train_wordpiece(texts, folder, vocabulary.size, lower_case=vocabulary.lower_case)
+        else:
+            train_vocabulary(texts, folder, vocabulary.size, lower_case=vocabulary.lower_case)
+    return Tokenizer.load(folder)
+
+
+def _training(out, run: PlannedRun, corpus, tokenizer, workers):
+    sources, corpus_format = share_of(out, corpus, run.corpus_share)
+    digest = corpus.digest if run.corpus_share >= 1 else digest_of(sources, corpus_format)
+    text = (sources, corpus_format, digest)
+    return _records(out, text, tokenizer, run.data, workers)
+
+
+def _held_out(out, corpus, tokenizer, config, workers):
+    text = (corpus.held_out, corpus.held_out_format, corpus.held_out_digest)
+    return _records(out, text, tokenizer, config, workers)
+
+
+def _records(out, text, tokenizer, config: PretrainingDataConfig, workers):
+    sources, corpus_format, digest = text
+    # "sop" is the default of pairs: the same records, whether it is given or not.
+    settings = config.model_dump() | {"objective": config.label_objective}
+    folder = out / "records" / content_id(settings, tokenizer.digest, digest)
+    if not (folder / INFO_FILE).is_file():
+        result = build_records(list(sources), tokenizer, folder, config, corpus_format, workers)
+        logger.info("%s: %s records", folder, f"{result.info.num_records:,}")
+    return folder
+
+
+def fingerprint_of(records: Path) -> str:
+    """Returns the fingerprint of a folder of records."""
+    return DatasetInfo.load(records).fingerprint

@@ -1,0 +1,119 @@
+"""How many updates each run of a study makes: by its settings, and by the time it may take."""
+
+import logging
+import tempfile
+from pathlib import Path
+
+from albert_keras.research.study.materials import Materials
+from albert_keras.research.study.planned import PlannedRun, PlannedStudy
+from albert_keras.training.cost.flops import training_flops
+from albert_keras.training.loop.log_file import read_log
+from albert_keras.training.pretrain import pretrain
+from data_pipeline.progress import format_duration
+
+logger = logging.getLogger(__name__)
+
+#: Steps of a trial; the first ones build the graph, and the fastest of the others counts.
+_TRIAL_STEPS = 8
+#: A teacher takes part in a step with its forward pass, a third of the work of its own step.
+TEACHER_COST = 1 / 3
+
+
+def planned_updates(planned: PlannedStudy) -> dict[str, int]:
+    """Returns the updates of each run by the settings alone, regardless of the time they take.
+
+    With equal sequences, the updates of the reference run are scaled by the batch sizes.
+    """
+    if planned.study.equal != "sequences":
+        return {run.name: run.config.training.steps for run in planned.runs}
+    reference = planned.reference.config.training
+    sequences = reference.steps * reference.batch_size
+    return {
+        run.name: max(1, round(sequences / run.config.training.batch_size)) for run in planned.runs
+    }
+
+
+def updates_in_time(
+    planned: PlannedStudy,
+    seconds_per_step: dict[str, float],
+    minutes: float | None,
+    known: dict[str, int] | None = None,
+) -> dict[str, int]:
+    """Returns the updates of each run.
+
+    Args:
+        seconds_per_step: By the name of the run. Not used if `minutes` is None, unless the runs
+            have equal time.
+        minutes: Time for the training of one run; None takes the updates of the settings. With
+            equal updates or sequences the slowest run takes this time, with equal time every run.
+        known: Updates that an earlier call has chosen for some of the runs; these stay, and others
+            are scaled like them.
+    """
+    updates, known = planned_updates(planned), known or {}
+    if planned.study.equal == "time":
+        reference = planned.reference.name
+        seconds = updates[reference] * seconds_per_step[reference]
+        seconds = seconds if minutes is None else 60 * minutes
+        return {name: max(1, int(seconds / seconds_per_step[name])) for name in updates} | known
+    if minutes is None:
+        return updates
+    factors = [known[name] / updates[name] for name in updates if name in known]
+    if not factors:
+        factors = [60 * minutes / (updates[name] * seconds_per_step[name]) for name in updates]
+    return {name: max(1, round(min(factors) * number)) for name, number in updates.items()} | known
+
+
+def needs_times(planned: PlannedStudy, minutes: float | None) -> bool:
+    """Returns whether the updates depend on the time of a step."""
+    return minutes is not None or planned.study.equal == "time"
+
+
+def measure_seconds(planned: PlannedStudy, materials: dict[str, Materials]) -> dict[str, float]:
+    """Measures the time of an update of each run on this machine by a few steps, in seconds."""
+    alone = {run.name: _trial(run, materials[run.name].records) for run in planned.runs}
+    return {
+        run.name: alone[run.name] + (TEACHER_COST * alone[run.teacher] if run.teacher else 0.0)
+        for run in planned.runs
+    }
+
+
+def _trial(run: PlannedRun, records: Path) -> float:
+    training = run.config.training.replace(
+        steps=_TRIAL_STEPS,
+        steps_per_execution=1,
+        report_every=1,
+        checkpoint_every=_TRIAL_STEPS,
+        time_budget=None,
+    )
+    optimizer = run.config.optimizer.replace(warmup_steps=0)
+    # The depths of stages are counted by their operations: a trial of each would take longer.
+    config = run.config.replace(training=training, optimizer=optimizer, stages=())
+    with tempfile.TemporaryDirectory(prefix="albert-keras-study-") as folder:
+        pretrain(records, Path(folder) / "run", config)
+        lines = read_log(Path(folder) / "run")
+    seconds = min(line["seconds"] for line in lines[_TRIAL_STEPS // 2 :])
+    seconds *= stage_factor(run)
+    logger.info("%s: %s per update", run.name, format_duration(seconds))
+    return seconds
+
+
+def step_flops(run: PlannedRun, layers: int | None = None, batch_size: int | None = None) -> float:
+    """Returns the operations of an update of a run, at its own or another depth and batch size."""
+    config, data = run.config, run.data
+    shape = config.albert_config(run.vocabulary.size)
+    shape = shape.replace(num_hidden_layers=layers or shape.num_hidden_layers)
+    has_head = data.label_objective != "none" and config.training.sentence_order_weight > 0
+    lengths = data.max_seq_length, data.num_predictions
+    rows = batch_size or config.training.batch_size
+    return training_flops(shape, rows, *lengths, sentence_head=has_head)
+
+
+def stage_factor(run: PlannedRun) -> float:
+    """Returns the operations of a run with stages relative to the same run without them."""
+    stages = run.config.stages
+    if not stages:
+        return 1.0
+    parts = (
+        stage.share * step_flops(run, stage.num_hidden_layers, stage.batch_size) for stage in stages
+    )
+    return sum(parts) / step_flops(run)

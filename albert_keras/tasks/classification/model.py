@@ -1,0 +1,177 @@
+"""Models for classes, labels or numbers of texts and pairs of texts.
+
+Source: `classifier_utils.py` in google-research/albert.
+"""
+
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.models.early_exit import classify_until_confident
+from albert_keras.models.pair_encoding import (
+    COMPARISON_WIDTHS,
+    PAIR_ENCODINGS,
+    comparison,
+    separate_texts,
+)
+from albert_keras.models.pooling import mean_over_tokens
+from albert_keras.models.task_heads import LinearHead
+from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertForClassification(AlbertTaskModel):
+    """Sorts texts or pairs of texts into classes.
+
+    Args:
+        config: AlbertConfig.
+        num_labels: int. C.
+        exit_heads: bool. Whether there is a classifier after every layer, each with the one pooler.
+        exit_at_confidence: float or None. With `exit_heads`, the probability of the most likely
+            class at which a row needs no further layer; outside of training only. It may be
+            changed later.
+        pair_encoding: str. "joint" classifies the pooled output of `[CLS] a [SEP] b [SEP]`;
+            "separate" takes the same inputs, but encodes each text as a sequence of its own, and
+            classifies the comparison of their means over the real tokens, see `comparison`.
+        **kwargs: As in `AlbertForTask`.
+
+    Returns:
+        dict. "logits" float32 [B, C], of a softmax over classes. With `exit_heads`, in training
+        also "exit_logits" float32 [B, L - 1, C] of the layers before the last one; with
+        `exit_at_confidence`, otherwise also "layers" int32 [B], the layers that a row took.
+
+    Source:
+        `exit_heads`: Zhou et al. (2020): BERT loses patience (https://arxiv.org/abs/2006.04152).
+    """
+
+    def __init__(
+        self,
+        config,
+        num_labels,
+        exit_heads=False,
+        exit_at_confidence=None,
+        pair_encoding="joint",
+        name="albert_for_classification",
+        **kwargs,
+    ):
+        if pair_encoding not in PAIR_ENCODINGS or (pair_encoding != "joint" and exit_heads):
+            raise ValueError(
+                f"`pair_encoding` must be one of {PAIR_ENCODINGS}, and joint with `exit_heads`. "
+                f"Received: {pair_encoding!r}."
+            )
+        self._reads_pooler = pair_encoding == "joint"  # before the encoder is built
+        super().__init__(config, name=name, **kwargs)
+        self.num_labels = num_labels
+        self.exit_at_confidence = exit_at_confidence
+        self.pair_encoding = pair_encoding
+        of_head = self._of_head
+        if pair_encoding == "separate":
+            # A name of its own: the classifier of other formats reads the pooled output.
+            size = COMPARISON_WIDTHS * (of_head["size"] or config.hidden_size)
+            of_head |= {"size": size, "scope": "comparison"}
+        self.head = LinearHead(config, num_labels, self.head_dropout, **of_head)
+        self.exit_heads = [
+            LinearHead(
+                config,
+                num_labels,
+                self.head_dropout,
+                scope=f"exits/layer_{number}",
+                name=f"exit_{number}",
+                **self._shared,
+            )
+            for number in range(1, config.num_hidden_layers if exit_heads else 1)
+        ]
+
+    def _call(self, inputs, training, dropout_seed):
+        if training and self.exit_heads:
+            logits = self.logits_of_layers(inputs, training, dropout_seed)
+            return {"logits": logits[:, -1], "exit_logits": logits[:, :-1]}
+        if self.exit_heads and self.exit_at_confidence is not None:
+            heads = [*self.exit_heads, self.head]
+            return classify_until_confident(self.encoder, heads, inputs, self.exit_at_confidence)
+        if self.pair_encoding == "separate":
+            text = self._compared(inputs, training, dropout_seed)
+        else:
+            text = self._pooled(inputs, training, dropout_seed)
+        return {"logits": self.head(text, dropout_seed, training=training)}
+
+    def _compared(self, inputs, training, dropout_seed):
+        """Encodes the two texts of each pair separately; returns their comparison."""
+        texts = separate_texts(inputs)
+        of_texts = dropout_seed and dropout_seed.of_sequences(2)
+        hidden = self._sequence(texts, training, of_texts)
+        return comparison(mean_over_tokens(hidden, texts["input_mask"]))
+
+    def logits_of_layers(self, inputs, training=None, dropout_seed=None):
+        """Returns what the classifier after each layer answers, float32 [B, L, C]."""
+        layers = self.encoder(
+            inputs, training=training, dropout_seed=dropout_seed, return_all_layers=True
+        )["layer_outputs"][self.config.inner_group_num - 1 :: self.config.inner_group_num]
+        heads = [*self.exit_heads, self.head]
+        logits = [
+            head(self.encoder.pooled(layer[:, 0]), dropout_seed, training=training)
+            for head, layer in zip(heads, layers, strict=True)
+        ]
+        return tf.stack(logits, axis=1)
+
+    def losses(self, outputs, features):
+        """Returns the cross-entropy of the class, and 1 where it is right.
+
+        With a classifier after every layer it is the mean over the layers, weighted by the number
+        of the layer.
+        """
+        losses, is_right = of_classes(outputs["logits"], features["labels"])
+        if "exit_logits" not in outputs:
+            return losses, is_right
+        earlier = outputs["exit_logits"]  # [B, L - 1, C]
+        last = earlier.shape[1] + 1
+        labels = tf.repeat(tf.convert_to_tensor(features["labels"])[:, None], last - 1, axis=1)
+        numbers = tf.range(1.0, last)
+        weighted = tf.reduce_sum(numbers * of_classes(earlier, labels)[0], axis=1) + last * losses
+        return weighted * 2 / (last * (last + 1)), is_right
+
+    @classmethod
+    def with_outputs(cls, config, num_outputs, **kwargs):
+        return cls(config, num_outputs, **kwargs)
+
+    def get_config(self):
+        config = super().get_config() | {"num_labels": self.num_labels}
+        if self.exit_heads:
+            config |= {"exit_heads": True, "exit_at_confidence": self.exit_at_confidence}
+        if self.pair_encoding != "joint":
+            config["pair_encoding"] = self.pair_encoding
+        return config
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertForRegression(AlbertForClassification):
+    """Predicts one or several numbers for texts or pairs of texts; see `AlbertForClassification`.
+
+    Returns:
+        dict. "logits" float32 [B, C], the numbers.
+    """
+
+    has_accuracy = False
+
+    def losses(self, outputs, features):
+        """Returns the mean of the squared errors of the numbers; none is counted as right."""
+        logits, labels = float32(outputs["logits"]), float32(features["labels"])
+        labels = labels if labels.shape.rank == 2 else labels[:, None]
+        logits.shape.assert_is_compatible_with(labels.shape)
+        losses = tf.reduce_mean(tf.square(logits - labels), axis=-1)
+        return losses, tf.zeros_like(losses)
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertForMultiLabel(AlbertForClassification):
+    """Finds which of several labels apply to texts or pairs; see `AlbertForClassification`.
+
+    Returns:
+        dict. "logits" float32 [B, C], of a sigmoid for each label.
+    """
+
+    def losses(self, outputs, features):
+        """Returns the mean of the binary cross-entropies, and 1 where all labels are right."""
+        logits, labels = float32(outputs["logits"]), float32(features["labels"])
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
+        is_right = tf.reduce_all(tf.equal(logits >= 0, labels > 0), axis=-1)
+        return tf.reduce_mean(losses, axis=-1), float32(is_right)

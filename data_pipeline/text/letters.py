@@ -1,0 +1,122 @@
+"""Letters, scripts and words of a text, and what is usual for a language."""
+
+import itertools
+import re
+import unicodedata
+from collections import Counter
+
+from data_pipeline.text.sentences import LANGUAGES
+
+#: Characters of Han, kana, Thai, Lao, Burmese and Khmer, for a regular expression: each counts as a
+#: word.
+UNSPACED_SCRIPTS = (
+    "\u2e80-\u30ff\u31c0-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+)
+_UNSPACED_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
+_WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
+#: Scripts, each with its languages of `sentences.LANGUAGES`; the others use Latin letters.
+_LANGUAGES_OF_SCRIPTS = (
+    "Latin az kk sr; Cyrillic be bg kk mk ru sr uk; Greek el; Arabic ar fa ur; Hebrew he; "
+    "Han ja ko zh; Hiragana ja; Katakana ja; Hangul ko; Devanagari hi mr ne; Bengali bn; "
+    "Gujarati gu; Gurmukhi pa; Kannada kn; Malayalam ml; Oriya or; Tamil ta; Telugu te; Thai th; "
+    "Myanmar my; Ethiopic am; Armenian hy; Georgian ka"
+)
+#: Letters that are frequent in a language, 0.5 % of all or more, and do not occur in English.
+_OWN_LETTERS = {
+    "cs": "áčéěířšůýž",
+    "da": "æøå",
+    "de": "äöüß",
+    "es": "áéíóúñ",
+    "et": "äõöü",
+    "fi": "äö",
+    "fr": "éèêàç",
+    "hu": "áéíóöőűü",
+    "lt": "ąčėęįšųūž",
+    "lv": "āčēģīķļņšūž",
+    "no": "æøå",
+    "pl": "ąćęłńóśźż",
+    "pt": "áâãçéêíóõ",
+    "ro": "ăâîșşțţ",
+    "sk": "áčéíľšťúýž",
+    "sv": "åäö",
+    "tr": "çğışöü",
+    "vi": "ăâđêôơư",
+}
+#: Fewer letters than this say nothing about the language.
+_FEWEST_LETTERS = 500
+#: Fraction of the letters in the scripts of the language: below the first the language is wrong,
+#: below the second there is a warning.
+_NO_SCRIPT, _LITTLE_SCRIPT = 0.01, 0.5
+#: Fraction of these letters below which a text is hardly in the language, and of letters other
+#: than a-z above which it is hardly English.
+_FEWEST_OWN, _MOST_FOREIGN = 0.0005, 0.005
+
+
+def words_of(text: str) -> list[str]:
+    """Returns what white space separates; in scripts without spaces each character is a word."""
+    if text.isascii() or not _UNSPACED_CHARACTER.search(text):
+        return text.split()
+    return _WORD.findall(text)
+
+
+def count_words(text: str) -> int:
+    """Returns the number of words, see `words_of`."""
+    return len(words_of(text))
+
+
+def script_of(letter: str) -> str:
+    """Returns the script of a letter, such as "Latin" or "Han"."""
+    name = unicodedata.name(letter, "other").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
+    first = name.split()[0]
+    return "Han" if first == "CJK" else first.capitalize()
+
+
+def scripts_of(characters: Counter) -> dict[str, float]:
+    """Returns script -> fraction of all letters among counted characters, the largest first."""
+    letters: Counter[str] = Counter()
+    for character, count in characters.items():
+        if character.isalpha():
+            letters[script_of(character)] += count
+    total = max(letters.total(), 1)
+    return {script: count / total for script, count in letters.most_common()}
+
+
+def expected_scripts(language: str) -> tuple[str, ...]:
+    """Returns the scripts in which a language is written."""
+    rows = (row.split() for row in _LANGUAGES_OF_SCRIPTS.split(";"))
+    return tuple(script for script, *languages in rows if language in languages) or ("Latin",)
+
+
+def languages_of_script(script: str) -> str:
+    """Returns the codes of the languages written in a script, such as "be, bg or ru"."""
+    known = (language for language in LANGUAGES if script in expected_scripts(language))
+    *others, last = sorted(known) or ["another language"]
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def language_fault(characters: Counter, language: str) -> tuple[bool, str] | None:
+    """Returns why a text with these characters hardly is in a language, or None.
+
+    Returns:
+        bool, whether the text is not in a script of the language at all; and str, the reason,
+        without a sentence about what to do.
+    """
+    letters = {one: count for one, count in characters.most_common() if one.isalpha()}
+    total = sum(letters.values())
+    if total < _FEWEST_LETTERS:
+        return None
+    scripts, expected = scripts_of(characters), expected_scripts(language)
+    share = sum(scripts.get(script, 0) for script in expected)
+    if share < _LITTLE_SCRIPT:
+        found = ", ".join(f"{name} {part:.0%}" for name, part in [*scripts.items()][:3])
+        reason = f"is written in {' and '.join(expected)}, but the letters of the text are {found}"
+        return share < _NO_SCRIPT, reason
+    own = _OWN_LETTERS.get(language, "")
+    if own and sum(letters.get(one, 0) for one in own) / total < _FEWEST_OWN:
+        return False, f"uses `{own}`, of which the text has almost none"
+    foreign = {one: count for one, count in letters.items() if not one.isascii()}
+    if language == "en" and sum(foreign.values()) / total > _MOST_FOREIGN:
+        shown = "".join(itertools.islice(foreign, 8))
+        return False, f"is written in a-z, but the text has many other letters, such as `{shown}`"
+    return None

@@ -1,0 +1,261 @@
+"""The models of all kinds of tasks: what goes in changes what comes out as it should, only so."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.layers.dropout import DropoutSeed
+from albert_keras.tasks.kinds import KINDS
+from tests.albert_keras import numpy_albert
+from tests.albert_keras.models.task_rows import OPTIONS, features
+from tests.albert_keras.tasks.small_tasks import build_model, task_sums
+
+CONFIG = AlbertConfig(
+    vocab_size=50,
+    embedding_size=6,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=20,
+)
+POOLED = ("classification", "regression", "choice", "multi_label", "multi_regression")
+#: Classes and scores come from the same model as options do.
+DIFFERENT = [
+    pytest.param(kind, marks=pytest.mark.slow if kind in POOLED and kind != "choice" else ())
+    for kind in KINDS
+]
+
+
+def small_model(kind, changes=None, **arguments):
+    arguments = {"dtype": "float32", "head_dropout": 0.0} | arguments
+    model = build_model(kind, CONFIG.replace(**changes or {}), 4, **arguments)
+    numpy_albert.scramble(model)
+    return model
+
+
+def loss_and_gradients(kind, model, inputs, dropout_seed=None):
+    with tf.GradientTape() as tape:
+        loss = task_sums(
+            KINDS[kind], model(inputs, training=True, dropout_seed=dropout_seed), inputs
+        ).loss
+    return [loss, *tape.gradient(loss, model.trained_weights)]
+
+
+def assert_same(found, expected, tolerance=1e-5):
+    for left, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_trained_weight_and_no_other_has_a_gradient(kind):
+    model = small_model(kind)
+    with tf.GradientTape() as tape:
+        inputs = features(kind)
+        loss = task_sums(KINDS[kind], model(inputs, training=True), inputs).loss
+    gradients = tape.gradient(loss, model.trainable_variables)
+    trained = [weight.name for weight in model.trained_weights]
+    names = [weight.name for weight in model.trainable_variables]
+    found = [name for name, each in zip(names, gradients, strict=True) if each is not None]
+    assert found == trained
+    assert ("bert/pooler/dense/kernel:0" in trained) == (kind in POOLED)
+
+
+def in_numpy(model, inputs):
+    """Returns weights by name, sequence output and pooled output."""
+    weights = numpy_albert.weights_by_name(model)
+    parts = [inputs[name] for name in ("input_ids", "input_mask", "segment_ids")]
+    return weights, *numpy_albert.encode(weights, dict(CONFIG), *parts)[:2]
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_classes_are_read_off_the_pooled_output(kind):
+    model, inputs = small_model(kind), features(kind)
+    weights, _, pooled = in_numpy(model, inputs)
+    expected = pooled @ weights["output_weights"].T + weights["output_bias"]
+    assert expected.shape == (4, 1 if kind == "regression" else 4)
+    np.testing.assert_allclose(model(inputs)["logits"], expected, atol=1e-5)
+
+
+def test_options_are_scored_one_by_one():
+    model, inputs = small_model("choice"), features("choice")
+    for option in range(OPTIONS):
+        text = {name: values[:, option] for name, values in inputs.items() if values.ndim == 3}
+        weights, _, pooled = in_numpy(model, text)
+        expected = pooled @ weights["output_weights"][0] + weights["output_bias"]
+        np.testing.assert_allclose(model(inputs)["logits"][:, option], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "pooler"])
+def test_a_cosine_is_of_the_vectors_of_two_texts_alone(pooling):
+    model, inputs = small_model("similarity", pooling=pooling), features("similarity")
+    vectors = []
+    for text in range(2):
+        alone = {name: values[:, text] for name, values in inputs.items() if values.ndim == 3}
+        _, sequence, pooled = in_numpy(model, alone)
+        mask = alone["input_mask"][..., None]
+        mean = (sequence * mask).sum(axis=1) / mask.sum(axis=1)
+        vector = {"mean": mean, "cls": sequence[:, 0], "pooler": pooled}[pooling]
+        vectors.append(vector / np.linalg.norm(vector, axis=1, keepdims=True))
+    np.testing.assert_allclose(model(inputs)["cosine"], np.sum(np.prod(vectors, 0), 1), atol=1e-5)
+    trained = model(inputs, training=True)["vectors"]  # without dropout
+    np.testing.assert_allclose(trained, np.stack(vectors, axis=1), atol=1e-5)
+    assert ("bert/pooler/dense/kernel:0" in [weight.name for weight in model.trained_weights]) == (
+        pooling == "pooler"
+    )
+
+
+def test_dropout_makes_two_views_of_the_same_text():
+    model = small_model("similarity", {"hidden_dropout_prob": 0.3})
+    inputs = features("similarity")
+    twice = {name: np.stack([rows[:, 0]] * 2, 1) for name, rows in inputs.items() if rows.ndim == 3}
+    seed = DropoutSeed(tf.constant(3, tf.int64), tf.constant(0, tf.int64))
+    views = model(twice, training=True, dropout_seed=seed)["vectors"].numpy()
+    assert (np.abs(views[:, 0] - views[:, 1]).max(axis=1) > 1e-3).all()
+    again = model(twice, training=True, dropout_seed=seed)["vectors"].numpy()
+    np.testing.assert_array_equal(again, views)
+    np.testing.assert_allclose(model(twice)["cosine"], 1, atol=1e-6)
+
+
+def test_pieces_are_tagged_at_their_places():
+    model, inputs = small_model("tagging"), features("tagging")
+    weights, sequence, _ = in_numpy(model, inputs)
+    expected = sequence @ weights["output_weights"].T + weights["output_bias"]
+    np.testing.assert_allclose(model(inputs)["logits"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", DIFFERENT)
+def test_neither_padding_nor_skipping_it_changes_loss_or_gradients(kind):
+    model, skipping = small_model(kind), small_model(kind, skips_padding=True)
+    expected = loss_and_gradients(kind, model, features(kind))
+    assert_same(loss_and_gradients(kind, model, features(kind, padding=6)), expected)
+    assert_same(loss_and_gradients(kind, skipping, features(kind, padding=6)), expected)
+
+
+@pytest.mark.parametrize("kind", DIFFERENT)
+def test_padding_changes_no_output(kind):
+    model, inputs = small_model(kind), features(kind)
+    padded = model(features(kind, padding=6))
+    for name, expected in model(inputs).items():
+        found = padded[name].numpy()
+        if kind == "tagging":
+            is_real = inputs["input_mask"] == 1
+            found, expected = found[:, :9][is_real], expected[is_real]
+        elif kind == "spans":
+            assert (found[:, 9:] < -1e29).all()
+            found = found[:, :9]
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_recomputed_blocks_give_the_same_gradients():
+    expected = loss_and_gradients("choice", small_model("choice"), features("choice"))
+    recomputing = small_model("choice", recompute=True)
+    assert_same(loss_and_gradients("choice", recomputing, features("choice")), expected)
+
+
+@pytest.mark.parametrize("kind", DIFFERENT)
+def test_a_batch_in_two_parts_drops_out_what_the_whole_does(kind):
+    rates = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2}
+    model = small_model(kind, rates, head_dropout=0.3)
+    inputs, step = features(kind), tf.constant(3, tf.int64)
+
+    def train(begin, end):
+        part = {name: values[begin:end] for name, values in inputs.items()}
+        return model(
+            part, training=True, dropout_seed=DropoutSeed(step, tf.constant(8 + begin, tf.int64))
+        )
+
+    whole, first, second = train(0, 4), train(0, 2), train(2, 4)
+    for name, expected in whole.items():
+        np.testing.assert_allclose(tf.concat([first[name], second[name]], 0), expected, atol=1e-5)
+    without = small_model(kind)(inputs, training=True)
+    assert any(np.abs(whole[name] - without[name]).max() > 1e-3 for name in whole)
+
+
+@pytest.mark.parametrize("kind", ["choice", "tagging", "spans_or_none"])
+def test_the_heads_own_dropout_follows_the_draw(kind):
+    model, inputs = small_model(kind, head_dropout=0.5), features(kind)
+    name = "null_logits" if kind == "spans_or_none" else "logits"
+
+    def train(step):
+        dropout_seed = DropoutSeed(tf.constant(step, tf.int64), tf.constant(0, tf.int64))
+        return model(inputs, training=True, dropout_seed=dropout_seed)[name].numpy()
+
+    np.testing.assert_array_equal(train(1), train(1))
+    assert (train(1) != train(2)).any()
+
+
+@pytest.mark.parametrize("kind", DIFFERENT)
+def test_a_saved_model_comes_back(tmp_path, kind):
+    arguments = {"head_dropout": 0.3, "seed": 5, "skips_padding": True, "name": "mine"}
+    model, inputs = small_model(kind, **arguments), features(kind)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert type(loaded) is type(model)
+    assert loaded.get_config() == model.get_config()
+    assert loaded.get_config()["head_dropout"] == 0.3
+    assert [weight.name for weight in loaded.weights] == [weight.name for weight in model.weights]
+    for name, expected in model(inputs).items():
+        np.testing.assert_array_equal(loaded(inputs)[name], expected)
+
+
+@pytest.mark.parametrize(
+    "kind, dtype",
+    [
+        ("choice", "mixed_float16"),
+        ("spans_or_none", "mixed_float16"),
+        ("spans_or_none", "mixed_bfloat16"),
+        *(
+            pytest.param(kind, "mixed_float16", marks=pytest.mark.slow)
+            for kind in KINDS
+            if kind not in ("choice", "spans_or_none")
+        ),
+    ],
+)
+def test_mixed_precision_gives_finite_losses_and_float32_outputs(kind, dtype):
+    model, inputs = small_model(kind, dtype=dtype), features(kind)
+    loss, *gradients = loss_and_gradients(kind, model, inputs)
+    assert loss.dtype == tf.float32
+    assert all(np.isfinite(each).all() for each in [loss, *map(tf.convert_to_tensor, gradients)])
+    for training in (False, True):
+        outputs = model(inputs, training=training)
+        floats = {name: each for name, each in outputs.items() if not name.endswith("indices")}
+        assert {each.dtype for each in floats.values()} == {tf.float32}
+    expected = loss_and_gradients(kind, small_model(kind), inputs)[0]
+    np.testing.assert_allclose(loss, expected, rtol=0.1)
+
+
+@pytest.mark.parametrize("kind", [pytest.param("choice", marks=pytest.mark.slow), "spans_or_none"])
+def test_one_trace_serves_any_batch_and_length(kind):
+    model = small_model(kind)
+
+    def run(inputs):
+        sums = task_sums(KINDS[kind], model(inputs, training=True), inputs)
+        return [*sums, *model(inputs).values()]
+
+    batches = [
+        {name: tf.constant(values) for name, values in features(kind, *shape).items()}
+        for shape in ((1, 5), (3, 17))
+    ]
+    signature = {
+        name: tf.TensorSpec([None] * values.shape.rank, values.dtype)
+        for name, values in batches[0].items()
+    }
+    trace = tf.function(run, autograph=False).get_concrete_function(signature)
+    for batch in batches:
+        assert_same(trace(batch), run(batch))
+
+
+def test_the_encoder_is_called_as_in_the_reference_and_its_weights_do_not_depend_on_the_head():
+    models = [build_model(kind, CONFIG, 4, seed=3) for kind in KINDS]
+    assert all(weight.name.startswith("bert/") for weight in models[0].encoder.weights)
+    for model in models[1:]:
+        assert_same(model.encoder.get_weights(), models[0].encoder.get_weights(), 0)
+
+
+def test_a_frozen_encoder_leaves_the_head_to_train():
+    model = small_model("spans_or_none")
+    model.encoder.trainable = False
+    assert len(model.trained_weights) == len(model.head.weights) == 11
