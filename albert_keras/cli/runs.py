@@ -28,7 +28,7 @@ def list_runs(folder: Path = Path("runs")):
       folder <[FOLDER]>: Folder that contains runs.
     """
     from albert_keras.report import bytes_text
-    from albert_keras.run_overview.summary import find_runs
+    from albert_keras.runs.overview import find_runs
 
     found = find_runs(folder)
     total = bytes_text(sum(run.bytes for run in found))
@@ -50,7 +50,7 @@ def compare(runs: list[Path]):
     Options:
       runs <RUN>: Folders of runs.
     """
-    from albert_keras.run_overview.comparison import compare_runs
+    from albert_keras.runs.overview import compare_runs
 
     seen = compare_runs(runs)
     rows = [("setting", *seen.runs)]
@@ -67,7 +67,7 @@ def compare(runs: list[Path]):
 
 
 @app.command()
-@command("albert_keras.run_overview.report.page:write_report")
+@command("albert_keras.runs.report.page:write_report")
 def report(arguments):
     """Write a page about a run: curves, scores and baselines, samples, data, settings, warnings.
 
@@ -83,7 +83,7 @@ def report(arguments):
       out FILE.html (report.html in the folder of the run): Page to write.
       overwrite
     """
-    from albert_keras.run_overview.report.page import write_report
+    from albert_keras.runs.report.page import write_report
 
     path = write_report(**arguments)
     return Output({"path": path}, [f"report: {path}"])
@@ -102,7 +102,7 @@ def remove(runs: list[Path], yes: bool = False):
       yes: Do not ask for confirmation.
     """
     from albert_keras.report import bytes_text
-    from albert_keras.run_overview.removal import check_removable, remove_run
+    from albert_keras.runs.overview import check_removable, remove_run
 
     runs = list(dict.fromkeys(runs))
     found = [check_removable(path) for path in runs]  # all of them before the first is removed
@@ -133,6 +133,8 @@ def _row(run):
     if run.score is not None:
         score = f"{run.metric} {run.score:.3f}" + ("" if run.is_held_out else " (training)")
     time = format_duration(run.seconds) if run.seconds else "-"
+    if run.time_budget is not None and not run.is_finished:
+        time += f"/{format_duration(run.time_budget)}"
     return (
         run.path,
         run.kind,

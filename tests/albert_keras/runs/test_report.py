@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.run_overview.report.charts import Series, draw_chart
-from albert_keras.run_overview.report.page import write_report
+from albert_keras.runs.report.charts import Series, chart_of
+from albert_keras.runs.report.page import write_report
 from albert_keras.tasks.results import read_results, save_results
 from albert_keras.training.loop.curves import PANELS
 from data_pipeline.errors import InputError
@@ -143,13 +143,13 @@ def test_masks_of_held_out_records_are_filled(tmp_path):
 def test_a_long_log_is_thinned_without_losing_a_spike():
     log = [{"step": step, "gradient_norm": 1.0} for step in range(1, 20_001)]
     log[7_000]["gradient_norm"] = 900.0
-    chart = draw_chart(PANELS[4], [Series(log, [])], [])
-    (points,) = re.findall(r'points="([^"]+)"', chart.svg)
-    heights = [float(point.split(",")[1]) for point in points.split()]
+    (line,) = chart_of(PANELS[4], [Series(log, [])], []).lines
+    heights = [y for _, y in line.places]
     assert len(heights) < 1200 and min(heights) < 30 < 150 < max(heights)
 
 
 def test_edges_of_stages_are_lines():
     log = [{"step": step, "loss": 3.0} for step in (1, 10)]
-    chart = draw_chart(PANELS[0], [Series(log, [])], [(0, "S 128"), (5, "S <512>")])
-    assert chart.svg.count('class="edge"') == 1 and "S &lt;512&gt;" in chart.svg
+    chart = chart_of(PANELS[0], [Series(log, [])], [(0, "S 128"), (5, "S <512>")])
+    assert [label for _, label in chart.edges] == ["S <512>"]
+    assert len(chart.rows) > 2 and chart.columns[-1][1] == "10"

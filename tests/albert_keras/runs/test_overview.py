@@ -9,9 +9,14 @@ import sys
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.run_overview.comparison import compare_runs
-from albert_keras.run_overview.removal import remove_run
-from albert_keras.run_overview.summary import DAMAGED, find_runs, first_training, summarize
+from albert_keras.runs.overview import (
+    DAMAGED,
+    compare_runs,
+    find_runs,
+    first_training,
+    remove_run,
+    summarize,
+)
 from data_pipeline.errors import InputError
 from data_pipeline.files import FolderLock
 
@@ -156,3 +161,24 @@ def test_a_summary_of_a_run_that_has_not_reported_yet(folder):
 def test_a_fine_tuning_without_its_trainings_is_named(tmp_path):
     with pytest.raises(InputError, match="has no training any more.*`seed-...`"):
         first_training(tmp_path)
+
+
+def test_a_run_with_a_time_budget_is_finished_when_its_time_is_used(folder, capsys):
+    path = folder / "a"
+    record = json.loads((path / "run.json").read_text())
+    record["config"]["training"] |= {"steps": 4987, "time_budget": "2m"}
+    (path / "run.json").write_text(json.dumps(record))
+    for planned, is_finished in ((30, False), (10, True)):
+        state = path / "checkpoints" / "step-00000010" / "state.json"
+        state.parent.mkdir(parents=True, exist_ok=True)
+        budget = {"seconds_used": 119.0, "num_steps": planned}
+        state.write_text(json.dumps({"state": {"budget": budget}, "score": None}))
+        seen = summarize(path)
+        assert (seen.steps, seen.time_budget, seen.is_finished) == (None, 120.0, is_finished)
+        assert main(["runs", "list", str(folder)]) == 0
+        row = capsys.readouterr().out.splitlines()[1]
+        assert "4,987" not in row and ("2 min 0 s/2 min 0 s" in row) is not is_finished
+        assert main(["runs", "report", str(path)]) == 0
+        page = (path / "report.html").read_text()
+        assert "4,987" not in page.split("Settings")[0]
+        assert ("is not complete: 2 min 0 s of its time of 2 min 0 s" in page) is not is_finished

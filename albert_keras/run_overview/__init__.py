@@ -1,1 +1,0 @@
-"""The runs of a folder: listed, compared and removed. No TensorFlow."""

@@ -1,0 +1,297 @@
+"""The runs of a folder: listed, compared and removed. No TensorFlow."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from albert_keras.config import AlbertConfig
+from albert_keras.models.weight_count import model_line
+from albert_keras.runs.kind import kind_of_run
+from albert_keras.runs.run_record import flat_values, read_record, with_defaults
+from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.results import best_seed, first_split, read_results
+from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.loop.log_file import read_evaluations, read_log
+from data_pipeline.errors import InputError, Mistake
+from data_pipeline.files import FolderLock
+from data_pipeline.limits import read_json
+from data_pipeline.progress import parse_duration
+
+#: Kind of a run whose files cannot be read.
+DAMAGED = "damaged"
+#: Functions that return the default settings, by kind of run.
+DEFAULTS = {"pretraining": PretrainingConfig.defaults, "finetuning": FinetuneConfig.defaults}
+#: The score that a pre-training is listed with.
+_PRETRAINING_SCORE = "masked_lm_accuracy"
+#: Parts of `run.json` that describe what was trained.
+_PARTS = ("config", "albert_config", "data", "tokenizer_digest")
+_MODEL, _SHAPE = "config.model.", "albert_config."
+
+
+class RunSummary(NamedTuple):
+    """A run in a list."""
+
+    path: str
+    kind: str  # "pretraining", "finetuning", or DAMAGED
+    model: str | None  # the nearest named model, with "*" if its shape differs
+    shape: str | None  # the line that says what the model is
+    step: int  # the last step in the log
+    steps: int | None  # the steps of a complete run; None if it ends by its time
+    time_budget: float | None  # the seconds after which it ends
+    is_finished: bool  # whether all its steps are done, or its time is used
+    metric: str | None  # name of the score
+    score: float | None
+    is_held_out: bool  # whether the score is on data that was not trained on
+    seconds: float  # time of training, without start-up
+    bytes: int  # size on disk
+    changed: str  # when a file was last written, ISO 8601 in UTC
+    problem: str | None = None  # why it is DAMAGED
+
+
+class Comparison(NamedTuple):
+    """Several runs next to each other; the values are in the order of `runs`."""
+
+    runs: list[str]
+    settings: dict[str, list[Any]]  # only those that differ; None where a run has none
+    scores: dict[str, list[float | None]]  # all scores that any of them has
+
+
+class NotARun(InputError):
+    """The folder is not a run or a fine-tuning."""
+
+    def __init__(self, path: Path):
+        problem = (
+            "it has no run.json and no results.json" if path.is_dir() else "it is not a folder"
+        )
+        super().__init__(
+            f"`{path}` is not a run or a fine-tuning: {problem}. `albert-keras runs list FOLDER` "
+            "lists the runs of a folder.",
+            Mistake.NOT_A_RUN,
+        )
+
+
+def find_runs(folder: str | Path) -> list[RunSummary]:
+    """Lists the runs in a folder and in its subfolders, sorted by path; a run contains no others.
+
+    Raises:
+        InputError: If the folder does not exist.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"`{folder}` does not exist or is not a folder. It must contain runs.")
+    found = []
+    for path, names, _ in os.walk(folder):
+        try:
+            is_run = kind_of_run(Path(path)) is not None
+        except InputError:  # `summarize` says what is damaged
+            is_run = True
+        if is_run:
+            found.append(summarize(path))
+        # Folders with a dot are being written or removed.
+        names[:] = [] if is_run else sorted(name for name in names if not name.startswith("."))
+    return found
+
+
+def summarize(path: str | Path) -> RunSummary:
+    """Describes a run or a fine-tuning; its kind is DAMAGED if its files cannot be read.
+
+    Raises:
+        InputError: If the folder is not a run.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        raise NotARun(path)
+    size, changed = _size_and_time(path)
+    common: dict[str, Any] = {"path": str(path), "bytes": size, "changed": changed}
+    try:
+        if kind_of_run(path) is None:
+            raise NotARun(path)
+        return RunSummary(**common, **_described(path))
+    except NotARun:
+        raise
+    except (InputError, ValueError, KeyError, TypeError) as error:
+        reason = str(error) if isinstance(error, InputError) else f"the log is damaged: {error}"
+        unknown = dict.fromkeys(RunSummary._fields) | {"step": 0, "seconds": 0.0}
+        unknown |= {"is_finished": False, "is_held_out": False}
+        return RunSummary(**unknown | common | {"kind": DAMAGED, "problem": reason})
+
+
+def training_folders(path: Path) -> list[Path]:
+    """Returns the folders of the trainings of a run: itself, or one for each seed."""
+    return [path] if (path / "run.json").is_file() else sorted(path.glob("seed-*"))
+
+
+def first_training(path: Path) -> Path:
+    """Returns the folder of the first training of a run; InputError if there is none."""
+    folders = training_folders(path)
+    if not folders:
+        raise InputError(f"`{path}` has no training any more: it contains no folder `seed-...`.")
+    return folders[0]
+
+
+def scores_of(path: Path) -> dict[str, float]:
+    """Returns the final scores of a run by name; names of training scores begin with "training".
+
+    A fine-tuning has the scores of its best seed on the first split.
+    """
+    if (path / "results.json").is_file():
+        result = read_results(path)
+        return dict(best_seed(result).scores[first_split(result)])
+    folder = first_training(path)
+    log, evaluations = read_log(folder), read_evaluations(folder)
+    names = ("loss", "masked_lm_loss", _PRETRAINING_SCORE, "sentence_order_accuracy")
+    scores = {f"training {name}": log[-1][name] for name in names if log and name in log[-1]}
+    for name, value in evaluations[-1][1].items() if evaluations else ():
+        if isinstance(value, float):
+            scores[name] = value
+    return scores
+
+
+def compare_runs(paths: Sequence[str | Path]) -> Comparison:
+    """Compares two or more runs; of a fine-tuning with several seeds the first is compared.
+
+    Raises:
+        InputError: If there are fewer than two, or one is not a run or is damaged.
+    """
+    folders = list(dict.fromkeys(Path(path) for path in paths))
+    if len(folders) < 2:
+        raise InputError(f"Two or more different runs must be given. Received: {len(folders)}.")
+    for folder in folders:
+        if kind_of_run(folder) is None:
+            raise NotARun(folder)
+    settings, scores = list(map(_settings_of, folders)), list(map(scores_of, folders))
+    return Comparison(
+        runs=list(map(str, folders)),
+        settings={
+            name: values
+            for name, values in _side_by_side(settings).items()
+            if any(value != values[0] for value in values)
+        },
+        scores=_side_by_side(scores),
+    )
+
+
+def check_removable(path: str | Path) -> RunSummary:
+    """Returns the summary of a run that may be removed.
+
+    Raises:
+        InputError: If the path is not a run, is a link, is a part of a fine-tuning, or is being
+            trained.
+    """
+    path = Path(path)
+    if path.is_symlink():
+        raise InputError(
+            f"`{path}` is a link to `{path.resolve()}`. Remove the link itself with `rm`, or give "
+            "the folder."
+        )
+    summary = summarize(path)
+    parent = path.absolute().parent
+    if (parent / "results.json").is_file() or path.absolute().name.startswith("seed-"):
+        raise InputError(
+            f"`{path}` is a part of the fine-tuning `{parent}`, which is incomplete without it. "
+            f"Remove `{parent}` as a whole."
+        )
+    with _lock(path) as lock:
+        lock.take()
+    return summary
+
+
+def remove_run(path: str | Path) -> RunSummary:
+    """Removes the folder of a run and all that is in it, and returns what it was.
+
+    The folder is renamed first, so that no part of a run is left under its name.
+
+    Raises:
+        InputError: As `check_removable`.
+    """
+    summary, path = check_removable(path), Path(path).absolute()
+    renamed = path.with_name(f".{path.name}.removed-{os.getpid()}")
+    with _lock(path) as lock:
+        lock.take()
+        path.rename(renamed)
+        shutil.rmtree(renamed)
+    return summary
+
+
+def _lock(path):
+    return FolderLock(path, advice="Stop the training first; its folder was not changed.")
+
+
+def _side_by_side(values):
+    names = dict.fromkeys(name for one in values for name in one)
+    return {name: [one.get(name) for one in values] for name in names}
+
+
+def _settings_of(path):
+    record_file = first_training(path) / "run.json"
+    if not record_file.is_file():
+        return {}
+    record = read_record(record_file)
+    record = with_defaults(record, DEFAULTS[record.get("kind", "pretraining")]())
+    values = flat_values({part: record.get(part) for part in _PARTS})
+    # What a run changed in a named model is in the shape of its model again.
+    for key in list(values):
+        if key.startswith(_MODEL) and _SHAPE + key.removeprefix(_MODEL) in values:
+            del values[key]
+    return values
+
+
+def _described(path):
+    kind, folders = kind_of_run(path), training_folders(path)
+    records = [
+        read_record(folder / "run.json") for folder in folders if (folder / "run.json").is_file()
+    ]
+    logs = [read_log(folder) for folder in folders]
+    scores, metric = scores_of(path) if logs else {}, None
+    shape = AlbertConfig.from_dict(records[0]["albert_config"]) if records else None
+    is_scored = (path / "results.json").is_file()
+    if is_scored:
+        metric = read_results(path).metric
+    else:
+        candidates = (_PRETRAINING_SCORE, f"training {_PRETRAINING_SCORE}", *sorted(scores))
+        metric = next((name for name in candidates if name in scores), None)
+    training = records[0]["config"]["training"] if records else {}
+    budget, steps = training.get("time_budget"), training.get("steps")
+    step = max((log[-1]["step"] for log in logs if log), default=0)
+    if budget is not None:  # the steps of the settings end no run with a budget
+        steps = _planned_steps(folders[0])
+    return {
+        "kind": kind,
+        "model": shape and _name_of(shape),
+        "shape": shape and model_line(shape),
+        "step": step,
+        "steps": None if budget else steps,
+        "time_budget": parse_duration(budget) if budget else None,
+        "is_finished": is_scored or (kind == "pretraining" and steps is not None and step >= steps),
+        "metric": metric and metric.removeprefix("training "),
+        "score": scores.get(metric),
+        "is_held_out": metric is not None and not metric.startswith("training "),
+        "seconds": sum(line["seconds"] for log in logs for line in log if "seconds" in line),
+    }
+
+
+def _planned_steps(run):
+    """Returns the steps that fit into the time of a run, as its newest checkpoint says, or None."""
+    states = sorted(run.glob("checkpoints/step-*/state.json"))
+    budget = read_json(states[-1])["state"].get("budget") if states else None
+    return budget and budget["num_steps"]
+
+
+def _name_of(shape):
+    settings = shape.as_settings()
+    return settings["size"] + ("*" if len(settings) > 1 else "")
+
+
+def _size_and_time(path):
+    size, changed = 0, path.lstat().st_mtime
+    for folder, _, names in os.walk(path):
+        for name in names:
+            try:
+                status = os.lstat(os.path.join(folder, name))
+            except FileNotFoundError:  # a training removes old checkpoints
+                continue
+            size, changed = size + status.st_size, max(changed, status.st_mtime)
+    return size, datetime.fromtimestamp(changed, timezone.utc).isoformat(timespec="seconds")

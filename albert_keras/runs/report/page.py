@@ -1,0 +1,227 @@
+"""Writes the page of a run: its facts are collected here, the wording is in the template."""
+
+import base64
+import json
+import logging
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from albert_keras.config import AlbertConfig
+from albert_keras.models.weight_count import model_line
+from albert_keras.report import bytes_text
+from albert_keras.runs.overview import DAMAGED, RunSummary, scores_of, summarize, training_folders
+from albert_keras.runs.report import charts, tables
+from albert_keras.runs.report.charts import Series
+from albert_keras.runs.report.samples import fill_samples
+from albert_keras.runs.run_record import read_record
+from albert_keras.runs.trained_data import RECORDS, Overlap
+from albert_keras.tasks.result_table import cautions
+from albert_keras.tasks.results import FinetuneResult, best_seed, read_results
+from albert_keras.training.loop.curves import stage_edges
+from albert_keras.training.loop.log_file import read_evaluations, read_log, read_stages
+from data_pipeline.errors import InputError, Mistake
+from data_pipeline.files import check_output_folder, whole_file
+from data_pipeline.progress import format_duration
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+#: Name of the page in the folder of its run.
+REPORT = "report.html"
+#: Records whose masks are filled, and pictures that are shown if they are in the folder.
+_SAMPLES, _PICTURES = 6, ("confusion.png", "scores.png")
+#: Fraction of the time spent waiting for data above which this is worth a warning.
+_LONG_WAIT = 0.2
+
+
+def write_report(
+    run: str | Path,
+    out: str | Path | None = None,
+    data: str | Path | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Writes a page about a pre-training or a fine-tuning, and returns its path.
+
+    Args:
+        run: The folder of the run.
+        out: The HTML file; None writes `report.html` in that folder and replaces an older one.
+        data: Held-out records, built with the tokenizer of a pre-training, for samples of filled
+            masks; None takes the records that `evaluate` scored last, if they still exist.
+        overwrite: Whether to replace `out` if it exists.
+
+    Raises:
+        InputError: If the folder is not a run, the run is damaged, `data` does not suit the run,
+            or `out` exists.
+    """
+    folder = Path(run)
+    path = folder / REPORT if out is None else Path(out)
+    if out is not None and not overwrite:
+        if path.exists():
+            raise InputError(
+                f"`{path}` exists. Give --overwrite, or choose another --out.",
+                Mistake.OUTPUT_EXISTS,
+            )
+        check_output_folder(path)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=True,
+    )
+    facts = _facts_of(folder, None if data is None else Path(data))
+    text = environment.get_template("report.html.jinja").render(axes=charts, **facts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path
+
+
+def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
+    """Returns what the template shows."""
+    summary = summarize(folder)
+    if summary.kind == DAMAGED:
+        raise InputError(summary.problem)
+    started = [path for path in training_folders(folder) if (path / "run.json").is_file()]
+    if not started:
+        raise InputError(f"`{folder}` has no `run.json`: its training has not started yet.")
+    record, tokenizer = read_record(started[0] / "run.json"), started[0] / TOKENIZER_FOLDER
+    series = [Series(read_log(path), read_evaluations(path), path.name) for path in started]
+    result = read_results(folder) if (folder / "results.json").is_file() else None
+    is_finetuning = summary.kind == "finetuning"
+    samples, no_samples, answers = None, "", []
+    if is_finetuning:
+        if data is not None:
+            raise InputError(
+                "`--data` must be given only for a pre-training run, whose report fills masks."
+            )
+        scores = tables.result_table(result) if result else tables.scores_so_far(scores_of(folder))
+        answers = tables.wrong_answers(folder, result) if result else []
+    else:
+        scores = tables.evaluation_table(series[0].evaluations)
+        samples, no_samples = _samples(folder, data, series[0].evaluations)
+    logger.info("reading the statistics of the data")
+    if is_finetuning:
+        loaded = Tokenizer.load(tokenizer) if tokenizer.is_dir() else None
+        statistics = tables.task_tables(record, loaded)
+    else:
+        statistics = tables.record_tables(record)
+    edges = stage_edges(read_stages(started[0]))
+    panels = charts.panels_of(summary.metric or "accuracy" if is_finetuning else None)
+    drawn = [charts.chart_of(panel, series, edges) for panel in panels]
+    shape = AlbertConfig.from_dict(record["albert_config"])
+    return {
+        "summary": summary,
+        "name": folder.absolute().name,
+        "model": f"{summary.model}: {model_line(shape)}, hidden size {shape.hidden_size}, "
+        f"{shape.vocab_size:,} pieces",
+        "facts": _numbers(summary, series, result),  # the few most important ones
+        "scores": scores,
+        "problems": list(_problems(summary, record, series, result)),
+        "charts": [chart for chart in drawn if chart is not None],
+        "samples": samples,
+        "no_samples": no_samples,  # why there are none
+        "answers": answers,
+        "pictures": list(_pictures(folder)),
+        "data": statistics,
+        "settings": [*tables.settings_tables(record), tables.program_table(record)],
+    }
+
+
+def _samples(folder, data, evaluations):
+    """Returns samples, or None and the reason."""
+    if data is not None:
+        return _filled(folder, data), ""
+    scored = [Path(scores["path"]) for _, scores in evaluations if scores.get("path")]
+    if not scored or not scored[-1].is_dir():
+        return None, "Held-out records are needed to fill masks: give them with --data."
+    try:
+        return _filled(folder, scored[-1]), ""
+    except InputError as error:
+        return None, str(error)
+
+
+def _filled(folder, data):
+    logger.info("filling masks of `%s`", data)
+    return fill_samples(folder, data, _SAMPLES)
+
+
+def _numbers(summary, series, result):
+    steps = "" if summary.steps in (None, summary.step) else f" of {summary.steps:,}"
+    numbers = [("steps", f"{summary.step:,}{steps}")]
+    if summary.score is not None:
+        what = "" if summary.is_held_out else ", training"
+        metric = summary.metric.replace("_", " ").replace("lm", "LM")
+        numbers.append((f"{metric}{what}", f"{summary.score:.3f}"))
+    if result:
+        numbers.append(("best step", f"{best_seed(result).best_step:,}"))
+    numbers.append(("training time", format_duration(summary.seconds)))
+    if summary.time_budget is not None:
+        numbers.append(("time budget", format_duration(summary.time_budget)))
+    lines = [line for one in series for line in one.log[-20:]]
+    rates = sorted(line["tokens_per_second"] for line in lines if "tokens_per_second" in line)
+    if rates:
+        numbers.append(("tokens per second", f"{rates[len(rates) // 2]:,.0f}"))
+    return [*numbers, ("disk", bytes_text(summary.bytes))]
+
+
+def _problems(
+    summary: RunSummary,
+    record: dict[str, Any],
+    series: list[Series],
+    result: FinetuneResult | None,
+) -> Iterator[str]:
+    """Yields sentences: is the run complete, was every update made, what was trained on?"""
+    if not summary.is_finished:
+        done = ""
+        if summary.time_budget is not None:
+            used, all_of_it = map(format_duration, (summary.seconds, summary.time_budget))
+            done = f": {used} of its time of {all_of_it}"
+        elif summary.steps is not None and summary.step < summary.steps:
+            done = f": step {summary.step:,} of {summary.steps:,}"
+        yield (f"The run is not complete{done}. Repeat the command that started it to resume it.")
+    for one in series:
+        name = f"{one.label}: " if len(series) > 1 else ""
+        yield from (f"{name}{sentence}" for sentence in _of_log(one.log))
+    # The last records that were scored; a fine-tuning has its own cautions.
+    evaluations = [] if result else series[0].evaluations
+    fields = evaluations and evaluations[-1][1].get("overlap")
+    if fields and fields["normalised"]:
+        yield f"{Overlap.of(fields).sentence(RECORDS)}."
+    for entry in record.get("changes") or ():
+        changes = ", ".join(
+            f"{key} from {json.dumps(old)} to {json.dumps(new)}"
+            for key, (old, new) in entry["changes"].items()
+        )
+        yield f"Settings were changed at step {entry['at_step']:,}: {changes}."
+    yield from cautions(result) if result else ()
+
+
+def _of_log(log):
+    skipped = [line for line in log if line.get("skipped")]
+    if skipped:
+        count = sum(line["skipped"] for line in skipped)
+        steps = ", ".join(f"{line['step']:,}" for line in skipped[:5])
+        more = f" and {len(skipped) - 5} more reports" if len(skipped) > 5 else ""
+        yield (
+            f"{count:,} update{'s were' if count > 1 else ' was'} skipped, because the gradients "
+            f"were not finite or far larger than before; see the reports of steps {steps}{more}."
+        )
+    without = [line["step"] for line in log if math.isnan(line.get("loss", 0.0))]
+    if without:
+        yield f"{len(without)} reports have no loss, the first at step {without[0]:,}."
+    waits = [line["input_wait"] for line in log if "input_wait" in line]
+    if waits and (mean := sum(waits) / len(waits)) > _LONG_WAIT:
+        yield f"{mean:.0%} of the time was spent waiting for data."
+
+
+def _pictures(folder):
+    for name in _PICTURES:
+        if (path := folder / name).is_file():
+            content = base64.b64encode(path.read_bytes()).decode()
+            yield name.removesuffix(".png"), f"data:image/png;base64,{content}"

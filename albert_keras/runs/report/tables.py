@@ -1,0 +1,222 @@
+"""Settings, scores, data and wrong answers of a run as tables of text."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from albert_keras.report import percent, shortened
+from albert_keras.runs.overview import DEFAULTS
+from albert_keras.runs.run_record import flat_values, with_defaults
+from albert_keras.tasks.answer_files import ERRORS
+from albert_keras.tasks.example_findings import findings
+from albert_keras.tasks.example_report import report_task
+from albert_keras.tasks.kinds import build_task
+from albert_keras.tasks.result_table import rows
+from albert_keras.tasks.results import FinetuneResult
+from albert_keras.tasks.task_config import TaskConfig
+from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.reports.inspection import inspect_records
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+#: The most wrong answers of a split that are shown.
+_ANSWERS = 20
+_LONGEST_TEXT = 400
+_HEADER = ("what", "value")
+#: Names of the counts of a build, in the order of the table.
+_COUNTS = {
+    "documents": "documents",
+    "sentences": "sentences",
+    "bytes": "bytes of text",
+    "pieces": "pieces",
+    "predictions": "masked tokens",
+}
+#: The number of records, and of examples of a split, whose tokens are counted.
+_SAMPLE = 2000
+
+
+class Table(NamedTuple):
+    """A table; all cells are plain text."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    numbers: tuple[int, ...] = ()  # the columns that are aligned to the right
+
+
+def settings_tables(record: dict[str, Any]) -> list[Table]:
+    """Returns tables of the settings, those with another value than usual first, and of the model.
+
+    `record` is the content of `run.json`.
+    """
+    usual = DEFAULTS[record.get("kind", "pretraining")]()
+    config = flat_values(with_defaults(record, usual)["config"])
+    defaults = flat_values(usual)
+    differs = {name: defaults.get(name) != value for name, value in config.items()}
+    cells = [
+        (name, _text(config[name]), _text(defaults.get(name)) if differs[name] else "")
+        for name in sorted(config, key=lambda name: not differs[name])
+    ]
+    shape = [(name, _text(value)) for name, value in record["albert_config"].items()]
+    return [
+        Table("Settings", ("setting", "value", "default, if another"), cells),
+        Table("Shape of the model", ("property", "value"), shape),
+    ]
+
+
+def program_table(record: dict[str, Any]) -> Table:
+    """Returns the versions, the commit and the command of a run."""
+    cells = [(name, str(version)) for name, version in record.get("versions", {}).items()]
+    if record.get("git_commit"):
+        cells.append(("commit", record["git_commit"]))
+    if record.get("command"):
+        cells.append(("command", shlex.join(map(str, record["command"]))))
+    return Table("Program", ("what", "value"), cells)
+
+
+def evaluation_table(evaluations: list[tuple[int, dict[str, Any]]]) -> Table | None:
+    """Returns the newest scores of a pre-training next to guessing; None if there are none.
+
+    Scores that `evaluate` logged have baselines; scores that the training logged have none.
+    """
+    complete = [(step, found) for step, found in evaluations if "unigram_accuracy" in found]
+    if not evaluations:
+        return None
+    step, scores = complete[-1] if complete else evaluations[-1]
+    cells = [_accuracy("masked LM, this model", scores, "masked_lm_accuracy", "masked_lm_loss")]
+    if complete:
+        guess = f"masked LM, always guessing `{scores['unigram_guess']}`"
+        cells.append((guess, percent(scores["unigram_accuracy"], 2), "", ""))
+        for name, baseline in (scores.get("baselines") or {}).items():
+            label = f"masked LM, {name}"
+            cells.append(_accuracy(label, baseline, "masked_lm_accuracy", "masked_lm_loss"))
+    if scores.get("sentence_order_accuracy") is not None:
+        names = "sentence_order_accuracy", "sentence_order_loss", "sentence_order_error"
+        cells.append(_accuracy("sentence order, this model", scores, *names))
+        if complete:
+            chance = percent(scores["sentence_order_chance"], 2)
+            cells.append(("sentence order, chance", chance, "", ""))
+    count = scores.get("num_records")
+    records = f"{count:,} records" if count else "the held-out records of the training"
+    title = f"Step {step:,} on {records}"
+    header = ("what", "accuracy", "95 % interval", "loss in nats")
+    return Table(title, header, cells, numbers=(1, 2, 3))
+
+
+def result_table(result: FinetuneResult) -> Table:
+    """Returns the scores of a fine-tuning next to its baselines."""
+    split, *others = (split for split in result.seeds[0].scores)
+    cells = [(row.split, row.name, row.score, row.interval, row.difference) for row in rows(result)]
+    header = ("split", result.metric, "score", "95 % interval", "lead of this model")
+    if not others:
+        return Table(f"{result.task}, {split}", header[1:], [row[1:] for row in cells], (1, 2, 3))
+    return Table(result.task, header, cells, numbers=(2, 3, 4))
+
+
+def scores_so_far(scores: dict[str, float]) -> Table | None:
+    """Returns the scores of a fine-tuning that is not complete; None if there are none."""
+    cells = [(name, f"{value:.4g}") for name, value in scores.items()]
+    return Table("Scores so far", ("score", "value"), cells, numbers=(1,)) if cells else None
+
+
+def wrong_answers(folder: Path, result: FinetuneResult) -> list[Table]:
+    """Returns the wrong answers of each split in which the model was most confident."""
+    tables = []
+    for number, split in enumerate(result.files):
+        path = (folder / split if number else folder) / ERRORS
+        if path.is_file():
+            header, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+            cells = [
+                tuple(shortened(cell, _LONGEST_TEXT) for cell in line.split("\t"))
+                for line in lines[:_ANSWERS]
+            ]
+            title = f"{min(len(lines), _ANSWERS)} of {len(lines):,} wrong answers of {split}"
+            tables.append(Table(title, tuple(header.split("\t")), cells, numbers=(1,)))
+    return tables
+
+
+def _accuracy(name, scores, accuracy, loss, error=None):
+    value, margin = scores[accuracy], scores.get(error)
+    interval = ""
+    if margin is not None:
+        interval = f"{percent(max(value - margin, 0), 2)} to {percent(min(value + margin, 1), 2)}"
+    shown = "" if scores.get(loss) is None else f"{scores[loss]:.3f}"
+    return name, percent(value, 2), interval, shown
+
+
+def _text(value):
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def record_tables(record: dict[str, Any]) -> list[Table]:
+    """Returns tables of the records of a pre-training: one for each stage, if it has several.
+
+    `record` is the content of `run.json`; what it does not contain comes from the folder of the
+    records, and a line says if that is not there any more.
+    """
+    data = record["data"]
+    stages = data.get("stages") or []
+    described = [stage | {"stage": number} for number, stage in enumerate(stages, 1)] or [data]
+    return [_records(one) for one in described if "path" in one] or [_records(data)]
+
+
+def task_tables(record: dict[str, Any], tokenizer: Tokenizer | None) -> list[Table]:
+    """Returns a table for each split of a fine-tuning; `record` is the content of `run.json`."""
+    config = record["config"]["task"]
+    try:
+        task = build_task(TaskConfig(**config))
+        report = report_task(task, tokenizer, most_encoded=_SAMPLE)
+    except InputError as error:
+        count = record["data"].get("num_records")
+        cells = [("training examples", f"{count:,}")] if count else []
+        return [Table(config["name"], _HEADER, [*cells, ("more", f"not available: {error}")])]
+    tables = []
+    for split, one in report.splits.items():
+        cells = [(finding.name, finding.text) for finding in findings(report, split)]
+        tables.append(Table(f"{split}: {one.examples:,} examples", _HEADER, cells))
+    return tables
+
+
+def _records(data):
+    folder = Path(data.get("path", ""))
+    name = f"stage {data['stage']}: {folder}" if "stage" in data else str(folder)
+    cells = [
+        (label, f"{data[key]:,}")
+        for key, label in (
+            ("num_records", "records"),
+            ("max_seq_length", "tokens per record, padding included"),
+            ("max_predictions_per_seq", "masked tokens per record, at most"),
+        )
+        if data.get(key) is not None
+    ]
+    if data.get("builder_version"):
+        cells.append(("built by", f"albert-keras {data['builder_version']}"))
+    try:
+        info = DatasetInfo.load(folder)
+        if info.fingerprint != data["fingerprint"]:
+            raise InputError(f"`{folder}` contains other records now.")
+        found = inspect_records(folder, examples=0, sample=_SAMPLE)
+    except InputError as error:
+        return Table(name, _HEADER, [*cells, ("more", f"not available: {error}")])
+    counts = info.statistics
+    cells += [(label, f"{counts[key]:,}") for key, label in _COUNTS.items() if counts.get(key)]
+    return Table(name, _HEADER, [*cells, *_sampled(found)])
+
+
+def _sampled(found):
+    """Yields rows about a sample of records."""
+    yield "objective of the segments", found.objective
+    yield "padding", f"{found.padding:.1%} of the positions"
+    lengths = ", ".join(f"{name} {value}" for name, value in found.lengths.items())
+    yield "tokens of a record, without padding", lengths
+    if found.label_1 is not None:
+        share, low, high = found.label_1
+        yield "records with label 1", f"{share:.1%} (95 % interval {low:.1%} to {high:.1%})"
+    if found.masks is None:
+        yield "masks", "sampled again in each epoch"
+    else:
+        yield "masked tokens per record", f"{found.masks.per_sequence:.1f}"
+        most = ", ".join(piece for piece, _ in found.masks.top_pieces)
+        yield "most frequent masked tokens", most
+    yield from (("problem", problem) for problem in found.problems)
