@@ -71,4 +71,4 @@ def _last_screen(result):
     yield f'    {program} predict {result.export} "The [MASK] of the array."'
     yield f'    {program} predict albert-mini-en "The ship sailed across the [MASK]."'
     yield f"    tensorboard --logdir {result.path}/run/tensorboard"
-    yield f"    your own text: {program} vocab --help, and docs/tour.md for a complete tour"
+    yield f"    your own text: {program} vocab --help, and README.md for the other commands"

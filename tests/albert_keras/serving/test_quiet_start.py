@@ -58,8 +58,7 @@ def test_the_quick_start_prints_nothing_and_pretrain_its_own_lines_only(
     (tmp_path / "books").mkdir()
     (tmp_path / "books" / "a.txt").write_text("\n".join(tiny_corpus))
     (tmp_path / "tokenizer").symlink_to(tiny_vocabulary.path)
-    tour = "docs/tour.md"
-    (code,) = [code for code in snippets(tour) if "build_records(" in code]
+    (code,) = [code for code in snippets("docs/commands.md") if "build_records(" in code]
     code = code.replace("max_seq_length=128", "max_seq_length=32").replace(
         "albert-mini", "albert-tiny"
     )
