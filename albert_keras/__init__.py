@@ -12,11 +12,14 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.distillation.task import distill_task as distill_task
     from albert_keras.embeddings.embed import embed as embed
     from albert_keras.embeddings.similar import similar as similar
+    from albert_keras.formats.open_model import (
+        load_tokenizer as load_tokenizer,
+        open_model as open_model,
+    )
     from albert_keras.minimal_pairs.evaluate import (
         evaluate_minimal_pairs as evaluate_minimal_pairs,
     )
     from albert_keras.minimal_pairs.pseudo_likelihood import score_sentences as score_sentences
-    from albert_keras.model_tokenizer import load_tokenizer as load_tokenizer
     from albert_keras.models.encoder import AlbertEncoder as AlbertEncoder
     from albert_keras.models.preprocessor import AlbertPreprocessor as AlbertPreprocessor
     from albert_keras.models.pretraining import AlbertForPretraining as AlbertForPretraining
@@ -71,7 +74,8 @@ _HOMES = {
     "export": "albert_keras.serving.publish",
     "fill_mask": "albert_keras.serving.predictor",
     "finetune": "albert_keras.tasks.finetune",
-    "load_tokenizer": "albert_keras.model_tokenizer",
+    "load_tokenizer": "albert_keras.formats.open_model",
+    "open_model": "albert_keras.formats.open_model",
     "predict": "albert_keras.serving.predictor",
     "predict_task": "albert_keras.tasks.predict",
     "pretrain": "albert_keras.training.pretrain",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from albert_keras.formats.initial_weights import InitialWeights
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.optimization.build import build_optimizer
 from albert_keras.runs.run import Run
 from albert_keras.serving.publish import export
@@ -102,7 +102,7 @@ def dry_run(
     out: str | Path,
     config: PretrainingConfig,
     eval_data: str | Path | None = None,
-    initial: InitialWeights | None = None,
+    initial: OpenedModel | None = None,
 ) -> DryRun:
     """Tries a run: trains, saves, resumes, scores and exports in a temporary folder.
 

@@ -19,7 +19,7 @@ ROWS = (
     ("tasks",),
     ("distillation",),
     ("serving", "planning", "conversion"),
-    ("embeddings", "model_tokenizer"),
+    ("embeddings",),
     ("minimal_pairs",),
     ("demo", "dry_run", "doctor", "config_files", "runs/overview"),
     ("runs/report", "research"),

@@ -3,7 +3,7 @@
 import shlex
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.preflight import check_source
+from albert_keras.formats.detection import detect
 from data_pipeline.files import check_output_folder
 
 #: Format -> command that uses a folder of it.
@@ -40,7 +40,7 @@ def convert(arguments):
       trust_pickle: Load a pytorch_model.bin, which can execute arbitrary code.
       pair: The classifier or regression of SOURCE takes pairs of texts.
     """
-    check_source(arguments["source"])
+    detect(arguments["source"], format=arguments.get("source_format"))
     check_output_folder(arguments["target"], "TARGET")
     from albert_keras.conversion.convert import convert as convert_model
 
@@ -72,7 +72,8 @@ def _lines(result):
 def _predict(path):
     """Returns the command that asks the fine-tuned run in a folder."""
     from albert_keras.cli.finetune import question_of
-    from albert_keras.conversion.own import task_config_of
+    from albert_keras.formats.open_model import open_model
+    from albert_keras.tasks.task_config import TaskConfig
 
-    question = question_of(task_config_of(path))
+    question = question_of(TaskConfig(**open_model(path).task))
     return f"albert-keras predict {shlex.quote(str(path))} {question}"

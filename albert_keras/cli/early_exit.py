@@ -6,8 +6,8 @@ from typing import Any
 from albert_keras.cli.command import Output
 from albert_keras.cli.output import plain
 from albert_keras.cli.preflight import check_files, check_model_folder
+from albert_keras.formats.detection import kind_of_run
 from albert_keras.report import count_of, table
-from albert_keras.runs.kind import kind_of_run
 from data_pipeline.errors import InputError
 
 

@@ -9,8 +9,8 @@ from albert_keras.cli.early_exit import evaluate_exits
 from albert_keras.cli.minimal_pairs import evaluate_pairs
 from albert_keras.cli.parameters import refuse, refuse_others
 from albert_keras.cli.preflight import check_files, check_model_folder, check_records
+from albert_keras.formats.detection import kind_of_run
 from albert_keras.report import count_of, percent
-from albert_keras.runs.kind import kind_of_run
 from data_pipeline.errors import InputError
 
 _RECORDS = "albert_keras.training.evaluate:evaluate"

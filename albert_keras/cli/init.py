@@ -72,7 +72,7 @@ def init(
     settings = chosen.config.of(values)
     if is_task:
         check_task_files(settings.task)
-        from albert_keras.model_tokenizer import load_tokenizer
+        from albert_keras.formats.open_model import load_tokenizer
 
         loaded = None if tokenizer is None else load_tokenizer(tokenizer)
         return _written(chosen, out, finetuning_file(settings, loaded, out.name))

@@ -8,10 +8,10 @@ from albert_keras.cli.command import Output
 from albert_keras.cli.output import plain
 from albert_keras.cli.preflight import check_origin
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
+from albert_keras.formats.detection import kind_of_run
 from albert_keras.minimal_pairs.pairs import pair_files
 from albert_keras.minimal_pairs.score_files import check_score_file
 from albert_keras.report import count_of, percent
-from albert_keras.runs.kind import kind_of_run
 from data_pipeline.errors import InputError
 
 

@@ -10,13 +10,10 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.minimal_pairs import score_texts
 from albert_keras.cli.parameters import refuse
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
-from albert_keras.formats.foreign_hint import foreign_hint
-from albert_keras.runs.kind import kind_of_run
-from albert_keras.serving.layout import EXPORT_RECORD, versions
-from albert_keras.shipped_models import find_model
+from albert_keras.formats.detection import detect
 from albert_keras.tasks.kind import FIELD_OPTIONS
 from albert_keras.tasks.request_checks import check_out, check_request
-from data_pipeline.errors import InputError, Mistake
+from data_pipeline.errors import InputError
 from data_pipeline.text import storage
 
 #: Options that apply to inputs of tasks, to pre-trained exports, to runs, and to tables.
@@ -146,19 +143,11 @@ def predict(
 
 def _is_export(model):
     """Returns whether a path is of an export, not of a fine-tuning or a run."""
-    model = find_model(model)
-    if not model.is_dir():
-        raise InputError(f"The folder `{model}` does not exist. Give an export or a fine-tuning.")
-    if kind_of_run(model) is not None:
-        return False
-    marks = (model / "saved_model.pb", model / EXPORT_RECORD)
-    if not any(mark.is_file() for mark in marks) and not versions(model):
-        raise InputError(
-            f"`{model}` contains no exported model and no fine-tuning. Create one with "
-            "`albert-keras export` or `albert-keras finetune`." + foreign_hint(model),
-            Mistake.NO_EXPORT,
-        )
-    return True
+    wanted = (
+        "`predict` takes an export or a fine-tuning. Create one with `albert-keras export` or "
+        "`albert-keras finetune`."
+    )
+    return detect(model, ("run", "fine-tuning", "export"), wanted).kind == "export"
 
 
 def _refuse_unused(context, task):

@@ -94,13 +94,13 @@ def lines_of(result):
 
 
 def _initial_weights(init_from, from_step, albert_config, tokenizer):
-    """Opens the weights to start from: InitialWeights, or None for random ones."""
+    """Opens the weights to start from: OpenedModel, or None for random ones."""
     related = {"--from-step": from_step, "--albert-config": albert_config, "--tokenizer": tokenizer}
     if init_from is None:
         for name, value in related.items():
             if value is not None:
                 raise InputError(f"`{name}` requires `--init-from`, which is not given.")
         return None
-    from albert_keras.formats.initial_weights import open_weights
+    from albert_keras.formats.open_model import open_model
 
-    return open_weights(init_from, from_step, albert_config, tokenizer)
+    return open_model(init_from, from_step, albert_config, tokenizer)

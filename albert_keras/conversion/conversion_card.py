@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
-from albert_keras.conversion.own import RECORD
+from albert_keras.formats.detection import CONVERSION_RECORD
 from albert_keras.formats.model_folder import write_json
 from albert_keras.models.weight_count import family_name, model_line
 
@@ -60,7 +60,7 @@ def verification_lines(record: dict) -> list[str]:
 
 def write_card(folder: Path, record: dict):
     """Writes the record (see `convert.ConversionResult`) as JSON and as a model card."""
-    write_json(folder / RECORD, record, ensure_ascii=False)
+    write_json(folder / CONVERSION_RECORD, record, ensure_ascii=False)
     shape, vocabulary = AlbertConfig.from_dict(record["albert_config"]), record["vocabulary"]
     library = "transformers" if record["format"] == "hugging-face" else "keras"
     is_roformer = shape.position_embedding == "rotary" and shape.sharing == "none"

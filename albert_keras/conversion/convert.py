@@ -4,26 +4,27 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.conversion import conversion_card, own
-from albert_keras.conversion.formats import FORMATS, detect_format, load_format, read_format
-from albert_keras.conversion.task_run import task_of_head
+from albert_keras.conversion import conversion_card
+from albert_keras.conversion.task_run import FOREIGN_KEYS, task_of_head, write_task_run
 from albert_keras.conversion.verify import verify as verify_conversion
-from albert_keras.formats.foreign_weights import ArrayTensors
-from albert_keras.formats.loading import encoder_digest
-from albert_keras.formats.model_folder import write_json
-from albert_keras.formats.model_weights import with_padding_at
-from albert_keras.formats.vocabulary import (
-    Vocabulary,
-    check_identity,
-    check_size,
-    files_for,
-    notes_for,
-    read_vocabulary,
-    vocabulary_of,
+from albert_keras.formats.detection import (
+    CONVERSION_RECORD,
+    FORMATS,
+    OURS,
+    RUN_RECORD,
+    detect,
 )
+from albert_keras.formats.loading import ArrayTensors, encoder_digest
+from albert_keras.formats.model_folder import write_json
+from albert_keras.formats.model_weights import ModelWeights, with_padding_at
+from albert_keras.formats.open_model import format_module, open_model
+from albert_keras.formats.vocabulary import Vocabulary, files_for, notes_for
+from albert_keras.runs.run import Run
 from albert_keras.shipped_models import find_model
+from albert_keras.tasks.kinds import build_task
+from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder, whole_folder
+from data_pipeline.files import check_output_folder, sha256_of, whole_folder
 
 _HUGGING_FACE = "hugging-face"
 _PRETRAINING = ("masked_lm", "sentence_order")
@@ -94,37 +95,40 @@ def convert(
     Example:
         convert("albert_base_v2", "albert-base-v2", to="hugging-face")
     """
-    source, target = find_model(source), Path(target)
+    target = Path(target)
     check_output_folder(target, "TARGET")
-    source_format = source_format or detect_format(source)
-    if to is None and source_format == own.NAME:
-        names = ", ".join(name for name in FORMATS if name != own.NAME)
+    place = detect(source, format=source_format)
+    source_format = place.format
+    if to is None and source_format == OURS:
+        names = ", ".join(name for name in FORMATS if name != OURS)
         raise InputError(f"The model is in our format. Choose a target with --to one of: {names}.")
-    to = to or own.NAME
-    writer = load_format(to)
+    to = to or OURS
+    if to not in FORMATS:
+        raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {to}.")
     logger.info("reading `%s` (%s)", source, source_format)
-    weights = read_format(source_format, source, trust_pickle, config)
-    vocabulary = _vocabulary(weights, tokenizer, source_format)
-    files, notes, described = {}, [], None
-    if vocabulary is not None:
+    opened = open_model(source, None, config, tokenizer, source_format, trust_pickle)
+    weights = complete(opened)
+    files, notes, described = {}, list(opened.notes), None
+    if opened.has_tokenizer:
+        vocabulary = Vocabulary(opened.tokenizer, opened.tokenizer_source)
         if to == _HUGGING_FACE:  # where positions start after the id of padding
             weights = with_padding_at(weights, vocabulary.tokenizer.pad_id)
         shape = weights.config
         files = files_for(vocabulary, to, shape.max_position_embeddings, shape.type_vocab_size > 1)
-        notes = [*vocabulary.notes, *notes_for(vocabulary, to)]
+        notes += notes_for(vocabulary, to)
         described = vocabulary.identity._asdict()
         described |= {"source": vocabulary.source, "digest": vocabulary.tokenizer.digest}
-    if to != own.NAME and weights.config.attention != "dense":
+    else:
+        logger.warning("`%s` has no vocabulary: pass one with --tokenizer", source)
+    if to != OURS and weights.config.attention != "dense":
         notes.append(
             "other programs compute dense attention with these weights: outputs differ for texts "
             f"of more than {weights.config.key_blocks * weights.config.attention_block_size} tokens"
         )
-    task, options = None, {}
-    if to == own.NAME and source_format != own.NAME:
-        task, reason = task_of_head(weights, vocabulary and vocabulary.tokenizer, pair)
-        if task is not None:
-            options = {"task": task}
-        elif reason:
+    task = None
+    if to == OURS != source_format:
+        task, reason = task_of_head(weights, opened.tokenizer if files else None, pair)
+        if reason:
             notes.append(reason)
     elif pair:
         raise InputError("`--pair` requires a target in our format, and a source in another one.")
@@ -132,13 +136,16 @@ def convert(
     expected = () if set(weights.heads) - set(_PRETRAINING) else _PRETRAINING
     with whole_folder(target) as folder:
         logger.info("writing `%s` (%s)", target, to)
-        writer.write(weights._replace(tokenizer_files=files), folder, **options)
-        write_json(folder / own.RECORD, {"format": to})  # `read` needs it; completed below
-        written = writer.read(folder)
+        if task is not None:
+            write_task_run(weights, opened.tokenizer, task, folder)
+        else:
+            format_module(to).write(weights._replace(tokenizer_files=files), folder)
+        write_json(folder / CONVERSION_RECORD, {"format": to})  # to read it; completed below
+        written = open_model(folder, format=to).weights()
         verification = None
         if verify:
             logger.info("comparing outputs")
-            paths = (source, folder)
+            paths = (place.path, folder)
             verification = verify_conversion(weights, written, source_format, to, paths)
         result = ConversionResult(
             path=target,
@@ -156,7 +163,7 @@ def convert(
             vocabulary=described,
             notes=tuple(dict.fromkeys(notes)),
             verification=verification and verification._asdict(),
-            source_files=own.source_files(source),
+            source_files=source_files(opened.place if opened.kind == "run" else find_model(source)),
         )
         record = result._asdict()
         record.pop("path")
@@ -164,12 +171,50 @@ def convert(
     return result
 
 
-def _vocabulary(weights, given, source_format) -> Vocabulary | None:
-    files = weights.tokenizer_files
-    vocabulary = vocabulary_of(files, weights.source) if given is None else read_vocabulary(given)
-    if vocabulary is None:
-        logger.warning("`%s` has no vocabulary: pass one with --tokenizer", weights.source)
-        return None
-    check_size(vocabulary, weights.config)
-    check_identity(vocabulary.identity, weights.config, source_format, given is not None)
-    return vocabulary
+def complete(opened) -> ModelWeights:
+    """Returns the weights of a model with the labels and keys by which others know its task.
+
+    InputError for a head that other formats do not have.
+    """
+    if opened.task is None:
+        return opened.weights()
+    if opened.place is not None and (opened.place / RUN_RECORD).is_file():
+        model = Run.open(opened.place).record["config"]["model"]
+        if model.get("freeze_encoder"):
+            raise InputError(
+                f"`{opened.path}` must be a run whose encoder was fine-tuned. Received: a head on "
+                "layers of a frozen encoder, which other formats do not have. Convert the model "
+                "that it was started from; its encoder has the same weights."
+            )
+    if opened.task.get("pair_encoding", "joint") != "joint":
+        raise InputError(
+            f"`{opened.path}` must be a run that encodes pairs as one sequence (`pair_encoding` "
+            "joint). Received: a head that compares two texts, which other formats do not have."
+        )
+    weights, task = opened.weights(), build_task(TaskConfig(**opened.task))
+    config = weights.config
+    keys = config.foreign_keys | FOREIGN_KEYS.get(task.kind, {})
+    return weights._replace(config=config.replace(foreign_keys=keys), labels=tuple(task.labels))
+
+
+def source_files(path: Path) -> dict[str, str]:
+    """Hashes the files of a model: name, relative to the folder -> SHA-256, in hexadecimal.
+
+    For a run, these are `run.json` and the checkpoint that is read; for any other folder, all files
+    that are not hidden; for the prefix of a checkpoint, the files of this checkpoint.
+    """
+    if not path.is_dir():
+        files = [path] if path.is_file() else sorted(path.parent.glob(f"{path.name}.*"))
+        return {file.name: sha256_of(file) for file in files if file.is_file()}
+    if (path / RUN_RECORD).is_file():
+        run = Run.open(path)
+        step = run.checkpoints.choose("best" if run.kind == "finetuning" else None)
+        files = [path / RUN_RECORD, *sorted(Path(run.checkpoints.prefix(step)).parent.iterdir())]
+    else:
+        files = sorted(path.rglob("*"))
+    below = {file.relative_to(path): file for file in files if file.is_file()}
+    return {
+        name.as_posix(): sha256_of(file)
+        for name, file in below.items()
+        if not any(part.startswith(".") for part in name.parts)
+    }

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from albert_keras.formats.foreign_weights import ArrayTensors
-from albert_keras.formats.loading import encoder_digest
+from albert_keras.formats.loading import ArrayTensors, encoder_digest
 from albert_keras.formats.model_weights import ModelWeights
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED

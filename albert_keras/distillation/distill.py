@@ -10,7 +10,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.logit_cache import open_or_write
 from albert_keras.distillation.teaching import Teacher, Teaching
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.open_model import open_model
 from albert_keras.training.distributed.strategy import build_strategy
 from albert_keras.training.pretrain import PretrainingResult, pretrain
 from albert_keras.training.stages import stages_of
@@ -39,12 +39,12 @@ def distill(
     `export` and `finetune` take it.
 
     Args:
-        teacher: str or Path. A pre-trained model, as `path` of `open_weights`, with the vocabulary
+        teacher: str or Path. A pre-trained model, as `path` of `open_model`, with the vocabulary
             of the records. The student counts as trained on the teacher's training records, too.
         data, out, eval_data, allow_changes, max_steps, callbacks: As in `pretrain`.
         config: DistillationConfig. None takes the defaults.
         teacher_step, albert_config, tokenizer: As `step`, `albert_config` and `tokenizer` of
-            `open_weights`.
+            `open_model`.
         cache: str, Path or None. Folder of the teacher's logits, see `logit_cache.py`: it is read
             if it exists, and written before the training otherwise.
         **flags: Single settings by the keywords of `options_of(DistillationConfig)`.
@@ -64,7 +64,7 @@ def distill(
     strategy = build_strategy(config.training.strategy)  # first: the teacher runs TensorFlow
     records = RecordFiles(data)
     student = config.albert_config(records.info.vocab_size)
-    opened = Teacher(open_weights(teacher, teacher_step, albert_config, tokenizer))
+    opened = Teacher(open_model(teacher, teacher_step, albert_config, tokenizer))
     if cache is not None and config.stages:
         raise InputError(
             "A run with `stages` cannot use --cache-teacher: its stages differ in records and "

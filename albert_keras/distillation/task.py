@@ -12,9 +12,10 @@ from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import TaskDistillationConfig
 from albert_keras.distillation.task_step import TAUGHT_KINDS, TEACHER_LOGITS, step_class
 from albert_keras.distillation.warm_start import checked_map, layer_misfits, start_warm
-from albert_keras.formats.initial_weights import InitialWeights, open_weights
 from albert_keras.formats.loading import ModelTensors, encoder_digest
 from albert_keras.formats.model_weights import HEADS
+from albert_keras.formats.open_model import open_model
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetuned import FinetunedModels, find_runs
@@ -48,7 +49,7 @@ def distill_task(
             its best checkpoint. Its vocabulary may be another one if `origin` is given.
         out, seeds, allow_changes, cache, random_baseline, bag_of_words: As in `finetune`.
         config: TaskDistillationConfig or None. None takes all settings from `flags`.
-        origin: str, Path or None. The student's pre-trained weights, see `open_weights`.
+        origin: str, Path or None. The student's pre-trained weights, see `open_model`.
         student: str, AlbertConfig or None. Instead of `origin` a named model, or its shape, which
             starts from the teacher's weights as far as they fit, see `start_warm`.
         **flags: Single settings by the keywords of `options_of(FinetuneConfig)`.
@@ -73,8 +74,8 @@ def distill_task(
             f"--student). Received: {'none' if origin is None else 'both'} of them."
         )
     folder = find_runs(teacher)[0]
-    weights = open_weights(folder, "best")
-    initial = open_weights(origin) if student is None else _started(weights, student)
+    weights = open_model(folder)
+    initial = open_model(origin) if student is None else _started(weights, student)
     return finetune(
         initial,
         out,
@@ -91,7 +92,7 @@ def distill_task(
 class TaskTeaching:
     """A fine-tuned teacher, as `finetune` needs it."""
 
-    def __init__(self, folder: Path, weights: InitialWeights):
+    def __init__(self, folder: Path, weights: OpenedModel):
         self._folder, self._weights = folder, weights
 
     def taught(self, data: TaskData) -> TaskData:
@@ -140,7 +141,7 @@ class TaughtFeatures(Features):
         return self._features.batch(rows, length) | {TEACHER_LOGITS: self._logits[rows]}
 
 
-def _started(weights: InitialWeights, student: str | AlbertConfig) -> InitialWeights:
+def _started(weights: OpenedModel, student: str | AlbertConfig) -> OpenedModel:
     """Returns the first weights of a student that starts from the weights of its teacher."""
     config = student
     if not isinstance(config, AlbertConfig):

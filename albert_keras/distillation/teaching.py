@@ -14,9 +14,9 @@ from albert_keras.distillation.config import (
 from albert_keras.distillation.logit_cache import CachedSource, LogitCache
 from albert_keras.distillation.step import DistillationStep
 from albert_keras.distillation.warm_start import checked_map, layer_misfits, start_warm
-from albert_keras.formats.initial_weights import InitialWeights
 from albert_keras.formats.loading import LoadReport, encoder_digest
 from albert_keras.formats.model_weights import HEADS
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.training.continued_pretraining import ContinuedPretraining
 from albert_keras.training.loop.step import compile_step, model_settings, step_settings
@@ -32,7 +32,7 @@ _HEAD = HEADS["masked_lm"]
 class Teacher:
     """A trained model with a masked-LM head, whose predictions a student learns."""
 
-    def __init__(self, weights: InitialWeights):
+    def __init__(self, weights: OpenedModel):
         """Raises InputError if the weights are random, or have no masked-LM head."""
         if "masked_lm" not in weights.heads:
             raise InputError(
@@ -90,12 +90,12 @@ class Teaching:
 
     Attributes:
         settings: TeachingConfig. With a value for each default that depends on the teacher.
-        weights: InitialWeights. Of the teacher.
+        weights: OpenedModel. Of the teacher.
         strategy: tf.distribute.Strategy. What the student is trained under; it must be built before
             the teacher is opened.
         cache: LogitCache or None. What to read instead of running the teacher; it must be set if
             `is_cached` is True.
-        warm_source: InitialWeights or None. The weights that the layers of the student start
+        warm_source: OpenedModel or None. The weights that the layers of the student start
             from.
 
     Raises:

@@ -69,7 +69,7 @@ def start_warm(
     values.
 
     Args:
-        tensors: Tensors of the teacher, see `InitialWeights.tensors`.
+        tensors: Tensors of the teacher, see `OpenedModel.tensors`.
         config: AlbertConfig of the teacher.
         student: AlbertForPretraining.
         source: Name of the teacher in the report.

@@ -7,12 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.formats.initial_weights import InitialWeights, open_weights
+from albert_keras.formats.open_model import open_model
 from albert_keras.models.pooling import POOLINGS, Pooling
-from albert_keras.runs.run import Run
-from albert_keras.serving.layout import existing_versions, read_export_record, version_folder
-from albert_keras.shipped_models import find_model
-from albert_keras.tasks.finetuned import find_runs, is_finetuned
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
 from albert_keras.tasks.predictions import check_numbers
@@ -80,11 +76,12 @@ class TextEncoder:
     ):
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
-        initial_weights = open_trained(model, step)
-        found = Path(initial_weights.path)  # of a fine-tuning, the run of its best seed
+        initial_weights = open_model(model, step)
+        task = initial_weights.task or {}
+        trained = task.get("pooling") if task.get("name") in SIMILARITY.own_tasks else None
         config = initial_weights.albert_config
         self.settings = EmbeddingSettings(
-            _checked_pooling(pooling or _trained_pooling(found) or "mean"),
+            _checked_pooling(pooling or trained or "mean"),
             _checked_layers(layers, config.num_hidden_layers * config.inner_group_num),
             normalize,
             _checked_length(max_seq_length, initial_weights.max_seq_length, config),
@@ -153,32 +150,6 @@ class TextEncoder:
             outputs["sequence_output"] = tf.add_n(chosen) / len(chosen)
         vectors = self._pooling(outputs, mask)
         return {"vectors": tf.math.l2_normalize(vectors, -1) if settings.normalize else vectors}
-
-
-def open_trained(model: str | Path, step: int | str | None = None) -> InitialWeights:
-    """Finds the weights of a trained model, see `open_weights`; a fine-tuning is its best seed."""
-    path = find_model(model)
-    if is_finetuned(path):
-        path, step = find_runs(path)[0], "best" if step is None else step
-    return open_weights(path, step)
-
-
-def _trained_pooling(path):
-    """Returns the `pooling` of a model that was trained for similarity, or None."""
-    if (path / "run.json").is_file():
-        task = Run.open(path).record["config"].get("task") or {}
-    elif path.is_dir() and ((path / "export.json").is_file() or _has_versions(path)):
-        task = (read_export_record(version_folder(path)).get("task") or {}).get("config") or {}
-    else:
-        return None
-    return task.get("pooling") if task.get("name") in SIMILARITY.own_tasks else None
-
-
-def _has_versions(path):
-    try:
-        return bool(existing_versions(path))
-    except InputError:
-        return False
 
 
 def _checked_pooling(pooling):

@@ -4,14 +4,11 @@ from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.checkpoint_tensors import (
-    find_beside,
-    find_checkpoint,
-    find_prefixes,
+    CheckpointTensors,
+    is_training_state,
 )
+from albert_keras.formats.detection import BERT_CONFIG, find_beside, find_prefixes
 from albert_keras.formats.google_checkpoint import (
-    BERT_CONFIG as CONFIG,
-    CONFIG as ALBERT_CONFIG,
-    read_model_tensors,
     release_files,
 )
 from albert_keras.formats.model_folder import (
@@ -32,6 +29,7 @@ from albert_keras.formats.tensor_table import (
     read_reference_tensors,
     write_by_table,
 )
+from albert_keras.formats.vocabulary import vocabulary_of
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.errors import InputError
 from data_pipeline.limits import read_json
@@ -76,16 +74,6 @@ _GELU = {"erf": "gelu_erf", "tanh": "gelu"}
 _ACTIVATIONS = ("gelu_erf", "gelu", "relu", "tanh", "linear")
 
 
-def is_source(path):
-    """Returns whether a path looks like a checkpoint of google-research/bert."""
-    prefixes = find_prefixes(path)
-    return (
-        bool(prefixes)
-        and bool(find_beside(prefixes[0], CONFIG))
-        and not find_beside(prefixes[0], ALBERT_CONFIG)
-    )
-
-
 def read(path, trust_pickle=False, config=None):
     """Reads a checkpoint; see `formats`. Training state in it is skipped.
 
@@ -94,16 +82,33 @@ def read(path, trust_pickle=False, config=None):
     Source:
         google-research/bert, `modeling.py`, `run_pretraining.py`.
     """
-    prefix, config_path = find_checkpoint(path, config, CONFIG)
-    config = _read_config(config_path)
-    theirs = read_model_tensors(prefix)
+    prefixes = find_prefixes(path)
+    if len(prefixes) != 1:
+        raise InputError(
+            f"`{path}` must be one checkpoint. It has: {', '.join(prefixes) or 'none'}."
+        )
+    config_path = config or find_beside(prefixes[0], BERT_CONFIG)
+    if config_path is None:
+        raise InputError(
+            f"The shape of the model in `{path}` is unknown: there is no `{BERT_CONFIG}` in its "
+            "folder or above. Name the file with --config (`albert_config`)."
+        )
+    config = _read_config(Path(config_path))
+    stored = CheckpointTensors(prefixes[0])
+    theirs = {name: stored.read(name) for name in stored.shapes if not is_training_state(name)}
     shapes = encoder_shapes(config) | head_shapes(config, theirs)  # heads have our names there
     return ModelWeights(
         config=config,
         tensors=read_by_table(_rows(shapes, config), theirs, shapes, path),
         source=str(path),
-        tokenizer_files=read_tokenizer_files(Path(prefix).parent, config_path.parent),
+        tokenizer_files=read_tokenizer_files(Path(prefixes[0]).parent, Path(config_path).parent),
     )
+
+
+def read_tokenizer(path):
+    """Reads the vocabulary beside a checkpoint; None if there is none."""
+    prefix = Path(path)
+    return vocabulary_of(read_tokenizer_files(prefix.parent, prefix.parent.parent), path)
 
 
 def write(weights, folder):
@@ -113,7 +118,7 @@ def write(weights, folder):
     files = release_files(weights.tokenizer_files, _WORD_PIECE)
     tensors = read_reference_tensors(config, weights.tensors, weights.source)
     write_tensors(Path(folder, CHECKPOINT), write_by_table(_rows(tensors, config), tensors))
-    write_json(Path(folder, CONFIG), values)
+    write_json(Path(folder, BERT_CONFIG), values)
     write_files(folder, files)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.detection import CONFIG, HUGGING_FACE_WEIGHTS
 from albert_keras.formats.hugging_face_config import (
     class_of,
     family_for,
@@ -55,14 +56,12 @@ from albert_keras.formats.tensor_table import (
     write_by_table,
 )
 from albert_keras.formats.torch_file import read_torch_file
+from albert_keras.formats.vocabulary import vocabulary_of
 from data_pipeline.errors import InputError
 from data_pipeline.limits import read_json
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
-_PICKLE = "pytorch_model.bin"
+WEIGHTS = "model.safetensors"
 _INDEX = ".index.json"
-#: Files with weights or with a list of such files, in order of preference.
-_SOURCES = (WEIGHTS, WEIGHTS + _INDEX, _PICKLE, _PICKLE + _INDEX)
 #: Files of SentencePiece, WordPiece and byte-level BPE tokenizers.
 _TOKENIZER_FILES = (
     "spiece.model",
@@ -76,18 +75,6 @@ _TOKENIZER_FILES = (
 )
 
 logger = logging.getLogger(__name__)
-
-
-def is_source(path):
-    """Returns whether a folder looks like one of transformers, of any kind of model."""
-    folder = Path(path)
-    if not folder.is_dir() or not (folder / CONFIG).is_file() or _find_weights(folder) is None:
-        return False
-    try:
-        values = read_json(folder / CONFIG)
-    except InputError:
-        return False
-    return "model_type" in values or "architectures" in values
 
 
 def read(path, trust_pickle=False):
@@ -121,9 +108,17 @@ def read(path, trust_pickle=False):
     if family.name == "roberta":
         tensors, config = without_blank_types(tensors, config)
         tensors = tensors if needs_pooler else without_pooler_of_zeros(tensors)
+    return ModelWeights(config, tensors, source, _tokenizer_files(folder), labels)
+
+
+def read_tokenizer(path):
+    """Reads the vocabulary of a folder; None if there is none."""
+    return vocabulary_of(_tokenizer_files(Path(path)), path)
+
+
+def _tokenizer_files(folder):
     paths = [folder / name for name in _TOKENIZER_FILES]
-    files = {path.name: read_vocabulary_file(path) for path in paths if path.is_file()}
-    return ModelWeights(config, tensors, source, files, labels)
+    return {path.name: read_vocabulary_file(path) for path in paths if path.is_file()}
 
 
 def write(weights, folder):
@@ -189,7 +184,7 @@ def _without_pooler(weights: ModelWeights) -> ModelWeights:
 
 def _find_weights(folder: Path) -> Path | None:
     """Returns the file with the weights, or the one that lists their files."""
-    return next((folder / name for name in _SOURCES if (folder / name).is_file()), None)
+    return next((folder / name for name in HUGGING_FACE_WEIGHTS if (folder / name).is_file()), None)
 
 
 def _read_weights(folder: Path, trust_pickle: bool) -> dict[str, np.ndarray]:
@@ -202,7 +197,7 @@ def _read_weights(folder: Path, trust_pickle: bool) -> dict[str, np.ndarray]:
 
     path = _find_weights(folder)
     if path is None:
-        raise InputError(f"`{folder}` does not contain weights: {WEIGHTS} or {_PICKLE}.")
+        raise InputError(f"`{folder}` does not contain weights: {WEIGHTS} or pytorch_model.bin.")
     if not path.name.endswith(_INDEX):
         return read_file(path)
     files = read_json(path).get("weight_map")

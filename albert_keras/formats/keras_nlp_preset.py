@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.detection import CONFIG, KERAS_NLP_WEIGHTS as WEIGHTS
 from albert_keras.formats.hdf5_file import open_hdf5
 from albert_keras.formats.keras_nlp import (
     ARGUMENTS,
@@ -28,10 +29,10 @@ from albert_keras.formats.keras_nlp import (
 from albert_keras.formats.model_folder import read_vocabulary_file, write_json
 from albert_keras.formats.model_weights import ModelWeights, pretraining_tensors
 from albert_keras.formats.tensor_table import read_reference_tensors
+from albert_keras.formats.vocabulary import vocabulary_of
 from data_pipeline.errors import InputError
 from data_pipeline.limits import read_json
 
-CONFIG, WEIGHTS = "config.json", "model.weights.h5"
 TASK_CONFIG, TASK_WEIGHTS = "task.json", "task.weights.h5"
 TOKENIZER, VOCABULARY = "tokenizer.json", "assets/tokenizer/vocabulary.spm"
 _VERSIONS = {"keras_version": "3.3.3", "keras_nlp_version": "0.12.1"}
@@ -60,18 +61,6 @@ _FILE_LAYERS = {
 _ATTENTION = re.compile(r"(?<=/_self_attention_layer/)_?((?:query|key|value|output)_dense)(?=/)")
 
 
-def is_source(path):
-    """Returns whether a path looks like a preset, or like a Keras file, which `read` refuses."""
-    path = Path(path)
-    if path.suffix in (".keras", ".h5"):
-        return path.is_file()
-    try:
-        found = read_json(path / CONFIG, max_bytes=_MAX_JSON_BYTES)
-        return {"class_name", "config"} <= found.keys()
-    except InputError:
-        return False
-
-
 def read(path, trust_pickle=False):
     """Reads a preset, with the masked-LM head if there is a `task.json`; see `formats`.
 
@@ -79,21 +68,23 @@ def read(path, trust_pickle=False):
         `utils/preset_utils.py` and `models/task.py` of KerasNLP 0.12.1.
     """
     path = Path(path)
-    if path.suffix in (".keras", ".h5") and not path.is_dir():
-        raise InputError(
-            f"`{path}` is not read, because loading such a file with Keras runs the code that it "
-            "names. If you trust it, load it with KerasNLP and Keras 3, call "
-            '`model.save_to_preset("folder")`, and pass that folder.'
-        )
     config = _read_backbone(read_json(path / CONFIG, max_bytes=_MAX_JSON_BYTES), path / CONFIG)
     arrays = read_arrays(path / WEIGHTS)
     has_head = (path / TASK_CONFIG).exists()
     if has_head:
         arrays |= _read_head(path, config, arrays)
     config, tensors = from_theirs(config, _rows_of_file(config, has_head), arrays, path)
-    vocabulary = path / VOCABULARY
-    files = {"spiece.model": read_vocabulary_file(vocabulary)} if vocabulary.is_file() else {}
-    return ModelWeights(config, tensors, str(path), files)
+    return ModelWeights(config, tensors, str(path), _tokenizer_files(path))
+
+
+def read_tokenizer(path):
+    """Reads the vocabulary of a preset; None if there is none."""
+    return vocabulary_of(_tokenizer_files(Path(path)), path)
+
+
+def _tokenizer_files(folder):
+    vocabulary = folder / VOCABULARY
+    return {"spiece.model": read_vocabulary_file(vocabulary)} if vocabulary.is_file() else {}
 
 
 def write(weights, folder):

@@ -64,8 +64,13 @@ class Vocabulary(NamedTuple):
 
     tokenizer: Tokenizer
     source: str  #: Where it was read.
-    identity: VocabularyIdentity
     notes: tuple[str, ...] = ()  #: Differences from the code it comes from, for people.
+
+    @property
+    def identity(self) -> VocabularyIdentity:
+        """Which vocabulary it is."""
+        pieces = [self.tokenizer.piece_of(id) for id in range(self.tokenizer.vocab_size)]
+        return identify_pieces(pieces)
 
 
 def read_vocabulary(path: str | Path) -> Vocabulary:
@@ -135,25 +140,14 @@ def identify_pieces(pieces: Sequence[str]) -> VocabularyIdentity:
     return VocabularyIdentity("own", f"a custom vocabulary of {len(pieces):,} pieces")
 
 
-def check_size(vocabulary: Vocabulary, config: AlbertConfig):
-    """Raises InputError if a vocabulary has another number of pieces than the model."""
-    size = vocabulary.tokenizer.vocab_size
-    if size != config.vocab_size:
-        raise InputError(
-            f"The vocabulary in `{vocabulary.source}` must have {config.vocab_size:,} pieces, the "
-            f"`vocab_size` of the model. Received: {size:,}."
-        )
-
-
-def check_identity(
-    identity: VocabularyIdentity, config: AlbertConfig, source_format: str, is_given: bool
-):
+def check_identity(identity: VocabularyIdentity, config: AlbertConfig, source_format: str):
     """Raises InputError for the German vocabulary beside what looks like a released English ALBERT.
 
     There are German models of the same shape, and nothing in their files distinguishes them from
-    the English ones, so it is accepted if the user names it with `--tokenizer` (`is_given`).
+    the English ones, so it is accepted if the user names it with `--tokenizer`: it is not called
+    then.
     """
-    if is_given or identity.name != "german-30k" or source_format not in _RELEASED_FORMATS:
+    if identity.name != "german-30k" or source_format not in _RELEASED_FORMATS:
         return
     release = _released_size(config)
     if release is not None:
@@ -245,8 +239,7 @@ def _load(files, name, source, settings):
             tokenizer = Tokenizer.load(Path(folder, name or ""), **settings)
         except InputError as error:
             raise InputError(str(error).replace(folder, str(source))) from error
-    pieces = [tokenizer.piece_of(id) for id in range(tokenizer.vocab_size)]
-    return Vocabulary(tokenizer, str(source), identify_pieces(pieces))
+    return Vocabulary(tokenizer, str(source))
 
 
 def _normalization(values):

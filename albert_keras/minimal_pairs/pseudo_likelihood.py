@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.embeddings.texts import given_texts
-from albert_keras.formats.initial_weights import InitialWeights, open_weights
 from albert_keras.formats.model_weights import HEADS
+from albert_keras.formats.open_model import open_model
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.minimal_pairs.masked_sentences import (
     NUM_SPECIAL,
@@ -18,7 +19,6 @@ from albert_keras.minimal_pairs.masked_sentences import (
     encode_sentences,
 )
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.tasks.finetuned import is_finetuned
 from albert_keras.tasks.kinds import REGRESSION
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.training.distributed.strategy import build_strategy
@@ -67,7 +67,7 @@ class PseudoLikelihood:
 
     Attributes:
         step: int or None. Number of training steps, if it is known.
-        kind: str. See `InitialWeights`.
+        kind: str. See `OpenedModel`.
         tokenizer: Tokenizer.
         max_tokens: int. Tokens of the longest sentence that can be scored: one that the model was
             trained to read, if that is known, or else that it has positions for.
@@ -91,9 +91,9 @@ class PseudoLikelihood:
     ):
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
-        if is_finetuned(model):
+        weights = open_model(model, step)
+        if weights.task is not None:
             raise _without_head(model, "a fine-tuned model")
-        weights = open_weights(model, step)
         if "masked_lm" not in weights.heads:
             raise _without_head(weights, f"heads {', '.join(weights.heads) or 'none'}")
         self.kind, self.step, self.tokenizer = weights.kind, weights.step, weights.tokenizer
@@ -205,7 +205,7 @@ def checked_texts(texts: Iterable[str]) -> list[str]:
     return sentences
 
 
-def _trained_length(weights: InitialWeights) -> int:
+def _trained_length(weights: OpenedModel) -> int:
     """Returns the tokens of the longest sequence that a model has learnt to read."""
     if not weights.albert_config.position_rows:
         # Rotary positions may have replaced a table, whose training they do not continue.

@@ -17,7 +17,7 @@ SOURCES = (
 
 
 def open_preset(source: str | Path, step: int | str | None = None) -> Any:
-    """Returns weights, shape and tokenizer of a source: an InitialWeights.
+    """Returns weights, shape and tokenizer of a source: an OpenedModel.
 
     Args:
         source: str or Path. One of `SOURCES`.
@@ -26,13 +26,13 @@ def open_preset(source: str | Path, step: int | str | None = None) -> Any:
     Raises:
         InputError: If there is no such model, or it is damaged.
     """
-    from albert_keras.formats.initial_weights import open_weights
+    from albert_keras.formats.open_model import open_model
 
-    return open_weights(source, step)
+    return open_model(source, step)
 
 
 def open_tokenizer(source: Any) -> Tokenizer:
     """Returns a tokenizer, or the tokenizer of a source; raises InputError if it has none."""
-    from albert_keras.model_tokenizer import load_tokenizer
+    from albert_keras.formats.open_model import load_tokenizer
 
     return source if isinstance(source, Tokenizer) else load_tokenizer(source)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.detection import kind_of_run
 from albert_keras.models.weight_count import model_line
-from albert_keras.runs.kind import kind_of_run
 from albert_keras.runs.run_record import flat_values, read_record, with_defaults
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.results import best_seed, first_split, read_results

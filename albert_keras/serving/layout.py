@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from albert_keras.formats.foreign_hint import foreign_hint
+from albert_keras.formats.detection import EXPORT_RECORD, convert_command, find, versions
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import read_json
@@ -13,8 +13,6 @@ from data_pipeline.limits import read_json
 MASK_LITERAL = "[MASK]"
 #: Candidates for each [MASK].
 TOP_K = 10
-#: File in the folder of a version that describes the model and its training.
-EXPORT_RECORD = "export.json"
 #: File in the folder of a version with the shape of the model.
 SHAPE_FILE = "albert_config.json"
 #: What to do about a damaged version.
@@ -53,15 +51,6 @@ def check_label(label: str) -> str:
     return label
 
 
-def versions(folder: str | Path) -> list[int]:
-    """Lists the versions of an exported model, `tensorflow_model_server`'s base path, ascending."""
-    folder = Path(folder)
-    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    # A set: a listing may contain a name twice while another process writes there.
-    numbers = {int(name) for name in names if re.fullmatch(r"[1-9]\d*", name, re.ASCII)}
-    return sorted(number for number in numbers if number <= MAX_VERSION)
-
-
 def models_in(folder: str | Path) -> list[Path]:
     """Lists the exported models in a folder of models, by name; empty if there is none."""
     folder = Path(folder)
@@ -83,10 +72,18 @@ def existing_versions(folder: str | Path) -> list[int]:
     if not found:
         raise InputError(
             f"`{folder}` contains no exported model. Create one with `albert-keras export`."
-            + foreign_hint(folder),
+            + _foreign_hint(Path(folder)),
             Mistake.NO_EXPORT,
         )
     return found
+
+
+def _foreign_hint(folder):
+    """Returns how a model of another program gets here, after a space; or nothing."""
+    place = find(folder)
+    if place is None or place.format == "albert-keras":
+        return ""
+    return f" It contains a model of {place.format}. Convert it: `{convert_command(folder)}`."
 
 
 def version_folder(path: str | Path) -> Path:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.initial_weights import InitialWeights, open_weights
+from albert_keras.formats.open_model import open_model
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.bag_of_words import bag_of_words_answers, selected
 from albert_keras.tasks.finetune_config import FinetuneConfig
@@ -39,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 def finetune(
-    origin: str | Path | InitialWeights | None,
+    origin: str | Path | OpenedModel | None,
     out: str | Path,
     config: FinetuneConfig | None = None,
     seeds: int | Sequence[int] = 1,
@@ -61,7 +62,7 @@ def finetune(
     best seed.
 
     Args:
-        origin: str, Path or None. The initial weights, see `open_weights`; or InitialWeights, which
+        origin: str, Path or None. The initial weights, see `open_model`; or OpenedModel, which
             need no further arguments.
         out: str or Path. Folder to create or to resume in.
         config: FinetuneConfig or None. None takes all settings from `flags`.
@@ -70,7 +71,7 @@ def finetune(
         random_baseline: bool. Whether to train the same model from random weights, too, with the
             first seed, to measure what the pre-training is worth. For similarity, the encoder
             before the training is scored instead, see `similarity_baselines`.
-        from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
+        from_step, albert_config, tokenizer: As `step` and the others of `open_model`.
         cache: str, Path or None. Folder of features, which other trainings may share; None is
             `out`/features.
         allow_changes: iterable of str. See `Run.create_or_resume`.
@@ -101,8 +102,8 @@ def finetune(
         on_first_worker(strategy, out, lock.take)
         initial_weights = (
             origin
-            if isinstance(origin, InitialWeights)
-            else open_weights(origin, from_step, albert_config, tokenizer)
+            if isinstance(origin, OpenedModel)
+            else open_model(origin, from_step, albert_config, tokenizer)
         ).lengthened(config.model.max_position_embeddings)
         cache = out / "features" if cache is None else Path(cache)
         is_new = not any(out.glob("seed-*/run.json"))

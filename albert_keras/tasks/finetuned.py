@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from albert_keras.runs.kind import kind_of_run
+from albert_keras.formats.detection import best_run, detect, kind_of_run
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import SIMILARITY, TAGGING, build_task
-from albert_keras.tasks.results import best_seed, read_results
+from albert_keras.tasks.results import read_results
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features
 from albert_keras.tasks.task_config import TaskConfig
@@ -22,7 +22,7 @@ from data_pipeline.limits import reading_json
 
 logger = logging.getLogger(__name__)
 
-_TUNED, _RECORD, _RESULTS = "tuned.json", "run.json", "results.json"
+_TUNED = "tuned.json"
 #: Settings that models may differ in when their predictions are averaged: files, and how an example
 #: is read.
 _FILE_SETTINGS = {"data_dir", "train", "dev", "text", "pair", "label", "dev_share"}
@@ -60,37 +60,25 @@ def find_runs(path: str | Path, all_seeds: bool = False) -> list[Path]:
     Raises:
         InputError: If there is no fine-tuned run, or the fine-tuning is not complete.
     """
-    path = Path(path)
-    if (path / _RECORD).is_file():
-        kind = Run.open(path).kind
-        if kind != "finetuning":
-            raise InputError(
-                f"`{path}` must be a fine-tuned run. Received: a run of {kind}. Fine-tune it with "
-                "`albert-keras finetune`; or, to fill masks, export it with `albert-keras export` "
-                "and use the export.",
-                Mistake.NOT_FINETUNED,
-            )
-        return [path]
-    if not (path / _RESULTS).is_file():
-        started = sorted(path.glob(f"seed-*/{_RECORD}"))
-        if started:
-            raise InputError(
-                f"The fine-tuning in `{path}` is not complete: it has no {_RESULTS}. Repeat its "
-                f"command to resume it, or give one of its runs: {started[0].parent}."
-            )
+    wanted = (
+        "It must be a fine-tuned run, or the folder of a fine-tuning. Create one with "
+        "`albert-keras finetune --out`."
+    )
+    place = detect(path, ("run", "fine-tuning"), wanted)
+    if place.kind == "fine-tuning":
+        best = best_run(place.path)
+        if not all_seeds:
+            return [best]
+        return [place.path / seed.path for seed in read_results(place.path).seeds]
+    kind = kind_of_run(place.path)
+    if kind != "finetuning":
         raise InputError(
-            f"`{path}` must be the folder of a fine-tuning: it has no {_RESULTS}. Create one "
-            "with `albert-keras finetune --out`."
+            f"`{path}` must be a fine-tuned run. Received: a run of {kind}. Fine-tune it with "
+            "`albert-keras finetune`; or, to fill masks, export it with `albert-keras export` "
+            "and use the export.",
+            Mistake.NOT_FINETUNED,
         )
-    result = read_results(path)
-    runs = [path / seed.path for seed in (result.seeds if all_seeds else [best_seed(result)])]
-    for run in runs:
-        if not (run / _RECORD).is_file():
-            raise InputError(
-                f"`{path}` is damaged: its {_RESULTS} names the run `{run.name}`, which has no "
-                f"{_RECORD}."
-            )
-    return runs
+    return [place.path]
 
 
 class FinetunedModels:

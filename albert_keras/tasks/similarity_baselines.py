@@ -4,7 +4,7 @@ import logging
 
 import tensorflow as tf
 
-from albert_keras.formats.initial_weights import InitialWeights
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task_data import TaskData
 
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def similarity_baselines(
-    strategy: tf.distribute.Strategy, data: TaskData, initial_weights: InitialWeights
+    strategy: tf.distribute.Strategy, data: TaskData, initial_weights: OpenedModel
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Scores what a trained model for similarity must surpass, by name and split.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.initial_weights import InitialWeights
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.trained_data import ROWS, Digests, Overlap, read_digests
 from albert_keras.tasks.example_findings import near_equal_finding, short_findings
 from albert_keras.tasks.example_report import report_examples
@@ -50,7 +50,7 @@ class TaskData(NamedTuple):
 
 def prepare(
     config: FinetuneConfig,
-    initial_weights: InitialWeights,
+    initial_weights: OpenedModel,
     precision: str,
     cache: Path | None = None,
     is_new: bool = True,

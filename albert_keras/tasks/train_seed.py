@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from albert_keras.formats.initial_weights import InitialWeights
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.trained_data import ROWS, save_digests
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetuned import save_tuned
@@ -41,7 +41,7 @@ class SeedOutcome(NamedTuple):
 def train_seed(
     strategy: tf.distribute.Strategy,
     data: TaskData,
-    initial_weights: InitialWeights,
+    initial_weights: OpenedModel,
     out: Path,
     seed: int,
     allow_changes: Iterable[str] = (),

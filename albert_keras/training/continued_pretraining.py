@@ -3,8 +3,8 @@
 import logging
 
 from albert_keras.config import FREE_SETTINGS, AlbertConfig
-from albert_keras.formats.initial_weights import InitialWeights
 from albert_keras.formats.model_weights import HEADS
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -34,7 +34,7 @@ class ContinuedPretraining:
     @classmethod
     def of(
         cls,
-        initial: InitialWeights,
+        initial: OpenedModel,
         records: RecordFiles,
         positions: int | None = None,
         first_length: int | None = None,

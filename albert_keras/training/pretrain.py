@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tensorflow import keras
 
-from albert_keras.formats.initial_weights import InitialWeights
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.weight_count import model_line
 from albert_keras.optimization.config import AUTO_RULE
 from albert_keras.runs.run_record import read_record
@@ -68,7 +68,7 @@ def pretrain(
     eval_data: str | Path | None = None,
     allow_changes: Iterable[str] = (),
     max_steps: int | None = None,
-    initial: InitialWeights | None = None,
+    initial: OpenedModel | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
     clock: Callable[[], float] = time.monotonic,
     teaching: Any = None,
@@ -89,8 +89,8 @@ def pretrain(
         allow_changes: iterable of str. Keys of `run.json` that may differ from the original run,
             see `Run.create_or_resume`.
         max_steps: int or None. Largest number of steps of this call; the next one resumes.
-        initial: InitialWeights or None. Trained weights to start from, heads included, with the
-            shape of the model, as `open_weights` returns them. None means random weights.
+        initial: OpenedModel or None. Trained weights to start from, heads included, with the
+            shape of the model, as `open_model` returns them. None means random weights.
         callbacks: sequence of keras Callback. Only these methods are called: `on_train_begin`,
             `on_epoch_begin` (once), `on_train_batch_end`, before the step is saved, and
             `on_train_end`.

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.foreign_hint import is_ours
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.detection import detect
 from albert_keras.formats.model_weights import HEADS
+from albert_keras.formats.open_model import open_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
-from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -82,16 +81,16 @@ def open_scored_model(path: str | Path, step: int | str | None = None) -> Scored
     """Finds a pre-trained model to score.
 
     Args:
-        path: Folder of a run or of an export, or the name of a shipped model.
+        path: A run, or another pre-trained model, see `open_model`.
         step: Checkpoint of a run, or "best"; None means the newest valid one.
 
     Raises:
         InputError: If there is no such model, or it has no masked-LM head.
     """
-    folder = find_model(path)
-    if is_ours(folder) and not (folder / "run.json").is_file():
+    place = detect(path)
+    if place.kind not in ("run", "fine-tuning"):
         return _of_weights(path, step)
-    run = Run.open(folder)
+    run = Run.open(place.path)
     run.check_kind("pretraining", "evaluate --data RECORDS")
     chosen = run.checkpoints.choose(step)
     return ScoredModel(
@@ -106,7 +105,7 @@ def open_scored_model(path: str | Path, step: int | str | None = None) -> Scored
 
 
 def _of_weights(path, step):
-    weights = open_weights(path, step)
+    weights = open_model(path, step)
     if "masked_lm" not in weights.heads:
         raise InputError(
             f"`{path}` must be a pre-trained model with a masked-LM head, to be scored on records. "

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from albert_keras.formats.initial_weights import InitialWeights
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import (
     RECORDS,
@@ -33,7 +33,7 @@ def digests_of(records: RecordFiles, limit: int | None = None) -> Digests:
 
 
 def training_digests(
-    records: Sequence[RecordFiles], run: str | Path, initial: InitialWeights | None = None
+    records: Sequence[RecordFiles], run: str | Path, initial: OpenedModel | None = None
 ) -> tuple[Digests, ...]:
     """Returns the digests of all records that a run was or will be trained on.
 

@@ -11,7 +11,7 @@ import pytest
 
 from albert_keras import shipped_models
 from albert_keras.cli import main
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.open_model import open_model
 from albert_keras.runs.checkpoints import find_damage as find_checkpoint_damage
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.layout import split_version
@@ -134,7 +134,7 @@ def test_the_digests_list_every_file_of_a_version(tiny_export):
 
 
 def test_functions_take_the_name(box):
-    weights = open_weights(NAME)
+    weights = open_model(NAME)
     assert (weights.kind, str(weights)) == ("export", f"{NAME} step 12")
     assert weights.heads == ("masked_lm", "sentence_order")
     assert Predictor(NAME).fill_mask([MASKED])[0].filled_text != MASKED
@@ -216,7 +216,7 @@ def test_the_box_is_complete_and_small():
 def test_the_box_answers(run, pairs):
     (answer,) = Predictor(NAME).fill_mask([MASKED])
     assert len(answer.masks) == 2 and "[MASK]" not in answer.filled_text
-    weights = open_weights(NAME)
+    weights = open_model(NAME)
     assert weights.heads == ("masked_lm", "sentence_order")
     assert weights.tokenizer.vocab_size == weights.albert_config.vocab_size
     assert "1 minimal pair" in run("evaluate", "--run", NAME, "--minimal-pairs", pairs)

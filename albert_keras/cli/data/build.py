@@ -67,7 +67,7 @@ def build(
       assignments
     """
     _check_beam_options(context, beam_options)
-    from albert_keras.model_tokenizer import load_tokenizer
+    from albert_keras.formats.open_model import load_tokenizer
     from data_pipeline.reports.corpus_check import check_before_build
 
     beam_flags = _beam_flags(runner, workers, beam_options or [])

@@ -64,7 +64,7 @@ def check(
     _check_use(corpus, flags, given)
     if not corpus:
         return check_task(flags, tokenizer, printable)
-    from albert_keras.model_tokenizer import load_tokenizer
+    from albert_keras.formats.open_model import load_tokenizer
     from data_pipeline.config import PretrainingDataConfig
     from data_pipeline.reports.corpus_check import check_corpus
 

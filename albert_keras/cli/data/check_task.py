@@ -46,7 +46,7 @@ def check_task(flags, tokenizer, printable):
         raise InputError(
             f"`--train` must be the file of examples of {config.name}. Received: none."
         )
-    from albert_keras.model_tokenizer import load_tokenizer
+    from albert_keras.formats.open_model import load_tokenizer
     from albert_keras.tasks.example_findings import Finding, warning_texts
     from albert_keras.tasks.example_report import report_task
     from albert_keras.tasks.kinds import build_task

@@ -121,7 +121,7 @@ def adopt(arguments, tokenizer: Path | None = None):
         second segment) or none.
       pattern: Glob pattern of the record files.
     """
-    from albert_keras.model_tokenizer import load_tokenizer
+    from albert_keras.formats.open_model import load_tokenizer
     from data_pipeline.records.adoption import LABELS, adopt_records
 
     folder = arguments["folder"]

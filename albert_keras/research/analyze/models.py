@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.embeddings.text_encoder import open_trained
-from albert_keras.formats.initial_weights import InitialWeights
 from albert_keras.formats.model_weights import HEADS
+from albert_keras.formats.open_model import open_model
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -82,7 +82,7 @@ def open_models(
         )
     found = []
     for label, path in zip(labels, paths, strict=True):
-        weights = open_trained(path, step)
+        weights = open_model(path, step)
         found.append(_build(label, weights))
         shapes = [one.config for one in found if one.is_random]
         if random_weights and weights.albert_config not in shapes:
@@ -90,7 +90,7 @@ def open_models(
     return found
 
 
-def _build(label: str, weights: InitialWeights, seed: int | None = None) -> AnalyzedModel:
+def _build(label: str, weights: OpenedModel, seed: int | None = None) -> AnalyzedModel:
     """Builds a model and loads its weights, or with a `seed` leaves them random."""
     config, is_random = weights.albert_config, seed is not None
     model = AlbertForPretraining(config, sentence_head=False, seed=seed or 0, dtype="float32")

@@ -4,9 +4,9 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.formats.foreign_hint import is_ours
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.detection import best_run, detect
 from albert_keras.formats.model_weights import HEADS
+from albert_keras.formats.open_model import open_model
 from albert_keras.models.early_exit import check_confidence
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.task_model import AlbertForTask
@@ -14,10 +14,9 @@ from albert_keras.runs.run import Run
 from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
-from albert_keras.serving.layout import read_export_record, version_folder
-from albert_keras.shipped_models import find_model
+from albert_keras.serving.layout import read_export_record
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.finetuned import find_runs, is_finetuned, read_tuned
+from albert_keras.tasks.finetuned import read_tuned
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import baseline_scores, read_results
 from albert_keras.tasks.task import Task
@@ -99,18 +98,17 @@ def open_source(
     path: str | Path, step: int | str | None = None, max_seq_length: int | None = None
 ) -> ExportSource:
     """Loads a model to export; arguments as `run`, `step` and `max_seq_length` of `export`."""
-    if is_finetuned(path):
-        return _finetuned(Run.open(find_runs(path)[0]), step, max_seq_length)
-    path = find_model(path)
-    if _is_checkpoint(path):
-        return _checkpoint(open_weights(path, step), max_seq_length)
-    if not (path / "run.json").is_file() and is_ours(path):
-        return _exported(open_weights(path, step), version_folder(path), max_seq_length)
-    return _pretrained(Run.open(path), step, max_seq_length)
+    place = detect(path)
+    if place.kind in ("run", "fine-tuning"):
+        run = Run.open(best_run(place.path) if place.kind == "fine-tuning" else place.path)
+        opened = _finetuned if run.kind == "finetuning" else _pretrained
+        return opened(run, step, max_seq_length)
+    if place.kind == "export":
+        return _exported(open_model(path, step), place.path, max_seq_length)
+    return _checkpoint(open_model(path, step), max_seq_length)
 
 
 def _pretrained(run, step, max_seq_length):
-    run.check_kind("pretraining", "export")
     step = run.checkpoints.choose(step)
     config, trained_length, _ = run.trained_as(run.checkpoints.folder(step), step)
     length = _checked_length(config, max_seq_length or min(trained_length, _USUAL_LENGTH))
@@ -171,13 +169,6 @@ def _exported(origin, folder, max_seq_length):
     source = _checkpoint(origin, max_seq_length or origin.max_seq_length)
     known = {"record": record.get("run"), "scores": record.get("scores")}
     return source._replace(**{key: one for key, one in known.items() if isinstance(one, dict)})
-
-
-def _is_checkpoint(path):
-    """Returns whether a path is a TensorFlow checkpoint and not a run."""
-    if path.is_dir():
-        return not (path / "run.json").is_file() and any(path.glob("*.index"))
-    return Path(f"{path}.index").is_file()
 
 
 def _checked_length(config, length):

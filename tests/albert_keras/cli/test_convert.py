@@ -5,7 +5,7 @@ import json
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.conversion.formats import FORMATS
+from albert_keras.formats.detection import FORMATS
 
 
 @pytest.fixture

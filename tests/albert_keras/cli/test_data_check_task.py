@@ -113,13 +113,13 @@ def test_a_mistake_is_one_message(words, message, capsys):
 
 
 def test_fine_tuning_logs_the_short_form_before_it_trains(mail, tiny_tokenizer, caplog):
-    from albert_keras.formats.initial_weights import open_weights
+    from albert_keras.formats.open_model import open_model
     from albert_keras.tasks.finetune_config import FinetuneConfig
     from albert_keras.tasks.task_data import prepare
     from tests.albert_keras.tasks.conftest import SHAPE
 
     shape = SHAPE.replace(vocab_size=tiny_tokenizer.vocab_size)
-    weights = open_weights("random", albert_config=shape, tokenizer=tiny_tokenizer)
+    weights = open_model("random", albert_config=shape, tokenizer=tiny_tokenizer)
     config = FinetuneConfig.of(
         {}, task="classification", train=mail[3], text="body", label="folder", max_seq_length=16
     )

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from albert_keras.config import AlbertConfig
-from albert_keras.conversion import own
+from albert_keras.formats import own
+from albert_keras.formats.detection import CONVERSION_RECORD
 from albert_keras.formats.model_weights import ModelWeights, encoder_shapes
 
 SHAPE = AlbertConfig(
@@ -64,7 +65,7 @@ def own_folder(random_weights, tokenizer_files, tmp_path_factory):
         folder = tmp_path_factory.mktemp("own") / "model"
         folder.mkdir()
         own.write(random_weights(*args, files=files or tokenizer_files, **kwargs), folder)
-        (folder / own.RECORD).write_text('{"format": "albert-keras"}')
+        (folder / CONVERSION_RECORD).write_text('{"format": "albert-keras"}')
         return folder
 
     return write

@@ -5,8 +5,10 @@ import shutil
 
 import pytest
 
-from albert_keras.conversion import convert as convert_module, own
+from albert_keras.conversion import convert as convert_module
 from albert_keras.conversion.convert import convert
+from albert_keras.formats.detection import CONVERSION_RECORD
+from albert_keras.formats.open_model import open_model
 from data_pipeline.errors import InputError
 from data_pipeline.files import sha256_of
 from tests.albert_keras.test_hostile_files import KINDS, write as write_hostile
@@ -24,7 +26,7 @@ def leftovers(folder):
 
 def test_the_record_and_the_card_tell_where_it_came_from(google, tmp_path):
     result = convert(google, tmp_path / "ours")
-    record = json.loads((tmp_path / "ours" / own.RECORD).read_text())
+    record = json.loads((tmp_path / "ours" / CONVERSION_RECORD).read_text())
     wanted = json.loads(json.dumps(result._asdict() | {"path": None}))
     assert record | {"path": None} == wanted
     assert record["source_files"]["30k-clean.model"] == sha256_of(google / "30k-clean.model")
@@ -85,12 +87,12 @@ def test_a_vocabulary_and_a_shape_may_be_given(google, tiny_vocabulary, tmp_path
         shutil.copy(path, bare)
     shutil.copy(google / "albert_config.json", tmp_path / "shape.json")
     prefix, shape = bare / "model.ckpt-best", tmp_path / "shape.json"
-    with pytest.raises(InputError, match="shape of the model"):
+    with pytest.raises(InputError, match="has no albert_config"):
         convert(prefix, tmp_path / "ours")
     assert convert(prefix, tmp_path / "none", config=shape).vocabulary is None
     given = convert(prefix, tmp_path / "ours", config=shape, tokenizer=tiny_vocabulary.path)
     assert given.vocabulary["name"] == "own" and len(given.source_files) == 2
-    assert own.read(tmp_path / "ours").tokenizer_files
+    assert open_model(tmp_path / "ours").has_tokenizer
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "model.tar.gz"])

@@ -1,14 +1,12 @@
 """Our own format: what we trained is read, what is written can be fine-tuned at once."""
 
-import shutil
-
 import numpy as np
 import pytest
 
-from albert_keras.conversion import own
-from albert_keras.conversion.convert import convert
+from albert_keras.conversion.convert import complete, convert
+from albert_keras.formats import own
 from albert_keras.formats.hugging_face_config import to_values
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.open_model import open_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
@@ -17,7 +15,6 @@ from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from data_pipeline.errors import InputError
 from data_pipeline.limits import read_json
-from tests.albert_keras.conversion.conftest import SHAPE
 from tests.albert_keras.serving.small_exports import make_model, write_run
 from tests.albert_keras.tasks.small_tasks import make_task
 
@@ -32,8 +29,7 @@ def google(small_model, tmp_path_factory):
     "below", ["", "checkpoints/step-00000012", "checkpoints/step-00000012/model.ckpt"]
 )
 def test_a_run_and_its_checkpoints(tiny_run, below):
-    assert own.is_source(tiny_run / below)
-    weights = own.read(tiny_run / below)
+    weights = open_model(tiny_run / below).weights()
     run = Run.open(tiny_run)
     model = AlbertForPretraining(run.albert_config)
     run.checkpoints.restore(12, model)
@@ -43,17 +39,6 @@ def test_a_run_and_its_checkpoints(tiny_run, below):
         np.testing.assert_array_equal(weights.tensors[name], variable.numpy(), err_msg=name)
     assert weights.heads == ("masked_lm", "sentence_order")
     assert (weights.config, weights.labels) == (run.albert_config, ())
-    assert "tokenizer.model" in weights.tokenizer_files
-
-
-def test_a_keras_file_of_a_model_of_ours(tmp_path):
-    model = AlbertForPretraining(SHAPE, sentence_head=False, seed=3)
-    model.save(tmp_path / "model.keras")
-    assert own.is_source(tmp_path / "model.keras")
-    weights = own.read(tmp_path / "model.keras")
-    assert (weights.heads, weights.tokenizer_files) == (("masked_lm",), {})
-    for name, variable in weight_names(model).items():
-        np.testing.assert_array_equal(weights.tensors[name], variable.numpy(), err_msg=name)
 
 
 @pytest.mark.slow
@@ -61,8 +46,8 @@ def test_a_fine_tuning_begins_with_what_was_converted_and_is_converted_itself(
     google, tmp_path, tiny_corpus, monkeypatch
 ):
     result = convert(google, tmp_path / "ours")
-    origin = open_weights(tmp_path / "ours")
-    assert origin.albert_config == own.read(google.parent / "model", config=None).config
+    origin = open_model(tmp_path / "ours")
+    assert origin.albert_config == open_model(google).albert_config
     assert origin.digest == result.encoder_digest
     assert origin.tokenizer.digest == result.vocabulary["digest"]
     monkeypatch.setattr(train_seed, "draw_dev_curves", lambda *_: None)  # a second each
@@ -88,18 +73,8 @@ def test_a_fine_tuning_begins_with_what_was_converted_and_is_converted_itself(
     back = convert(tmp_path / "hugging", tmp_path / "back")
     assert back.heads == ("classifier",)
     assert sorted(back.labels) == ["no", "yes"] and back.labels == converted.labels
-    first, second = own.read(tuned), own.read(tmp_path / "back")
+    first, second = open_model(tuned).weights(), open_model(tmp_path / "back").weights()
     assert all(map(np.array_equal, first.tensors.values(), second.tensors.values()))
-
-
-def test_a_checkpoint_without_a_shape_takes_the_one_given(small_model, tmp_path):
-    folder = shutil.copytree(small_model, tmp_path / "model")
-    shape = (folder / "albert_config.json").rename(tmp_path / "shape.json")
-    with pytest.raises(InputError, match="has no albert_config.json: pass one with --config"):
-        own.read(folder)
-    assert own.read(folder, config=shape).config == SHAPE
-    with pytest.raises(InputError, match="contains the shape of its model. Omit --config"):
-        own.read(small_model, config=shape)
 
 
 def test_tensors_of_another_shape_are_named(random_weights, tmp_path):
@@ -132,7 +107,8 @@ def test_tags_and_choices_have_their_class(kind, head, tiny_tokenizer, tiny_corp
 def test_several_labels_have_a_problem_type(kind, problem, tiny_tokenizer, tiny_corpus, tmp_path):
     task = make_task(kind)
     model = make_model(task, tiny_tokenizer)
-    weights = own.read(write_run(tmp_path / "run", task, model, tiny_tokenizer, tiny_corpus))
+    run = write_run(tmp_path / "run", task, model, tiny_tokenizer, tiny_corpus)
+    weights = complete(open_model(run))
     assert weights.labels == ("x", "y", "z")
     values = to_values(weights.config, weights.heads, weights.labels, 3)
     assert values["problem_type"] == problem

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from albert_keras.conversion import own
 from albert_keras.conversion.convert import convert
-from albert_keras.conversion.formats import FORMATS
+from albert_keras.formats.detection import FORMATS, OURS
+from albert_keras.formats.open_model import open_model
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from tests.albert_keras.conversion.conftest import SHAPE
@@ -56,7 +56,7 @@ def byte_bpe_files(tiny_corpus, tmp_path_factory):
 
 
 def test_every_format_is_there():
-    assert {case[0] for case in CASES} | {own.NAME} == set(FORMATS)
+    assert {case[0] for case in CASES} | {OURS} == set(FORMATS)
 
 
 @pytest.mark.parametrize("name, special, config, heads, left", _PARAMETERS)
@@ -69,13 +69,14 @@ def test_there_and_back_is_the_same_model(
     back = convert(tmp_path / "there", tmp_path / "back")
     assert back.source_format == name
     assert there.encoder_digest == back.encoder_digest
-    first, second = own.read(source), own.read(tmp_path / "back")
+    origins = [open_model(source), open_model(tmp_path / "back")]
+    first, second = (origin.weights() for origin in origins)
     assert second.heads == tuple(head for head in heads if head not in left)
     for tensor, array in second.tensors.items():
         assert array.tobytes() == first.tensors[tensor].tobytes(), tensor
     free = {"foreign_keys": {}, "initializer_range": 0.02}
     assert second.config.replace(**free) == first.config.replace(**free)
-    assert second.tokenizer_files == first.tokenizer_files
+    assert len({origin.tokenizer.digest for origin in origins}) == 1
 
 
 @pytest.mark.parametrize("name", ["google-bert", "hugging-face"])
@@ -83,11 +84,10 @@ def test_word_pieces_travel(name, own_folder, word_pieces, tmp_path):
     source = own_folder(BERT, files={"vocab.txt": word_pieces})
     for number, to in enumerate((None, name, None)):
         target = tmp_path / str(number)
-        convert(source, target, to=to or own.NAME, verify=False)
+        convert(source, target, to=to or OURS, verify=False)
         source = target
-    first = own.read(tmp_path / "0").tokenizer_files
-    assert len(first) == 2 and word_pieces in first.values()
-    assert own.read(tmp_path / "2").tokenizer_files == first
+    first, last = (open_model(tmp_path / number).tokenizer for number in "02")
+    assert first.model_bytes == word_pieces and last.digest == first.digest
 
 
 def test_the_positions_of_a_roberta_start_after_the_padding_of_its_vocabulary(own_folder, tmp_path):
@@ -99,7 +99,7 @@ def test_the_positions_of_a_roberta_start_after_the_padding_of_its_vocabulary(ow
     assert "# RoBERTa, converted" in card
 
 
-@pytest.mark.parametrize("name", sorted(FORMATS.keys() - {own.NAME, "hugging-face"}))
+@pytest.mark.parametrize("name", sorted(FORMATS.keys() - {OURS, "hugging-face"}))
 def test_rotary_positions_have_no_place_in_other_formats(name, own_folder, tmp_path):
     source = own_folder(SHAPE.replace(position_embedding="rotary"))
     with pytest.raises(InputError, match='`position_embedding` must be "absolute"'):
@@ -109,8 +109,8 @@ def test_rotary_positions_have_no_place_in_other_formats(name, own_folder, tmp_p
 
 def test_rotary_positions_stay_in_our_own_format(own_folder, tmp_path):
     source = own_folder(SHAPE.replace(position_embedding="rotary"), ("masked_lm",))
-    convert(source, tmp_path / "there", to=own.NAME)
-    assert own.read(tmp_path / "there").config.position_embedding == "rotary"
+    convert(source, tmp_path / "there", to=OURS)
+    assert open_model(tmp_path / "there").albert_config.position_embedding == "rotary"
 
 
 def test_a_roformer_of_transformers_has_no_pooler(own_folder, tmp_path, caplog):

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from albert_keras.conversion.convert import convert
-from albert_keras.conversion.own import task_config_of
 from albert_keras.formats import google_bert, hugging_face
+from albert_keras.formats.open_model import open_model
 from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
 from albert_keras.serving.export.source import open_source
 from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.finetuned import FinetunedModels
+from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from tests.albert_keras import numpy_albert
@@ -127,10 +128,10 @@ def test_the_logits_are_those_of_the_foreign_head(converted, name):
 
 def test_labels_columns_and_length_are_those_of_the_source(converted):
     result, _ = converted("classes")
-    task = task_config_of(result.path)
+    task = TaskConfig(**open_model(result.path).task)
     assert task.labels == ("bad", "fine", "good") and (task.text, task.label) == ("text", "label")
     assert task.max_seq_length == 128 and task.train is None
-    assert task_config_of(converted("numbered")[0].path).labels == ("LABEL_0", "LABEL_1")
+    assert open_model(converted("numbered")[0].path).task["labels"] == ["LABEL_0", "LABEL_1"]
 
 
 def test_a_classifier_of_pairs_is_named_by_the_user(converted):

@@ -50,7 +50,7 @@ def records(folder):
 
 
 def run(folder):
-    from albert_keras.formats.initial_weights import open_weights
+    from albert_keras.formats.open_model import open_model
     from albert_keras.runs.run import Run
     from albert_keras.training.loop.log_file import read_log
 
@@ -59,7 +59,7 @@ def run(folder):
     def read():
         read_log(path)
         Run.open(path).checkpoints.choose(None)
-        open_weights(path)
+        open_model(path)
 
     return Example(_files(path), read)
 
@@ -102,7 +102,7 @@ def checkpoint(folder):
 
 
 def keras(folder):
-    from albert_keras.formats.loading import open_keras_file
+    from albert_keras.formats.keras_file import open_keras_file
 
     path = _artifact(folder, "saved_models/old/1.keras")
     return Example((path,), lambda: open_keras_file(path))
@@ -321,14 +321,14 @@ def _each(paths, read):
 
 
 def _converted(format_name, folder):
-    from albert_keras.conversion.formats import load_format
+    from albert_keras.formats.open_model import format_module, open_model
     from albert_keras.formats.vocabulary import files_for, read_vocabulary
     from tests.albert_keras.formats.random_weights import pretraining_weights
 
     vocabulary = read_vocabulary(_artifact(folder / "from", "tokenizer"))
     weights = pretraining_weights(vocab_size=vocabulary.tokenizer.vocab_size)
     files = files_for(vocabulary, format_name, 9)
-    module, path = load_format(format_name), folder / "model"
+    path = folder / "model"
     path.mkdir()
-    module.write(weights._replace(tokenizer_files=files), path)
-    return Example(_files(path), lambda: module.read(path))
+    format_module(format_name).write(weights._replace(tokenizer_files=files), path)
+    return Example(_files(path), lambda: open_model(path).weights())

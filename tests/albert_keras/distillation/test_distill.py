@@ -13,7 +13,7 @@ from albert_keras.distillation import step as step_module
 from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.distill import distill
 from albert_keras.distillation.teaching import Teacher, Teaching
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.open_model import open_model
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
 from albert_keras.training.evaluate import evaluate
@@ -42,7 +42,7 @@ def test_the_run_is_one_of_pre_training(tiny_student, held_out_records):
     assert len(run.record["data"]["teacher_digest"]) == 64
     assert run.record["data"]["origin_digest"] is None
     assert evaluate(tiny_student, held_out_records).masked_lm_accuracy > 0
-    assert open_weights(tiny_student).heads == ("masked_lm", "sentence_order")
+    assert open_model(tiny_student).heads == ("masked_lm", "sentence_order")
 
 
 def test_a_checkpoint_has_nothing_of_the_teacher(tiny_student, tiny_run):
@@ -93,7 +93,7 @@ def test_the_teacher_runs_once_per_batch_and_is_not_trained(
 
 
 def test_no_gradient_reaches_the_teacher(tiny_run, tiny_records, distillation):
-    opened = Teacher(open_weights(tiny_run))
+    opened = Teacher(open_model(tiny_run))
     config = distillation.resolved("float32")
     student = config.albert_config(307)
     step = Teaching(opened, config, student, tf.distribute.get_strategy()).build_step(
@@ -170,7 +170,7 @@ def test_a_student_of_another_size_starts_from_what_fits(tiny_run, distillation,
     caplog.set_level("INFO")
     config = distillation.replace(model=distillation.model | {"hidden_size": 16})
     student = config.albert_config(307)
-    opened = Teacher(open_weights(tiny_run))
+    opened = Teacher(open_model(tiny_run))
     teaching = Teaching(opened, config, student, tf.distribute.get_strategy())
     assert teaching.settings.cosine_weight == 0 and teaching.warm_source is None
     assert "no layer starts from a layer of the teacher" in caplog.text

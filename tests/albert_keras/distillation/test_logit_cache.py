@@ -11,7 +11,7 @@ from albert_keras.distillation.distill import distill
 from albert_keras.distillation.logit_cache import CachedSource, open_or_write
 from albert_keras.distillation.step import signals_of
 from albert_keras.distillation.teaching import Teacher
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.open_model import open_model
 from albert_keras.runs.run import Run
 from albert_keras.training.loop.log_file import read_log
 from data_pipeline.errors import InputError
@@ -59,7 +59,7 @@ def test_each_row_of_each_part_of_a_batch_has_its_logits(
 ):
     records, steps = RecordFiles(tiny_records), 30  # some epochs
     config = cached_settings.with_flags(masks=masks, steps=steps)
-    teacher = Teacher(open_weights(tiny_run))
+    teacher = Teacher(open_model(tiny_run))
     cache = open_or_write(tmp_path / "cache", teacher, records, config)
     described = json.loads((tmp_path / "cache/cache.json").read_text())
     assert described["num_rows"] == (len(records) if masks == "static" else 8 * steps)

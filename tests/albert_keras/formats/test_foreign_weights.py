@@ -5,10 +5,8 @@ import json
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.formats.foreign_formats import load_foreign
-from albert_keras.formats.foreign_weights import ArrayTensors
-from albert_keras.formats.initial_weights import open_weights
-from albert_keras.formats.loading import encoder_digest
+from albert_keras.formats.loading import ArrayTensors, encoder_digest
+from albert_keras.formats.open_model import format_module, open_model
 from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
 from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
@@ -41,7 +39,7 @@ def foreign_folder(tokenizer_files, word_pieces, tmp_path_factory):
         weights = weights._replace(tokenizer_files=files_for(vocabulary, name, 64))
         folder = tmp_path_factory.mktemp("foreign") / name
         folder.mkdir()
-        load_foreign(name).write(weights, folder)
+        format_module(name).write(weights, folder)
         return folder, weights, vocabulary.tokenizer
 
     return write
@@ -58,7 +56,7 @@ def test_each_format_gives_the_weights_of_its_model(foreign_folder, name, caplog
     folder, weights, tokenizer = foreign_folder(name)
     config = folder / "albert_config.json"  # is in a folder of google-research/albert
     caplog.set_level("INFO")
-    found = open_weights(folder)
+    found = open_model(folder)
     assert found.digest == encoder_digest(ArrayTensors(weights.tensors))
     assert found.tokenizer.digest == tokenizer.digest
     assert found.albert_config.hidden_size == 32
@@ -78,8 +76,8 @@ def test_a_roberta_is_loaded_with_its_vocabulary(tiny_corpus, tmp_path):
     files = files_for(vocabulary, "hugging-face", 64, has_segments=False)
     folder = tmp_path / "theirs"
     folder.mkdir()
-    load_foreign("hugging-face").write(weights._replace(tokenizer_files=files), folder)
-    found = open_weights(folder)
+    format_module("hugging-face").write(weights._replace(tokenizer_files=files), folder)
+    found = open_model(folder)
     assert found.tokenizer.digest == vocabulary.tokenizer.digest
     model = AlbertForPretraining(found.albert_config, sentence_head=False, dtype="float32")
     found.load(model, with_head=True)
@@ -90,7 +88,7 @@ def test_a_roberta_is_loaded_with_its_vocabulary(tiny_corpus, tmp_path):
 
 def test_the_heads_of_pretraining_are_loaded_too(foreign_folder):
     folder, weights, _ = foreign_folder("hugging-face")
-    found = open_weights(folder)
+    found = open_model(folder)
     model = AlbertForPretraining(found.albert_config, dtype="float32")
     found.load(model, with_head=True)
     values = values_of(model)
@@ -127,8 +125,8 @@ def test_a_missing_vocabulary_is_named_with_its_option(hugging_face, tiny_tokeni
     for name in ("config.json", "model.safetensors"):
         (folder / name).write_bytes((hugging_face / name).read_bytes())
     with pytest.raises(InputError, match="has no tokenizer. Pass .* with --tokenizer"):
-        open_weights(folder)
-    assert open_weights(folder, tokenizer=tiny_tokenizer).kind == "hugging-face"
+        _ = open_model(folder).tokenizer
+    assert open_model(folder, tokenizer=tiny_tokenizer).kind == "hugging-face"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +141,7 @@ def test_a_missing_file_is_named(hugging_face, tmp_path, kept, message):
     folder.mkdir()
     (folder / kept).write_bytes((hugging_face / kept).read_bytes())
     with pytest.raises(InputError, match=message):
-        open_weights(folder)
+        open_model(folder)
 
 
 def test_a_pickle_is_refused_with_the_command_that_converts_it(hugging_face, tmp_path):
@@ -154,7 +152,7 @@ def test_a_pickle_is_refused_with_the_command_that_converts_it(hugging_face, tmp
     with pytest.raises(
         InputError, match=f"`albert-keras convert {folder} models/model --trust-pickle`"
     ):
-        open_weights(folder)
+        open_model(folder)
 
 
 @pytest.mark.parametrize(
@@ -177,4 +175,4 @@ def test_a_damaged_export_is_not_taken_for_a_foreign_model(tmp_path):
     for name in ("saved_model.pb", "variables/variables.index", "export.json"):
         (tmp_path / "1" / name).write_text("{}")
     with pytest.raises(InputError, match="weights of the export .* are missing"):
-        open_weights(tmp_path)
+        open_model(tmp_path)

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats import google_bert, google_checkpoint
+from albert_keras.formats import google_bert
+from albert_keras.formats.detection import detect
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.errors import InputError
@@ -116,7 +117,7 @@ def release(tmp_path):
 
 def test_every_number_arrives(release):
     folder, tensors = release
-    assert google_bert.is_source(folder) and not google_checkpoint.is_source(folder)
+    assert detect(folder).format == "google-bert"
     weights = google_bert.read(folder / "bert_model.ckpt")
     assert_same_tensors(weights.tensors, {our_name(name): array for name, array in tensors.items()})
     assert weights.config == CONFIG

@@ -1,11 +1,10 @@
 import json
-import logging
 
-import numpy as np
 import pytest
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats import google_checkpoint
+from albert_keras.formats.open_model import open_model
 from albert_keras.models.sharing import layer_plan
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.errors import InputError
@@ -29,6 +28,10 @@ def write_release(folder, tensors, config=CONFIG, **more):
     return folder / "model.ckpt-best"
 
 
+def opened(path):
+    return open_model(path).weights()
+
+
 @pytest.fixture
 def release(tmp_path):
     tensors = reference_tensors("masked_lm", "sentence_order")
@@ -38,63 +41,27 @@ def release(tmp_path):
 @pytest.mark.parametrize("head", HEADS)
 def test_every_number_arrives(tmp_path, head):
     tensors = reference_tensors(head)
-    weights = google_checkpoint.read(write_release(tmp_path, tensors))
+    weights = opened(write_release(tmp_path, tensors))
     assert_same_tensors(weights.tensors, tensors)
     assert weights.heads == (head,)
     assert weights.config == CONFIG
 
 
 def test_no_head_is_no_error(tmp_path):
-    assert google_checkpoint.read(write_release(tmp_path, reference_tensors())).heads == ()
+    assert opened(write_release(tmp_path, reference_tensors())).heads == ()
 
 
 @pytest.mark.parametrize("suffix", ["", ".index", ".meta", ".data-00000-of-00001", "folder"])
 def test_any_file_of_a_checkpoint_names_it(release, suffix):
     prefix, tensors = release
     path = prefix.parent if suffix == "folder" else f"{prefix}{suffix}"
-    assert google_checkpoint.is_source(path)
-    assert google_checkpoint.read(path).tensors.keys() == tensors.keys()
+    assert opened(path).tensors.keys() == tensors.keys()
 
 
 def test_names_of_tensorflow_hub_are_read(tmp_path):
     tensors = reference_tensors("masked_lm")
     prefix = write_release(tmp_path, {f"module/{name}": a for name, a in tensors.items()})
-    assert_same_tensors(google_checkpoint.read(prefix).tensors, tensors)
-
-
-def test_training_state_is_left_and_told(tmp_path, caplog):
-    tensors = reference_tensors("masked_lm")
-    state = {f"{name}/{slot}": a for name, a in tensors.items() for slot in ("adam_m", "lamb_v")}
-    state["global_step"] = np.array(7)
-    prefix = write_release(tmp_path, tensors | state)
-    with caplog.at_level(logging.INFO):
-        assert_same_tensors(google_checkpoint.read(prefix).tensors, tensors)
-    assert "global_step" in caplog.text and "output_bias/adam_m" in caplog.text
-
-
-def test_foreign_keys_and_tokenizer_come_along(release):
-    prefix, _ = release
-    (prefix.parent / "30k-clean.model").write_bytes(b"pieces")
-    (prefix.parent / "30k-clean.vocab").write_bytes(b"for people")
-    weights = google_checkpoint.read(prefix)
-    assert weights.tokenizer_files == {"30k-clean.model": b"pieces"}
-    assert weights.config.foreign_keys == {"net_structure_type": 0}
-
-
-def test_configuration_and_tokenizer_may_lie_above(release):
-    prefix, _ = release
-    (prefix.parent / "albert_config.json").rename(prefix.parents[1] / "albert_config.json")
-    (prefix.parents[1] / "vocab_chinese.txt").write_bytes(b"[PAD]")
-    assert google_checkpoint.read(prefix).tokenizer_files == {"vocab_chinese.txt": b"[PAD]"}
-
-
-def test_without_a_configuration_it_is_told_where_it_should_be(release):
-    prefix, tensors = release
-    elsewhere = prefix.parent / "moved.json"
-    (prefix.parent / "albert_config.json").rename(elsewhere)
-    with pytest.raises(InputError, match="`albert_config.json` in its folder or above.*`config`"):
-        google_checkpoint.read(prefix)
-    assert google_checkpoint.read(prefix, config=elsewhere).tensors.keys() == tensors.keys()
+    assert_same_tensors(opened(prefix).tensors, tensors)
 
 
 def renamed(tensors, name, other):
@@ -116,12 +83,12 @@ def test_a_renamed_or_missing_tensor_is_named(tmp_path, name):
     tensors = reference_tensors("masked_lm", "sentence_order")
     prefix = write_release(tmp_path, renamed(tensors, name, f"{name}_2"))
     with pytest.raises(InputError) as error:
-        google_checkpoint.read(prefix)
+        opened(prefix)
     assert f"\n  {name}: missing" in str(error.value)
     assert f"\n  {name}_2: unexpected tensor" in str(error.value)
     del tensors[name]
     with pytest.raises(InputError, match=f"\n  {name}: missing"):
-        google_checkpoint.read(write_release(tmp_path, tensors))
+        opened(write_release(tmp_path, tensors))
 
 
 @pytest.mark.parametrize(
@@ -138,49 +105,21 @@ def test_a_transposed_tensor_is_named(tmp_path, name):
     tensors = reference_tensors("masked_lm", "classifier")
     tensors[name] = tensors[name].T.copy()
     with pytest.raises(InputError) as error:
-        google_checkpoint.read(write_release(tmp_path, tensors))
+        opened(write_release(tmp_path, tensors))
     assert str(error.value).count("\n") == 1 and f"\n  {name}: " in str(error.value)
 
 
 def test_more_groups_than_the_configuration_says_are_named(tmp_path):
     config = CONFIG.model_copy(update={"num_hidden_groups": 1})
     with pytest.raises(InputError, match=f"{BLOCK}/LayerNorm/beta: unexpected tensor"):
-        google_checkpoint.read(write_release(tmp_path, reference_tensors(), config))
-
-
-@pytest.mark.parametrize("place", [0.0, 0.3, 0.6, 0.9])
-@pytest.mark.parametrize("file", ["index", "data-00000-of-00001"])
-def test_damaged_bytes_are_an_error(release, file, place):
-    prefix, _ = release
-    path = prefix.with_name(f"{prefix.name}.{file}")
-    content = bytearray(path.read_bytes())
-    position = int(len(content) * place)
-    content[position] ^= 0xFF
-    path.write_bytes(content)
-    with pytest.raises(InputError):
-        google_checkpoint.read(prefix)
-    path.write_bytes(bytes(content[:position]))
-    with pytest.raises(InputError):
-        google_checkpoint.read(prefix)
-
-
-def test_a_missing_data_file_is_an_error(release):
-    release[0].with_name("model.ckpt-best.data-00000-of-00001").unlink()
-    with pytest.raises(InputError, match="must have a file of data, such as .*data-00000-of-0"):
-        google_checkpoint.read(release[0])
+        opened(write_release(tmp_path, reference_tensors(), config))
 
 
 def test_a_folder_with_two_checkpoints_is_refused(release):
     prefix, tensors = release
     write_tensors(prefix.with_name("model.ckpt-5"), tensors)
-    assert google_checkpoint.is_source(prefix.parent)
-    with pytest.raises(InputError, match="Choose one of them: .*model.ckpt-5, .*model.ckpt-best"):
-        google_checkpoint.read(prefix.parent)
-
-
-def test_a_folder_without_a_checkpoint_is_refused(tmp_path):
-    with pytest.raises(InputError, match="is not a TensorFlow checkpoint. Pass its prefix"):
-        google_checkpoint.read(tmp_path)
+    with pytest.raises(InputError, match="Choose one: .*model.ckpt-5, .*model.ckpt-best"):
+        opened(prefix.parent)
 
 
 def test_two_models_of_a_tokenizer_are_not_written_over_each_other(tmp_path):
@@ -191,18 +130,16 @@ def test_two_models_of_a_tokenizer_are_not_written_over_each_other(tmp_path):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_there_and_back_is_the_same_model(tmp_path, head):
-    weights = model_weights(head, tokenizer_files={"spiece.model": b"pieces"})
+    weights = model_weights(head)
     google_checkpoint.write(weights, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "30k-clean.model",
         "albert_config.json",
         "model.ckpt-best.data-00000-of-00001",
         "model.ckpt-best.index",
     ]
-    returned = google_checkpoint.read(tmp_path)
+    returned = opened(tmp_path)
     assert_same_tensors(returned.tensors, weights.tensors)
     assert returned.config == weights.config
-    assert returned.tokenizer_files == {"30k-clean.model": b"pieces"}
 
 
 def test_only_keys_of_the_reference_and_foreign_ones_are_written(tmp_path):
@@ -211,7 +148,7 @@ def test_only_keys_of_the_reference_and_foreign_ones_are_written(tmp_path):
     values = json.loads((tmp_path / "albert_config.json").read_text())
     assert values["gap_size"] == 0 and values["hidden_act"] == "gelu"
     assert not values.keys() & {"sharing", "foreign_keys", "embedding_projection"}
-    assert google_checkpoint.read(tmp_path).config == config
+    assert opened(tmp_path).config == config
 
 
 def test_a_model_without_sharing_has_a_group_for_each_depth(tmp_path):
@@ -220,7 +157,7 @@ def test_a_model_without_sharing_has_a_group_for_each_depth(tmp_path):
     )
     weights = model_weights("masked_lm", config=config, groups=4, inner=1)
     google_checkpoint.write(weights, tmp_path)
-    returned = google_checkpoint.read(tmp_path)
+    returned = opened(tmp_path)
     assert_same_tensors(returned.tensors, weights.tensors)
     assert (returned.config.sharing, returned.config.num_hidden_groups) == ("all", 4)
     assert layer_plan(4, "all", 4) == layer_plan(4, "none")
@@ -250,7 +187,7 @@ def test_groups_that_the_reference_rounds_otherwise_are_warned_of(tmp_path, capl
     config = CONFIG.model_copy(
         update={"num_hidden_layers": 22, "num_hidden_groups": 22, "inner_group_num": 1}
     )
-    google_checkpoint.read(write_release(tmp_path, reference_tensors(groups=22, inner=1), config))
+    opened(write_release(tmp_path, reference_tensors(groups=22, inner=1), config))
     assert "22 layers in 22 groups, the reference uses different groups" in caplog.text
 
 
@@ -259,11 +196,3 @@ def test_part_of_a_head_is_not_written(tmp_path):
     del weights.tensors["cls/predictions/transform/dense/bias"]
     with pytest.raises(InputError, match="cls/predictions/transform/dense/bias: missing"):
         google_checkpoint.write(weights, tmp_path)
-
-
-def test_checkpoints_of_bert_are_not_taken_for_ours(release):
-    (release[0].parent / "albert_config.json").unlink()
-    assert google_checkpoint.is_source(release[0])
-    (release[0].parent / "bert_config.json").write_text("{}")
-    assert not google_checkpoint.is_source(release[0])
-    assert not google_checkpoint.is_source(release[0].parents[1])

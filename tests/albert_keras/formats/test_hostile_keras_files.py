@@ -14,7 +14,7 @@ import pytest
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.hdf5_file import open_hdf5
-from albert_keras.formats.loading import open_keras_file, shape_in_keras_file
+from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
 from albert_keras.models.encoder import AlbertEncoder
 from data_pipeline.errors import InputError
 

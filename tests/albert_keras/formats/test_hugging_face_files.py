@@ -3,6 +3,7 @@ import json
 import pytest
 
 from albert_keras.formats import hugging_face
+from albert_keras.formats.detection import find
 from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import assert_same_weights, pretraining_weights
@@ -42,7 +43,7 @@ def change_index(folder, changed):
 
 
 def test_weights_in_several_files_are_read(weights, source):
-    assert hugging_face.is_source(source)
+    assert find(source).kind in ("hugging-face", "keras-nlp")
     assert_same_weights(hugging_face.read(source), weights)
 
 
@@ -96,15 +97,15 @@ def test_a_tokenizers_file_takes_no_other_place(weights, tmp_path, name):
 def test_a_folder_without_their_configuration_is_no_source(source, text):
     path = source / "config.json"
     path.unlink() if text is None else path.write_text(text)
-    assert not hugging_face.is_source(source)
+    assert find(source) is None
     with pytest.raises(InputError):
         hugging_face.read(source)
 
 
 def test_a_folder_without_weights_or_a_file_is_no_source(source):
     (source / INDEX).unlink()
-    assert not hugging_face.is_source(source)
-    assert not hugging_face.is_source(source / "config.json")
+    assert find(source) is None
+    assert find(source / "config.json") is None
     with pytest.raises(InputError, match="does not contain weights"):
         hugging_face.read(source)
 

@@ -9,6 +9,7 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats import keras_nlp_preset
+from albert_keras.formats.detection import find
 from albert_keras.formats.model_weights import ModelWeights, encoder_shapes
 from data_pipeline.errors import InputError
 
@@ -69,7 +70,7 @@ def test_code_in_a_file_of_weights_is_not_looked_at(weights, preset, hostile, tr
 def test_a_keras_file_is_refused_with_a_way_out(tmp_path, hostile, trace, name):
     hostile.save(tmp_path / name)
     trace.unlink(missing_ok=True)
-    assert keras_nlp_preset.is_source(tmp_path / name)
+    assert find(tmp_path / name).kind in ("hugging-face", "keras-nlp")
     with pytest.raises(InputError, match="save_to_preset"):
         keras_nlp_preset.read(tmp_path / name)
     assert not trace.exists()
@@ -87,7 +88,7 @@ def test_a_keras_file_is_refused_with_a_way_out(tmp_path, hostile, trace, name):
 def test_another_class_is_refused(preset, changes):
     values = json.loads((preset / "config.json").read_text())
     (preset / "config.json").write_text(json.dumps(values | changes))
-    assert keras_nlp_preset.is_source(preset)
+    assert find(preset).kind in ("hugging-face", "keras-nlp")
     with pytest.raises(InputError, match="must describe KerasNLP's AlbertBackbone"):
         keras_nlp_preset.read(preset)
 
@@ -114,7 +115,7 @@ def test_a_wrong_argument_is_named(preset, changes, named):
 @pytest.mark.parametrize("text", ["[" * 200_000, "{", "[]", '{"a": "' + "x" * 2**20 + '"}'])
 def test_json_that_is_no_small_object_is_refused(preset, text):
     (preset / "config.json").write_text(text)
-    assert not keras_nlp_preset.is_source(preset)
+    assert find(preset) is None
     with pytest.raises(InputError, match="config.json"):
         keras_nlp_preset.read(preset)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.open_model import open_model
 from tests.albert_keras.loaded_weights import (
     QUERY,
     TABLE,
@@ -28,22 +28,22 @@ def model(config):
 def test_a_checkpoint_of_the_reference(foreign, model, pretrained):
     prefix = foreign()
     for path in (prefix, prefix.parent):
-        origin = open_weights(path)
-        assert origin.step is None and origin.tokenizer_folder is None
+        origin = open_model(path)
+        assert origin.step is None
         report = assert_loads(origin, model, pretrained)
     assert report.unused["optimizer moments"] == (f"{QUERY}/adam_m",)
 
 
 def test_half_precision_counts_as_floats(foreign, model, pretrained):
     half = encoder_of(pretrained)[QUERY].astype(np.float16)
-    open_weights(foreign(lambda tensors: tensors.update({QUERY: half}))).load(model)
+    open_model(foreign(lambda tensors: tensors.update({QUERY: half}))).load(model)
     np.testing.assert_array_equal(values_of(model)[QUERY], half.astype(np.float32))
 
 
 def test_a_head_is_loaded_for_the_same_task_if_it_fits(tmp_path, tiny_tokenizer, config, model):
     trained = build_model("classification", config, 3, seed=1)
     trained.save(tmp_path / "sst2.keras")
-    origin = open_weights(tmp_path / "sst2.keras", tokenizer=tiny_tokenizer)
+    origin = open_model(tmp_path / "sst2.keras", tokenizer=tiny_tokenizer)
     assert assert_loads(origin, model, trained).unused.keys() == {"task head"}
     two = build_model("classification", config, 2)
     assert origin.load(two, with_head=True).new == {"output_weights": 64, "output_bias": 2}
@@ -100,24 +100,24 @@ def spoil(tensors, name):
     ],
 )
 def test_a_tensor_that_does_not_fit_is_named(foreign, model, change, name, says):
-    message = refused(model, open_weights(foreign(lambda tensors: change(tensors, name))))
+    message = refused(model, open_model(foreign(lambda tensors: change(tensors, name))))
     assert all(part in message for part in says), message
     assert message.count("\n") == len([part for part in says if "bert/" in part])
 
 
 def test_all_that_does_not_fit_is_told_at_once(foreign, model):
-    message = refused(model, open_weights(foreign(lambda t: (drop(t, QUERY), transpose(t, TABLE)))))
+    message = refused(model, open_model(foreign(lambda t: (drop(t, QUERY), transpose(t, TABLE)))))
     assert QUERY in message and TABLE in message
 
 
 def test_another_number_of_positions_does_not_fit(tiny_run, config):
     longer = build_model("classification", config.replace(max_position_embeddings=128), 3)
-    message = refused(longer, open_weights(tiny_run))
+    message = refused(longer, open_model(tiny_run))
     assert "bert/embeddings/position_embeddings: expected [128, 16], found [64, 16]" in message
 
 
 def test_damaged_bytes_of_a_foreign_checkpoint_are_told(foreign, model):
-    origin = open_weights(foreign())
+    origin = open_model(foreign())
     with open(f"{origin.path}.data-00000-of-00001", "r+b") as file:
         file.write(b"\x01" * 400)
     assert "cannot be read" in refused(model, origin)

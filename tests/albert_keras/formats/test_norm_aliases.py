@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from albert_keras.formats.google_checkpoint import read, without_aliases
+from albert_keras.formats.checkpoint_tensors import without_aliases
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.reference_models import assert_same_tensors, reference_tensors
-from tests.albert_keras.formats.test_google_checkpoint import write_release
+from tests.albert_keras.formats.test_google_checkpoint import opened, write_release
 
 
 def named_by_keras(tensors):
@@ -27,7 +27,7 @@ def test_attention_comes_before_the_feed_forward_part(tmp_path):
     changed = named_by_keras(tensors)
     assert "bert/encoder/transformer/group_1/inner_group_1/layer_normalization_8/beta" in changed
     state = {f"{name}/adam_m": np.zeros(2, np.float32) for name in changed}
-    assert_same_tensors(read(write_release(tmp_path, changed | state)).tensors, tensors)
+    assert_same_tensors(opened(write_release(tmp_path, changed | state)).tensors, tensors)
 
 
 BLOCK = "bert/encoder/transformer/group_0/inner_group_0"

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from albert_keras.formats.vocabulary import (
-    check_size,
     files_for,
     notes_for,
     read_vocabulary,
@@ -13,7 +12,6 @@ from albert_keras.formats.vocabulary import (
 )
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
-from tests.albert_keras.conversion.conftest import SHAPE
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +56,6 @@ def test_several_none_and_damaged_ones_are_refused(tiny_tokenizer, tmp_path):
         read_vocabulary(tmp_path / "empty")
     with pytest.raises(InputError, match="nowhere` cannot be read"):
         read_vocabulary(tmp_path / "nowhere")
-
-
-def test_another_size_than_that_of_the_model_names_both(vocabulary):
-    check_size(vocabulary, SHAPE)
-    with pytest.raises(InputError, match=r"must have 30,000 pieces.* Received: 307"):
-        check_size(vocabulary, SHAPE.replace(vocab_size=30_000))
 
 
 def test_each_format_has_its_names(vocabulary, tiny_tokenizer, tokenizer_files):

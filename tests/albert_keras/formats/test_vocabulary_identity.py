@@ -37,16 +37,15 @@ def test_the_german_one_is_refused_beside_released_english_weights(german):
     base = AlbertConfig.from_name("albert-base-v1")
     for name in ("google", "hugging-face"):
         with pytest.raises(InputError, match="shape of albert-base .* --tokenizer"):
-            check_identity(german, base, name, is_given=False)
-    check_identity(german, base, "google", is_given=True)
-    check_identity(german, base, "albert-keras", is_given=False)
-    check_identity(german, base.replace(num_hidden_layers=6), "google", is_given=False)
+            check_identity(german, base, name)
+    check_identity(german, base, "albert-keras")
+    check_identity(german, base.replace(num_hidden_layers=6), "google")
 
 
 def test_the_official_one_and_others_are_not_refused(official_model, tiny_tokenizer):
     base = AlbertConfig.from_name("albert-base")
     for model in (official_model.read_bytes(), tiny_tokenizer.model_bytes):
-        check_identity(identify(model), base, "google", is_given=False)
+        check_identity(identify(model), base, "google")
 
 
 def test_what_is_no_model_is_refused():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.open_model import open_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.vocabulary_extension import PER_PIECE, ExtendedTensors, extend_rows
 from albert_keras.runs.run import Run
@@ -59,7 +59,7 @@ def test_new_rows_are_means(dtype):
 
 
 def test_only_what_has_a_row_for_each_piece_grows(tiny_run):
-    tensors = open_weights(tiny_run)._open()
+    tensors = open_model(tiny_run)._open()
     grown = ExtendedTensors(tensors, [[5], [6, 7]])
     assert grown.shapes.keys() == tensors.shapes.keys()
     for name, shape in tensors.shapes.items():
@@ -69,7 +69,7 @@ def test_only_what_has_a_row_for_each_piece_grows(tiny_run):
 
 
 def test_a_model_grows_and_goes_on(tiny_run, tiny_tokenizer, extended, records, tiny_records):
-    origin = open_weights(tiny_run)
+    origin = open_model(tiny_run)
     continued = ContinuedPretraining.of(origin, records)
     model = model_of(continued.albert_config)
     report = continued.load(model)
@@ -102,7 +102,7 @@ def test_a_run_goes_on_with_a_larger_vocabulary(tiny_run, records, tiny_training
 
     config = tiny_training.replace(model={"hidden_size": 32, "num_attention_heads": 2})
     config = config.with_flags(steps=60, lr=0.003)
-    out = pretrain(records.folder, tmp_path / "run", config, initial=open_weights(tiny_run)).path
+    out = pretrain(records.folder, tmp_path / "run", config, initial=open_model(tiny_run)).path
     run = Run.open(out)
     assert run.albert_config.vocab_size == 327
     first, last = (

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.formats.loading import open_keras_file
+from albert_keras.formats.keras_file import open_keras_file
 from albert_keras.serving.export.keras_model import check_keras_precision, round_weights
 from data_pipeline.errors import InputError
 

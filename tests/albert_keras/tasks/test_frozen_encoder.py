@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from albert_keras.conversion import own
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.conversion.convert import complete
+from albert_keras.formats.open_model import open_model
 from albert_keras.optimization.config import HEAD_LR, finetuning_lr
 from albert_keras.runs.run import Run
 from albert_keras.serving.graph.task_models import build_task_model
@@ -51,11 +51,11 @@ def run_of(folder):
 
 def checkpoint_of(folder, step):
     run = run_of(folder)
-    return open_weights(run.checkpoints.folder(step)).tensors
+    return open_model(run.checkpoints.folder(step)).tensors
 
 
 def test_the_encoder_is_the_same_to_the_bit_and_the_head_is_not(frozen, tuned_toy):
-    origin = open_weights(f"{tuned_toy.path}/{tuned_toy.seeds[0].path}").tensors
+    origin = open_model(f"{tuned_toy.path}/{tuned_toy.seeds[0].path}").tensors
     first, last = (checkpoint_of(frozen, step) for step in (20, 40))
     of_encoder = [name for name in first.shapes if name.startswith("bert/")]
     assert of_encoder and not any("adam_" in name for name in of_encoder)
@@ -106,7 +106,7 @@ def test_other_layers_are_another_training(frozen, tune, tuned_toy, config):
 
 def test_no_other_format_gets_the_head(frozen):
     with pytest.raises(InputError, match="Received: a head on layers of a frozen encoder"):
-        own.read(frozen)
+        complete(open_model(frozen))
 
 
 def test_similarity_has_nothing_to_train(toy, tune, tmp_path):

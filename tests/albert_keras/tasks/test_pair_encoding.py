@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from albert_keras.conversion import own
+from albert_keras.conversion.convert import complete
+from albert_keras.formats.open_model import open_model
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
 from albert_keras.tasks.evaluate import evaluate_task
@@ -84,7 +85,7 @@ def test_an_export_answers_as_the_run_and_encodes_one_text(tuned, tmp_path):
 
 def test_no_other_format_gets_the_head(tuned):
     with pytest.raises(InputError, match="Received: a head that compares two texts"):
-        own.read(tuned)
+        complete(open_model(tuned))
 
 
 def test_joint_is_another_training(tuned, tiny_run, config):

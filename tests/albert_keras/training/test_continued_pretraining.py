@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.open_model import open_model
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
@@ -43,7 +43,7 @@ def still():
 def more(tiny_run, tiny_records, still, tmp_path_factory):
     """Returns the folder of a run that began with the weights of `tiny_run`."""
     out = tmp_path_factory.mktemp("runs") / "more"
-    return pretrain(tiny_records, out, still, initial=open_weights(tiny_run)).path
+    return pretrain(tiny_records, out, still, initial=open_model(tiny_run)).path
 
 
 def weights_of(path, step):
@@ -80,7 +80,7 @@ def test_the_loss_goes_on_where_it_was(tiny_run, more):
 
 
 def test_the_run_says_what_it_began_with(tiny_run, more):
-    origin = open_weights(tiny_run)
+    origin = open_model(tiny_run)
     data = Run.open(more).record["data"]
     assert (data["origin"], data["origin_digest"]) == (f"{tiny_run} step 12", origin.digest)
     assert Run.open(tiny_run).record["data"]["origin_digest"] is None
@@ -99,12 +99,12 @@ def test_a_run_goes_on_only_from_the_same_beginning(
     tiny_run, more, tiny_records, tiny_training, still
 ):
     before = (more / "log.jsonl").read_bytes()
-    again = pretrain(tiny_records, more, still, initial=open_weights(tiny_run))
+    again = pretrain(tiny_records, more, still, initial=open_model(tiny_run))
     assert again.resumed_from == 2 and (more / "log.jsonl").read_bytes() == before
     with pytest.raises(InputError, match=r"data\.origin_digest: was '.*, is now '.* \(--allow"):
-        pretrain(tiny_records, more, still, initial=open_weights(tiny_run, step=5))
+        pretrain(tiny_records, more, still, initial=open_model(tiny_run, step=5))
     with pytest.raises(InputError, match=r"data\.origin_digest: was None, is now '"):
-        pretrain(tiny_records, tiny_run, tiny_training, initial=open_weights(tiny_run, step=5))
+        pretrain(tiny_records, tiny_run, tiny_training, initial=open_model(tiny_run, step=5))
 
 
 def test_a_run_of_an_older_version_did_not_begin_with_weights(
@@ -115,7 +115,7 @@ def test_a_run_of_an_older_version_did_not_begin_with_weights(
     del record["data"]["origin"], record["data"]["origin_digest"]
     (run / "run.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match=r"data\.origin_digest: was None"):
-        pretrain(tiny_records, run, tiny_training, initial=open_weights(tiny_run))
+        pretrain(tiny_records, run, tiny_training, initial=open_model(tiny_run))
     assert pretrain(tiny_records, run, tiny_training).resumed_from == 12
 
 
@@ -133,7 +133,7 @@ def test_a_checkpoint_without_heads_leaves_them_new(
     encoder = {name: value for name, value in trained.items() if name.startswith("bert/")}
     write_tensors(tmp_path / "model.ckpt", encoder)
     Run.open(tiny_run).albert_config.save(tmp_path / "albert_config.json")
-    origin = open_weights(tmp_path / "model.ckpt", tokenizer=tiny_tokenizer)
+    origin = open_model(tmp_path / "model.ckpt", tokenizer=tiny_tokenizer)
     out = pretrain(tiny_records, tmp_path / "run", still, initial=origin).path
     found = weights_of(out, 2)
     assert_same({name: found[name] for name in encoder}, encoder)
@@ -150,7 +150,7 @@ def test_half_a_head_is_refused(tiny_run, tiny_records, tiny_tokenizer, still, t
     del trained["cls/predictions/output_bias"]
     write_tensors(tmp_path / "model.ckpt", trained)
     Run.open(tiny_run).albert_config.save(tmp_path / "albert_config.json")
-    origin = open_weights(tmp_path / "model.ckpt", tokenizer=tiny_tokenizer)
+    origin = open_model(tmp_path / "model.ckpt", tokenizer=tiny_tokenizer)
     with pytest.raises(InputError, match=r"output_bias: expected \[307\], found nothing"):
         pretrain(tiny_records, tmp_path / "run", still, initial=origin)
     assert not (tmp_path / "run").exists()
@@ -159,12 +159,12 @@ def test_half_a_head_is_refused(tiny_run, tiny_records, tiny_tokenizer, still, t
 @pytest.mark.parametrize("kind", ["checkpoint", "keras"])
 def test_other_sources(tiny_run, tiny_records, tiny_tokenizer, still, tmp_path, kind):
     if kind == "checkpoint":
-        origin = open_weights(tiny_run / "checkpoints" / "step-00000012")
+        origin = open_model(tiny_run / "checkpoints" / "step-00000012")
         new = set()
     else:
         encoder = AlbertEncoder(Run.open(tiny_run).albert_config, seed=4)
         encoder.save(tmp_path / "encoder.keras")
-        origin = open_weights(tmp_path / "encoder.keras", tokenizer=tiny_tokenizer)
+        origin = open_model(tmp_path / "encoder.keras", tokenizer=tiny_tokenizer)
         new = {"cls/predictions/output_bias", "cls/seq_relationship/output_bias"}
     continued = ContinuedPretraining.of(origin, RecordFiles(tiny_records))
     report = continued.load(AlbertForPretraining(continued.albert_config))
@@ -183,13 +183,13 @@ def test_other_sources(tiny_run, tiny_records, tiny_tokenizer, still, tmp_path, 
     ],
 )
 def test_settings_that_contradict_the_model_are_refused(tiny_run, tiny_records, model, problem):
-    continued = ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(tiny_records))
+    continued = ContinuedPretraining.of(open_model(tiny_run), RecordFiles(tiny_records))
     with pytest.raises(InputError, match=problem):
         continued.model_settings(PretrainingConfig(model=model))
 
 
 def test_dropout_may_be_changed(tiny_run, tiny_records):
-    continued = ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(tiny_records))
+    continued = ContinuedPretraining.of(open_model(tiny_run), RecordFiles(tiny_records))
     config = PretrainingConfig(model={"hidden_dropout_prob": 0.25, "hidden_size": 32})
     config = config.replace(model=continued.model_settings(config))
     assert config.albert_config(307) == continued.albert_config.replace(hidden_dropout_prob=0.25)
@@ -199,7 +199,7 @@ def test_records_of_another_tokenizer_are_refused(tiny_run, tiny_records, tmp_pa
     folder = shutil.copytree(tiny_records, tmp_path / "records")
     info = DatasetInfo.load(folder)
     info.replace(tokenizer_digest="0123").save(folder)
-    origin = open_weights(tiny_run)
+    origin = open_model(tiny_run)
     with pytest.raises(InputError, match=f"{origin.tokenizer.digest}, or with .* Received: 0123"):
         ContinuedPretraining.of(origin, RecordFiles(folder))
 
@@ -208,11 +208,11 @@ def test_records_without_a_tokenizer_need_as_many_pieces(tiny_run, tiny_records,
     folder = shutil.copytree(tiny_records, tmp_path / "records")
     info = DatasetInfo.load(folder).replace(tokenizer_digest=None)
     info.save(folder)
-    ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(folder))
+    ContinuedPretraining.of(open_model(tiny_run), RecordFiles(folder))
     assert "it cannot be checked that its ids" in caplog.text
     info.replace(vocab_size=290).save(folder)
     with pytest.raises(InputError, match="must have the 307 pieces .* Received: 290"):
-        ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(folder))
+        ContinuedPretraining.of(open_model(tiny_run), RecordFiles(folder))
 
 
 def test_a_trained_model_is_switched_to_block_sparse_attention_and_longer_sequences(
@@ -226,7 +226,7 @@ def test_a_trained_model_is_switched_to_block_sparse_attention_and_longer_sequen
         "attention_random_blocks": 1,
     }
     out = tmp_path / "long"
-    pretrain(tiny_records, out, still.replace(model=model), initial=open_weights(tiny_run))
+    pretrain(tiny_records, out, still.replace(model=model), initial=open_model(tiny_run))
     shape = Run.open(out).albert_config
     assert shape == Run.open(tiny_run).albert_config.replace(**model)
     assert shape.is_sparse_at(32)  # three of four blocks
@@ -240,7 +240,7 @@ def test_a_trained_model_is_switched_to_block_sparse_attention_and_longer_sequen
 def test_a_trained_model_gets_rotary_positions(tiny_run, tiny_records, still, tmp_path):
     model = {"position_embedding": "rotary", "max_position_embeddings": 96}
     out = tmp_path / "rotary"
-    pretrain(tiny_records, out, still.replace(model=model), initial=open_weights(tiny_run))
+    pretrain(tiny_records, out, still.replace(model=model), initial=open_model(tiny_run))
     assert Run.open(out).albert_config == Run.open(tiny_run).albert_config.replace(**model)
     found, wanted = weights_of(out, 2), weights_of(tiny_run, 12)
     del wanted["bert/embeddings/position_embeddings"]
@@ -249,7 +249,7 @@ def test_a_trained_model_gets_rotary_positions(tiny_run, tiny_records, still, tm
     assert "positions are rotary: the table of absolute positions is discarded" in loaded
     assert "copies" not in loaded
     # The way back would need a table.
-    again = ContinuedPretraining.of(open_weights(out), RecordFiles(tiny_records))
+    again = ContinuedPretraining.of(open_model(out), RecordFiles(tiny_records))
     config = PretrainingConfig(model={"position_embedding": "absolute"})
     with pytest.raises(InputError, match="position_embedding: 'rotary' in the weights, 'absolute'"):
         again.model_settings(config)

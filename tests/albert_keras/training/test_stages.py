@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.open_model import open_model
 from albert_keras.runs.run import Run
 from albert_keras.serving.export.source import open_source
 from albert_keras.training.config import PretrainingConfig
@@ -71,7 +71,7 @@ def continued_run(tiny_run, tiny_records, short_records, tmp_path_factory):
     }
     values["training"] |= {"checkpoint_every": 1, "keep_checkpoints": 2}
     # As if the longest sequences of `tiny_run` had had 24 tokens; they had 32.
-    initial = dataclasses.replace(open_weights(tiny_run), max_seq_length=24)
+    initial = dataclasses.replace(open_model(tiny_run), max_seq_length=24)
     out = tmp_path_factory.mktemp("continued") / "run"
     return pretrain(tiny_records, out, PretrainingConfig(**values), initial=initial).path
 
@@ -173,12 +173,12 @@ def test_a_checkpoint_of_an_early_stage_is_one_of_a_smaller_model(staged_run, ca
     assert depths == {2: 1, 3: 1, 4: 2, 6: 2, 9: 3}
     assert "step 4 of" in caplog.text and "in stage 2, where the model has 2 of 3" in caplog.text
     assert not any("/group_1/" in name for name in tensors_of(staged_run, 3))
-    weights = open_weights(staged_run, 3)
+    weights = open_model(staged_run, 3)
     assert (weights.albert_config.num_hidden_layers, weights.max_seq_length) == (1, 16)
-    weights = open_weights(staged_run / "checkpoints" / "step-00000006")
+    weights = open_model(staged_run / "checkpoints" / "step-00000006")
     assert weights.albert_config.num_hidden_layers == 2
     weights.load(run.load_model(6))
-    weights = open_weights(staged_run)
+    weights = open_model(staged_run)
     assert (weights.albert_config.num_hidden_layers, weights.max_seq_length) == (3, 32)
     source = open_source(staged_run, 4)
     assert source.model.config.num_hidden_layers == 2 and source.max_seq_length == 16
@@ -208,7 +208,7 @@ def test_a_short_stage_keeps_the_longer_positions_of_the_weights_it_starts_from(
 
 
 def test_a_run_knows_the_positions_that_were_trained_before_it(tiny_run, continued_run):
-    short, long = (open_weights(continued_run, step) for step in (1, 2))
+    short, long = (open_model(continued_run, step) for step in (1, 2))
     assert (short.max_seq_length, short.trained_positions) == (16, 24)
     assert (long.max_seq_length, long.trained_positions) == (32, 32)
     lengthened = short.lengthened(96).tensors.read(POSITIONS)

@@ -7,7 +7,7 @@ import pytest
 
 from albert_keras.cli import main
 from albert_keras.dry_run import dry_run
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.open_model import open_model
 from albert_keras.serving.export.model_card import model_card
 from albert_keras.serving.export.source import open_source
 from albert_keras.training import trained_records
@@ -122,7 +122,7 @@ def test_a_run_that_began_with_its_own_records_is_resumed(run, tiny_records, tin
 def test_records_of_the_initial_weights_count(
     tiny_run, tiny_records, held_out_records, tiny_training, tmp_path
 ):
-    initial = open_weights(tiny_run)
+    initial = open_model(tiny_run)
     trained = training_digests([RecordFiles(held_out_records)], tmp_path / "run", initial)
     assert len(trained) == 2
     with pytest.raises(InputError, match="all 696 records"):

@@ -1,0 +1,329 @@
+"""What is at a path: the table of formats, and the message where there is none of them.
+
+No TensorFlow, so that a command reports a wrong path at once.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import NamedTuple
+
+from albert_keras.shipped_models import SHIPPED_MODELS, find_model
+from data_pipeline.errors import InputError, Mistake
+from data_pipeline.limits import read_json
+from data_pipeline.settings import did_you_mean
+
+RUN_RECORD, EXPORT_RECORD, RESULTS = "run.json", "export.json", "results.json"
+#: What `convert` writes into each folder.
+CONVERSION_RECORD = "conversion.json"
+ALBERT_CONFIG, BERT_CONFIG = "albert_config.json", "bert_config.json"
+#: Files with the weights of Hugging Face or a list of such files, in order of preference.
+HUGGING_FACE_WEIGHTS = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+CONFIG, KERAS_NLP_WEIGHTS = "config.json", "model.weights.h5"
+OURS = "albert-keras"
+_CHECKPOINT_FILE = re.compile(r"(.+)\.(index|meta|data-\d{5}-of-\d{5})")
+#: Kinds of places with trained weights -> how each is recognized.
+KINDS = {
+    "run": f"the folder of a run ({RUN_RECORD})",
+    "fine-tuning": f"the folder of a fine-tuning ({RESULTS}, seed-*/{RUN_RECORD})",
+    "export": f"an export or one of its versions ({EXPORT_RECORD}, saved_model.pb)",
+    "keras": "a `.keras` file of this package",
+    "checkpoint": "a TensorFlow checkpoint or its folder (*.index), with albert_config.json",
+    "google-bert": "a checkpoint of google-research/bert (*.index, bert_config.json)",
+    "hugging-face": "a folder of Hugging Face (config.json with model.safetensors or "
+    "pytorch_model.bin)",
+    "keras-nlp": "a preset of KerasNLP (config.json, model.weights.h5)",
+}
+
+
+class Place(NamedTuple):
+    """What is at a path."""
+
+    kind: str  #: One of `KINDS`.
+    format: str  #: One of `FORMATS`.
+    #: Folder of the run or fine-tuning, version of the export, prefix of the checkpoint, or the
+    #: path of another model.
+    path: Path
+
+
+class Format(NamedTuple):
+    """A format of models, named as in `convert --to` and `--from`."""
+
+    detect: Callable[[Path], Place | None]  #: Reads names of files and small JSON files only.
+    #: Module with `read(path, trust_pickle=False)` and `write(weights, folder)` of ModelWeights.
+    #: Checkpoints with the reference's names, ours and Google's, are all read by `own`.
+    module: str
+
+
+def detect(
+    path: str | Path,
+    kinds: Collection[str] = tuple(KINDS),
+    wanted: str = "",
+    format: str | None = None,
+) -> Place:
+    """Returns what is at a path, which may be the name of a shipped model.
+
+    Args:
+        path: str or Path.
+        kinds: Those of `KINDS` that the caller takes.
+        wanted: What the caller takes, a sentence for people; "" lists all kinds.
+        format: One of `FORMATS`, if the user chose it; None recognizes it.
+
+    Raises:
+        InputError: If there is nothing, or nothing of these kinds; it says what there is, and
+            what to do.
+
+    Example:
+        detect("albert-mini-en").kind  # "export"
+    """
+    path = find_model(path)
+    if format is not None:
+        if format not in FORMATS:
+            raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {format}.")
+        return FORMATS[format].detect(path) or Place(format, format, path)
+    place = find(path)
+    if place is None:
+        raise InputError(_nothing_at(path, wanted), Mistake.NO_WEIGHTS)
+    if place.kind not in kinds:
+        raise InputError(_other_kind(path, place, wanted), Mistake.NOT_A_RUN)
+    return place
+
+
+def find(path: Path) -> Place | None:
+    """Returns what is at a path, or None; InputError if it has several formats."""
+    places = [place for each in FORMATS.values() if (place := each.detect(path))]
+    # Our folders may also have files with the names of other formats.
+    if len(places) > 1 and places[0].format != OURS:
+        formats = [place.format for place in places]
+        command = convert_command(path, f" --from {formats[0]}")
+        raise InputError(
+            f"`{path}` matches several formats: {', '.join(formats)}. Convert it first and choose "
+            f"one with --from, for example `{command}`."
+        )
+    return places[0] if places else None
+
+
+def kind_of_run(path: str | Path) -> str | None:
+    """Returns "pretraining" or "finetuning" for the folder of a run, or None for anything else.
+
+    InputError if `run.json` is damaged.
+    """
+    place = FORMATS[OURS].detect(Path(path))
+    if place is not None and place.kind == "run":
+        return read_json(place.path / RUN_RECORD).get("kind", "pretraining")
+    return "finetuning" if place is not None and place.kind == "fine-tuning" else None
+
+
+def convert_command(path: str | Path, options: str = "") -> str:
+    """Returns the command that converts a foreign model into our format."""
+    path = Path(path)
+    needs_trust = any(path.glob("pytorch_model.bin*")) and not any(path.glob("model.safetensors*"))
+    trust = " --trust-pickle" if needs_trust else ""
+    target = f"models/{path.absolute().name}"
+    return f"albert-keras convert {shlex.quote(str(path))} {shlex.quote(target)}{trust}{options}"
+
+
+def best_run(folder: Path) -> Path:
+    """Returns the run with the highest score of a fine-tuning.
+
+    Raises:
+        InputError: If the fine-tuning is not complete, or `results.json` is damaged.
+    """
+    if not (folder / RESULTS).is_file():
+        started = min(folder.glob(f"seed-*/{RUN_RECORD}")).parent
+        raise InputError(
+            f"The fine-tuning in `{folder}` is not complete: it has no {RESULTS}. Repeat its "
+            f"command to resume it, or give one of its runs: {started}."
+        )
+    results = read_json(folder / RESULTS)
+    try:
+        seeds, metric = results["seeds"], results["metric"]
+        split = next(iter(seeds[0]["scores"]))
+        name = max(seeds, key=lambda seed: seed["scores"][split][metric])["path"]
+        found = folder / name
+        is_run = Path(name).name == name and (found / RUN_RECORD).is_file()
+    except (LookupError, TypeError, StopIteration) as error:
+        raise InputError(f"`{folder / RESULTS}` is damaged: {error!r}.") from error
+    if not is_run:
+        raise InputError(
+            f"`{folder}` is damaged: its {RESULTS} names the run `{name}`, which has no "
+            f"{RUN_RECORD}."
+        )
+    return found
+
+
+def versions(folder: str | Path) -> list[int]:
+    """Lists the versions of an exported model, `tensorflow_model_server`'s base path, ascending."""
+    folder = Path(folder)
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    # A set: a listing may contain a name twice while another process writes there.
+    numbers = {int(name) for name in names if re.fullmatch(r"[1-9]\d*", name, re.ASCII)}
+    return sorted(number for number in numbers if number < 2**63)
+
+
+def find_prefixes(path: str | Path) -> list[str]:
+    """Finds the prefixes of checkpoints, sorted; empty if there is none.
+
+    `path` is a prefix, one of a checkpoint's files, or a folder of checkpoints.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return sorted(str(file).removesuffix(".index") for file in path.glob("*.index"))
+    match = _CHECKPOINT_FILE.fullmatch(str(path))
+    prefixes = [str(path), *([match[1]] if match else [])]
+    return [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
+
+
+def find_beside(prefix: str | Path, name: str) -> Path | None:
+    """Finds a file in a checkpoint's folder or its parent."""
+    folder = Path(prefix).absolute().parent
+    paths = (folder / name, folder.parent / name)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _detect_ours(path):
+    if path.suffix == ".keras" and path.is_file():
+        return Place("keras", OURS, path)
+    if path.is_dir():
+        if (path / RUN_RECORD).is_file():
+            return Place("run", OURS, path)
+        if (path / RESULTS).is_file() or any(path.glob(f"seed-*/{RUN_RECORD}")):
+            return Place("fine-tuning", OURS, path)
+        if any((path / name).is_file() for name in (EXPORT_RECORD, "saved_model.pb")):
+            return Place("export", OURS, path)
+        if newest := [path / str(number) for number in versions(path)[-1:]]:
+            return Place("export", OURS, newest[0])
+    place = _prefix(path, OURS)
+    if place is None:
+        return None
+    folder = Path(place.path).parent
+    # RUN/checkpoints/step-00000500/model.ckpt
+    if any((above / RUN_RECORD).is_file() for above in (folder, *folder.absolute().parents[:2])):
+        return place
+    try:
+        return place if read_json(folder / CONVERSION_RECORD).get("format") == OURS else None
+    except InputError:
+        return None
+
+
+def _prefix(path, format, kind="checkpoint"):
+    """Returns the Place of a checkpoint; if a folder has several, of the folder."""
+    prefixes = find_prefixes(path)
+    if not prefixes:
+        return None
+    return Place(kind, format, Path(prefixes[0]) if len(prefixes) == 1 else path)
+
+
+def _detect_google(path):
+    place = _prefix(path, "google")
+    return place if place and not _is_bert(path) else None
+
+
+def _detect_google_bert(path):
+    return _prefix(path, "google-bert", "google-bert") if _is_bert(path) else None
+
+
+def _is_bert(path):
+    prefixes = find_prefixes(path)
+    return (
+        bool(prefixes)
+        and find_beside(prefixes[0], BERT_CONFIG) is not None
+        and find_beside(prefixes[0], ALBERT_CONFIG) is None
+    )
+
+
+def _detect_hugging_face(path):
+    has_weights = any((path / name).is_file() for name in HUGGING_FACE_WEIGHTS)
+    keys = {"model_type", "architectures"}
+    return (
+        Place("hugging-face", "hugging-face", path)
+        if has_weights and _config_keys(path) & keys
+        else None
+    )
+
+
+def _detect_keras_nlp(path):
+    is_preset = {"class_name", "config"} <= _config_keys(path)
+    return Place("keras-nlp", "keras-nlp", path) if is_preset else None
+
+
+def _config_keys(folder):
+    try:
+        return read_json(folder / CONFIG).keys()
+    except InputError:
+        return set()
+
+
+#: By name; ours is first, because its folders also contain files with the others' names.
+FORMATS = {
+    OURS: Format(_detect_ours, "albert_keras.formats.own"),
+    "google": Format(_detect_google, "albert_keras.formats.google_checkpoint"),
+    "google-bert": Format(_detect_google_bert, "albert_keras.formats.google_bert"),
+    "hugging-face": Format(_detect_hugging_face, "albert_keras.formats.hugging_face"),
+    "keras-nlp": Format(_detect_keras_nlp, "albert_keras.formats.keras_nlp_preset"),
+}
+
+
+def _nothing_at(path, wanted):
+    if path.is_dir():
+        names = sorted(one.name for one in path.iterdir())
+        listing = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
+        problem = f"`{path}` contains no trained model. It contains: {listing or 'nothing'}."
+        if models := [one for one in sorted(path.iterdir()) if one.is_dir() and find(one)]:
+            choices = ", ".join(f"`{one}`" for one in models[:5])
+            problem = f"`{path}` must be the folder of one model. Give one of these: {choices}."
+    elif path.exists():
+        problem = f"`{path}` is not a trained model (unpack an archive first)."
+    else:
+        problem = f"There is no trained model at `{path}`: it does not exist{_near(path)}"
+    kinds = "; ".join(KINDS.values())
+    wanted = wanted or f"A model is one of: {kinds}; a shipped model ({', '.join(SHIPPED_MODELS)})."
+    return " ".join(filter(None, (problem, _missing_part(path), wanted)))
+
+
+def _near(path):
+    """Completes a sentence with what is nearly called the same."""
+    parent = path.parent
+    known = [one.name for one in parent.iterdir()] if parent.is_dir() else []
+    hint = did_you_mean(path.name, known)
+    near = re.fullmatch(r"\. Did you mean `(.*)`\?", hint)
+    return f". Did you mean `{parent / near[1]}`?" if near else "."
+
+
+def _missing_part(path):
+    """Returns a sentence about what a folder of Hugging Face lacks.
+
+    A configuration that cannot be read is missing, too.
+    """
+    weights = [name for name in HUGGING_FACE_WEIGHTS if (path / name).is_file()]
+    has_config = (path / CONFIG).exists()
+    try:
+        if has_config:
+            read_json(path / CONFIG)
+    except InputError as error:
+        return str(error)
+    if weights and not has_config:
+        return (
+            f"It has {weights[0]} but no config.json, which describes the shape of the model. "
+            "Copy the file from the source of the weights."
+        )
+    if has_config and not weights and not (path / KERAS_NLP_WEIGHTS).is_file():
+        return "It has config.json but no weights: model.safetensors or pytorch_model.bin."
+    return ""
+
+
+def _other_kind(path, place, wanted):
+    """Returns the message about a model that a command does not take, with the way to it."""
+    name = shlex.quote(str(path))
+    way = ""
+    if place.kind in ("run", "fine-tuning", "checkpoint"):
+        way = f"`albert-keras export --run {name} --out saved_models/NAME` exports it."
+    if place.format != OURS:
+        way = f"Convert it first with `{convert_command(path)}`."
+    return " ".join(filter(None, (f"`{path}` is {KINDS[place.kind]}.", wanted, way)))

@@ -1,0 +1,99 @@
+"""Reads the `.keras` files of this package, without running anything that a file names."""
+
+import contextlib
+import json
+import zipfile
+import zlib
+from pathlib import Path
+
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.formats.hdf5_file import open_hdf5
+from albert_keras.formats.loading import ModelTensors
+from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.registration import register_classes
+from albert_keras.models.task_model import AlbertForTask
+from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_JSON_BYTES, check_memory, check_regular_file, parse_json
+
+#: Models that a `.keras` file may contain.
+_MODELS = (AlbertEncoder, AlbertForPretraining, AlbertForTask)
+_WEIGHTS = "model.weights.h5"
+#: Files of a `.keras` file. Our models have no assets.
+_MEMBERS = {"metadata.json", "config.json", _WEIGHTS}
+#: Keras does not compress; files that were compressed again shrink by a tenth.
+_MAX_GROWTH = 16
+#: What zipfile raises for damaged bytes; of archives with a password a RuntimeError.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError)
+
+
+def shape_in_keras_file(path: Path) -> AlbertConfig:
+    """Reads the shape of the model in a `.keras` file, without loading it.
+
+    Keras imports any module that such a file names, even in safe mode. So it is only given files
+    that name no class but one of this package.
+
+    Raises:
+        InputError: If it cannot be read, or contains any other model.
+    """
+    try:
+        with _open_archive(path) as archive:
+            content = parse_json(archive.read("config.json"))
+        content.pop("compile_config", None)  # not loaded
+        name, shape = content["class_name"], content["config"].get("config")
+        register_classes()
+        model = keras.saving.get_registered_object(content["registered_name"])
+        num_classes = json.dumps(content).count('"class_name"')
+    except InputError:
+        raise
+    except (*_DAMAGED, LookupError, TypeError, AttributeError) as e:
+        raise InputError(f"`{path}` must be a `.keras` model. Received: {e!r}.") from e
+    ours = isinstance(model, type) and issubclass(model, _MODELS) and model.__name__ == name
+    if not ours or num_classes != 1 or not isinstance(shape, dict):
+        raise InputError(f"`{path}` must contain a model of albert_keras. Received: {name}.")
+    return AlbertConfig.from_dict(shape)
+
+
+def open_keras_file(path: Path) -> ModelTensors:
+    """Loads the weights of a `.keras` file; raises as `shape_in_keras_file`."""
+    shape_in_keras_file(path)
+    _check_weights(path)
+    try:
+        return ModelTensors(keras.models.load_model(path, compile=False, safe_mode=True))
+    except (ValueError, TypeError, LookupError, OSError, RuntimeError, tf.errors.OpError) as error:
+        raise InputError(f"`{path}` cannot be loaded: {error}") from error
+
+
+@contextlib.contextmanager
+def _open_archive(path):
+    """Opens the archive that a `.keras` file is, after checking what it unpacks to."""
+    check_regular_file(path)
+    with zipfile.ZipFile(path) as archive:
+        sizes = {item.filename: item.file_size for item in archive.infolist()}
+        total, limit = sum(sizes.values()), _MAX_GROWTH * path.stat().st_size
+        if not sizes.keys() <= _MEMBERS or len(sizes) < len(archive.infolist()):
+            raise InputError(
+                f"`{path}` must contain {', '.join(sorted(_MEMBERS))} and nothing else. "
+                f"Received: {', '.join(sorted(sizes))[:500]}."
+            )
+        if total > limit or sizes.get("config.json", 0) > MAX_JSON_BYTES:
+            raise InputError(
+                f"`{path}` must unpack to at most {limit:,} bytes, {_MAX_GROWTH} times its size, "
+                f"and its config.json to {MAX_JSON_BYTES:,}. Received: {total:,} bytes."
+            )
+        check_memory(total, f"`{path}`")
+        yield archive
+
+
+def _check_weights(path):
+    """Checks the HDF5 file in a `.keras` file, which Keras opens without any check."""
+    try:
+        with _open_archive(path) as archive, open_hdf5(_WEIGHTS, archive.read(_WEIGHTS)):
+            pass
+    except InputError as error:
+        raise InputError(f"`{path}` cannot be loaded: {error}") from error
+    except (*_DAMAGED, KeyError) as error:
+        raise InputError(f"`{path}` must be a `.keras` model. Received: {error!r}.") from error

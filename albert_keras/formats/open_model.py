@@ -1,0 +1,257 @@
+"""Opens a trained model: weights with their shape, tokenizer and task.
+
+They belong together: weights used with another vocabulary or another number of heads load without
+an error and produce nonsense.
+"""
+
+import importlib
+import inspect
+import logging
+from pathlib import Path
+from types import ModuleType
+
+from albert_keras.config import FREE_SETTINGS, AlbertConfig
+from albert_keras.formats import own
+from albert_keras.formats.detection import ALBERT_CONFIG, FORMATS, RUN_RECORD, detect, find
+from albert_keras.formats.google_checkpoint import warn_about_groups
+from albert_keras.formats.loading import ArrayTensors
+from albert_keras.formats.opened_model import OpenedModel
+from albert_keras.formats.vocabulary import (
+    Vocabulary,
+    check_identity,
+    read_vocabulary,
+    vocabulary_of,
+)
+from albert_keras.shipped_models import find_model
+from data_pipeline.errors import InputError, Mistake
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+#: Kinds of places whose weights `own.find_weights` finds.
+_WITH_OUR_NAMES = ("run", "fine-tuning", "checkpoint", "export", "keras")
+
+logger = logging.getLogger(__name__)
+
+
+def open_model(
+    path: str | Path | None = None,
+    step: int | str | None = None,
+    albert_config: str | Path | AlbertConfig | None = None,
+    tokenizer: str | Path | Tokenizer | None = None,
+    format: str | None = None,
+    trust_pickle: bool = False,
+) -> OpenedModel:
+    """Opens what is at a path: weights together with their shape, tokenizer and task.
+
+    The weights are read when they are used; those of another library are converted at once.
+
+    Args:
+        path: str, Path or None. Folder of a run, of a fine-tuning, which means its best run, or of
+            a checkpoint; prefix of a TensorFlow checkpoint with the reference's names (with or
+            without `.index`, and `module/` before all names); an export or one of its versions;
+            the name of a shipped model; a `.keras` file of this package; a folder of Hugging Face,
+            of google-research/bert or of KerasNLP. None or "random" for random weights.
+        step: int, "best" or None. Checkpoint of a run; None means the newest valid one, and of a
+            fine-tuned run the best one.
+        albert_config: A JSON file or a name such as "albert-base". None takes the one stored beside
+            the weights; a given one may differ from it in dropout and attention only.
+        tokenizer: Folder or file of a vocabulary, see `read_vocabulary`; None takes the one stored
+            beside the weights.
+        format: str or None. One of `FORMATS`; None recognizes it.
+        trust_pickle: bool. Whether a `pytorch_model.bin` may be read; it can run any program.
+
+    Returns:
+        OpenedModel.
+
+    Raises:
+        InputError: If there is no model, weights or shape are missing or damaged, or they and the
+            tokenizer do not fit together.
+
+    Example:
+        model = open_model("albert-mini-en")
+        model.kind, model.albert_config.hidden_size, model.tokenizer.encode("The ship sailed.")
+    """
+    name = "random" if path is None else str(path)
+    if path is None or name == "random":
+        if step is not None:
+            raise InputError(
+                f"`step` applies to the folder of a run only. Received: step {step} without a run."
+            )
+        vocabulary = _given(tokenizer)
+        size = vocabulary and vocabulary.tokenizer.vocab_size
+        shape = _shape(name, {}, albert_config, size)
+        return _opened(name, "random", shape, vocabulary, None)
+    place = detect(path, format=format)
+    if place.kind in _WITH_OUR_NAMES:
+        return _opened_ours(name, place, step, albert_config, tokenizer)
+    if step is not None:
+        raise InputError(
+            f"`step` applies to the folder of a run only. Received: step {step} of `{path}`."
+        )
+    return _opened_foreign(name, place, albert_config, tokenizer, trust_pickle)
+
+
+def load_tokenizer(path: str | Path) -> Tokenizer:
+    """Loads a tokenizer, or the tokenizer of a model.
+
+    Args:
+        path: str or Path. A tokenizer, see `read_vocabulary`; or a model, as for `open_model`.
+
+    Raises:
+        InputError: If there is no tokenizer, or it is damaged.
+
+    Example:
+        load_tokenizer("albert-mini-en").encode("The ship sailed.")
+    """
+    place = find(find_model(path))
+    if place is None:
+        return read_vocabulary(find_model(path)).tokenizer
+    if place.kind in _WITH_OUR_NAMES:
+        vocabulary = _vocabulary_beside(own.folders_of(place))
+    else:
+        vocabulary = format_module(place.format).read_tokenizer(place.path)
+    if vocabulary is None:
+        raise InputError(f"`{path}` has no tokenizer.", Mistake.NO_TOKENIZER)
+    return vocabulary.tokenizer
+
+
+def _opened_ours(name, place, step, albert_config, tokenizer):
+    """Opens weights that have the reference's names of tensors."""
+    found = own.find_weights(place, step)
+    shapes = {} if found.shape is None else {f"`{name}`": found.shape}
+    for folder in found.folders:
+        file = folder / ALBERT_CONFIG
+        # Opening a run compares its file with run.json; one of its checkpoints may be shallower.
+        if file.is_file() and not (folder / RUN_RECORD).is_file():
+            shapes[f"`{file}`"] = AlbertConfig.from_reference_json(file)
+    vocabulary = _given(tokenizer) or _vocabulary_beside(found.folders)
+    size = vocabulary and vocabulary.tokenizer.vocab_size
+    shape = _shape(name, shapes, albert_config, size)
+    if place.format == "google":
+        warn_about_groups(shape, name)
+        if vocabulary is not None and tokenizer is None:
+            check_identity(vocabulary.identity, shape, place.format)
+    digest = found.tokenizer_digest
+    if digest is not None and vocabulary is not None and vocabulary.tokenizer.digest != digest:
+        source = f" ({vocabulary.source})" if vocabulary.source else ""
+        raise InputError(
+            f"The digest of the tokenizer for `{name}` must be {digest}, as in its training. "
+            f"Received: {vocabulary.tokenizer.digest}{source}."
+        )
+    return _opened(
+        name,
+        found.kind,
+        shape,
+        vocabulary,
+        found.open,
+        step=found.step,
+        place=found.path,
+        task=found.task,
+        max_seq_length=found.max_seq_length,
+        origin_positions=found.origin_positions,
+    )
+
+
+def _opened_foreign(name, place, albert_config, tokenizer, trust_pickle):
+    """Converts the weights of another library."""
+    read, options = format_module(place.format).read, {}
+    if albert_config is not None and "config" not in inspect.signature(read).parameters:
+        raise InputError(
+            f"`--config` (`albert_config`) cannot be used with {place.format}, which has its own "
+            "configuration."
+        )
+    if albert_config is not None:
+        options["config"] = albert_config
+    weights = read(place.path, trust_pickle=trust_pickle, **options)
+    vocabulary = _given(tokenizer)
+    if vocabulary is None:
+        vocabulary = vocabulary_of(weights.tokenizer_files, weights.source)
+        if vocabulary is not None:
+            check_identity(vocabulary.identity, weights.config, place.format)
+    logger.info(
+        "`%s` was recognized as %s and is converted while loading: %s layers, hidden size %s, %s",
+        name,
+        place.format,
+        weights.config.num_hidden_layers,
+        weights.config.hidden_size,
+        vocabulary.identity.sentence if vocabulary else "no vocabulary read",
+    )
+    tensors = ArrayTensors(weights.tensors)
+    return _opened(
+        name,
+        place.kind,
+        weights.config,
+        vocabulary,
+        lambda: tensors,
+        place=place.path,
+        labels=weights.labels,
+    )
+
+
+def _opened(name, kind, shape, vocabulary, open_it, step=None, **known):
+    tokenizer = vocabulary and vocabulary.tokenizer
+    if tokenizer is not None and tokenizer.vocab_size != shape.vocab_size:
+        raise InputError(
+            f"The tokenizer of `{name}` must have {shape.vocab_size:,} pieces, the `vocab_size` of "
+            f"its albert_config. Received: {tokenizer.vocab_size:,}."
+        )
+    if vocabulary is not None:
+        known |= {"tokenizer_source": vocabulary.source, "notes": vocabulary.notes}
+    return OpenedModel(name, kind, step, shape, tokenizer, open_it, **known)
+
+
+def format_module(name: str) -> ModuleType:
+    """Returns the module of one of `FORMATS`, with `read` and `write`."""
+    return importlib.import_module(FORMATS[name].module)
+
+
+def _shape(name, shapes, given, vocab_size):
+    """Returns the AlbertConfig; if there are several sources, they must agree."""
+    if isinstance(given, AlbertConfig):
+        shapes = {"`albert_config`": given} | shapes
+    elif given is not None and (Path(given).is_file() or str(given).endswith(".json")):
+        shapes = {f"`{given}`": AlbertConfig.from_reference_json(given)} | shapes
+    elif given is not None:
+        size = {} if vocab_size is None else {"vocab_size": vocab_size}
+        shapes = {f"`{given}`": AlbertConfig.from_name(str(given), **size)} | shapes
+    if not shapes:
+        raise InputError(
+            f"`{name}` has no albert_config. Pass a JSON file or the name of a size with "
+            "--albert-config (`albert_config`)."
+        )
+    (first, shape), *others = shapes.items()
+    for source, other in others:
+        problems = [
+            f"{key}: {value!r} in {first}, {getattr(other, key)!r} in {source}"
+            for key, value in shape
+            if key not in FREE_SETTINGS and value != getattr(other, key)
+        ]
+        if problems:
+            listing = "\n  ".join(problems)
+            raise InputError(f"The shapes given for the weights of `{name}` differ:\n  {listing}")
+    return shape
+
+
+def _given(tokenizer) -> Vocabulary | None:
+    """Returns the vocabulary that the caller gave, as an object or a path."""
+    if tokenizer is None:
+        return None
+    if isinstance(tokenizer, Tokenizer):
+        return Vocabulary(tokenizer, "")
+    return read_vocabulary(tokenizer)
+
+
+def _vocabulary_beside(folders) -> Vocabulary | None:
+    """Finds a tokenizer in the nearest of the folders that has one."""
+    for folder in folders:
+        if (folder / TOKENIZER_FOLDER).is_dir():
+            return read_vocabulary(folder / TOKENIZER_FOLDER)
+        models = sorted([*folder.glob("*.model"), *folder.glob("vocab*.txt")])
+        if len(models) > 1:
+            listing = ", ".join(path.name for path in models)
+            raise InputError(
+                f"`{folder}` contains several tokenizers. Give one of them: {listing}."
+            )
+        if models:
+            return read_vocabulary(models[0])
+    return None

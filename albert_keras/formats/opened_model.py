@@ -1,0 +1,186 @@
+"""A trained model with all that belongs to it: `OpenedModel`."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from albert_keras.config import AlbertConfig
+from albert_keras.formats.checkpoint_tensors import is_training_state
+from albert_keras.formats.loading import LoadReport, encoder_digest, load_encoder, report_random
+from albert_keras.formats.model_weights import ModelWeights, heads_of
+from albert_keras.formats.tensor_table import read_reference_tensors
+from albert_keras.models.position_extension import (
+    LengthenedTensors,
+    TensorsWithoutTable,
+    copied_positions,
+)
+from albert_keras.models.vocabulary_extension import ExtendedTensors
+from data_pipeline.errors import InputError, Mistake
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary_extension import segments_of_added
+
+
+@dataclass(frozen=True)
+class OpenedModel:
+    """A trained model, or random weights, with all that belongs to it. See `open_model`.
+
+    Attributes:
+        path: str. As given; "random" for random weights.
+        kind: str. One of `KINDS` in `detection.py`, or "random".
+        step: int or None. Number of training steps, if it is known.
+        albert_config: AlbertConfig. The shape of the model.
+        place: Path or None. Where it was found: the run, also the best one of a fine-tuning; the
+            version of an export; the prefix of a checkpoint; otherwise `path`.
+        task: dict or None. Settings of the task it was fine-tuned for, as `TaskConfig` takes them.
+        labels: tuple of str. Names of the classes, if another library stored them.
+        max_seq_length: int or None. Tokens per sequence in training, if it is known.
+        origin_positions: int. Positions that were trained before this training, if it is known.
+        pooling: str or None. How the vector of a text is computed, if the model stores it.
+        normalize: bool. Whether vectors of texts have the length 1, as the model stores it.
+        tokenizer_source: str. Where the tokenizer was found; "" if it was given as an object.
+        notes: tuple of str. What is different from the program that the model comes from.
+    """
+
+    path: str
+    kind: str
+    step: int | None
+    albert_config: AlbertConfig
+    _tokenizer: Tokenizer | None = field(repr=False, default=None)
+    _open: Callable | None = field(repr=False, compare=False, default=None)
+    place: Path | None = None
+    task: dict[str, Any] | None = None
+    labels: tuple[str, ...] = ()
+    max_seq_length: int | None = None
+    origin_positions: int = 0
+    pooling: str | None = None
+    normalize: bool = False
+    tokenizer_source: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __str__(self):
+        return self.path if self.step is None else f"{self.path} step {self.step}"
+
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether a tokenizer was found or given."""
+        return self._tokenizer is not None
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer; InputError if there is none."""
+        if self._tokenizer is None:
+            raise InputError(
+                f"`{self.path}` has no tokenizer. Pass its folder, a SentencePiece .model file, a "
+                "WordPiece vocab.txt or a tokenizer.json with --tokenizer (`tokenizer`).",
+                Mistake.NO_TOKENIZER,
+            )
+        return self._tokenizer
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of the encoder's weights, see `encoder_digest`; or "random"."""
+        return "random" if self._open is None else encoder_digest(self._open())
+
+    @functools.cached_property
+    def heads(self) -> tuple[str, ...]:
+        """The `HEADS` of `formats/model_weights.py` that the weights have."""
+        return () if self._open is None else heads_of(self._open().shapes)
+
+    @property
+    def tensors(self):
+        """All tensors, with `shapes`, `types` and `read(name)`; None if they are random."""
+        return None if self._open is None else self._open()
+
+    def weights(self) -> ModelWeights:
+        """Reads all tensors but training state; InputError if they do not match the shape."""
+        stored = self._open()
+        names = [name for name in stored.shapes if not is_training_state(name)]
+        tensors = {name: stored.read(name) for name in names}
+        checked = read_reference_tensors(self.albert_config, tensors, self.path)
+        return ModelWeights(self.albert_config, checked, self.path, labels=self.labels)
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the entries of `run.json` about the weights that a run was started from."""
+        return {
+            "origin": str(self),
+            "origin_digest": self.digest,
+            "origin_positions": self.trained_positions,
+        }
+
+    def load(self, model, with_head=False, heads=()) -> LoadReport:
+        """Assigns the encoder's weights to a model, all or none; see `load_encoder`."""
+        if self._open is None:
+            return report_random(model)
+        return load_encoder(self._open(), model, str(self), with_head, heads)
+
+    def extended(self, tokenizer) -> "OpenedModel":
+        """Returns the same weights with rows for the larger vocabulary of a tokenizer.
+
+        It must extend the present one, or InputError is raised; for the rows see `ExtendedTensors`.
+        """
+        segments = segments_of_added(self.tokenizer, tokenizer)
+        return dataclasses.replace(
+            self,
+            albert_config=self.albert_config.replace(vocab_size=tokenizer.vocab_size),
+            _tokenizer=tokenizer,
+            _open=lambda: ExtendedTensors(self._open(), segments),
+        )
+
+    @property
+    def trained_positions(self) -> int:
+        """Longest sequence in training, in tokens, as far as it is known; 0 for random weights.
+
+        It includes the training of earlier weights that these weights were started from.
+        """
+        if self._open is None:
+            return 0
+        longest = self.albert_config.max_position_embeddings
+        return min(max(self.max_seq_length or longest, self.origin_positions), longest)
+
+    def lengthened(self, positions: int | None) -> "OpenedModel":
+        """Returns the same weights for sequences of so many tokens; None changes nothing.
+
+        New positions, and positions that were never trained, are copies of trained ones, see
+        `copied_positions`.
+
+        Raises:
+            InputError: If there are more positions than `positions`, or too few were trained.
+        """
+        shape = self.albert_config
+        if positions is None:
+            return self
+        is_too_short = self._open is not None and self.trained_positions < 3
+        if positions < shape.max_position_embeddings or is_too_short:
+            raise InputError(
+                "`max_position_embeddings` must be at least as large as in the weights of "
+                f"`{self}`, {shape.max_position_embeddings}. Received: {positions}."
+            )
+        seen, offset = self.trained_positions, shape.position_offset
+        if positions == seen:
+            return self
+        return dataclasses.replace(
+            self,
+            albert_config=shape.replace(max_position_embeddings=positions),
+            _open=self._open
+            and (
+                lambda: LengthenedTensors(self._open(), copied_positions(seen, positions, offset))
+            ),
+        )
+
+    def with_rotary_positions(self) -> "OpenedModel":
+        """Returns the same weights for a model whose positions are rotary.
+
+        The table of absolute positions is discarded. Training must continue: the model first has to
+        learn to read positions from the rotated queries and keys.
+        """
+        shape = self.albert_config
+        if shape.position_embedding == "rotary":
+            return self
+        return dataclasses.replace(
+            self,
+            albert_config=shape.replace(position_embedding="rotary", position_offset=0),
+            _open=self._open and (lambda: TensorsWithoutTable(self._open())),
+        )

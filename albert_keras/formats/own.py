@@ -1,0 +1,223 @@
+"""Models of this package: runs, checkpoints, exports and `.keras` files; Google's checkpoints too.
+
+All of them have the names of google-research/albert. `write` makes a folder with a checkpoint in
+`model.ckpt.*`, the shape in `albert_config.json` and the vocabulary in `tokenizer/`: a fine-tuning
+can start from it.
+"""
+
+import functools
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from albert_keras.config import AlbertConfig
+from albert_keras.formats.checkpoint_tensors import CheckpointTensors
+from albert_keras.formats.detection import (
+    ALBERT_CONFIG,
+    EXPORT_RECORD,
+    RUN_RECORD,
+    Place,
+    best_run,
+    find_prefixes,
+)
+from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
+from albert_keras.formats.loading import encoder_names
+from albert_keras.formats.model_folder import write_files
+from albert_keras.formats.model_weights import ModelWeights
+from albert_keras.formats.tensor_table import read_reference_tensors
+from albert_keras.runs.checkpoints import find_damage
+from albert_keras.runs.run import Run
+from albert_keras.runs.tensors import write_tensors
+from data_pipeline.errors import InputError, Mistake
+from data_pipeline.files import DIGESTS
+from data_pipeline.limits import read_json
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+
+_PREFIX = "model.ckpt"
+
+
+class FoundWeights(NamedTuple):
+    """Weights with our names, not yet read, and what is known about them."""
+
+    kind: str  #: One of `KINDS`.
+    path: Path  #: Folder of the run or export, `.keras` file, or prefix.
+    step: int | None  #: Number of training steps, if it is known.
+    open: Callable  #: Returns CheckpointTensors, ModelTensors or ArrayTensors.
+    #: Where to look for shape and tokenizer, the nearest first.
+    folders: tuple[Path, ...] = ()
+    shape: AlbertConfig | None = None  #: If it is stored with the weights.
+    tokenizer_digest: str | None = None  #: Of the tokenizer used in training, if it is known.
+    max_seq_length: int | None = None  #: Tokens per sequence in training, if it is known.
+    #: Positions that were trained before this training, if it is known.
+    origin_positions: int = 0
+    task: dict[str, Any] | None = None  #: Settings of the task, if it was fine-tuned.
+
+
+def find_weights(place: Place, step: int | str | None = None) -> FoundWeights:
+    """Finds the weights of a place in our format or Google's.
+
+    Args:
+        place: Place.
+        step: Checkpoint of a run, or "best"; None means the newest valid one, and of a fine-tuned
+            run the best one.
+
+    Raises:
+        InputError: If they are missing or damaged.
+    """
+    if place.kind == "fine-tuning":
+        return _of_run(best_run(place.path), step)
+    if place.kind == "run":
+        return _of_run(place.path, step)
+    if step is not None:
+        raise InputError(
+            f"`step` applies to the folder of a run only. Received: step {step} of `{place.path}`."
+        )
+    if place.kind == "export":
+        return _of_export(place.path)
+    if place.kind == "keras":
+        return _of_keras_file(place.path, "keras")
+    prefixes = find_prefixes(place.path)
+    if len(prefixes) > 1:
+        raise InputError(
+            f"`{place.path}` contains several checkpoints. Choose one: {', '.join(prefixes)}.",
+            Mistake.NO_WEIGHTS,
+        )
+    if not prefixes:
+        raise InputError(
+            f"`{place.path}` is not a TensorFlow checkpoint. Pass its prefix, its `.index` file, "
+            "or a folder that contains one checkpoint.",
+            Mistake.NO_WEIGHTS,
+        )
+    return _of_checkpoint(Path(prefixes[0]))
+
+
+def folders_of(place: Place) -> tuple[Path, ...]:
+    """Returns where to look for the tokenizer of a place, the nearest first; reads no weights."""
+    path = best_run(place.path) if place.kind == "fine-tuning" else place.path
+    if place.kind == "keras":
+        return (path.with_suffix(""), path.parent)
+    if place.kind == "checkpoint":
+        folder = path if path.is_dir() else path.parent
+        above = folder.absolute().parents[:2]
+        return (folder, *(one for one in above if (one / RUN_RECORD).is_file()))
+    return (path, path.parent) if place.kind == "export" else (path,)
+
+
+def write(weights: ModelWeights, folder: str | Path):
+    """Writes a model as a folder that `albert-keras finetune --from` reads; see `formats`.
+
+    `tokenizer_files` are the files of a tokenizer's folder, or empty.
+    """
+    folder = Path(folder)
+    tensors = read_reference_tensors(weights.config, weights.tensors, weights.source)
+    write_tensors(folder / _PREFIX, tensors)
+    weights.config.save(folder / ALBERT_CONFIG)
+    if weights.tokenizer_files:
+        (folder / TOKENIZER_FOLDER).mkdir()
+        write_files(folder / TOKENIZER_FOLDER, weights.tokenizer_files)
+
+
+def _of_run(path, step):
+    run = Run.open(path)
+    if step is None and run.kind == "finetuning":
+        step = "best"
+    step = run.checkpoints.choose(step)
+    if step not in run.checkpoints.steps():
+        listing = ", ".join(map(str, run.checkpoints.steps())) or "none"
+        raise InputError(
+            f"`{path}` has no checkpoint of step {step}. It has: {listing}.",
+            Mistake.NO_CHECKPOINT,
+        )
+    found = _of_checkpoint(Path(run.checkpoints.prefix(step)))
+    return found._replace(kind="run", path=path)
+
+
+def _of_checkpoint(prefix):
+    folder, saved = prefix.parent, None
+    if (folder / DIGESTS).is_file():
+        named = re.match(r"step-(\d{8,})", folder.name)
+        saved = int(named[1]) if named else read_json(folder / DIGESTS).get("step")
+        damage = find_damage(folder, saved)
+        if damage is not None:
+            raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
+    open_it = functools.partial(CheckpointTensors, str(prefix))
+    tensors = open_it()
+    if not encoder_names(tensors):
+        some = ", ".join(sorted(tensors.shapes)[:3]) or "nothing"
+        raise InputError(
+            f"`{prefix}` must contain tensors `bert/...`, as the reference names them. It has: "
+            f"{some}."
+        )
+    step = int(tensors.read("global_step")) if "global_step" in tensors.shapes else None
+    # RUN/checkpoints/step-00000500/model.ckpt
+    folders = (folder, *folder.absolute().parents[:2])
+    above = [parent for parent in folders if (parent / RUN_RECORD).is_file()]
+    if not above:
+        has_shape = (folder / ALBERT_CONFIG).is_file()
+        beside = (folder,) if has_shape else (folder, folder.absolute().parent)
+        beside = [one for one in beside if one is folder or (one / ALBERT_CONFIG).is_file()]
+        return FoundWeights("checkpoint", prefix, step, open_it, tuple(beside))
+    run = Run.open(above[0])
+    shape, length = run.albert_config, run.record["data"].get("max_seq_length")
+    if saved is not None:
+        trained_as = run.trained_as(folder, saved)
+        trained_as.log_depth()
+        shape, length = trained_as.albert_config, trained_as.max_seq_length
+    return FoundWeights(
+        "checkpoint",
+        prefix,
+        step,
+        open_it,
+        folders[: folders.index(run.path) + 1],
+        shape,
+        run.record.get("tokenizer_digest"),
+        length,
+        _origin_positions(run.record),
+        run.record["config"].get("task"),
+    )
+
+
+def _of_export(folder):
+    path = folder.with_name(f"{folder.name}.keras")
+    if not path.is_file():
+        raise InputError(
+            f"The weights of the export `{folder}` are missing: there is no `{path.name}` beside "
+            "it."
+        )
+    return _of_keras_file(path, "export")._replace(path=folder)
+
+
+def _of_keras_file(path, kind):
+    folder = path.with_suffix("")  # the version folder, if it is the model of an export
+    record = read_json(folder / EXPORT_RECORD) if (folder / EXPORT_RECORD).is_file() else {}
+    run, task = _object(record.get("run")), _object(record.get("task"))
+    # An export may serve shorter texts than it was trained on.
+    length = _object(run.get("data")).get("max_seq_length")
+    return FoundWeights(
+        kind,
+        path,
+        record.get("step"),
+        functools.partial(open_keras_file, path),
+        (folder, path.parent) if record else (path.parent,),
+        shape_in_keras_file(path),
+        run.get("tokenizer_digest"),
+        length,
+        _origin_positions(run),
+        _object(task.get("config")) or None,
+    )
+
+
+def _object(value):
+    return value if isinstance(value, dict) else {}
+
+
+def _origin_positions(record):
+    """Returns how many positions the weights that a run started from were trained on; 0 if none."""
+    data = record.get("data")
+    if not isinstance(data, dict):
+        return 0
+    if data.get("origin") is not None and "origin_positions" not in data:
+        return sys.maxsize  # an older run, whose origin may have trained all of them
+    return int(data.get("origin_positions") or 0)
