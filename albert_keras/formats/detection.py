@@ -86,7 +86,8 @@ def detect(
     if format is not None:
         if format not in FORMATS:
             raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {format}.")
-        return FORMATS[format].detect(path) or Place(format, format, path)
+        kind = format if format in KINDS else "checkpoint"
+        return FORMATS[format].detect(path) or Place(kind, format, path)
     place = find(path)
     if place is None:
         raise InputError(_nothing_at(path, wanted), Mistake.NO_WEIGHTS)

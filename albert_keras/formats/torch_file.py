@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from albert_keras.formats.detection import convert_command
 from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
 from data_pipeline.child_processes import environment, module_command
 from data_pipeline.errors import InputError
@@ -42,8 +43,8 @@ def read_torch_file(
     if not trust_pickle:
         raise InputError(
             f"`{path}` is a pickle, a program that runs when it is read. Use `model.safetensors` "
-            "of the same model or, if you trust the author of the file, pass --trust-pickle "
-            "(`trust_pickle=True`)."
+            "of the same model or, if you trust the author of the file, convert it: "
+            f"`{convert_command(path.parent)}` (`trust_pickle=True`)."
         )
     if not path.is_file():
         raise InputError(f"The file of weights `{path}` does not exist.")

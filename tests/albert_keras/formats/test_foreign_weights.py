@@ -159,7 +159,6 @@ def test_a_pickle_is_refused_with_the_command_that_converts_it(hugging_face, tmp
     "command",
     [
         ("predict", "{}", "a text"),
-        ("export", "--run", "{}", "--out", "saved_models/x"),
         ("evaluate", "--run", "{}"),
         ("serve", "{}"),
     ],
