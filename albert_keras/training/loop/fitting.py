@@ -185,6 +185,7 @@ def fit(
         scoring=scores and scores.time,
         later_trainings=later_trainings,
         plan=plan,
+        budget=budget,
     )
 
     def save(step):

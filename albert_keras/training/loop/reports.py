@@ -15,6 +15,7 @@ from tensorflow import keras
 from albert_keras.training.loop.log_file import append_to_log, keep_log_until, read_log
 from albert_keras.training.loop.scoring_time import ScoringTime
 from albert_keras.training.loop.stage_plan import StagePlan
+from albert_keras.training.loop.time_budget import FollowBudget
 from data_pipeline.progress import UPDATE, State, format_duration, log_state
 
 logger = logging.getLogger(__name__)
@@ -72,8 +73,10 @@ class Report(keras.callbacks.Callback):
         scoring: ScoringTime | None = None,  # if a later callback scores the model
         later_trainings: int = 0,  # equal trainings that follow, for the remaining time
         plan: StagePlan | None = None,  # of the run; None for a single stage
+        budget: FollowBudget | None = None,  # whose time is shown instead of steps
     ):
         super().__init__()
+        self._budget = budget
         self.scoring, self.later_trainings = scoring, later_trainings
         self.folder, self.every, self.writes = Path(folder), every, writes
         self.first_step = self.step = first_step
@@ -129,7 +132,7 @@ class Report(keras.callbacks.Callback):
     def _update(self, logs, is_first):
         now = self._moment()
         self._pace.add(now.step, self._training_seconds(now))
-        position = f"{self.step:,}/{self.last_step:,}"
+        position = self._position()
         if logs is not None:
             self._report({name: float(value) for name, value in logs.items()}, now, position)
         elif is_first:
@@ -146,6 +149,13 @@ class Report(keras.callbacks.Callback):
         self._shown = self._updated = now.seconds
         if logs is not None or is_first:
             self._rates_start = now
+
+    def _position(self):
+        """Returns how much of the run is done: of its steps, or of its time if that ends it."""
+        if self._budget is None:
+            return f"{self.step:,}/{self.last_step:,}"
+        used, seconds = map(format_duration, (self._budget.seconds_used, self._budget.seconds))
+        return f"{self.step:,}, {used} of {seconds}"
 
     def _report(self, values, now, position):
         tokens = values.pop("tokens")
@@ -206,10 +216,15 @@ class Report(keras.callbacks.Callback):
         pace = self._pace.seconds_per_step(now.step, self._training_seconds(now))
         text = f"step {position}  ETA {_duration(seconds)}{note}"
         rate = 1 / pace if pace else 0.0
+        if self._budget is not None:
+            done = round(self._budget.seconds_used), round(self._budget.seconds)
+            return State(text, "training", *done, "seconds", 1.0, seconds, note)
         return State(text, "training", now.step, self.last_step, "steps", rate, seconds, note)
 
     def _eta(self, now):
         """Returns the remaining seconds, None if unknown, and what else they include."""
+        if self._budget is not None:
+            return max(self._budget.seconds - self._budget.seconds_used, 0.0), ""
         pace = self._pace.seconds_per_step(now.step, self._training_seconds(now))
         if pace is None:
             return None, ""
@@ -269,15 +284,19 @@ def _duration(seconds):
 
 
 def _on_screen(line):
+    """Returns a line of the log for the screen; with `-v`, also what concerns the machine alone."""
     parts = []
     for label, name, form in _ON_SCREEN:
         if name in line:
             parts.append(f"{label} {'-' if line[name] is None else format(line[name], form)}")
-    tokens, positions = line["tokens_per_second"], line["positions_per_second"]
-    parts.append(f"{tokens:,.0f} tok/s ({positions:,.0f} with padding)")
-    for label, name in (("mfu", "mfu"), ("wait", "input_wait")):
-        if name in line:
-            parts.append(f"{label} {line[name]:.0%}")
+    tokens = f"{line['tokens_per_second']:,.0f} tok/s"
+    if logger.isEnabledFor(logging.DEBUG):
+        parts.append(f"{tokens} ({line['positions_per_second']:,.0f} with padding)")
+        for label, name in (("mfu", "mfu"), ("wait", "input_wait")):
+            if name in line:
+                parts.append(f"{label} {line[name]:.0%}")
+    else:
+        parts.append(tokens)
     if line["skipped"]:
         parts.append(f"skipped {line['skipped']}")
     return "  ".join(parts)

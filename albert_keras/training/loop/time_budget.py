@@ -93,10 +93,20 @@ class FollowBudget(keras.callbacks.Callback):
         saved before this callback runs, so the step that is ending is assumed to last
         as long as the step before.
         """
-        used = self.budget.used
+        used = self.seconds_used
         if self._started is not None:
-            used += self._elapsed() + self._step_seconds
+            used += self._step_seconds
         return {"seconds_used": used, "num_steps": self.last_step}
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that the run may take in all its parts."""
+        return self.budget.seconds
+
+    @property
+    def seconds_used(self) -> float:
+        """The seconds that were used until the newest step; several workers may read them."""
+        return self.budget.used + (0.0 if self._started is None else self._elapsed())
 
     def restore(self, state):
         """Continues the budget of an interrupted run from the `state` saved with `first_step`."""

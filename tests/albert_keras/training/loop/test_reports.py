@@ -198,8 +198,25 @@ def test_the_screen_shows_one_line_per_report(fit, tmp_path, screen):
     assert screen.messages[0] == "step 1/125,000 done after 30 s, the graph is built"
     assert screen.messages[-1] == (
         "step 2,000/125,000  loss 5.123  mlm 0.231  sop 0.712  lr 2.0e+00  gnorm 0.98  "
-        "80 tok/s (100 with padding)  mfu 41%  wait 2%  skipped 1  ETA 1 day 10 h"
+        "80 tok/s  skipped 1  ETA 1 day 10 h"
     )
+
+
+def test_what_concerns_the_machine_is_shown_with_verbose(fit, tmp_path, screen, monkeypatch):
+    monkeypatch.setattr(reports.logger, "isEnabledFor", lambda level: True)
+    fit.begin(tmp_path, every=2000, last_step=125_000, flops_per_step=41, peak_flops=100)
+    fit.run(1, seconds=30).run(1999, waits=0.02).end()
+    assert "  80 tok/s (100 with padding)  mfu 41%  wait 2%  " in screen.messages[-1]
+
+
+def test_time_is_shown_where_it_ends_the_run(fit, tmp_path, screen):
+    budget = SimpleNamespace(seconds=28_800.0, seconds_used=0.0)
+    fit.begin(tmp_path, every=2000, last_step=4987, budget=budget)
+    fit.run(1, seconds=30)
+    budget.seconds_used = 4320.0
+    fit.run(1999).end()
+    assert screen.messages[-1].startswith("step 2,000, 1 h 12 min of 8 h 0 min  loss ")
+    assert screen.messages[-1].endswith("  ETA 6 h 48 min")
 
 
 def test_nothing_skipped_is_not_mentioned(fit, tmp_path, screen):
