@@ -3,7 +3,6 @@
 # make test-newer  the tests of the core with TensorFlow 2.21, on Python 3.13 or 3.12; part of test-all
 # make docs     the documentation as a site that works offline, in build/docs
 # make test-wheel  the tests with the built wheel in an environment of its own, without the repository
-# make check-serving  what docs/serving.md promises, at full length, with its figures: 20 minutes
 # make check-tpu  compile the training step for six TPUs, without one; docs/tpu.md
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -26,7 +25,7 @@ VENV_DOCS ?= .venv-docs
 READY_DOCS := $(VENV_DOCS)/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: setup demo test test-wheel test-all test-newer docs check-serving check-tpu lint format clean
+.PHONY: setup demo test test-wheel test-all test-newer docs check-tpu lint format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -66,9 +65,6 @@ test-wheel: $(READY)
 	$$python build --no-isolation --outdir "$$folder/dist" .; \
 	$$python pip install --quiet --disable-pip-version-check --no-deps "$$folder"/dist/*.whl; \
 	cp -r tests pyproject.toml "$$folder"; cd "$$folder"; $$python pytest $(IN_PROCESSES) $(ARGS)
-
-check-serving: $(READY)
-	$(BIN)/python -m pytest -m slow -s -o faulthandler_timeout=7200 tests/albert_keras/serving/goals
 
 check-tpu: $(READY) $(READY_TPU)
 	$(BIN)/python -m tests.tpu_check --compiler $(VENV_TPU)/bin/python $(ARGS)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.serving.predictor import (
         Predictor as Predictor,
         fill_mask as fill_mask,
-        predict as predict,
     )
     from albert_keras.serving.publish import export as export
     from albert_keras.tasks.evaluate import evaluate_task as evaluate_task
@@ -76,7 +75,6 @@ _HOMES = {
     "finetune": "albert_keras.tasks.finetune",
     "load_tokenizer": "albert_keras.formats.open_model",
     "open_model": "albert_keras.formats.open_model",
-    "predict": "albert_keras.serving.predictor",
     "predict_task": "albert_keras.tasks.predict",
     "pretrain": "albert_keras.training.pretrain",
     "score_sentences": "albert_keras.minimal_pairs.pseudo_likelihood",

@@ -125,16 +125,6 @@ def pytest_collection_modifyitems(items):
         items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
 
 
-@pytest.fixture
-def light_export(monkeypatch):
-    """Exports are not loaded in a process with the operations of a server only.
-
-    That process has to import TensorFlow. Exports of other tests are loaded in it, and
-    `test_restricted_loader.py` tests it.
-    """
-    monkeypatch.setattr("albert_keras.serving.publish.load_restricted", lambda folder: None)
-
-
 @pytest.fixture(scope="session")
 def tiny_corpus():
     """Returns 348 English sentences, all different."""

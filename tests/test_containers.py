@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from albert_keras.serving.kit.server_kit import _IMAGES
+from albert_keras.serving.kit.server_kit import SERVER_IMAGE
 from tests.repository import ROOT, needs_repository
 
 pytestmark = needs_repository
@@ -80,7 +80,7 @@ def test_copied_files_exist_and_are_not_ignored():
 
 def test_the_server_is_that_of_the_server_kit():
     steps = instructions((FOLDER / "serving.Dockerfile").read_text(encoding="utf-8"))
-    assert steps[0] == ("FROM", _IMAGES["server_image"])
+    assert steps[0] == ("FROM", SERVER_IMAGE)
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -29,8 +29,7 @@ def test_pre_training_and_fine_tuning_have_names_of_their_own():
     names = "FinetuneConfig FinetunedModels TaskConfig evaluate_task finetune predict_task".split()
     assert set(names) <= set(albert_keras.__all__)
     assert albert_keras.evaluate is not albert_keras.evaluate_task
-    assert {"fill_mask", "predict"} <= set(albert_keras.__all__)
-    assert albert_keras.predict is not albert_keras.predict_task
+    assert {"fill_mask", "Predictor"} <= set(albert_keras.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -20,6 +20,11 @@ _OF_INIT = {
 _FORMATS = (
     "The released models exist in the formats hugging-face, google and google-bert: use these."
 )
+_PROXY = "The local server is for one user; put your own proxy in front of it."
+_LOAD = "Measure speed with a load tool such as wrk."
+_KIT = (
+    "The kit publishes REST, --rest-port; see the documentation of TensorFlow Serving for the rest."
+)
 
 #: What was removed, as it was typed after `albert-keras` -> a sentence that names its replacement.
 #: An option follows its command, `finetune --head`, and one of its values follows the option,
@@ -51,6 +56,16 @@ REMOVED = {
         for option in ("to", "from")
         for name in ("fairseq", "tf-hub", "tf-models")
     },
+    "serve --requests-per-second": _PROXY,
+    "serve --burst": _PROXY,
+    "serve --computed-at-once": "Two requests are computed at a time.",
+    "serve --rows": "A request has at most 64 texts.",
+    "serve-check --grpc": "Use --rest.",
+    "serve-check --clients": _LOAD,
+    "serve-check --requests": _LOAD,
+    "serve-check --texts": _LOAD,
+    "server-kit --grpc-port": _KIT,
+    "server-kit --proxy-port": _KIT,
 }
 
 

@@ -12,12 +12,9 @@ import typer
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import finish, show
 from data_pipeline.errors import InputError
-from data_pipeline.limits import read_limited
 
 #: Exit code if a server returns wrong answers.
 WRONG_ANSWERS = 4
-#: Largest file of texts for `serve-check`.
-_MAX_BYTES = 16 << 20
 
 
 @command()
@@ -26,10 +23,6 @@ def serve(
     model: list[Path],
     host: str = "127.0.0.1",
     port: int = 8501,
-    requests_per_second: float = 50,
-    burst: int = 500,
-    computed_at_once: int = 2,
-    rows: int = 64,
 ):
     """Serve exported models on this computer: a web page and REST.
 
@@ -48,21 +41,9 @@ def serve(
         version of a model; or a folder of models.
       host: Address to listen on.
       port {0..65535}: Port; 0 selects a free one.
-      requests_per_second: Sustained requests per second of one client.
-      burst: Requests one client may send at once.
-      computed_at_once: Requests computed at the same time.
-      rows: Texts per request.
     """
     as_json, logs_requests = context.params["as_json"], context.params["verbose"]
-    from albert_keras.serving.local.limits import Limits
-    from albert_keras.serving.local.local_server import serve as serve_models
-
-    limits = Limits(
-        requests_per_second=requests_per_second,
-        burst=burst,
-        computed_at_once=computed_at_once,
-        rows=rows,
-    )
+    from albert_keras.serving.local.local_server import DRAINING_SECONDS, serve as serve_models
 
     def ready(server):
         def stop(number, frame):
@@ -71,7 +52,7 @@ def serve(
             stopped_by.append(number)
             server.stop()
             # TensorFlow may be busy for longer. No file is being written.
-            end = threading.Timer(limits.draining_seconds + 2, os._exit, [128 + number])
+            end = threading.Timer(DRAINING_SECONDS + 2, os._exit, [128 + number])
             end.daemon = True
             end.start()
 
@@ -86,53 +67,34 @@ def serve(
         show(result, [f"serving {listed}: {server.url}"], as_json)
 
     stopped_by: list[int] = []
-    serve_models(model, host, port, limits, access_log=logs_requests, ready=ready)
+    serve_models(model, host, port, access_log=logs_requests, ready=ready)
     if stopped_by:
         os._exit(128 + stopped_by[0])
 
 
-@command("albert_keras.serving.check.serve_check:serve_check")
-def serve_check(arguments, texts: Path | None = None):
-    """Check the answers of a model server and measure its speed.
+@command("albert_keras.serving.serve_check:serve_check")
+def serve_check(arguments):
+    """Check the answers of a model server.
 
-    Give --rest, --grpc or both. Use the address of the server, not of a proxy in front of it.
-    Exit codes: 0 if all answers are right; 4 if some are wrong or missing; 2 if there is no such
-    server or model, or the input is invalid.
+    Use the address of the server, not of a proxy in front of it. Exit codes: 0 if all answers are
+    right; 4 if some are wrong or missing; 2 if there is no such server or model, or the input is
+    invalid.
 
     Examples:
-      albert-keras serve-check --rest http://127.0.0.1:8501 --grpc 127.0.0.1:8500 --model books
-      albert-keras serve-check --rest http://127.0.0.1:8501 --model books --clients 16 \\
-          --requests 2000 --texts questions.txt --json
+      albert-keras serve-check --rest http://127.0.0.1:8501 --model books
 
     Options:
-      model: Model name on the server.
       url --rest URL: REST address, such as http://127.0.0.1:8501.
-      grpc_target --grpc HOST:PORT: gRPC address, such as 127.0.0.1:8500.
-      clients {1..}: Number of concurrent clients.
-      requests {0..}: Total requests per interface for the measurement; 0 skips it.
-      texts (three sentences): File of texts for the measurement, one per line.
+      model: Model name on the server.
       timeout: Timeout of a request in seconds.
       features --feature (text, pair): Feature read by classify and regress; may be repeated.
       label: Version label to check in addition.
     """
-    from albert_keras.serving.check.serve_check import serve_check as check
+    from albert_keras.serving.serve_check import serve_check as check
 
-    if texts is not None:
-        arguments["texts"] = _read_texts(texts)
-    result = check(arguments.pop("url", None), **arguments)
+    result = check(**arguments)
     error = None if result.ok else typer.Exit(WRONG_ANSWERS)
     return Output(result.to_dict(), result.lines, error)
-
-
-def _read_texts(path):
-    """Returns the lines of a file."""
-    try:
-        text = read_limited(path, _MAX_BYTES).decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"`{path}` is not UTF-8: {error}.") from error
-    if not text.strip():
-        raise InputError(f"`{path}` contains no text. Give at least one, on a line of its own.")
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 @command("albert_keras.serving.kit.server_kit:write_kit")
@@ -141,8 +103,7 @@ def server_kit(
 ):
     """Write the files to run tensorflow_model_server.
 
-    The files are its settings, a docker command, files for Docker Compose and Kubernetes, a proxy
-    and a client.
+    The files are its settings, a docker command, a file for Docker Compose, and a client.
 
     Examples:
       albert-keras server-kit saved_models/books --out kits/books
@@ -162,8 +123,6 @@ def server_kit(
       memory_gib (enough for two versions): Memory limit in GiB.
       max_batch_size: Largest number of texts per batch.
       rest_port: Port of REST on the loopback address.
-      grpc_port: Port of gRPC on the loopback address.
-      proxy_port: Port of the proxy on the loopback address.
     """
     from albert_keras.serving.kit.server_kit import write_kit
     from albert_keras.serving.layout import split_version
@@ -173,13 +132,12 @@ def server_kit(
     name = split_version(model)[0].name if name is None else name
     labels = _parse_labels(label or ())
     folder = write_kit(out, name, model, labels=labels, **arguments)
-    ports = {"rest_port": 8501, "grpc_port": 8500} | arguments
+    port = arguments.get("rest_port", 8501)
     files = sorted(path.name for path in folder.iterdir())
     lines = [
         f"{folder}: {', '.join(files)}",
         f"next: {shlex.quote(str(folder / 'docker-run.sh'))}",
-        f"then: albert-keras serve-check --rest http://127.0.0.1:{ports['rest_port']} "
-        f"--grpc 127.0.0.1:{ports['grpc_port']} --model {name}",
+        f"then: albert-keras serve-check --rest http://127.0.0.1:{port} --model {name}",
     ]
     return Output({"path": folder, "model": name, "files": files}, lines)
 

@@ -14,9 +14,7 @@ class ExportedTask(NamedTuple):
     """The task of a fine-tuned export."""
 
     task: Task
-    #: Contents of `export.json`; empty if the task was derived from the signatures: then only its
-    #: kind is right, while names, lengths and labels are not known.
-    record: dict
+    record: dict  #: Contents of `export.json`.
 
     @property
     def tokenizer_digest(self) -> str | None:
@@ -39,10 +37,9 @@ class ExportedTask(NamedTuple):
 
 
 def read_task(folder: Path) -> ExportedTask | None:
-    """Reads which task a version is for; None for a pre-trained model.
+    """Reads which task a version is for; None for a pre-trained model, or without `export.json`.
 
-    Unknown keys of `export.json` are ignored. If the file does not exist, or its task is unknown,
-    the kind of task is derived from the signatures.
+    Unknown keys of the file are ignored.
     """
     record = read_export_record(folder)
     # Older exports have no `kind` of their own.
@@ -52,39 +49,9 @@ def read_task(folder: Path) -> ExportedTask | None:
     if settings.get("name") in TASK_NAMES:
         known = {name: settings[name] for name in TaskConfig.model_fields if name in settings}
         return ExportedTask(build_task(TaskConfig(**known)), record)
-    config = _config_by_signatures(folder)
-    return config and ExportedTask(build_task(config), {})
+    return None
 
 
 def _dict_at(record, name):
     value = record.get(name)
     return value if isinstance(value, dict) else {}
-
-
-def _config_by_signatures(folder):
-    """Returns a TaskConfig of the kind that has the signatures of an export, or None."""
-    if not (folder / "saved_model.pb").is_file():
-        return None
-    from albert_keras.serving.saved_model.signature_methods import read_signatures
-
-    outputs = {one.name: one.outputs for one in read_signatures(folder)}
-    if "fill_mask" in outputs:
-        return None
-    if "question_answering" in outputs:
-        has_null = "null_score" in outputs["question_answering"]
-        return TaskConfig(name="squad2" if has_null else "squad1")
-    for name, task in (("multiple_choice", "race"), ("tags", "tagging")):
-        if name in outputs:
-            return TaskConfig(name=task)
-    if "cosine" in outputs.get("predict_tokens", {}):
-        return TaskConfig(name="similarity")
-    usual = outputs.get("serving_default", {})
-    columns = {"text": "text", "pair": "pair" if "text_pair" in outputs else None}
-    if "labels" in usual and "label" not in usual:
-        name = "classification" if "probabilities" in usual else "regression"
-        return TaskConfig(name=name, **columns, label=("label", "other label"))
-    if {"labels", "probabilities"} <= set(usual):
-        return TaskConfig(name="pair" if columns["pair"] else "classification", **columns)
-    if "score" in usual:
-        return TaskConfig(name="regression", **columns)
-    return None

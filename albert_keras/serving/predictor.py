@@ -2,25 +2,17 @@
 
 import functools
 import logging
-import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_keras.config import AlbertConfig
 from albert_keras.serving.exported_task import read_task
-from albert_keras.serving.layout import (
-    AFTER_DAMAGE,
-    MASK_LITERAL,
-    SHAPE_FILE,
-    TOP_K,
-    version_folder,
-)
+from albert_keras.serving.layout import AFTER_DAMAGE, MASK_LITERAL, TOP_K, version_folder
+from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.task import Task, check_text
 from data_pipeline.errors import InputError
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
-from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -55,10 +47,11 @@ class SentenceOrder(NamedTuple):
 
 
 class Predictor:
-    """Answers of an exported model, pre-trained or fine-tuned.
+    """Answers of an exported model, pre-trained or fine-tuned, by its signatures over strings.
 
-    The operations of the model are checked before anything of it is loaded, see `check_ops`. It is
-    still a program, and TensorFlow is not a sandbox: open only models that you trust.
+    So a `Predictor` and a model server give the same answers. The operations of the model are
+    checked before anything of it is loaded, see `check_ops`. It is still a program, and TensorFlow
+    is not a sandbox: open only models that you trust.
 
     Args:
         path: str or Path. Folder of an exported model, which means its newest version, or of one
@@ -84,8 +77,11 @@ class Predictor:
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
 
-        from albert_keras.serving.saved_model.loading import check_saved_model, reporting_damage
-        from albert_keras.serving.saved_model.time_limit import time_limit
+        from albert_keras.serving.saved_model.loading import (
+            check_saved_model,
+            reporting_damage,
+            time_limit,
+        )
 
         check_saved_model(self.path)
         self._time_limit = lambda num_texts: time_limit(timeout * max(num_texts, 1), self.path)
@@ -119,13 +115,14 @@ class Predictor:
 
     def answers(self, examples: list[Any]) -> list[Any]:
         """Answers examples: list of named tuples, see `Task.answers`."""
-        from albert_keras.serving.task_answers import answer_by_signatures
+        from albert_keras.serving.task_answers import answer_by_signatures, answer_in_python
 
         task = self._finetuned_task()
-        if self._task_predictor is None:
-            return answer_by_signatures(self.ask, task, examples)
-        with self._time_limit(len(examples)):
-            return self._task_predictor.answers(examples)
+        if "predict_tokens" in self._signatures and self._is_of_an_earlier_version():
+            with self._time_limit(len(examples)):
+                predict_tokens = self._signatures["predict_tokens"]
+                return answer_in_python(self.path, self._exported, predict_tokens, examples)
+        return answer_by_signatures(self.ask, task, examples, self._exported.tuned)
 
     def fill_mask(self, texts: list[str], top_k: int = 5) -> list[FilledMask]:
         """Fills each `[MASK]` of some texts.
@@ -197,24 +194,27 @@ class Predictor:
         Raises:
             InputError: If the signature does not exist, or takes other inputs.
         """
+        return self.call(signature, {name: _bytes_of(texts) for name, texts in inputs.items()})
+
+    def call(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Calls any signature, with arrays or nested lists [B, ...] by name; as `ask`."""
         self._check_signature(signature)
         function = self._signatures[signature]
-        expected = set(function.structured_input_signature[1])
-        if set(inputs) != expected:
+        specs = function.structured_input_signature[1]
+        if set(inputs) != set(specs):
             raise InputError(
-                f"The signature `{signature}` takes the inputs {', '.join(sorted(expected))}. "
+                f"The signature `{signature}` takes the inputs {', '.join(sorted(specs))}. "
                 f"Received: {', '.join(inputs) or 'none'}."
             )
-        tensors = {
-            name: self._tf.constant(_bytes_of(texts), self._tf.string)
-            for name, texts in inputs.items()
-        }
+        tensors = {name: self._tf.constant(inputs[name], specs[name].dtype) for name in inputs}
         try:
             with self._time_limit(max(map(len, inputs.values()), default=1)):
                 outputs = function(**tensors)
                 return {name: value.numpy() for name, value in outputs.items()}
         except self._tf.errors.OpError as error:
-            reason = error.message.strip().split("\n")[0][:200].rstrip(".")
+            from albert_keras.serving.saved_model.warm_up import short_message
+
+            reason = short_message(error)[:200].rstrip(".")
             raise InputError(
                 f"The signature `{signature}` of `{self.path}` failed: {reason}. The model may be "
                 f"damaged. {AFTER_DAMAGE}"
@@ -233,27 +233,22 @@ class Predictor:
 
         return call_by_rows(self.ask, signature, **inputs)
 
-    @functools.cached_property
-    def _task_predictor(self):
-        """The TaskPredictor; None if the export lacks files that it needs."""
-        exported, folder = self._exported, self.path / TOKENIZER_FOLDER
-        predict_tokens = self._signatures.get("predict_tokens")
-        if not (exported.record and folder.is_dir() and predict_tokens):
-            return None
-        from albert_keras.runs.run_record import check_tokenizer
-        from albert_keras.serving.task_answers import TaskPredictor, model_of_signature
-
-        check_tokenizer(folder, exported.tokenizer_digest, "export.json", "Export the run again.")
-        model = model_of_signature(predict_tokens)
-        shape = self.path / SHAPE_FILE
-        config = AlbertConfig.from_json_file(shape) if shape.is_file() else None
-        return TaskPredictor(self.task, Tokenizer.load(folder), model, exported.tuned, config)
+    def _is_of_an_earlier_version(self):
+        """Returns whether the signatures over strings lack a part of the answers of the task."""
+        kind = self._finetuned_task().kind
+        name, output = "serving_default", "dropped_tokens"
+        if kind.finds_spans:
+            name, output = "question_answering", "nbest_starts"
+        elif kind is TAGGING:
+            name, output = "tags", "dropped_words"
+        function = self._signatures.get(name)
+        return function is None or output not in function.structured_outputs
 
     def _finetuned_task(self) -> Task:
         if self.task is None:
             raise InputError(
-                f"`{self.path}` must be an export of a fine-tuned model. "
-                "Received: a pre-trained one, which fills masks."
+                f"`{self.path}` must be an export of a fine-tuned model, with its export.json. "
+                "Received: a pre-trained one, which fills masks, or a SavedModel without that file."
             )
         return self.task
 
@@ -265,12 +260,6 @@ class Predictor:
 def fill_mask(export: str | Path, texts: list[str], top_k: int = 5) -> list[FilledMask]:
     """Fills the masks of some texts with an exported model; see `Predictor.fill_mask`."""
     return Predictor(export).fill_mask(texts, top_k)
-
-
-def predict(export: str | Path, texts: list[str], top_k: int = 5) -> list[FilledMask]:
-    """Deprecated name of `fill_mask`."""
-    warnings.warn("`predict` is deprecated. Use `fill_mask`.", DeprecationWarning, stacklevel=2)
-    return fill_mask(export, texts, top_k)
 
 
 def _bytes_of(texts):

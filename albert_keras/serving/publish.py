@@ -2,7 +2,6 @@
 
 import json
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +24,6 @@ from albert_keras.serving.layout import (
     keras_file,
     size_of,
 )
-from albert_keras.serving.saved_model.restricted_loader import load_restricted
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.serving.saved_model.signature_methods import set_method_names
 from albert_keras.serving.saved_model.warm_up import sample_requests, write_warm_up
@@ -77,9 +75,8 @@ def export(
     """Exports a checkpoint as a SavedModel over plain strings and as a `.keras` model.
 
     The version gets its name only after all checks: the server has all operations of the version,
-    the version loads in a process without any others, its answers equal the answers of the Python
-    code, and it answers the warm-up requests. If weights are not float32, the cost in accuracy is
-    measured.
+    its answers equal the answers of the Python code, and it answers the warm-up requests. If
+    weights are not float32, the cost in accuracy is measured.
 
     Args:
         run: str or Path. Folder of a pre-trained or fine-tuned run; of a fine-tuning, which means
@@ -197,10 +194,7 @@ def _check(source, module, folder, precision) -> tuple[LoadedModel, Parity | Non
     logger.info("3/4 checking operations and answers")
     check_ops(folder)
     loaded = LoadedModel(folder)
-    with ThreadPoolExecutor(1) as executor:  # waits for another process, which takes as long
-        loading = executor.submit(load_restricted, folder)
-        parity = check_answers(source, module, loaded, precision)
-        loading.result()
+    parity = check_answers(source, module, loaded, precision)
     logger.info("4/4 answering the warm-up requests")
     requests = sample_requests(loaded.signatures, module.packer.buckets, max_tokens=_WARM_UP_TOKENS)
     write_warm_up(folder, requests, loaded.model)

@@ -1,18 +1,20 @@
-"""Answers of fine-tuned exports to examples of their task.
+"""Answers of fine-tuned exports to examples of their task, read from their signatures over strings.
 
-`TaskPredictor` builds the sequences in Python, as in fine-tuning, and calls the signature
-`predict_tokens`: so it returns everything that a task answers, such as the n best answers to a
-question with their probabilities, and tags long sentences to their end. `answer_by_signatures`
-needs nothing but the signatures over strings, as a client of a server has them; these return less.
-Exports of older versions do not report the tokens that they dropped.
+`TaskPredictor` gives the same answers in Python: sequences are built in NumPy, as in fine-tuning.
+Exports are compared with it before they are published, and exports of earlier versions, whose
+signatures return less, are answered by it.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
+from albert_keras.runs.run_record import check_tokenizer
+from albert_keras.serving.exported_task import ExportedTask
+from albert_keras.serving.layout import SHAPE_FILE
 from albert_keras.tasks.choice.task import ChoiceAnswer
 from albert_keras.tasks.classification.multi_label import labels_answers
 from albert_keras.tasks.classification.multi_regression import scores_answers
@@ -24,12 +26,21 @@ from albert_keras.tasks.kinds import (
     MULTI_REGRESSION,
     REGRESSION,
     SIMILARITY,
+    SPANS,
+    SPANS_OR_NONE,
     TAGGING,
 )
 from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.tasks.spans.decoding import (
+    NOTHING_V1,
+    NOTHING_V2,
+    DecodedAnswers,
+    best_texts,
+)
 from albert_keras.tasks.tagging.task import TagAnswer
 from albert_keras.tasks.task import Task
 from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Sequences that are computed at a time; of a choice, which has several for each example, fewer.
@@ -79,22 +90,25 @@ def model_of_signature(predict_tokens):
     return lambda inputs, training: predict_tokens(**{name: inputs[name] for name in names})
 
 
-def call_by_rows(call: Callable, signature: str, **inputs: list[str]) -> list[dict]:
+def call_by_rows(
+    call: Callable, signature: str, batch_size: int = _ROWS, /, **inputs: list
+) -> list[dict]:
     """Calls a signature for any number of rows, in batches of similar length.
 
     Args:
         call: Takes the name of a signature, and lists of str by name; returns a dict of np.ndarray
             [B, ...].
-        inputs: By name, equally long.
+        batch_size: Rows of a batch.
+        inputs: By name, equally long: texts or lists of texts.
 
     Returns:
         The answer to each row, in order; it includes padding to the longest of its batch.
     """
     rows = list(zip(*inputs.values(), strict=True))
-    order = sorted(range(len(rows)), key=lambda row: sum(map(len, rows[row])))
+    order = sorted(range(len(rows)), key=lambda row: sum(map(_size, rows[row])))
     answers = [None] * len(rows)
-    for begin in range(0, len(rows), _ROWS):
-        chosen = order[begin : begin + _ROWS]
+    for begin in range(0, len(rows), batch_size):
+        chosen = order[begin : begin + batch_size]
         columns = zip(*(rows[row] for row in chosen), strict=True)
         found = call(signature, **dict(zip(inputs, map(list, columns), strict=True)))
         for name, values in found.items():
@@ -105,24 +119,65 @@ def call_by_rows(call: Callable, signature: str, **inputs: list[str]) -> list[di
     return answers
 
 
-def answer_by_signatures(call: Callable, task: Task, examples: list) -> list:
+def _size(value):
+    return len(value) if isinstance(value, str) else sum(map(len, value))
+
+
+def answer_in_python(
+    folder: Path, exported: ExportedTask, predict_tokens: Callable, examples: list
+) -> list:
+    """Answers examples with `predict_tokens` of an export of an earlier version, in its folder.
+
+    Raises:
+        InputError: If the tokenizer of the export is missing or another one.
+    """
+    path = folder / TOKENIZER_FOLDER
+    check_tokenizer(path, exported.tokenizer_digest, "export.json", "Export the run again.")
+    shape = folder / SHAPE_FILE
+    config = AlbertConfig.from_json_file(shape) if shape.is_file() else None
+    model = model_of_signature(predict_tokens)
+    predictor = TaskPredictor(exported.task, Tokenizer.load(path), model, exported.tuned, config)
+    return predictor.answers(examples)
+
+
+def answer_by_signatures(
+    call: Callable, task: Task, examples: list, tuned: dict[str, float] | None = None
+) -> list:
     """Answers examples of a task, as `Task.answers`, by its signatures over strings.
 
     `call` is the same as for `call_by_rows`. The graph limits the bytes that are read of a
-    text. Words of a sentence that it does not tag get the tag "" and the probability 0: words
-    beyond these bytes, and in exports of older versions words that do not fit into one sequence.
-    Signatures do not return enough for questions about a context.
+    text. Words of a sentence beyond these bytes get the tag "" and the probability 0.
     """
+    if not examples:
+        return []
+    if task.kind in (SPANS, SPANS_OR_NONE):
+        return _spans(call, task, examples, tuned)
     by_kind = {CLASSIFICATION: _classes, REGRESSION: _scores, CHOICE: _choices, TAGGING: _tags}
     by_kind |= {MULTI_LABEL: _label_sets, MULTI_REGRESSION: _score_lists}
     by_kind |= {SIMILARITY: _scores}
-    if task.kind not in by_kind:
-        raise InputError(
-            "Probabilities of answers to questions require the `export.json`, `tokenizer` and "
-            f"`predict_tokens` of an export (kind `{task.kind.name}`). For the answers alone, call "
-            "`question_answering` with `Predictor.ask`."
+    return by_kind[task.kind](call, examples)
+
+
+def _spans(call, task, examples, tuned):
+    questions = [example.question for example in examples]
+    contexts = [example.context for example in examples]
+    rows = call_by_rows(call, "question_answering", question=questions, context=contexts)
+    nothing = NOTHING_V1 if task.kind is SPANS else NOTHING_V2
+    nbest, locations = {}, {}
+    for example, row in zip(examples, rows, strict=True):
+        names = ("nbest_starts", "nbest_ends", "nbest_start_scores", "nbest_end_scores")
+        spans = zip(*(row[name].tolist() for name in names), strict=True)
+        spans = ((span[:2], *span[2:]) for span in spans if span[0] >= 0)
+        nbest[example.id], locations[example.id] = best_texts(
+            example.context, spans, task.config.n_best, nothing
         )
-    return by_kind[task.kind](call, examples) if examples else []
+    predictions = {id: texts[0]["text"] for id, texts in nbest.items()}
+    null_scores = None
+    if task.kind is SPANS_OR_NONE:
+        pairs = zip(examples, rows, strict=True)
+        null_scores = {example.id: float(row["null_score"]) for example, row in pairs}
+    decoded = DecodedAnswers(predictions, nbest, null_scores, locations)
+    return _with_dropped(task.decoded_answers(examples, decoded, tuned), rows)
 
 
 def _text_rows(call, examples):
@@ -167,14 +222,25 @@ def _with_dropped(answers, rows):
 
 
 def _choices(call, examples):
-    answers = []
-    for example in examples:  # one at a time: the next may have another number of options
-        inputs = {"context": [example.context], "question": [example.question]}
-        [found] = call_by_rows(call, "multiple_choice", **inputs, options=[list(example.options)])
-        choice, probabilities = int(found["choice"]), tuple(found["probabilities"].tolist())
-        option, probability = example.options[choice], probabilities[choice]
-        answer = ChoiceAnswer(example.id, choice, option, probability, probabilities)
-        answers += _with_dropped([answer], [found])
+    answers = [None] * len(examples)
+    by_count = {}  # a batch has the same number of options in each row
+    for number, example in enumerate(examples):
+        by_count.setdefault(len(example.options), []).append(number)
+    for numbers in by_count.values():
+        several = [examples[number] for number in numbers]
+        rows = call_by_rows(
+            call,
+            "multiple_choice",
+            _CHOICES,
+            context=[example.context for example in several],
+            question=[example.question for example in several],
+            options=[list(example.options) for example in several],
+        )
+        for number, example, row in zip(numbers, several, rows, strict=True):
+            choice, probabilities = int(row["choice"]), tuple(row["probabilities"].tolist())
+            option, probability = example.options[choice], probabilities[choice]
+            answer = ChoiceAnswer(example.id, choice, option, probability, probabilities)
+            (answers[number],) = _with_dropped([answer], [row])
     return answers
 
 

@@ -11,6 +11,8 @@ from albert_keras.serving.publish import export
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain
 from tests.albert_keras.loaded_weights import QUERY, values_of
+from tests.albert_keras.serving.contract_model import save_contract_model
+from tests.albert_keras.serving.local.running import running
 
 
 @pytest.fixture(scope="session")
@@ -108,3 +110,19 @@ def foreign(tmp_path, tiny_tokenizer, pretrained):
         return tmp_path / "model.ckpt-best"
 
     return write
+
+
+@pytest.fixture(scope="session")
+def contract_export(tmp_path_factory):
+    """Returns the folder of a model, `books`, with the versions 2 (empty) and 3."""
+    folder = tmp_path_factory.mktemp("exports") / "books"
+    (folder / "2").mkdir(parents=True)
+    save_contract_model(folder / "3", mark=3.0)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(contract_export):
+    """Returns a LocalServer of `contract_export` that answers."""
+    with running([contract_export]) as server:
+        yield server

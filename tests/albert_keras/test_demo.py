@@ -23,9 +23,7 @@ def short_demo(monkeypatch, tiny_training):
     monkeypatch.setattr(module.demo, "__defaults__", ("", type(tiny_training)(**values)))
 
 
-def test_every_stage_leaves_its_result_and_is_not_done_again(
-    short_demo, light_export, tmp_path, capsys
-):
+def test_every_stage_leaves_its_result_and_is_not_done_again(short_demo, tmp_path, capsys):
     out = tmp_path / "demo"
     assert main(["demo", "--out", str(out), "--json"]) == 0
     first = json.loads(capsys.readouterr().out)

@@ -8,9 +8,9 @@ import pytest
 from albert_keras.embeddings.text_encoder import TextEncoder
 from albert_keras.formats.open_model import open_model
 from albert_keras.runs.run import Run
-from albert_keras.serving.check.serve_check import serve_check
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
+from albert_keras.serving.serve_check import serve_check
 from albert_keras.tasks.finetune import finetune
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain
@@ -19,7 +19,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
-from tests.albert_keras.serving.local.conftest import running
+from tests.albert_keras.serving.local.running import running
 from tests.albert_keras.tasks.small_tasks import build_model
 
 #: Beginning of the names of models -> what model cards call them.
@@ -175,5 +175,5 @@ def test_the_exports_of_a_family_pass_the_checks_of_a_server(
         out = tmp_path / "exports" / run
         export(tmp_path / run, out)
         with running([out]) as server:
-            checked = serve_check(server.url, run, clients=2, requests=10)
+            checked = serve_check(server.url, run)
         assert checked.faults == () and checked.ok

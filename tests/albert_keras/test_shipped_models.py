@@ -15,7 +15,7 @@ from albert_keras.formats.open_model import open_model
 from albert_keras.runs.checkpoints import find_damage as find_checkpoint_damage
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.layout import split_version
-from albert_keras.serving.local.exported_versions import find_exports
+from albert_keras.serving.local.local_server import find_exports
 from albert_keras.serving.predictor import Predictor
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from data_pipeline.errors import InputError
@@ -138,8 +138,7 @@ def test_functions_take_the_name(box):
     assert (weights.kind, str(weights)) == ("export", f"{NAME} step 12")
     assert weights.heads == ("masked_lm", "sentence_order")
     assert Predictor(NAME).fill_mask([MASKED])[0].filled_text != MASKED
-    (served,) = find_exports([NAME])
-    assert (served.name, served.folder) == (NAME, box / "1")
+    assert find_exports([NAME]) == {NAME: box / "1"}
     assert split_version(NAME) == (box, None)
     source = open_source(NAME)
     assert source.record["data"]["num_records"] and source.step == 12

@@ -32,7 +32,6 @@ from albert_keras.serving.export.card_markdown import (
     as_text,
     as_words,
 )
-from albert_keras.serving.export.version_lock import locked_file, remove_temporaries_of_killed
 from albert_keras.serving.graph.tagging_model import NUM_BYTES
 from albert_keras.serving.layout import (
     EXPORT_RECORD,
@@ -60,21 +59,9 @@ _SHORT_REQUEST = 88
 
 
 def write_model_card(out: Path) -> None:
-    """Writes the card of a model, `README.md`, and replaces an older one.
-
-    Temporary files that killed processes left are removed.
-    """
-    path = out / "README.md"
-    remove_temporaries_of_killed(path)
-    text = None
-    # Others may publish at the same time: the last one to write has seen all versions.
-    while (current := model_card(out)) != text:
-        try:
-            with whole_file(path) as temporary, locked_file(temporary) as file:
-                file.write(current.encode())
-        except FileNotFoundError:  # another process took it for a leftover before it was locked
-            continue
-        text = current
+    """Writes the card of a model, `README.md`, and replaces an older one."""
+    with whole_file(out / "README.md") as temporary:
+        temporary.write_text(model_card(out), encoding="utf-8")
 
 
 def model_card(out: Path) -> str:

@@ -42,11 +42,12 @@ class AlignedTexts(NamedTuple):
     def characters(self, first: tf.Tensor, last: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the raw characters that spans of tokens come from.
 
-        `first` and `last`, int64 [B], are the first and the last token in each text, in range. The
-        result is the first character, and one more than the last, int64 [B] each.
+        `first` and `last`, int64 [B, K], are the first and the last token in each text, in range.
+        The result is the first character, and one more than the last, int64 [B, K] each.
         """
         most = tf.maximum(self.ids.row_splits[-1] - 1, 0)
-        tokens = (tf.minimum(self.ids.row_starts() + number, most) for number in (first, last))
+        starts = self.ids.row_starts()[:, None]
+        tokens = (tf.minimum(starts + number, most) for number in (first, last))
         start, end = (
             tf.gather(tf.pad(offsets.flat_values, [[0, 1]]), token)
             for offsets, token in zip((self.starts, self.ends), tokens, strict=True)
@@ -56,7 +57,9 @@ class AlignedTexts(NamedTuple):
 
     def _edge(self, byte, which):
         """Returns where the unit of a byte of the cleaned text starts (0) or ends (1)."""
-        unit = tf.reduce_sum(tf.cast(self.clean_ends <= byte[:, None], tf.int32), axis=1)
+        # Texts may be empty, which a search must not be.
+        ends = tf.pad(self.clean_ends, [[0, 0], [0, 1]], constant_values=tf.int64.max)
+        unit = tf.searchsorted(ends, byte, side="right")
         unit = tf.minimum(unit + which, tf.shape(self.raw_edges)[1] - 1)
         return tf.gather(self.raw_edges, unit, batch_dims=1)
 
@@ -103,14 +106,14 @@ class AligningTokenizer(GraphTokenizer):
 
         Args:
             texts: string [B], UTF-8.
-            starts, ends: int64 [B], in characters.
+            starts, ends: int64 [B, K], in characters.
 
         Returns:
-            string [B]; start and end of the rest, int32 [B] each, -1 if it is "".
+            string [B, K]; start and end of the rest, int32 [B, K] each, -1 if it is "".
         """
         lengths = tf.maximum(ends - starts, 0)
         starts = tf.where(lengths > 0, starts, 0)
-        found = tf.strings.substr(texts, starts, lengths, unit="UTF8_CHAR")
+        found = substrings(texts, starts, lengths)
         found = tf.strings.regex_replace(found, f"{WHITE_SPACE}+$", "")
         sizes = tf.strings.length(found, unit="UTF8_CHAR")
         stripped = tf.strings.regex_replace(found, f"^{self._blank}+", "")
@@ -159,6 +162,11 @@ class AligningTokenizer(GraphTokenizer):
         begins = tf.ragged.boolean_mask(ends - sizes, remains)
         total = tf.reduce_sum(sizes, axis=1)[:, None]
         return clean_ends.to_tensor(tf.int64.max), tf.concat([begins, total], axis=1).to_tensor()
+
+
+def substrings(texts, starts, lengths):
+    """Returns parts of texts, string [B], at starts and lengths in characters, int64 [B, K]."""
+    return tf.strings.substr(texts[:, None], starts, lengths, unit="UTF8_CHAR")
 
 
 def _previous(flags, default, ragged):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import WHITE_SPACE
-from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
+from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer, substrings
 from data_pipeline.tokenizers.basic_words import is_space
 from data_pipeline.tokenizers.byte_bpe_graph import ByteBPEGraphTokenizer
 from data_pipeline.tokenizers.cleanup import character_class, character_ranges
@@ -31,7 +31,7 @@ class AlignedPieces(NamedTuple):
         start, end = (
             tf.gather(
                 tf.pad(edges.flat_values, [[0, 1]]),
-                tf.minimum(self.ids.row_starts() + number, most),
+                tf.minimum(self.ids.row_starts()[:, None] + number, most),
             )
             for edges, number in ((self.starts, first), (self.ends, last))
         )
@@ -45,7 +45,7 @@ class _StripsSpaces:
         """Returns parts of texts without white space around them, as `AligningTokenizer`."""
         lengths = tf.maximum(ends - starts, 0)
         starts = tf.where(lengths > 0, starts, 0)
-        found = tf.strings.substr(texts, starts, lengths, unit="UTF8_CHAR")
+        found = substrings(texts, starts, lengths)
         found = tf.strings.regex_replace(found, f"{WHITE_SPACE}+$", "")
         sizes = tf.strings.length(found, unit="UTF8_CHAR")
         stripped = tf.strings.regex_replace(found, f"^{WHITE_SPACE}+", "")

@@ -17,6 +17,9 @@ from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows
 from albert_keras.tasks.spans.windows import SquadWindowConfig
 from albert_keras.tasks.task_config import TaskConfig
 
+#: Bytes that are read of a context, in `TextPacker.max_bytes`.
+NUM_BYTES = 16
+
 _IMPOSSIBLE = -1e300  # score of a span that cannot be an answer
 _NO_WINDOW = 1e6  # null score of a question without windows
 _NO_SPAN = -2e6  # score if no span is possible
@@ -47,9 +50,16 @@ class SpanReader:
         self._tokenizer, self._stored, self._packer = tokenizer, stored, packer
         self._config, self._null_threshold = config, null_threshold
         self._has_null = null_threshold is not None
+        # Twice as many, since a text counts once however often it is in the context.
+        self._num_spans = 2 * config.n_best
+
+    @property
+    def max_bytes(self) -> int:
+        """Bytes of a context that are read."""
+        return NUM_BYTES * self._packer.max_bytes
 
     def answers(self, question, context):
-        """Finds the answers in all windows of the first `TextPacker.max_bytes` bytes.
+        """Finds the answers in all windows of the first `max_bytes` bytes.
 
         Args:
             question, context: string [B].
@@ -61,14 +71,18 @@ class SpanReader:
             the sum of the logits (squad1) or log-probabilities of start and end, -2e6 if no span is
             possible; `dropped_tokens` int32 [B], of the question beyond `max_query_length` and of
             both texts beyond the bytes that are read. For squad2 also `null_score` float32 [B].
+            The best spans, whether or not the question is left unanswered: `nbest_starts`,
+            `nbest_ends` int32 and `nbest_start_scores`, `nbest_end_scores` float32 [B, K], the best
+            first, -1 and -2e6 where there are fewer.
         """
         max_bytes = self._packer.max_bytes
-        whole_context, context = context, readable(context, max_bytes)
+        whole_context, context = context, readable(context, self.max_bytes)
         aligned = self._tokenizer.align(context)
         whole_query = self._tokenizer(readable(question, max_bytes))
         query = whole_query[:, : self._config.max_query_length]
         dropped = num_tokens_of(question, whole_query, max_bytes) - query.row_lengths()
-        dropped += num_tokens_of(whole_context, aligned.ids, max_bytes) - aligned.ids.row_lengths()
+        dropped += num_tokens_of(whole_context, aligned.ids, self.max_bytes)
+        dropped -= aligned.ids.row_lengths()
         budget = self._packer.max_seq_length - self._packer.num_special - query.row_lengths()
         totals = aligned.ids.row_lengths()
         rows, offsets, lengths = lay_out_windows(totals, budget, self._config.doc_stride)
@@ -81,33 +95,40 @@ class SpanReader:
         positions = tf.range(tf.shape(packed["input_ids"])[1], dtype=tf.int64) - begins[:, None]
         firsts = tf.gather(aligned.ids.row_starts(), rows) + offsets
         may_start = max_context(positions, lengths, firsts)
-        scores, starts, ends, null_logits = self._best(packed, may_start, begins, begins + lengths)
-
-        batch = tf.shape(context, tf.int64)[0]
-        best = tf.math.unsorted_segment_max(scores, rows, batch)
-        count = tf.shape(rows, tf.int64)[0]
-        numbers = tf.where(scores == tf.gather(best, rows), tf.range(count), count)
-        winner = tf.minimum(tf.math.unsorted_segment_min(numbers, rows, batch), count)
-        first, last = (
-            tf.gather(tf.pad(position - begins + offsets, [[0, 1]]), winner)
-            for position in (starts, ends)
+        (scores, starts, ends, start_scores, end_scores), null_logits = self._best(
+            packed, may_start, begins, begins + lengths
         )
-        is_span = (best > _IMPOSSIBLE) & (winner < count)
+        starts, ends = (
+            tf.cast(edges, tf.int64) - (begins - offsets)[:, None] for edges in (starts, ends)
+        )
+        batch = tf.shape(context, tf.int64)[0]
+        order, is_span = _best_of_questions(scores, rows, batch, self._num_spans)
+        starts, ends, start_scores, end_scores = (
+            tf.where(is_span, _at(values, order), filler)
+            for values, filler in ((starts, 0), (ends, 0), (start_scores, 0.0), (end_scores, 0.0))
+        )
+        begin, end = aligned.characters(starts, ends)
+        end = tf.where(is_span, end, begin)
+        texts, begin, end = self._tokenizer.texts_at(context, begin, end)
+        best = tf.where(is_span, _at(scores, order), _NO_SPAN)[:, 0]
+        is_answer = is_span[:, 0]
         answers = {
-            "score": tf.cast(tf.where(is_span, best, _NO_SPAN), tf.float32),
+            "score": tf.cast(best, tf.float32),
             "dropped_tokens": tf.cast(dropped, tf.int32),
+            "nbest_starts": begin,
+            "nbest_ends": end,
+            "nbest_start_scores": tf.where(is_span, start_scores, _NO_SPAN / 2),
+            "nbest_end_scores": tf.where(is_span, end_scores, _NO_SPAN / 2),
         }
-        is_answer = is_span
         if null_logits is not None:
             null_scores = tf.math.unsorted_segment_min(null_logits, rows, batch)
-            null_scores = tf.where(winner < count, null_scores, _NO_WINDOW)
+            null_scores = tf.where(totals > 0, null_scores, _NO_WINDOW)
             is_answer &= null_scores < self._null_threshold
             answers["null_score"] = null_scores
-        first, last = (tf.where(is_answer, position, 0) for position in (first, last))
-        begin, end = aligned.characters(first, last)
-        end = tf.where(is_answer, end, begin)
-        found = self._tokenizer.texts_at(context, begin, end)
-        return dict(zip(("answer", "start", "end"), found, strict=True)) | answers
+        answers["answer"] = tf.where(is_answer, texts[:, 0], "")
+        for name, edges in (("start", begin), ("end", end)):
+            answers[name] = tf.where(is_answer, edges[:, 0], -1)
+        return answers
 
     def outputs(self, packed):
         """Returns the outputs of the model; answers must be in the second segment or at [CLS]."""
@@ -118,33 +139,38 @@ class SpanReader:
         return self._stored.outputs(packed | {"p_mask": 1 - tf.cast(may_be_answer, tf.int32)})
 
     def _best(self, packed, *more):
-        """Returns the best span of each window, computed for a few windows at a time.
+        """Returns the best K spans of each window, computed for a few windows at a time.
 
-        These are score (float64), start and end position (int64), and null logits or None, all [W].
+        These are a list of score (float64, `_IMPOSSIBLE` for no span), start and end position
+        (int64), start and end score (float32), all [W, K]; and null logits [W] or None.
         """
-        types = (tf.float64, tf.int64, tf.int64) + (tf.float32,) * self._has_null
-        specs = [tf.TensorSpec([None], dtype) for dtype in types]
+        types = (tf.float64, tf.int64, tf.int64, tf.float32, tf.float32)
+        specs = [tf.TensorSpec([None, None], dtype) for dtype in types]
+        specs += [tf.TensorSpec([None], tf.float32)] * self._has_null
 
         def best(packed, *more):
             return self._best_of_outputs(self.outputs(packed), *more)
 
         found = compute_in_parts(best, specs, packed, *more)
-        return found if self._has_null else [*found, None]
+        return found[: len(types)], found[-1] if self._has_null else None
 
     def _best_of_outputs(self, outputs, may_start, begins, stops):
-        starts, ends, scores = self._candidates(outputs)  # [W, spans]
+        starts, ends, start_scores, end_scores = self._candidates(outputs)  # [W, spans]
         is_valid = (starts >= begins[:, None]) & (ends >= starts) & (ends < stops[:, None])
         is_valid &= (starts < stops[:, None]) & (ends - starts < self._config.max_answer_length)
         inside = tf.minimum(starts, tf.shape(may_start, tf.int64)[1] - 1)
         is_valid &= tf.gather(may_start, inside, batch_dims=1)
+        scores = tf.cast(start_scores, tf.float64) + tf.cast(end_scores, tf.float64)
         scores = tf.where(is_valid, scores, _IMPOSSIBLE)
-        best = tf.argmax(scores, axis=1)  # the first of equal ones
-        found = [tf.gather(values, best, batch_dims=1) for values in (scores, starts, ends)]
+        count = min(self._num_spans, starts.shape[1])
+        scores, best = tf.math.top_k(scores, count)  # the first of equal ones
+        values = (starts, ends, start_scores, end_scores)
+        found = [scores, *(tf.gather(one, best, batch_dims=1) for one in values)]
         return [*found, outputs["null_logits"]] if self._has_null else found
 
     def _candidates(self, outputs):
-        """Returns starts and ends, int64, and scores, float64, all [W, spans], in the order of
-        `decode_v1` or `decode_v2`."""
+        """Returns starts and ends, int64, and their scores, float32, all [W, spans], in the order
+        of `decode_v1` or `decode_v2`."""
         if self._has_null:
             ends, end_scores = outputs["end_indices"], outputs["end_log_probs"]
             per_start = ends.shape[1] // outputs["start_indices"].shape[1]
@@ -158,5 +184,33 @@ class SpanReader:
                 tops.append(tf.math.top_k(logits, n_best))
             start_scores, starts = (tf.repeat(values, n_best, axis=1) for values in tops[0])
             end_scores, ends = (tf.tile(values, [1, n_best]) for values in tops[1])
-        scores = tf.cast(start_scores, tf.float64) + tf.cast(end_scores, tf.float64)
-        return tf.cast(starts, tf.int64), tf.cast(ends, tf.int64), scores
+        return tf.cast(starts, tf.int64), tf.cast(ends, tf.int64), start_scores, end_scores
+
+
+def _best_of_questions(scores, rows, batch, count):
+    """Finds the best spans of each question in all of its windows.
+
+    Args:
+        scores: float64 [W, K], of the spans of windows.
+        rows: int64 [W]. The question of each window, in ascending order.
+        batch: Number of questions, B.
+        count: Number of spans of a question.
+
+    Returns:
+        int64 [B, count], their numbers in `scores`, flat; and whether there is such a span, bool.
+    """
+    windows = tf.RaggedTensor.from_value_rowids(scores, rows, batch)  # [B, None, K]
+    padded = windows.to_tensor(_IMPOSSIBLE)
+    width = tf.shape(padded, tf.int64)[1] * tf.shape(padded, tf.int64)[2]
+    of_question = tf.reshape(padded, [batch, width])
+    missing = tf.maximum(count - width, 0)
+    of_question = tf.pad(of_question, [[0, 0], [0, missing]], constant_values=_IMPOSSIBLE)
+    best, order = tf.math.top_k(of_question, count)  # the first of equal ones
+    first_windows = windows.row_splits[:-1, None] * tf.shape(scores, tf.int64)[1]
+    return first_windows + tf.cast(order, tf.int64), best > _IMPOSSIBLE
+
+
+def _at(values, numbers):
+    """Returns values [W, K] at flat numbers, [B, count]; any value where a number is too large."""
+    flat = tf.pad(tf.reshape(values, [-1]), [[0, 1]])
+    return tf.gather(flat, tf.minimum(numbers, tf.size(flat, tf.int64) - 1))

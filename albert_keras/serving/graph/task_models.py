@@ -17,7 +17,6 @@ from albert_keras.layers.text_packing import (
     row_slices,
 )
 from albert_keras.models.task_model import AlbertForTask
-from albert_keras.serving.graph.example_texts import texts_of_examples
 from albert_keras.serving.graph.piece_aligners import aligning_tokenizer
 from albert_keras.serving.graph.span_answers import SpanReader
 from albert_keras.serving.graph.string_model import StringModel, string_function
@@ -123,7 +122,9 @@ class TextTaskModel(TaskModel):
 
     def _answer_examples(self, inputs):
         names = ("text", "pair") if self._takes_pair else ("text",)
-        texts = [texts_of_examples(inputs, name, self.packer.max_bytes) for name in names]
+        features = {name: tf.io.RaggedFeature(tf.string) for name in names}
+        parsed = tf.io.parse_example(inputs, features)
+        texts = [first_values(parsed[name]) for name in names]
         packed, _ = (self._pairs if self._takes_pair else self._sequences)(*texts)
         return self._as_protocol(self._answer(packed))
 

@@ -4,7 +4,6 @@ import json
 import math
 import os
 import shlex
-import textwrap
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
@@ -22,22 +21,13 @@ from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 
 _SCRIPTS = ("docker-run.sh", "curl.sh", "client.py", "ready.sh")
-#: Files that the containers read; `kubernetes.yaml` contains them as well.
-_CONTAINER_FILES = (
-    "models.config",
-    "batching.config",
-    "monitoring.config",
-    "ready.sh",
-    "nginx.conf",
-    "limits.js",
-)
-#: Pinned images of the containers.
-_IMAGES = {"server_image": "tensorflow/serving:2.15.1", "proxy_image": "nginx:1.28.0"}
+#: Pinned image of the container.
+SERVER_IMAGE = "tensorflow/serving:2.15.1"
 _CURL_POST = "curl --fail-with-body --silent --show-error --header 'Content-Type: application/json'"
 
 
 class _KitTemplate(Template):
-    delimiter = "%"  # `$` has a meaning in shell and nginx
+    delimiter = "%"  # `$` has a meaning in shell
 
 
 def write_kit(
@@ -51,8 +41,6 @@ def write_kit(
     max_batch_size: int = 32,
     memory_gib: int | None = None,
     rest_port: int = 8501,
-    grpc_port: int = 8500,
-    proxy_port: int = 8080,
 ) -> Path:
     """Writes a folder with `models.config`, `docker-run.sh`, `compose.yaml`, `client.py` and so on.
 
@@ -70,7 +58,7 @@ def write_kit(
         max_batch_size: Maximum number of rows of one call of the graph, and of one request; at
             least the rows of the warm-up requests of the versions.
         memory_gib: None takes twice the sum of the largest version's size and 1 GiB, rounded up.
-        rest_port, grpc_port, proxy_port: Different ports on loopback.
+        rest_port: Port on loopback.
 
     Returns:
         `folder`.
@@ -106,11 +94,9 @@ def write_kit(
     size = max(size_of(base_path / str(version)) for version in served)
     memory = math.ceil(2 * (size / 2**30 + 1)) if memory_gib is None else memory_gib
     numbers = {"cores": cores, "max_batch_size": max_batch_size, "memory_gib": memory}
-    ports = {"rest_port": rest_port, "grpc_port": grpc_port, "proxy_port": proxy_port}
-    for name, number in (numbers | ports).items():
-        _check_number(name, number, 65535 if name in ports else 2**20)
-    if len(set(ports.values())) < 3:
-        raise InputError(f"The three ports must be different. Received: {ports}.")
+    for name, number in numbers.items():
+        _check_number(name, number, 2**20)
+    _check_number("rest_port", rest_port, 65535)
     check_output_folder(folder, "folder")
     for version in served:
         rows = _most_warm_up_rows(base_path / str(version))
@@ -130,8 +116,6 @@ def write_kit(
 
     values = {
         "model": model_name,
-        # Names in Kubernetes have no `_`.
-        "kubernetes_name": f"serving-{model_name[:40].replace('_', '-').strip('-')}",
         "model_folder": os.path.relpath(os.path.realpath(base_path), os.path.realpath(folder)),
         "policy": policy,
         "labels": "".join(
@@ -147,15 +131,14 @@ def write_kit(
             f'{_CURL_POST} "$model:{method}" --data {shlex.quote(_as_json(body))}'
             for method, body in requests
         ),
-        "listen": f"127.0.0.1:{proxy_port}",
-        **_IMAGES,
+        "server_image": SERVER_IMAGE,
+        "rest_port": rest_port,
         **numbers,
-        **ports,
     }
     flags = _server_flags(values, labels)
     values |= {
         "shell_flags": " \\\n  ".join(flags),
-        "yaml_flags": "\n".join(f'- "{flag}"' for flag in flags),
+        "compose_flags": "\n".join(f'      - "{flag}"' for flag in flags),
     }
     with whole_folder(folder) as staging:
         for name, text in _rendered(values).items():
@@ -166,7 +149,7 @@ def write_kit(
 
 
 def _server_flags(values, labels):
-    """Returns the flags of `tensorflow_model_server`, the same wherever it runs."""
+    """Returns the flags of `tensorflow_model_server`, the same for both ways to start it."""
     threads, cores = values["threads"], values["cores"]
     flags = [
         "--model_config_file=/kit/models.config",
@@ -189,17 +172,6 @@ def _rendered(values):
     templates = {
         _file_name(template.name): _KitTemplate(template.read_text(encoding="utf-8"))
         for template in files("albert_keras.serving.kit").joinpath("templates").iterdir()
-    }
-    # In a pod the proxy must be reached from outside, and the server has its usual port.
-    in_pod = values | {"listen": "8080", "rest_port": 8501}
-    contents = {name: templates[name].substitute(in_pod) for name in _CONTAINER_FILES}
-    config_map = "".join(
-        f"  {name}: |\n{textwrap.indent(text, '    ')}" for name, text in contents.items()
-    )
-    values = values | {
-        "config_map": config_map,
-        "compose_flags": textwrap.indent(values["yaml_flags"], " " * 6),
-        "pod_flags": textwrap.indent(values["yaml_flags"], " " * 12),
     }
     return {
         name: template.substitute(values).rstrip() + "\n" for name, template in templates.items()

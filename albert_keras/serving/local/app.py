@@ -1,58 +1,76 @@
-"""The web application of a local server: its page, the list of models, and the REST routes."""
+"""The web application of a local server: its page, the list of models, and the REST routes.
 
-import asyncio
+POST /v1/models/NAME[/versions/N | /labels/L]:predict | :classify | :regress
+GET  /v1/models/NAME[/versions/N | /labels/L][/metadata]
+"""
+
+import json
 import logging
 import mimetypes
+import re
+import urllib.parse
+from collections.abc import Sequence
 
 import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from albert_keras.serving.local.limits import Limits
-from albert_keras.serving.local.request_checks import RequestChecks
 from albert_keras.serving.local.served_models import ServedModel
-from albert_keras.serving.protocol import rest_routes
+from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
+
+#: Maximum number of bytes of the body of a request.
+MAX_BODY_BYTES = 1 << 20
+#: Requests in TensorFlow at a time; others wait.
+_AT_A_TIME = 2
+_VERSION = r"(?:/versions/(?P<version>\d{1,19})|/labels/(?P<label>[^/:]+))?"
+_ROUTE = re.compile(
+    rf"/v1/models/(?P<model>[^/:]+){_VERSION}"
+    r"(?::(?P<method>classify|regress|predict)|/(?P<part>metadata))?",
+    re.A,
+)
+#: The page loads nothing from elsewhere.
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
 
 # Some systems map it to another type, with which browsers refuse to run the scripts.
 mimetypes.add_type("text/javascript", ".js")
 
 
-def build_app(
-    models: dict[str, ServedModel], limits: Limits, hosts: frozenset[str] | None
-) -> RequestChecks:
-    """Returns the ASGI application; `hosts` is from `allowed_hosts`."""
+def build_app(models: dict[str, ServedModel], hosts: Sequence[str]) -> Starlette:
+    """Returns the ASGI application; `hosts` are the names by which clients may address it."""
     descriptions = [model.describe() for model in models.values()]
     page = _Page(packages=[("albert_keras.serving.local", "page")])
+    at_a_time = anyio.CapacityLimiter(_AT_A_TIME)
 
     async def index(request):
         return await page.get_response("index.html", request.scope)
 
     async def list_models(request):
-        return JSONResponse(descriptions)
-
-    slots = asyncio.Semaphore(limits.computed_at_once)
+        return JSONResponse(descriptions, headers=_HEADERS)
 
     async def rest(request):
+        body = await _body(request)
         path = request.scope["raw_path"].decode("ascii")
-        if request.method != "POST":
-            return _rest_response(*rest_routes.answer(models, "GET", path, b""))
-        body = await request.body()
-        try:
-            with anyio.fail_after(limits.waiting_seconds):
-                await slots.acquire()
-        except TimeoutError:
-            busy = {"error": "The server is busy with other requests."}
-            return JSONResponse(busy, 503, {"Retry-After": "1"})
-        try:  # in a thread, so that other requests are answered meanwhile
-            answer = await anyio.to_thread.run_sync(rest_routes.answer, models, "POST", path, body)
-        finally:
-            slots.release()
-        return _rest_response(*answer)
+        route = _ROUTE.fullmatch(path.partition("?")[0])
+        if not route or bool(route["method"]) != (request.method == "POST"):
+            raise InputError(f"{request.method} {path} is not a route of this server.")
+        # In a thread, so that other requests are answered meanwhile.
+        call = anyio.to_thread.run_sync
+        answer = await call(_answer, models, route, body, limiter=at_a_time)
+        return Response(answer, media_type="application/json", headers=_HEADERS)
 
     app = Starlette(
         routes=[
@@ -61,10 +79,15 @@ def build_app(
             Route("/models.json", list_models),
             Route("/v1/{path:path}", rest, methods=["GET", "POST"]),
         ],
-        exception_handlers={HTTPException: _http_error, Exception: _internal_error},
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
+        exception_handlers={
+            HTTPException: _http_error,
+            InputError: _invalid,
+            Exception: _internal_error,
+        },
     )
     app.router.redirect_slashes = False
-    return RequestChecks(app, limits, hosts)
+    return app
 
 
 class _Page(StaticFiles):
@@ -76,17 +99,54 @@ class _Page(StaticFiles):
         except (OSError, ValueError):  # too long, or with a NUL; not all releases check this
             return "", None
 
+    def file_response(self, *args, **kwargs):
+        response = super().file_response(*args, **kwargs)
+        response.headers.update(_HEADERS)
+        return response
 
-def _rest_response(status, body):
-    if not body:
-        raise HTTPException(status)
-    return Response(body, status, media_type="application/json")
+
+async def _body(request):
+    """Returns the body of a request; HTTPException if it is too long."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_BODY_BYTES:
+            limit = f"A body must have at most {MAX_BODY_BYTES} bytes."
+            raise HTTPException(413, limit, {"Connection": "close"})
+    return body
+
+
+def _answer(models, route, body):
+    """Returns the JSON of the answer to a request."""
+    name = urllib.parse.unquote(route["model"])
+    if name not in models:
+        raise HTTPException(404, f"This server has no model `{name}`.")
+    model = models[name]
+    if route["label"]:
+        raise InputError(f"The model `{name}` has no version with the label `{route['label']}`.")
+    if route["version"] and int(route["version"]) >= 2**63:
+        raise InputError(f"A version must be less than 2^63. Received: {route['version']}.")
+    if route["version"] and int(route["version"]) != model.version:
+        raise HTTPException(404, f"The model `{name}` has no version {route['version']} here.")
+    if route["method"]:
+        return model.answer(route["method"], body)
+    if route["part"]:
+        spec = {"name": name, "signature_name": "", "version": str(model.version)}
+        metadata = {"signature_def": {"signature_def": model.definitions()}}
+        return json.dumps({"model_spec": spec, "metadata": metadata})
+    status = {"error_code": "OK", "error_message": ""}
+    entry = {"version": str(model.version), "state": "AVAILABLE", "status": status}
+    return json.dumps({"model_version_status": [entry]})
 
 
 def _http_error(request, error):
-    messages = {404: "This address does not exist.", 405: "This method is not allowed here."}
-    message = messages.get(error.status_code, error.detail)
+    messages = {"Not Found": "This address does not exist."}
+    message = messages.get(error.detail, error.detail)
     return JSONResponse({"error": message}, error.status_code, error.headers)
+
+
+def _invalid(request, error):
+    return JSONResponse({"error": str(error)[:1024]}, 400)
 
 
 def _internal_error(request, error):

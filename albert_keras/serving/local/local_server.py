@@ -5,7 +5,6 @@ serve(["saved_models/books"])
 
 import contextlib
 import errno
-import functools
 import logging
 import os
 import socket
@@ -14,16 +13,24 @@ from pathlib import Path
 
 import uvicorn
 
-from albert_keras.serving.local.exported_versions import find_exports
-from albert_keras.serving.local.limited_connection import LimitedConnection
-from albert_keras.serving.local.limits import Limits
-from albert_keras.serving.local.request_checks import allowed_hosts, is_loopback
+from albert_keras.serving.layout import (
+    check_model_name,
+    existing_versions,
+    models_in,
+    split_version,
+    versions,
+)
+from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 #: Default address; the port is the one of `tensorflow_model_server`.
 HOST, PORT = "127.0.0.1", 8501
+#: Names by which clients address a server that other computers cannot reach.
+_LOCAL_NAMES = ("127.0.0.1", "localhost")
+#: Seconds for the answers in progress when the server is stopped.
+DRAINING_SECONDS = 10
 
 
 class LocalServer:
@@ -36,26 +43,23 @@ class LocalServer:
         url: str. Address of the page, such as `http://127.0.0.1:8501/`.
     """
 
-    def __init__(self, models, host=HOST, port=PORT, limits=None, access_log=False):
-        limits = (limits or Limits()).check()
-        exports = find_exports(models)
+    def __init__(self, models, host=HOST, port=PORT, access_log=False):
+        folders = find_exports(models)
         self._socket = _listen(host, port)  # before models are loaded, as the port may be in use
         try:
             # These load TensorFlow.
             from albert_keras.serving.local.app import build_app
             from albert_keras.serving.local.served_models import ServedModel
-            from albert_keras.training.distributed.strategy import describe_devices
 
             self.models = {}
-            device = describe_devices()
-            for export in exports:
-                logger.info("loading %s, version %d, on %s", export.name, export.version, device)
-                self.models[export.name] = ServedModel(export, limits)
-                self.models[export.name].warm_up()
+            for name, folder in folders.items():
+                logger.info("loading %s, version %s", name, folder.name)
+                self.models[name] = ServedModel(name, folder)
         except BaseException:
             self._socket.close()
             raise
-        if not is_loopback(host):
+        is_local = host in _LOCAL_NAMES
+        if not is_local:
             logger.warning(
                 "Other computers can reach %s, but this server is intended for one computer. To "
                 "serve other computers, see `albert-keras server-kit`.",
@@ -64,19 +68,14 @@ class LocalServer:
         name = f"[{host}]" if ":" in host else host
         self.url = f"http://{name}:{self._socket.getsockname()[1]}/"
         config = uvicorn.Config(
-            build_app(self.models, limits, allowed_hosts(host)),
-            http=functools.partial(LimitedConnection, limits),
-            loop="asyncio",
+            build_app(self.models, _LOCAL_NAMES if is_local else ("*",)),
             ws="none",
             lifespan="off",
             log_config=None,
             log_level="info" if access_log else "critical",
             access_log=access_log,
-            proxy_headers=False,  # any client could claim another address
             server_header=False,
-            timeout_keep_alive=5,
-            timeout_graceful_shutdown=limits.draining_seconds,
-            h11_max_incomplete_event_size=limits.head_bytes,
+            timeout_graceful_shutdown=DRAINING_SECONDS,
         )
         self._server = _Server(config)
 
@@ -96,7 +95,7 @@ class LocalServer:
         self._server.run(sockets=[self._socket])
 
     def stop(self):
-        """Ends `run` after the answers in progress, or after `Limits.draining_seconds`.
+        """Ends `run` after the answers in progress, or after `DRAINING_SECONDS`.
 
         It may be called from any thread, and by a handler of signals.
         """
@@ -107,7 +106,6 @@ def serve(
     models: Iterable[str | Path],
     host: str = HOST,
     port: int = PORT,
-    limits: Limits | None = None,
     access_log: bool = False,
     ready: Callable[[LocalServer], None] | None = None,
 ):
@@ -117,9 +115,8 @@ def serve(
 
     Args:
         models: Folders of exported models, whose newest version is served under the name of the
-            folder, or folders of one version.
-        host: Address to listen on. If it is not a loopback address, the `Host` of a request is not
-            checked.
+            folder, folders of one version, names of shipped models, or folders of several models.
+        host: Address to listen on.
         port: 0 takes a free one.
         access_log: Whether to log each request, as `uvicorn.access`.
         ready: Called when the server listens.
@@ -128,10 +125,30 @@ def serve(
         InputError: If there is no export, it uses operations that are not allowed, a name is not
             valid in an address or is given twice, or the address is in use or invalid.
     """
-    with LocalServer(models, host, port, limits, access_log) as server:
+    with LocalServer(models, host, port, access_log) as server:
         if ready is not None:
             ready(server)
         server.run()
+
+
+def find_exports(models: Iterable[str | Path]) -> dict[str, Path]:
+    """Finds the folders of the versions to serve, by the name of the model; see `serve`."""
+    found: dict[str, Path] = {}
+    for path in map(find_model, models):
+        is_one = versions(path) or (Path(path) / "saved_model.pb").is_file()
+        for one in [path] if is_one else models_in(path) or [path]:
+            folder, version = split_version(one)
+            version = existing_versions(one)[-1] if version is None else version
+            name = check_model_name(folder.name)
+            if name in found:
+                raise InputError(
+                    f"Models must have different names. Received: `{found[name]}` and "
+                    f"`{folder / str(version)}`. Copy one of them to a folder with another name."
+                )
+            found[name] = folder / str(version)
+    if not found:
+        raise InputError("Give at least one model to serve. Received: none.")
+    return found
 
 
 class _Server(uvicorn.Server):
@@ -149,8 +166,7 @@ def _listen(host, port):
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         # If a name has both, every client tries IPv4.
         family, _, _, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
-        is_ipv6 = family == socket.AF_INET6
-        return socket.create_server(address, family=family, dualstack_ipv6=is_ipv6)
+        return socket.create_server(address, family=family)
     except (OSError, UnicodeError) as error:
         if getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES):
             raise InputError(

@@ -1,127 +1,173 @@
-"""Loaded exports that answer requests within the limits of a local server."""
+"""Loaded exports that answer the requests of a local server."""
 
-import logging
-import math
+from pathlib import Path
+from typing import Any
 
-import tensorflow as tf
-import tensorflow_text  # noqa: F401 - registers the operations of the tokenizers
+import numpy as np
 
-from albert_keras.serving.client.rest_client import signatures_from_json
-from albert_keras.serving.local.blank_texts import check_not_blank
-from albert_keras.serving.local.exported_versions import ExportedVersion, read_task
-from albert_keras.serving.local.limits import Limits
-from albert_keras.serving.protocol.rest_routes import unknown_label, unknown_version
-from albert_keras.serving.protocol.servable import DEFAULT_SIGNATURE, Servable
-from albert_keras.serving.protocol.status import StatusError, invalid
+from albert_keras.serving.local import rest_json
+from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.sample_texts import sample_texts
-from albert_keras.serving.saved_model.loading import check_saved_model, reporting_damage
-from albert_keras.serving.saved_model.time_limit import time_limit
-from albert_keras.tasks.kinds import KINDS, SIMILARITY
+from albert_keras.serving.saved_model.signature_methods import METHOD_NAMES, read_signatures
+from albert_keras.serving.saved_model.warm_up import sample_inputs
+from albert_keras.tasks.kinds import SIMILARITY
+from albert_keras.tasks.task import check_text
 from data_pipeline.errors import InputError
 
-logger = logging.getLogger(__name__)
+#: Maximum numbers of texts of a request, and of values of an answer; memory grows with them.
+_MAX_TEXTS, _MAX_VALUES = 64, 1 << 21
+#: Inputs that must not be blank, by signature. The other signatures describe a text, blank or not.
+_REQUIRED = {
+    "serving_default": ("text", "context", "question"),
+    "fill_mask": ("text",),
+    "sentence_order": ("first", "second"),
+    "text_pair": ("first",),
+    "tags": ("text",),
+    "question_answering": ("question", "context"),
+    "multiple_choice": ("context", "question"),
+}
 
 
 class ServedModel:
-    """A model with one loaded version; see `rest_routes.answer`.
+    """The version of a model in a folder, loaded.
 
     Raises:
         InputError: If the export is damaged or uses operations that are not allowed.
     """
 
-    def __init__(self, export: ExportedVersion, limits: Limits):
-        self.name, self.version, folder = export
-        self._kind, self._task = read_task(folder)
+    def __init__(self, name: str, folder: Path):
+        self.name, self.version = name, int(folder.name)
+        self._predictor = Predictor(folder)
+        self._signatures = {one.name: one for one in read_signatures(folder)}
         self._samples = sample_texts(folder)
-        check_saved_model(folder)  # before it is loaded, as a SavedModel is a program
-        with reporting_damage(folder):
-            is_similarity = self._task is not None and self._task["kind"] == SIMILARITY.name
-            self._servable = _BoundedServable(folder, limits, requires_pair=is_similarity)
+        for signature in self._signatures.values():  # the first call takes longer than later ones
+            self._predictor.call(signature.name, sample_inputs(signature, [b""], length=1))
 
-    def servable(self, version: int | None = None, label: str | None = None):
-        """Returns (version, Servable); StatusError for a version or label that is not served."""
-        if label is not None:
-            raise unknown_label(self.name, label)
-        if version not in (None, self.version):
-            raise unknown_version(self.name, version)
-        return self.version, self._servable
-
-    def status(self, version=None, label=None):
-        """Returns [(version, state, None)]; StatusError as `servable`."""
-        return [(self.servable(version, label)[0], "AVAILABLE", None)]
-
-    def describe(self) -> dict:
+    def describe(self) -> dict[str, Any]:
         """Returns the description of the model that the page needs, plain JSON."""
-        signatures = signatures_from_json(self._servable.definitions())
-        task = self._task
-        if task is not None:
-            kind = KINDS.get(task["kind"])  # None for a kind of a later release
-            task = task | {"finds_spans": kind is not None and kind.finds_spans}
+        task = self._predictor.task
         return {
             "name": self.name,
             "version": self.version,
-            "signatures": {name: one._asdict() for name, one in sorted(signatures.items())},
-            "kind": self._kind,
-            "task": task,
+            "signatures": {
+                one.name: {
+                    "method": one.method,
+                    "inputs": {name: _tensor(spec) for name, spec in one.inputs.items()},
+                    "outputs": {name: _tensor(spec) for name, spec in one.outputs.items()},
+                }
+                for one in self._signatures.values()
+            },
+            "task": task
+            and {
+                "name": task.config.name,
+                "labels": list(task.labels),
+                "takes_pair": task.takes_pair,
+                "finds_spans": task.kind.finds_spans,
+            },
             "samples": self._samples._asdict(),
         }
 
-    def warm_up(self):
-        """Runs each signature once, because the first run takes longer than later ones."""
-        for name, signature in self._servable.signatures.items():
-            try:
-                tensors = {alias: _sample(info) for alias, info in signature.inputs.items()}
-                # Without the checks of a request, as the sample is blank.
-                self._servable.run(name, tensors)
-            except StatusError as error:
-                # Models that we did not export may not accept the sample.
-                logger.debug("no warm-up of `%s` of `%s`: %s", name, self.name, error.message)
+    def definitions(self) -> dict[str, Any]:
+        """Returns the signatures in the JSON of `SignatureDef` messages."""
 
+        def infos(specs):
+            return {
+                name: {
+                    "dtype": _tensor(spec)[0],
+                    "tensor_shape": {
+                        "dim": [{"size": str(size), "name": ""} for size in _tensor(spec)[1] or ()],
+                        "unknown_rank": spec.shape.rank is None,
+                    },
+                    "name": name,
+                }
+                for name, spec in specs.items()
+            }
 
-class _BoundedServable(Servable):
-    """A Servable that refuses blank texts, and limits requests: the rows, the values of the answer,
-    and the time, as a model is a program that may never end."""
+        return {
+            one.name: {
+                "inputs": infos(one.inputs),
+                "outputs": infos(one.outputs),
+                "method_name": METHOD_NAMES[one.method],
+            }
+            for one in self._signatures.values()
+        }
 
-    def __init__(self, folder, limits, requires_pair):
-        with time_limit(limits.computing_seconds, folder):
-            super().__init__(folder)
-        self._folder, self._limits, self._requires_pair = folder, limits, requires_pair
+    def answer(self, method: str, body: bytes) -> bytes:
+        """Answers a request.
 
-    def check_inputs(self, name, tensors):
-        super().check_inputs(name, tensors)
-        signature = name or DEFAULT_SIGNATURE
-        check_not_blank(signature, tensors, self.signatures, self._requires_pair)
+        Args:
+            method: "predict", "classify" or "regress".
+            body: JSON.
 
-    def run(self, name, tensors):
-        limits = self._limits
+        Returns:
+            JSON.
+
+        Raises:
+            InputError: If the request is not valid.
+        """
+        document, name = rest_json.read_body(body)
+        signature = self._signatures.get(name)
+        if signature is None:
+            raise InputError(f"The model has no signature `{name}`. Metadata lists all of them.")
+        if method != "predict" and signature.method != method:
+            raise InputError(f"The signature `{name}` cannot {method} examples.")
+        if method == "predict":
+            tensors = rest_json.read_predict(document, signature.inputs)
+            self._check_texts(name, tensors)
+        else:
+            tensors = {"inputs": np.array(rest_json.read_examples(document), object)}
         for alias, array in tensors.items():
             # The last dimension of numbers is the tokens of a text.
-            is_text = array.dtype.kind in "OSU"
-            rows = array.size if is_text else math.prod(array.shape[:-1])
-            if rows > limits.rows:
-                raise invalid(
-                    f"The input `{alias}` must have at most {limits.rows} texts. Received: {rows}."
+            rows = array.size if array.dtype == object else array[..., :1].size
+            if rows > _MAX_TEXTS:
+                raise InputError(
+                    f"The input `{alias}` must have at most {_MAX_TEXTS} texts. Received: {rows}."
                 )
-        outputs = super().run(name, tensors)
+        outputs = self._predictor.call(name, tensors)
         values = sum(array.size for array in outputs.values())
-        if values > limits.answer_values:
-            raise invalid(
-                f"The answer must have at most {limits.answer_values} values. It has {values}: "
-                "send fewer or shorter texts."
+        if values > _MAX_VALUES:
+            raise InputError(
+                f"The answer must have at most {_MAX_VALUES} values. It has {values}: send fewer "
+                "or shorter texts."
             )
-        return outputs
+        if method == "predict":
+            return rest_json.encode(rest_json.write_predict(outputs, "instances" in document))
+        return rest_json.encode(rest_json.write_examples(outputs))
 
-    def _call(self, name, inputs):
-        rows = max((math.prod(tensor.shape[:1]) for tensor in inputs.values()), default=1)
-        try:
-            with time_limit(self._limits.computing_seconds * max(rows, 1), self._folder):
-                return super()._call(name, inputs)
-        except InputError as error:  # the request is not wrong
-            raise StatusError("DEADLINE_EXCEEDED", str(error)) from error
+    def _check_texts(self, name, tensors):
+        """Refuses blank texts and missing second texts, as `Task.example` does.
+
+        The graph answers them as if they said something.
+        """
+        for alias in _REQUIRED.get(name, ()):
+            if alias not in tensors or tensors[alias].dtype != object:
+                continue
+            for row in tensors[alias].ravel():
+                for part_name, part in self._parts(name, alias, row.decode(errors="replace")):
+                    check_text(part_name, part)
+        task = self._predictor.task
+        if name == "text_pair" and task is not None and task.kind is SIMILARITY:
+            for row in tensors["second"].ravel():
+                check_text("pair", row.decode(errors="replace"))
+
+    def _parts(self, name, alias, text):
+        """Returns the parts of a text that must not be blank, with their names."""
+        first, tab, second = text.partition("\t")
+        task = self._predictor.task
+        if name != "serving_default" or task is None or alias != "text":
+            return [(alias, text)]
+        if task.kind.finds_spans:
+            return [("question", first), ("context", second)]
+        if task.takes_pair and not tab:
+            raise InputError(
+                "The model takes pairs: `text` must be two texts separated by a tab; or call the "
+                f"signature `text_pair` with `first` and `second`. Received: {text[:60]!r}."
+            )
+        return [("text", first), *([("pair", second)] if task.kind is SIMILARITY else [])]
 
 
-def _sample(info):
-    dtype, shape = tf.as_dtype(info.dtype), tf.TensorShape(info.tensor_shape)
-    sizes = [1] if shape.rank is None else [size or 1 for size in shape]
-    # Every export accepts an empty text, an example without features, and the number 1.
-    return tf.fill(sizes, "" if dtype == tf.string else tf.cast(1, dtype)).numpy()
+def _tensor(spec):
+    """Returns dtype and shape of a tensor as the page and metadata have them."""
+    name = spec.dtype.name.upper().replace("FLOAT32", "FLOAT").replace("FLOAT64", "DOUBLE")
+    shape = None if spec.shape.rank is None else [-1 if n is None else n for n in spec.shape]
+    return f"DT_{name}", shape

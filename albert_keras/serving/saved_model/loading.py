@@ -1,11 +1,13 @@
-"""Loads the SavedModel of a version, and reports which of its files is damaged if it is."""
+"""Checks a version before it is loaded, names its damaged file, and limits the time it takes."""
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import tensorflow as tf
 from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
+from tensorflow.python.eager.cancellation import CancellationManager, CancellationManagerContext
 from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
 from albert_keras.serving.layout import AFTER_DAMAGE, EXPORT_RECORD, read_export_record
@@ -80,3 +82,29 @@ def _damaged_file(folder):
     except Exception:  # as above
         return folder / "variables"
     return folder / _GRAPH
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float, path: Path) -> Iterator[None]:
+    """Cancels what TensorFlow runs in the block, in this thread, after some seconds.
+
+    A SavedModel is a program, and may contain an endless loop.
+    InputError, which names the `path` of the SavedModel, if that happens.
+    """
+    manager = CancellationManager()
+    timer = threading.Timer(seconds, manager.start_cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        with CancellationManagerContext(manager):
+            yield
+    except tf.errors.CancelledError as error:
+        if not manager.is_cancelled:
+            raise
+        raise InputError(
+            f"`{path}` must load and answer within {seconds:,g} s. It did not, and was stopped. "
+            "It may contain an endless loop. If it is only slow, give shorter texts."
+        ) from error
+    finally:
+        timer.cancel()
+        timer.join()

@@ -14,7 +14,8 @@ from albert_keras.tasks.task import features_of_models
 from data_pipeline.files import write_json
 
 _NO_WINDOW = 1e6  # the null score of a question without windows
-_NOTHING_LEFT = -1e6  # the scores of the empty text where version 2 finds no answer
+#: Text and scores where no span is possible: of version 1, and of version 2.
+NOTHING_V1, NOTHING_V2 = ("empty", 0.0, 0.0), ("", -1e6, -1e6)
 
 
 class DecodedAnswers(NamedTuple):
@@ -87,8 +88,7 @@ def decode_v1(
     if isinstance(features, tuple):
         pairs = zip(features, results, strict=True)
         results = [_normalized(own.example_indices, result) for own, result in pairs]
-    nothing = "empty", 0.0, 0.0
-    return _decode(examples, features, results, candidates, n_best, max_answer_length, nothing)
+    return _decode(examples, features, results, candidates, n_best, max_answer_length, NOTHING_V1)
 
 
 def decode_v2(
@@ -126,8 +126,9 @@ def decode_v2(
         )
 
     check_numbers(results)
-    nothing = "", _NOTHING_LEFT, _NOTHING_LEFT
-    decoded = _decode(examples, features, results, candidates, n_best, max_answer_length, nothing)
+    decoded = _decode(
+        examples, features, results, candidates, n_best, max_answer_length, NOTHING_V2
+    )
     lowest = np.full((len(results), len(examples)), _NO_WINDOW)
     of_models = features_of_models(features, results)
     for of_questions, own, result in zip(lowest, of_models, results, strict=True):
@@ -166,7 +167,7 @@ def _decode(examples, features, results, candidates, n_best, max_answer_length, 
             spans.sort(key=lambda span: span[3] + span[4], reverse=True)  # stable
             found.append(_located(own, spans, example.context))
         located = found[0] if len(found) == 1 else _averaged(found)
-        nbest[example.id], locations[example.id] = _best_texts(
+        nbest[example.id], locations[example.id] = best_texts(
             example.context, located, n_best, nothing
         )
     predictions = {id: texts[0]["text"] for id, texts in nbest.items()}
@@ -202,7 +203,13 @@ def _averaged(found):
     return sorted(spans, key=lambda span: span[1] + span[2], reverse=True)
 
 
-def _best_texts(context, spans, n_best, nothing):
+def best_texts(context, spans, n_best, nothing):
+    """Returns the best different texts of spans, see `DecodedAnswers.nbest`, and where the best is.
+
+    Args:
+        spans: Iterable of characters (a pair), start score and end score, the best first.
+        nothing: Text and two scores that take the place of a best text if there is no span.
+    """
     texts, location = {}, None
     for characters, start_score, end_score in spans:
         if len(texts) >= n_best:

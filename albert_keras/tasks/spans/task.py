@@ -124,6 +124,10 @@ class SpanTask(Task):
         at least as probable as an answer.
         """
         decoded = self._decode(examples, features, results)
+        return with_dropped_tokens(self.decoded_answers(examples, decoded, tuned), features)
+
+    def decoded_answers(self, examples, decoded, tuned=None):
+        """Returns SpanAnswers of DecodedAnswers; see `answers` for the threshold."""
         predictions, null_scores = decoded.predictions, decoded.null_scores
         if self._version == 2:
             threshold = (tuned or {}).get(_THRESHOLD, 0.0)
@@ -137,7 +141,7 @@ class SpanTask(Task):
             if self._version == 2 and not text:
                 probability = float(scipy.special.expit(null_score))
             answers.append(SpanAnswer(example.id, text, probability, start, end, null_score, nbest))
-        return with_dropped_tokens(answers, features)
+        return answers
 
     def _decode(self, examples, features, results):
         decode = decode_v1 if self._version == 1 else decode_v2

@@ -77,9 +77,7 @@ def test_a_config_file_and_set_decide_a_run(tiny_records, tmp_path, capsys):
     assert record["optimizer"]["lr"] == 0.01 and record["model"]["hidden_size"] == 16
 
 
-def test_a_run_is_evaluated_exported_and_used(
-    tiny_run, held_out_records, light_export, tmp_path, capsys
-):
+def test_a_run_is_evaluated_exported_and_used(tiny_run, held_out_records, tmp_path, capsys):
     shutil.copytree(tiny_run, tmp_path / "run")
     run, out = f"{tmp_path}/run", f"{tmp_path}/models/tiny"
     assert main(["evaluate", "--run", run, "--data", str(held_out_records)]) == 0

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 import signal
 import subprocess
 import sys
@@ -14,9 +13,8 @@ import pytest
 
 from albert_keras.cli import main
 from albert_keras.serving.local import local_server
-from albert_keras.serving.local.limits import Limits
 from data_pipeline.errors import InputError
-from tests.albert_keras.serving.contract.model import ContractModel
+from tests.albert_keras.serving.contract_model import ContractModel
 
 
 @pytest.fixture
@@ -24,8 +22,8 @@ def served(monkeypatch):
     """Returns a list of what `serve` was called with; it is ready at once and ends."""
     calls = []
 
-    def serve(models, host, port, limits, access_log, ready):
-        calls.append((models, host, port, limits, access_log))
+    def serve(models, host, port, access_log, ready):
+        calls.append((models, host, port, access_log))
         loaded = {"books": SimpleNamespace(name="books", version=3)}
         before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
         ready(SimpleNamespace(url="http://127.0.0.1:8501/", models=loaded))
@@ -37,22 +35,11 @@ def served(monkeypatch):
     return calls
 
 
-def test_help_shows_an_example_with_options_that_exist(capsys):
-    assert main(["serve", "--help"]) == 0
-    shown = capsys.readouterr().out
-    example, listed = shown.split("Options:")[0].split("Example")[1], shown.split("Options:")[1]
-    assert "albert-keras serve saved_models/books" in example
-    assert all(f"{option} " in listed for option in re.findall(r"--[a-z-]+", example))
-
-
-def test_options_become_limits_and_the_address_is_printed(served, capsys):
-    command = ["serve", "a", "b", "--port", "0", "--requests-per-second", "5", "--burst", "7"]
-    assert main([*command, "--computed-at-once", "3", "--rows", "9"]) == 0
-    ((models, host, port, limits, access_log),) = served
+def test_the_address_is_printed(served, capsys):
+    assert main(["serve", "a", "b", "--port", "0"]) == 0
+    ((models, host, port, access_log),) = served
     assert [str(model) for model in models] == ["a", "b"]
     assert (host, port, access_log) == ("127.0.0.1", 0, False)
-    assert (limits.requests_per_second, limits.burst) == (5, 7)
-    assert (limits.computed_at_once, limits.rows) == (3, 9)
     assert capsys.readouterr().out == "serving books (version 3): http://127.0.0.1:8501/\n"
 
 
@@ -68,11 +55,6 @@ def test_messages_are_json_on_request(monkeypatch, capsys):
         ("info", "loading books"),
         ("error", "error: no port"),
     ]
-
-
-def test_the_defaults_are_those_of_the_server(served):
-    assert main(["serve", "a"]) == 0
-    assert served[0][3] == Limits()
 
 
 def test_json_has_the_same_result(served, capsys):
@@ -92,17 +74,16 @@ def test_mistakes_are_reported_in_one_line(tmp_path, capsys):
 SLOW = """
 import time
 from albert_keras.cli import main
-from albert_keras.serving.protocol import rest_routes
+from albert_keras.serving.local import served_models
 
-answer = rest_routes.answer
+answer = served_models.ServedModel.answer
 
-def slow_answer(models, method, path, body):
-    if method == "POST":
-        print("begun", flush=True)
-        time.sleep(1.5)
-    return answer(models, method, path, body)
+def slow_answer(*arguments):
+    print("begun", flush=True)
+    time.sleep(1.5)
+    return answer(*arguments)
 
-rest_routes.answer = slow_answer
+served_models.ServedModel.answer = slow_answer
 raise SystemExit(main())
 """
 

@@ -1,18 +1,8 @@
-"""Exports and clients for all tests of the folder."""
-
-import contextlib
+"""Exports for all tests of the folder."""
 
 import pytest
 
-from albert_keras.serving.client.rest_client import RestClient
 from albert_keras.serving.publish import export
-
-
-@pytest.fixture
-def connect():
-    """Returns a function that creates a RestClient, which is closed after the test."""
-    with contextlib.ExitStack() as clients:
-        yield lambda *args, **options: clients.enter_context(RestClient(*args, **options))
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
 from albert_keras.tasks.kinds import SPANS_OR_NONE
-from tests.albert_keras.tasks.small_tasks import build_model, make_examples
+from tests.albert_keras.tasks.small_tasks import build_model, make_examples, make_task
 
 #: Of squad2; where there is none, 0 is taken.
 NULL_THRESHOLD = -0.6
@@ -57,11 +57,30 @@ def write_run(folder, task, model, tokenizer, corpus):
     return folder
 
 
-def write_export(folder, task, model, tokenizer, signatures=("predict_tokens",)):
+#: The signature that answers an example of a kind, if it is not `serving_default`.
+ANSWERING = {
+    "spans": "question_answering",
+    "spans_or_none": "question_answering",
+    "choice": "multiple_choice",
+    "tagging": "tags",
+    "similarity": "text_pair",
+}
+
+
+def write_task_export(folder, kind, tokenizer, signatures=None):
+    """Writes a new model of a kind as `write_export` does."""
+    task = make_task(kind)
+    return write_export(folder, task, make_model(task, tokenizer), tokenizer, signatures)
+
+
+def write_export(folder, task, model, tokenizer, signatures=None):
     """Writes a model as a version of an export, with what `export.json` has for readers.
 
-    All signatures take seconds, so there are some of them only.
+    All signatures take seconds, so there are some of them only; by default the one that answers.
     """
+    if signatures is None:
+        usual = "text_pair" if task.takes_pair else "serving_default"
+        signatures = [ANSWERING.get(task.kind.name, usual)]
     module = build_task_model(model, tokenizer, task, tuned=tuned_of(task))
     functions = module.functions | module.token_functions
     part = tf.Module()

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from albert_keras.layers.text_packing import BYTES_PER_POSITION
 from albert_keras.serving.export.checks import (
-    TEXTS,
-    check_ids,
+    check_answers,
+    check_hostile_texts,
     check_inputs,
     check_neighbours,
     check_parity,
@@ -40,7 +40,6 @@ def test_the_graph_of_a_run_answers_as_python(source, ask):
     inputs = check_inputs(None)
     parity = check_parity(source, ask, inputs)
     assert parity.num_texts == len(inputs) and 0 <= parity.largest_difference < 1e-5
-    assert check_ids(source, ask, list(TEXTS)) == len(TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -57,19 +56,30 @@ def test_a_number_or_piece_that_is_another_is_found(source, ask, name, output, c
         answer = ask(signature, **texts)
         return answer | {output: change(answer[output])} if signature == name else answer
 
-    with pytest.raises(
-        (RuntimeError, InputError), match=f"`{name}` does not give the same answer|not finite"
-    ):
+    message = "does not give the same answer|not finite"
+    with pytest.raises((RuntimeError, InputError), match=message):
         check_parity(source, changed, check_inputs(None)[:3])
 
 
 def test_an_id_that_is_another_is_found(source, ask):
-    def changed(signature, **texts):
-        answer = ask(signature, **texts)
-        return answer | {"ids": answer["ids"] + (np.arange(answer["ids"].shape[1]) == 2)}
+    class Changed:
+        signatures = ()
 
-    with pytest.raises(RuntimeError, match=r"`explain_tokens` .* ids must be \["):
-        check_ids(source, changed, list(TEXTS[:1]))
+        def ask(self, signature, **texts):
+            answer = ask(signature, **texts)
+            return answer | {"ids": answer["ids"] + (np.arange(answer["ids"].shape[1]) == 2)}
+
+    with pytest.raises(RuntimeError, match="does not give the same answer"):
+        check_answers(source, None, Changed(), "int8")
+
+
+def test_a_row_that_is_missing_or_not_finite_is_found():
+    with pytest.raises(RuntimeError, match="`sizes` of signature `ask` has shape"):
+        check_hostile_texts(TEXT, lambda name, inputs: {"sizes": np.ones(7)})
+    with pytest.raises(RuntimeError, match="`sizes` of signature `ask` is not finite"):
+        check_hostile_texts(
+            TEXT, lambda name, inputs: {"sizes": np.full(len(inputs["text"]), np.nan)}
+        )
 
 
 @pytest.mark.parametrize("kind", [None, *KINDS])

@@ -1,6 +1,5 @@
 """A model card shows what is known, and neither where nor by whom a model was made."""
 
-import contextlib
 import json
 import re
 import shlex
@@ -11,7 +10,6 @@ import pytest
 
 from albert_keras.serving.export import model_card as module
 from albert_keras.serving.export.model_card import model_card, write_model_card
-from albert_keras.serving.export.version_lock import locked_file
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.card_records import FINETUNED, PRETRAINED, publish
 
@@ -185,36 +183,3 @@ def test_a_model_that_is_no_better_than_a_baseline_says_so(out):
     card = model_card(publish(out, 1, FINETUNED | {"baselines": baselines}))
     assert "**This model is no better than a linear model on counts of words" in card
     assert "<b>" not in card and "unknown" not in card
-
-
-def test_temporary_cards_of_killed_processes_are_removed(out, caplog):
-    publish(out, 1, PRETRAINED)
-    killed, living = out / ".README.md.tmp-7", out / ".README.md.tmp-8"
-    killed.write_text("# bo")
-    with locked_file(living) as file:
-        file.write(b"# books")
-        write_model_card(out)
-        assert not killed.exists() and living.exists()
-    assert f"removed the leftover of a killed process: `{killed}`" in caplog.text
-    write_model_card(out)
-    assert not living.exists() and (out / "README.md").read_text() == model_card(out)
-
-
-def test_a_card_that_another_process_removed_before_it_was_locked_is_written_again(
-    out, monkeypatch
-):
-    publish(out, 1, PRETRAINED)
-    tries = []
-
-    @contextlib.contextmanager
-    def removed_first(temporary):
-        with locked_file(temporary) as file:
-            if not tries:
-                temporary.unlink()
-            tries.append(temporary)
-            yield file
-
-    monkeypatch.setattr(module, "locked_file", removed_first)
-    write_model_card(out)
-    assert len(tries) == 2 and (out / "README.md").read_text() == model_card(out)
-    assert not list(out.glob(".*"))

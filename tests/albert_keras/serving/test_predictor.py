@@ -5,7 +5,7 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.predictor import Predictor, fill_mask, predict
+from albert_keras.serving.predictor import Predictor, fill_mask
 from data_pipeline.errors import InputError
 
 
@@ -39,12 +39,6 @@ def test_vectors_have_the_model_size(predictor):
 def test_a_text_without_a_mask_is_refused(tiny_export):
     with pytest.raises(InputError, match=r"contains no \[MASK\]"):
         fill_mask(tiny_export, ["nothing to fill"])
-
-
-def test_the_old_name_of_fill_mask_warns_and_works(tiny_export, predictor):
-    with pytest.warns(DeprecationWarning, match="Use `fill_mask`"):
-        answers = predict(tiny_export, ["A [MASK]."], top_k=2)
-    assert answers == predictor.fill_mask(["A [MASK]."], top_k=2)
 
 
 def test_too_many_candidates_are_refused(predictor):

@@ -1,23 +1,26 @@
 """The kit holds settings that the server reads, lines that its model answers, and no bad names."""
 
+import json
 import os
 import shlex
 import shutil
 import subprocess
+import sys
 
+import numpy as np
 import pytest
+import tensorflow as tf
+import yaml
 from google.protobuf import text_format
+from tensorflow_serving.config import model_server_config_pb2
 
-from albert_keras.serving.kit.server_kit import write_kit
-from albert_keras.serving.protocol.rest_json import read_body, read_examples, read_predict
-from albert_keras.serving.protocol.servable import Servable
+from albert_keras.serving.kit.server_kit import SERVER_IMAGE, write_kit
+from albert_keras.serving.local.served_models import ServedModel
+from albert_keras.serving.saved_model.signature_methods import read_signatures
+from albert_keras.serving.saved_model.warm_up import WARM_UP_FILE, Request, write_warm_up
 from data_pipeline.errors import InputError
-from tests.albert_keras.serving.contract.model import (
-    predict_record,
-    save_contract_model,
-    write_warmup,
-)
-from tests.albert_keras.serving.contract.protos import MESSAGES
+from tests.albert_keras.serving.contract_model import save_contract_model
+from tests.albert_keras.serving.local.running import running
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,14 @@ def written(export_folder, tmp_path):
 
 
 def parsed(path, message):
-    return text_format.Parse(path.read_text(), MESSAGES[message]())
+    return text_format.Parse(path.read_text(), message())
+
+
+def model_of(kit):
+    """Returns the ModelConfig of a kit."""
+    config = parsed(kit / "models.config", model_server_config_pb2.ModelServerConfig)
+    (model,) = config.model_config_list.config
+    return model
 
 
 def test_a_kit_is_complete(written):
@@ -50,12 +60,9 @@ def test_a_kit_is_complete(written):
         "monitoring.config",
         "docker-run.sh",
         "compose.yaml",
-        "kubernetes.yaml",
         "ready.sh",
         "curl.sh",
         "client.py",
-        "nginx.conf",
-        "limits.js",
         "README.md",
     }
     for path in kit.iterdir():
@@ -75,8 +82,7 @@ def test_no_file_contains_a_path_of_this_computer(written, export_folder):
 
 
 def test_the_newest_version_is_served_unless_told_otherwise(written):
-    config = parsed(written() / "models.config", "ModelServerConfig")
-    (model,) = config.model_config_list.config
+    model = model_of(written())
     assert (model.name, model.base_path) == ("books", "/models/books")
     assert model.model_platform == "tensorflow"
     assert model.model_version_policy.latest.num_versions == 1
@@ -84,7 +90,7 @@ def test_the_newest_version_is_served_unless_told_otherwise(written):
 
 def test_the_folder_of_a_version_serves_that_version(export_folder, tmp_path):
     kit = write_kit(tmp_path / "kit", "books", export_folder / "2", labels={"stable": 2})
-    (model,) = parsed(kit / "models.config", "ModelServerConfig").model_config_list.config
+    model = model_of(kit)
     assert list(model.model_version_policy.specific.versions) == [2]
     assert model.base_path == "/models/books"
     for options in ({"specific": [1]}, {"latest": 2}):
@@ -94,7 +100,7 @@ def test_the_folder_of_a_version_serves_that_version(export_folder, tmp_path):
 
 def test_versions_and_their_labels_can_be_chosen(written):
     kit = written(specific=[5, 1], labels={"stable": 1, "canary": 5})
-    (model,) = parsed(kit / "models.config", "ModelServerConfig").model_config_list.config
+    model = model_of(kit)
     assert list(model.model_version_policy.specific.versions) == [5, 1]
     assert dict(model.version_labels) == {"stable": 1, "canary": 5}
     assert "--allow_version_labels_for_unavailable_models" in (kit / "docker-run.sh").read_text()
@@ -105,18 +111,18 @@ def test_versions_and_their_labels_can_be_chosen(written):
 )
 def test_batches_have_start_values_for_cores(written, largest, sizes):
     kit = written(cores=6, max_batch_size=largest)
-    batching = parsed(kit / "batching.config", "BatchingParameters")
-    assert batching.num_batch_threads.value == 6
-    assert batching.batch_timeout_micros.value == 1000
-    assert batching.max_batch_size.value == largest
-    assert list(batching.allowed_batch_sizes) == sizes
-    assert not batching.pad_variable_length_inputs
+    lines = (kit / "batching.config").read_text().splitlines()
+    assert "num_batch_threads { value: 6 }" in lines
+    assert f"max_batch_size {{ value: {largest} }}" in lines
+    assert [line for line in lines if line.startswith("allowed")] == [
+        f"allowed_batch_sizes: {size}" for size in sizes
+    ]
     assert f"--rest_api_num_threads={2 * largest} " in (kit / "docker-run.sh").read_text()
 
 
 def test_monitoring_is_on(written):
-    config = parsed(written() / "monitoring.config", "MonitoringConfig").prometheus_config
-    assert config.enable and config.path == "/monitoring/prometheus/metrics"
+    text = (written() / "monitoring.config").read_text()
+    assert "enable: true" in text and 'path: "/monitoring/prometheus/metrics"' in text
 
 
 def docker_words(kit, folder=None):
@@ -135,9 +141,9 @@ def docker_words(kit, folder=None):
 
 
 def test_docker_publishes_on_loopback_only_and_runs_without_profiler(written, export_folder):
-    words = docker_words(written(rest_port=9001, grpc_port=9000, memory_gib=7, cores=3))
+    words = docker_words(written(rest_port=9001, memory_gib=7, cores=3))
     ports = [words[place + 1] for place, word in enumerate(words) if word == "--publish"]
-    assert ports == ["127.0.0.1:9000:8500", "127.0.0.1:9001:8501"]
+    assert ports == ["127.0.0.1:9001:8501"]
     assert words[words.index("--memory") + 1] == "7g" and words[words.index("--cpus") + 1] == "3"
     assert f"type=bind,source={export_folder},target=/models/books,readonly" in words
     flags = words[words.index("tensorflow/serving:2.15.1") + 1 :]
@@ -161,22 +167,39 @@ def test_memory_holds_two_versions(written):
     assert words[words.index("--memory") + 1] == "3g"  # of a model of a few kB
 
 
+def test_compose_runs_the_command_of_docker_run(written):
+    kit = written(rest_port=9001, memory_gib=7, cores=3)
+    (server,) = yaml.safe_load((kit / "compose.yaml").read_text())["services"].values()
+    words = docker_words(kit)
+    assert server["command"] == words[words.index("tensorflow/serving:2.15.1") + 1 :]
+    assert server["ports"] == ["127.0.0.1:9001:8501"]
+    assert (server["image"], server["mem_limit"], server["cpus"]) == (SERVER_IMAGE, "7g", 3)
+    assert server["healthcheck"]["test"] == ["CMD", "bash", "/kit/ready.sh"]
+    model, kit_volume = server["volumes"]
+    assert (model["source"], model["target"]) == ("${MODEL_FOLDER}", "/models/books")
+    assert model["read_only"] and kit_volume["read_only"] and server["cap_drop"] == ["ALL"]
+
+
 def test_curl_asks_every_signature_in_a_form_it_takes(written, export_folder):
-    servable = Servable(export_folder / "5")
-    asked = set()
+    model, asked = ServedModel("books", export_folder / "5"), set()
     for line in (written() / "curl.sh").read_text().splitlines():
-        if "--data" not in line:
-            continue
-        words = shlex.split(line)
-        method, body = words[6].rpartition(":")[2], words[-1].encode()
-        document, name = read_body(body)
-        asked.add(name)
-        if method == "predict":
-            tensors, _ = read_predict(document, servable.signature(name).inputs)
-            assert servable.predict(name, tensors)
-        else:
-            assert getattr(servable, method)(name, read_examples(document)) is not None
-    assert asked == {name for name in servable.signatures if not name.startswith("__")}
+        if "--data" in line:
+            words = shlex.split(line)
+            asked.add(json.loads(words[-1])["signature_name"])
+            assert model.answer(words[6].rpartition(":")[2], words[-1].encode())
+    assert asked == {one.name for one in read_signatures(export_folder / "5")}
+
+
+def test_the_client_asks_every_signature_with_nothing_installed(export_folder, tmp_path):
+    kit = write_kit(tmp_path / "kit", "books", export_folder)
+    with running([export_folder]) as server:
+        run = [sys.executable, "-I", "-S", kit / "client.py", "--url", server.url]
+        done = subprocess.run(run, capture_output=True, text=True)
+        texts = subprocess.run([*run, "a", "bcd"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    asked = {line.partition(":")[0] for line in done.stdout.splitlines()}
+    assert asked == {one.name for one in read_signatures(export_folder / "5")}
+    assert texts.stdout.startswith("serving_default: [{") and '"upper": "BCD"' in texts.stdout
 
 
 @pytest.mark.parametrize(
@@ -201,7 +224,6 @@ def test_names_that_would_leave_their_place_are_refused(export_folder, tmp_path,
         ({"cores": 0}, "`cores`"),
         ({"max_batch_size": 0}, "`max_batch_size`"),
         ({"rest_port": 65536}, "`rest_port`"),
-        ({"rest_port": 8500}, "ports must be different"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(written, options, said):
@@ -231,13 +253,15 @@ def test_a_folder_with_something_in_it_is_left_alone(written, tmp_path):
 @pytest.mark.parametrize("rows, fits", [(8, True), (9, False)])
 def test_a_batch_holds_the_warm_up_requests_of_the_versions(export_folder, tmp_path, rows, fits):
     shutil.copytree(export_folder / "1", tmp_path / "books" / "3")
-    record = predict_record("serving_default", text=["a"] * rows)
-    write_warmup(tmp_path / "books" / "3", [record])
+    model = tf.saved_model.load(str(tmp_path / "books" / "3"))
+    inputs = {"text": np.array(["a"] * rows, object)}
+    write_warm_up(tmp_path / "books" / "3", [Request("serving_default", inputs)], model)
     if fits:
         write_kit(tmp_path / "kit", "books", tmp_path / "books", max_batch_size=8)
         return
     with pytest.raises(InputError, match="at least 9, .* version 3; .* Received: 8"):
         write_kit(tmp_path / "kit", "books", tmp_path / "books", max_batch_size=8)
-    write_warmup(tmp_path / "books" / "3", [b"no message"])
+    with tf.io.TFRecordWriter(str(tmp_path / "books" / "3" / WARM_UP_FILE)) as writer:
+        writer.write(b"no message")
     with pytest.raises(InputError, match="is damaged"):
         write_kit(tmp_path / "kit", "books", tmp_path / "books")

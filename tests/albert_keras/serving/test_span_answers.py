@@ -39,11 +39,12 @@ def assert_aligned(tokenizer, text):
     expected = TextAligner(tokenizer).align(text)
     graph = aligning_tokenizer(tokenizer)
     count = len(expected.ids)
-    aligned = graph.align(tf.fill([count], text))
+    aligned = graph.align(tf.constant([text]))
     assert aligned.ids[0].numpy().tolist() == expected.ids.tolist()
-    pieces = tf.range(count, dtype=tf.int64)
-    found = graph.texts_at(tf.fill([count], text), *aligned.characters(pieces, pieces))
-    found = [(place, piece.decode()) for piece, place, _ in zip(*map(np.array, found), strict=True)]
+    pieces = tf.range(count, dtype=tf.int64)[None]
+    found = graph.texts_at(tf.constant([text]), *aligned.characters(pieces, pieces))
+    pieces, places, _ = (values.numpy()[0] for values in found)
+    found = [(place, piece.decode()) for piece, place in zip(pieces, places, strict=True)]
     edges = zip(expected.starts, expected.ends, strict=True)
     assert found == [stripped(text, start, end) for start, end in edges]
 

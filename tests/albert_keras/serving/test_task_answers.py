@@ -52,6 +52,9 @@ def assert_alike(found, expected):
         assert found == expected
 
 
+CONTEXTS = [text for text in DIRTY if text.isascii() and text.isprintable()]
+
+
 @pytest.fixture(scope="module")
 def exported(tiny_tokenizer, tiny_corpus, tmp_path_factory):
     """Returns a function of a kind that gives the folders of run and export, made once."""
@@ -61,12 +64,9 @@ def exported(tiny_tokenizer, tiny_corpus, tmp_path_factory):
         if kind not in made:
             task = make_task(kind)
             model = make_model(task, tiny_tokenizer)
-            strings = ["serving_default", "text_pair"] if kind == "classification" else []
             made[kind] = (
                 write_run(out / kind, task, model, tiny_tokenizer, tiny_corpus),
-                write_export(
-                    out / kind / "1", task, model, tiny_tokenizer, ["predict_tokens", *strings]
-                ),
+                write_export(out / kind / "1", task, model, tiny_tokenizer),
             )
         return made[kind]
 
@@ -105,11 +105,15 @@ def test_pairs_are_classified_as_by_the_run(loaded):
 
 def test_questions_are_answered_as_by_the_run(loaded, tiny_corpus):
     models, predictor = loaded("spans_or_none")
-    contexts = [*DIRTY, *tiny_corpus[:4], " ".join(tiny_corpus[:6])]
+    contexts = [*DIRTY, *CONTEXTS, *tiny_corpus[:4], " ".join(tiny_corpus[:6])]
     inputs = [{"context": text, "question": "Who left?\u0301"} for text in contexts]
     found, expected = predictor.answer(inputs), models.answers(models.examples(inputs))
     assert {bool(answer.text) for answer in found} == {True, False}
-    assert_alike(found, expected)
+    assert_alike(found[len(DIRTY) :], expected[len(DIRTY) :])
+    for context, one, other in zip(contexts, found, expected, strict=True):
+        if "ﬃ" not in context:  # see `AligningTokenizer`
+            for name in ("text", "start", "end", "null_score"):
+                assert_alike(getattr(one, name), getattr(other, name))
     between = [answer for answer in found if NULL_THRESHOLD <= answer.null_score < 0]
     assert between and not any(answer.text for answer in between)
 
@@ -133,7 +137,7 @@ def test_ids_and_strings_give_what_the_task_answers(kind, tiny_tokenizer, tiny_c
         "multi_regression": [{"text": text} for text in DIRTY],
         "tagging": [{"text": text} for text in DIRTY],
         "choice": [{"context": t, "question": "_?", "options": ["ferry", t, ""]} for t in DIRTY],
-        "spans": [{"context": text, "question": "Who?"} for text in DIRTY],
+        "spans": [{"context": text, "question": "Who?"} for text in CONTEXTS],
     }[kind]
     examples = [task.example(number, one) for number, one in enumerate(fields)]
     features = task.features(examples, tiny_tokenizer)
@@ -151,10 +155,6 @@ def test_ids_and_strings_give_what_the_task_answers(kind, tiny_tokenizer, tiny_c
         found = module.functions[signature](**{name: tf.constant(texts[name]) for name in texts})
         return {name: value.numpy() for name, value in found.items()}
 
-    if kind == "spans":
-        with pytest.raises(InputError, match="Probabilities of answers to questions require"):
-            answer_by_signatures(ask, task, examples)
-        return
     by_strings = answer_by_signatures(ask, task, examples)
     if kind == "choice":  # longer than the graph tokenizes
         found, known = by_strings.pop(), expected.pop()
@@ -203,12 +203,27 @@ def test_numbers_that_are_none_are_an_error():
         call_by_rows(lambda signature, text: {"score": np.array([np.nan])}, "any", text=["a"])
 
 
-def test_without_the_other_files_strings_are_classified_the_same(loaded, copy):
+@pytest.mark.parametrize("kind", ["classification", "spans_or_none"])
+def test_an_export_of_an_earlier_version_answers_by_its_ids(kind, tiny_tokenizer, tmp_path, loaded):
+    """Its signatures over strings lack outputs, or do not exist."""
+    task = make_task(kind)
+    export = write_export(
+        tmp_path / "1", task, make_model(task, tiny_tokenizer), tiny_tokenizer, ["predict_tokens"]
+    )
+    second = {"pair": "Rain."} if kind == "classification" else {"question": "Who left?"}
+    first = "text" if kind == "classification" else "context"
+    inputs = [{first: text} | second for text in CONTEXTS]
+    assert_alike(Predictor(export).answer(inputs), loaded(kind)[1].answer(inputs))
+    change_record(export, run={"tokenizer_digest": "0" * 64})
+    with pytest.raises(InputError, match="must be 0.*, as export.json states"):
+        Predictor(export).answer(inputs)
+
+
+def test_without_its_record_a_task_is_not_guessed(copy):
     bare = copy("classification")
-    inputs = [{"text": text, "pair": "Rain."} for text in DIRTY]
-    expected = loaded("classification")[1].answer(inputs)
     (bare / "export.json").unlink()
-    assert_alike(Predictor(bare).answer(inputs), expected)
+    with pytest.raises(InputError, match="with its export.json"):
+        Predictor(bare).answer({"text": "a", "pair": "b"})
 
 
 @pytest.mark.parametrize(
@@ -244,13 +259,6 @@ def test_a_threshold_that_nobody_tells_is_not_made_up(copy, tuned):
     change_record(folder, tuned=tuned)
     with pytest.raises(InputError, match="`tuned` in export.json must contain"):
         Predictor(folder).answer({"context": "It left.", "question": "Who?"})
-
-
-def test_another_tokenizer_than_that_of_the_graph_is_refused(copy):
-    folder = copy("classification")
-    change_record(folder, run={"tokenizer_digest": "0" * 64})
-    with pytest.raises(InputError, match="must be 0.*, as export.json states"):
-        Predictor(folder).answer({"text": "a", "pair": "b"})
 
 
 @pytest.mark.parametrize("content", [b'{"kind": ', b"[]", b"\xff"])

@@ -3,16 +3,11 @@
 import threading
 import time
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.local.exported_versions import ExportedVersion
-from albert_keras.serving.local.limits import Limits
-from albert_keras.serving.local.served_models import ServedModel
 from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.protocol.status import StatusError
-from albert_keras.serving.saved_model.time_limit import time_limit
+from albert_keras.serving.saved_model.loading import time_limit
 from data_pipeline.errors import InputError
 
 
@@ -36,15 +31,6 @@ def test_an_answer_that_never_comes_is_an_error(folder):
         with pytest.raises(InputError, match="must load and answer within 1 s. It did not"):
             predictor.ask("serving_default", text=["x"])
     assert time.monotonic() - begin < 30
-
-
-def test_a_server_answers_with_the_error(folder):
-    model = ServedModel(ExportedVersion("model", 1, folder), Limits(computing_seconds=0.5))
-    model.warm_up()
-    _, servable = model.servable()
-    with pytest.raises(StatusError, match="must load and answer within 1 s. It did not") as caught:
-        servable.run("serving_default", {"text": np.array(["a", "b"], object)})
-    assert caught.value.code == "DEADLINE_EXCEEDED"
 
 
 def test_what_ends_in_time_is_not_touched(tmp_path):

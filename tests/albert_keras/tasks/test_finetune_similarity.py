@@ -123,7 +123,7 @@ def test_texts_are_embedded_with_the_pooling_of_the_training(result, tmp_path):
         assert TextEncoder(path).settings.pooling == "cls"
 
 
-def test_an_export_embeds_texts_and_scores_pairs_as_the_run(result, light_export, tmp_path):
+def test_an_export_embeds_texts_and_scores_pairs_as_the_run(result, tmp_path):
     exported = export(result.path, tmp_path / "similar")
     assert {"embed", "text_pair", "regress", "encode"} <= set(exported.signatures)
     texts = ["The old ferry left the harbour.", "Rain had washed the chalk marks.", "goat"]

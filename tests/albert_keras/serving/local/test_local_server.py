@@ -1,69 +1,159 @@
-"""Addresses a local server may have, and its messages about them."""
+"""The local server answers as the model server does, and has a page."""
 
+import json
 import logging
 import socket
 
 import pytest
 
-from albert_keras.serving.local.local_server import LocalServer, serve
+from albert_keras.serving.local.app import MAX_BODY_BYTES
+from albert_keras.serving.local.local_server import LocalServer, find_exports, serve
+from albert_keras.serving.rest_client import RestClient
+from albert_keras.serving.serve_check import GOLDEN_CASES, serve_check
 from data_pipeline.errors import InputError
-from tests.albert_keras.serving.local.client import ask
-from tests.albert_keras.serving.local.conftest import running
+from tests.albert_keras.serving.local.running import PREDICT, ask, predict, running
+from tests.albert_keras.serving.small_exports import write_task_export
+
+STATUS = "/v1/models/books"
 
 
-@pytest.fixture
-def no_loading(monkeypatch):
-    """Models are not loaded: what is refused is refused before."""
-    served_models = "albert_keras.serving.local.served_models"
-    monkeypatch.setattr(f"{served_models}.ServedModel", lambda *_: pytest.fail("loaded"))
+def test_all_golden_cases_are_answered_as_by_the_model_server(server):
+    result = serve_check(server.url, "books")
+    assert result.faults == () and result.ok and result.version == 3
+    skipped = [case for case in GOLDEN_CASES if case.needs in ("bytes", "label", "lists")]
+    asked = len(GOLDEN_CASES) - len(skipped)
+    assert asked > 70
+    assert result.lines == [
+        f"{server.url[:-1]}, books version 3",
+        f"golden cases: {asked} of {asked} passed",
+        f"skipped: {len(skipped)}, because the model has no bytes, label, lists",
+    ]
 
 
-def test_a_taken_port_is_told_before_models_are_loaded(books, no_loading):
+def test_a_wrong_answer_is_a_fault(server):
+    result = serve_check(server.url, "books", label="no_label")
+    (fault, *_) = result.faults
+    assert not result.ok and fault.name == "a label" and "received 400" in fault.fault
+
+
+def test_a_client_reads_status_signatures_and_answers(server):
+    client = RestClient(server.url, "books", version=3)
+    assert [(one.version, one.state) for one in client.status()] == [(3, "AVAILABLE")]
+    assert client.metadata()["pair"].inputs["first"] == ("DT_STRING", (-1,))
+    assert client.predict("single", text=["a", "bcd"]) == {"length": [1, 3]}
+    assert client.classify([{"text": "ab"}]) == [[["long", 2.0], ["short", -2.0]]]
+    assert client.regress([{"text": "ab"}, {"text": ""}]) == [2.0, 0.0]
+
+
+def test_numbers_and_bytes_are_written_as_by_the_model_server(server):
+    body = {"signature_name": "not_finite", "inputs": ["a"]}
+    assert b"NaN" in predict(server, body).body and b"Infinity" in predict(server, body).body
+    body = b'{"signature_name": "pair", "inputs": {"first": ["\xff"], "second": [{"b64": "YQ=="}]}}'
+    assert b"\xffa" in predict(server, body).body
+    body = {"signature_name": "uneven", "instances": ["a", "b"]}
+    assert "not all have one value per row" in predict(server, body).error
+
+
+def test_the_models_are_listed_with_their_signatures(server):
+    (model,) = json.loads(ask(server, "GET", "/models.json").body)
+    assert (model["name"], model["version"], model["task"]) == ("books", 3, None)
+    assert model["signatures"]["predict_tokens"]["inputs"] == {"input_ids": ["DT_INT32", [-1, -1]]}
+    assert model["signatures"]["regress"] == {
+        "method": "regress",
+        "inputs": {"inputs": ["DT_STRING", [-1]]},
+        "outputs": {"outputs": ["DT_FLOAT", [-1]]},
+    }
+
+
+@pytest.mark.parametrize(
+    "path, content",
+    [
+        ("/", "text/html; charset=utf-8"),
+        ("/page/page.js", "text/javascript; charset=utf-8"),
+        ("/page/page.css", "text/css; charset=utf-8"),
+    ],
+)
+def test_the_page_may_load_from_the_server_alone(server, path, content):
+    answer = ask(server, "GET", path)
+    assert (answer.status, answer.headers["Content-Type"]) == (200, content)
+    policy = answer.headers["Content-Security-Policy"].split("; ")
+    assert policy[:2] == ["default-src 'none'", "script-src 'self'"]
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Access-Control-Allow-Origin"] is None
+
+
+@pytest.mark.parametrize(
+    "path", ["/page/../app.py", "/page/%2e%2e%2fapp.py", "/page/%00", "/page/", "//etc/passwd"]
+)
+def test_other_paths_do_not_exist(server, path):
+    answer = ask(server, "GET", path)
+    assert answer.status == 404 and answer.error
+
+
+def test_requests_that_the_server_does_not_take_are_refused(server):
+    assert ask(server, "PUT", PREDICT).status == 405
+    assert ask(server, "GET", STATUS, headers={"Host": "evil.example"}).status == 400
+    answer = predict(server, {"instances": ["a" * MAX_BODY_BYTES]})
+    assert answer.status == 413 and "at most 1048576 bytes" in answer.error
+    answer = predict(server, {"instances": ["a"] * 65})
+    assert answer.error == "The input `text` must have at most 64 texts. Received: 65."
+    assert "nested" in predict(server, b"[" * 100_000).error
+    assert ask(server, "GET", STATUS).status == 200
+
+
+def test_an_error_of_the_model_is_an_answer(server):
+    answer = predict(server, {"instances": ["fail"]})
+    assert answer.status == 400 and "no fail" in answer.error
+
+
+def test_a_text_that_the_command_line_refuses_is_refused(tiny_tokenizer, tmp_path):
+    folder = write_task_export(
+        tmp_path / "books" / "1", "classification", tiny_tokenizer, ["serving_default", "text_pair"]
+    )
+    with running([folder]) as server:
+        assert predict(server, {"instances": ["a\tb"]}).status == 200
+        assert "two texts separated by a tab" in predict(server, {"instances": ["a"]}).error
+        assert "It is blank" in predict(server, {"instances": [" \tb"]}).error
+        pair = {"signature_name": "text_pair", "inputs": {"first": [" "], "second": ["b"]}}
+        assert "`first`" in predict(server, pair).error
+
+
+def test_a_taken_port_is_reported_before_models_are_loaded(contract_export):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(InputError, match=f"`--port` must be a free port.*{port}"):
-            LocalServer([books], port=port)
-
-
-@pytest.mark.parametrize("port", [-1, 65536, "8501", True])
-def test_a_port_is_a_number_of_one(books, no_loading, port):
-    with pytest.raises(InputError, match="`--port` must be an int from 0 to 65535"):
-        LocalServer([books], port=port)
-
-
-@pytest.mark.parametrize("host", ["192.0.2.1", "no such host", "a" * 70])
-def test_a_host_is_an_address_of_this_computer(books, no_loading, host):
+            LocalServer([contract_export], port=port)
     with pytest.raises(InputError, match="`--host` must be an address of this computer"):
-        LocalServer([books], host=host, port=0)
+        LocalServer([contract_export], host="192.0.2.1", port=0)
 
 
-def test_an_address_for_others_is_warned_of(books, caplog):
-    with caplog.at_level(logging.WARNING):
-        with LocalServer([books], host="0.0.0.0", port=0):
-            pass
-        with LocalServer([books], port=0):
-            pass
-    (message,) = caplog.messages
-    assert "Other computers can reach 0.0.0.0" in message and "server-kit" in message
+def test_an_address_for_others_causes_a_warning(contract_export, caplog):
+    with caplog.at_level(logging.WARNING), LocalServer([contract_export], "0.0.0.0", 0):
+        pass
+    assert "Other computers can reach 0.0.0.0" in caplog.text
 
 
-def test_a_server_tells_when_it_is_ready_and_what_it_serves(books):
+def test_a_server_says_when_it_is_ready(contract_export):
     class Enough(Exception):
         pass
 
     def ready(server):
         assert [(one.name, one.version) for one in server.models.values()] == [("books", 3)]
-        assert server.url.startswith("http://127.0.0.1:") and server.url.endswith("/")
         raise Enough
 
     with pytest.raises(Enough):
-        serve([books], port=0, ready=ready)
+        serve([contract_export], port=0, ready=ready)
 
 
-def test_a_server_that_is_stopped_answers_no_more(books):
-    with running([books]) as server:
-        assert ask(server, "GET", "/models.json").status == 200
-    with pytest.raises(ConnectionRefusedError):
-        ask(server, "GET", "/models.json")
+def test_models_are_found_by_folder_version_and_name(contract_export, tmp_path):
+    assert find_exports([contract_export / "3"]) == {"books": contract_export / "3"}
+    assert find_exports([contract_export.parent])["books"] == contract_export / "3"
+    with pytest.raises(InputError, match="Models must have different names"):
+        find_exports([contract_export, contract_export])
+    with pytest.raises(InputError, match="contains no exported model"):
+        find_exports([tmp_path])
+    (tmp_path / "Books" / "1").mkdir(parents=True)
+    with pytest.raises(InputError, match="The name of a model"):
+        find_exports([tmp_path / "Books"])

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.albert_keras.serving.local.conftest import running
+from tests.albert_keras.serving.local.running import running
 from tests.albert_keras.serving.small_exports import make_model, write_export
 from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
 

@@ -1,14 +1,6 @@
 """A SavedModel with a signature for each rule of the server, made in a second."""
 
-from pathlib import Path
-
 import tensorflow as tf
-
-from albert_keras.serving.layout import versions
-from tests.albert_keras.serving.contract.protos import PredictionLog
-from tests.albert_keras.serving.contract.warmup import FILE
-
-_METHODS = ("classify", "regress")
 
 
 class ContractModel(tf.Module):
@@ -83,57 +75,19 @@ class ContractModel(tf.Module):
             total = tf.reduce_sum(tf.strings.length(text))
             return {"total": total, "twice": 2 * total}
 
-        @of(text)
-        def raw(text):
-            return {"text_bytes": text, "text": tf.strings.upper(text)}
-
         made = locals()
         names = "serving_default single pair predict_tokens classify regress not_finite uneven"
-        return {name: made[name] for name in [*names.split(), "scalar", "raw"]}
+        return {name: made[name] for name in [*names.split(), "scalar"]}
 
 
-def save_contract_model(folder, mark=1.0, warmup=()):
-    """Writes a version whole.
-
-    Args:
-        folder: Path. Of the version.
-        mark: float. What `serving_default` returns as `mark`.
-        warmup: list of bytes. Records of the warm-up file.
-    """
-    folder = Path(folder)
-    staging = folder.with_name(f".{folder.name}.tmp-1")
+def save_contract_model(folder, mark=1.0):
+    """Writes a version, with `mark`, which `serving_default` returns; returns the folder."""
     module = ContractModel(mark)
-    tf.saved_model.save(module, str(staging), signatures=module.signatures())
-    updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(str(staging))
-    for name in _METHODS:
+    tf.saved_model.save(module, str(folder), signatures=module.signatures())
+    updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(str(folder))
+    for name in ("classify", "regress"):
         updater.replace_method_name(
             signature_key=name, method_name=f"tensorflow/serving/{name}", tags="serve"
         )
     updater.save()
-    if warmup:
-        write_warmup(staging, warmup)
-    staging.rename(folder)
-
-
-def write_warmup(folder, records):
-    """Writes a warm-up file into a version."""
-    (folder / FILE).parent.mkdir(exist_ok=True)
-    with tf.io.TFRecordWriter(str(folder / FILE)) as writer:
-        for record in records:
-            writer.write(record)
-
-
-def predict_record(signature, **inputs):
-    """Returns a serialized PredictionLog of a predict request."""
-    log = PredictionLog()
-    request = log.predict_log.request
-    request.model_spec.signature_name = signature
-    for name, values in inputs.items():
-        proto = tf.make_tensor_proto(values)
-        request.inputs[name].ParseFromString(proto.SerializeToString())
-    return log.SerializeToString()
-
-
-def next_version(base_path):
-    """Returns the folder of the next version."""
-    return Path(base_path) / str(([0] + versions(base_path))[-1] + 1)
+    return folder

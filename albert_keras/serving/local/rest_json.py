@@ -1,0 +1,199 @@
+"""The JSON bodies of the REST interface of the model server: requests to arrays, and back."""
+
+import base64
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json
+
+
+def read_body(body: bytes) -> tuple[dict, str]:
+    """Parses the body of a request; bytes that are not UTF-8 reach the model as they are.
+
+    Returns:
+        The JSON object, and the name of the signature.
+
+    Raises:
+        InputError: If it is not a JSON object. All functions of this file raise it for a request
+            that is not valid.
+    """
+    try:
+        document = parse_json(body.decode("utf-8", errors="surrogateescape"))
+    except ValueError as error:
+        raise InputError(f"The body of the request is not valid JSON: {error}.") from error
+    if not isinstance(document, dict):
+        raise InputError(f"The body must be a JSON object. Received: {_shown(document)}.")
+    name = document.get("signature_name", "")
+    if not isinstance(name, str):
+        raise InputError(f"`signature_name` must be a string. Received: {_shown(name)}.")
+    return document, name or "serving_default"
+
+
+def read_predict(document: dict, inputs: Mapping[str, tf.TensorSpec]) -> dict[str, np.ndarray]:
+    """Reads the arrays of a predict request, either in rows (`instances`) or columns (`inputs`)."""
+    in_rows = "instances" in document
+    if in_rows == ("inputs" in document):
+        raise InputError(
+            "A predict request must have either `instances` (a list of rows) or `inputs` (the "
+            "values of each input)."
+        )
+    given = document["instances" if in_rows else "inputs"]
+    if in_rows and (not isinstance(given, list) or not given):
+        raise InputError("`instances` must be a list with at least one row.")
+    if in_rows and any(map(_has_names, given)):
+        for number, row in enumerate(given):
+            if not _has_names(row) or set(row) != set(inputs):
+                raise InputError(
+                    f"Each row of `instances` must be an object with the inputs {_listed(inputs)}. "
+                    f"Received as row {number}: {_shown(row)}."
+                )
+        given = {name: [row[name] for row in given] for name in inputs}
+    if not _has_names(given):
+        if len(inputs) != 1:
+            raise InputError(f"The signature has several inputs: name {_listed(inputs)}.")
+        given = {name: given for name in inputs}
+    if not set(inputs) <= set(given):
+        raise InputError(f"A request must have all inputs of the signature: {_listed(inputs)}.")
+    return {name: _to_array(given[name], spec) for name, spec in inputs.items()}
+
+
+def read_examples(document: dict) -> list[bytes]:
+    """Reads the serialized `tf.Example`s of a classify or regress request."""
+    examples = document.get("examples")
+    if not isinstance(examples, list) or not examples:
+        raise InputError("`examples` must be a list with at least one object of features.")
+    context = _to_features(document.get("context", {}))
+    return [
+        tf.train.Example(
+            features=tf.train.Features(feature=context | _to_features(example))
+        ).SerializeToString()
+        for example in examples
+    ]
+
+
+def write_predict(outputs: dict[str, np.ndarray], in_rows: bool) -> dict[str, Any]:
+    """Returns an answer as JSON: `predictions` (a list of rows) or `outputs` (columns)."""
+    columns = {name: _to_lists(array, name) for name, array in outputs.items()}
+    if not in_rows:
+        return {"outputs": _without_single_name(columns)}
+    if len({array.shape[:1] for array in outputs.values()}) > 1:
+        raise InputError(
+            "The outputs of this signature do not all have one value per row. Send `inputs` "
+            "instead of `instances`."
+        )
+    rows = zip(*columns.values(), strict=True)
+    named = (dict(zip(columns, row, strict=True)) for row in rows)
+    return {"predictions": list(map(_without_single_name, named))}
+
+
+def write_examples(outputs: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Returns an answer to `tf.Example`s: pairs of class and score, or a number, for each."""
+    if "outputs" in outputs:
+        return {"results": _to_lists(outputs["outputs"].reshape(-1))}
+    classes, scores = _to_lists(outputs["classes"]), _to_lists(outputs["scores"])
+    pairs = zip(classes, scores, strict=True)
+    return {"results": [list(zip(*row, strict=True)) for row in pairs]}
+
+
+def encode(answer: dict[str, Any]) -> bytes:
+    """Writes an answer; NaN and Infinity without quotes, and bytes that are not UTF-8 as is."""
+    return json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+
+def _to_array(value, spec):
+    elements = np.array(value, object)
+    if elements.size and isinstance(elements.flat[0], list):
+        raise InputError(f"All rows and lists of the input `{spec.name}` must have the same shape.")
+    if not spec.shape.is_compatible_with(elements.shape):
+        raise InputError(
+            f"The input `{spec.name}` must have the shape {spec.shape}. Received: {elements.shape}."
+        )
+    converted = [_to_element(one, spec) for one in elements.flat]
+    return np.array(converted, spec.dtype.as_numpy_dtype).reshape(elements.shape)
+
+
+def _to_element(value, spec):
+    dtype = spec.dtype
+    if dtype == tf.string:
+        if isinstance(value, str):
+            return value.encode("utf-8", errors="surrogateescape")
+        if _is_base64(value):
+            try:
+                return base64.b64decode(value["b64"], validate=True)
+            except ValueError as error:
+                raise InputError("`b64` must be base64 in the standard alphabet.") from error
+    elif isinstance(value, bool):
+        if dtype == tf.bool:
+            return value
+    elif dtype.is_integer and isinstance(value, int):
+        if dtype.min <= value <= dtype.max:
+            return value
+    elif dtype.is_floating and isinstance(value, int | float):
+        if not float(dtype.max) < abs(value) < math.inf:
+            return float(value)
+    raise InputError(f"The input `{spec.name}` takes {dtype.name}. Received: {_shown(value)}.")
+
+
+def _to_features(example):
+    """Returns an object of features as a dict of name -> tf.train.Feature."""
+    if not isinstance(example, dict):
+        raise InputError(f"An example must be an object of features. Received: {_shown(example)}.")
+    features = {}
+    for name, content in example.items():
+        values = content if isinstance(content, list) else [content]
+        if all(isinstance(value, str) or _is_base64(value) for value in values):
+            spec = tf.TensorSpec([], tf.string, name)
+            kind = {"bytes_list": {"value": [_to_element(value, spec) for value in values]}}
+        elif all(isinstance(value, int) for value in values):
+            kind = {"int64_list": {"value": values}}
+        elif all(isinstance(value, float) for value in values):
+            kind = {"float_list": {"value": values}}
+        else:
+            raise InputError(
+                f"The feature `{name}` must be strings, integers or floats, all of one type. "
+                f"Received: {_shown(content)}."
+            )
+        features[name] = tf.train.Feature(**kind)
+    return features
+
+
+def _to_lists(array, name=""):
+    """Returns an array as nested lists of JSON values."""
+    if array.ndim:
+        return [_to_lists(one, name) for one in map(np.asarray, array)]
+    value = array[()]
+    if isinstance(value, bytes):
+        if name.endswith("_bytes"):
+            return {"b64": base64.b64encode(value).decode()}
+        return value.decode("utf-8", errors="surrogateescape")
+    if isinstance(value, np.float32) and math.isfinite(value):
+        return float(str(value))  # 0.1 instead of 0.10000000149011612
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _is_base64(value):
+    return isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str)
+
+
+def _has_names(value):
+    """Returns whether a value is an object with names, and not base64."""
+    return isinstance(value, dict) and not _is_base64(value)
+
+
+def _without_single_name(named):
+    return next(iter(named.values())) if len(named) == 1 else named
+
+
+def _listed(names):
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def _shown(value):
+    text = json.dumps(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -1,0 +1,278 @@
+"""Checks a running model server by golden cases: requests over REST, and the form of the answers.
+
+The cases in `golden_cases.yaml` follow the rules of `tensorflow_model_server` 2.15. None of them
+harms a server: JSON that is nested so deeply that it ends the process is not among them.
+"""
+
+import json
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import yaml
+
+from albert_keras.serving.rest_client import (
+    RestClient,
+    ServingError,
+    Signature,
+    check_timeout,
+    request,
+)
+from data_pipeline.errors import InputError
+
+#: Features of a `tf.Example` that our exports read.
+FEATURES = ("text", "pair")
+
+
+class GoldenCase(NamedTuple):
+    """A request and the expected answer.
+
+    In `path` and `body`, `{model}`, `{version}` and the keys of `names_of` in braces are replaced
+    by names of the model that is checked.
+    """
+
+    name: str  # what the case shows
+    status: int
+    key: str  # of the answer: "predictions", "outputs", "error" and so on
+    method: str = "POST"
+    path: str = ":predict"  # relative to `/v1/models/{model}`, unless it starts with `/v1/`
+    body: str | None = None
+    #: Length of the value; of each output, if outputs have names.
+    rows: int | None = None
+    #: Part of the value, or several separated by `|`; one of them is enough.
+    contains: str = ""
+    #: A key of `names_of` that the model must have, "default" if that must be the default
+    #: signature; "" for every model.
+    needs: str = "text"
+
+
+class CaseResult(NamedTuple):
+    """Result of a golden case."""
+
+    name: str
+    needs: str  # what the model lacks, if the case was skipped; else empty
+    fault: str  # what was wrong with the answer; empty if nothing was
+
+
+class ServeCheckResult(NamedTuple):
+    """Result of a check."""
+
+    url: str
+    model: str
+    version: int  # the newest one that is AVAILABLE
+    cases: tuple[CaseResult, ...]
+
+    @property
+    def faults(self) -> tuple[CaseResult, ...]:
+        """Cases with a wrong answer."""
+        return tuple(case for case in self.cases if case.fault)
+
+    @property
+    def ok(self) -> bool:
+        """Whether all answers were right."""
+        return not self.faults
+
+    @property
+    def lines(self) -> list[str]:
+        """The result as text."""
+        run = [case for case in self.cases if not case.needs]
+        missing = sorted({case.needs for case in self.cases if case.needs})
+        lines = [
+            f"{self.url}, {self.model} version {self.version}",
+            f"golden cases: {len(run) - len(self.faults)} of {len(run)} passed",
+        ]
+        if missing:
+            skipped = f"skipped: {len(self.cases) - len(run)}"
+            lines.append(f"{skipped}, because the model has no {', '.join(missing)}")
+        return lines + [f"failed: {case.name}: {case.fault}" for case in self.faults]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the result as dicts and lists, with `ok`."""
+        return self._asdict() | {"ok": self.ok, "cases": [one._asdict() for one in self.cases]}
+
+
+def read_cases(text: str) -> tuple[GoldenCase, ...]:
+    """Returns the cases of a YAML list."""
+    return tuple(GoldenCase(**case) for case in yaml.safe_load(text))
+
+
+GOLDEN_CASES = read_cases(
+    files("albert_keras.serving").joinpath("golden_cases.yaml").read_text(encoding="utf-8")
+)
+
+
+def serve_check(
+    url: str,
+    model: str,
+    timeout: float = 30.0,
+    features: Iterable[str] = FEATURES,
+    label: str | None = None,
+) -> ServeCheckResult:
+    """Sends a server all golden cases that apply to its model.
+
+    Check the server itself: a proxy in front of it answers some of the cases differently.
+
+    Args:
+        url: Address of its REST interface, such as `http://127.0.0.1:8501`.
+        model: Name of the model on the server.
+        timeout: Seconds for one request.
+        features: Features of a `tf.Example` that classify and regress need.
+        label: A label of a loaded version, to check it as well.
+
+    Raises:
+        ServingError: If the server does not answer, or has no such model.
+        InputError: If an argument is invalid, or no version is loaded.
+    """
+    client = RestClient(url, model, timeout=check_timeout(timeout))
+    states = client.status()
+    ready = [one.version for one in states if one.state == "AVAILABLE"]
+    if not ready:
+        listed = ", ".join(
+            f"version {one.version} is {one.state} {one.error}".rstrip() for one in states
+        )
+        raise InputError(f"`{model}` at {client.url} has no version that answers: {listed}.")
+    version, names = max(ready), names_of(client.metadata(), features, label)
+    results = []
+    for case in GOLDEN_CASES:
+        if not applies(case, names):
+            results.append(CaseResult(case.name, case.needs, ""))
+            continue
+        path, body = fill(case, model, version, names)
+        try:
+            fault = judge(case, *request(case.method, client.url + path, body, timeout))
+        except ServingError as error:
+            fault = str(error)
+        results.append(CaseResult(case.name, "", fault))
+    return ServeCheckResult(client.url, model, version, tuple(results))
+
+
+def names_of(
+    signatures: dict[str, Signature],
+    features: Iterable[str] = FEATURES,
+    label: str | None = None,
+) -> dict[str, str]:
+    """Returns the names that cases need from a model.
+
+    Args:
+        signatures: As returned by `RestClient.metadata`.
+        features: Features of a `tf.Example` that classify and regress need, all strings; metadata
+            does not list them, and unused ones are ignored.
+        label: Label of a version that is AVAILABLE; a server does not list its labels.
+
+    Returns:
+        dict. The following keys, as far as the model has them:
+        text: Signature with one string input of rank 1; `input`: name of its input.
+        single: The same with only one output; `single_input`: its input.
+        bytes: The same with an output named `*_bytes`; `bytes_input`: its input.
+        pair: Signature with two string inputs of rank 1, `first` and `second`.
+        lists: Signature with string inputs of rank 1 and rank 2; `list_rows`: two rows of values in
+            columns as a JSON object, `odd_list_rows`: rows whose lists differ in length.
+        tokens: Signature with integer inputs of rank 2 or more; `ids`: two rows of three, as a JSON
+            object, `odd_ids`: rows that differ in length, `text_ids`: strings instead of integers.
+        classify, regress: Signatures with these methods; `example`: their features as JSON.
+        label: The label.
+    """
+    names = {"example": json.dumps(dict.fromkeys(features, "a"))}
+    for name, signature in sorted(signatures.items(), key=lambda one: one[0] != "serving_default"):
+        found = _names_of_signature(name, signature)
+        if "text" in names and "single" in found:
+            found = {key: found[key] for key in ("single", "single_input")}
+        if not names.keys() & found.keys():
+            names |= found
+    if label is not None and "text" in names:
+        names["label"] = label
+    return names
+
+
+def _names_of_signature(name, signature):
+    inputs = sorted(signature.inputs)
+    types = {dtype for dtype, _ in signature.inputs.values()}
+    ranks = {len(shape or ()) for _, shape in signature.inputs.values()}
+    if signature.method in ("classify", "regress"):
+        return {signature.method: name}
+    if types == {"DT_STRING"} and ranks == {1} and len(inputs) == 2:
+        return {"pair": name, "first": inputs[0], "second": inputs[1]}
+    if types == {"DT_STRING"} and ranks == {1} and len(inputs) == 1:
+        if any(output.endswith("_bytes") for output in signature.outputs):
+            return {"bytes": name, "bytes_input": inputs[0]}
+        found = {"text": name, "input": inputs[0]}
+        if len(signature.outputs) == 1:
+            found |= {"single": name, "single_input": inputs[0]}
+        return found
+    if types == {"DT_STRING"} and ranks == {1, 2}:
+        return {
+            "lists": name,
+            "list_rows": _two_rows(signature.inputs, "a"),
+            "odd_list_rows": _two_rows(signature.inputs, "a", second_length=2),
+        }
+    if types and types <= {"DT_INT32", "DT_INT64"} and min(ranks) > 1:
+        return {
+            "tokens": name,
+            "ids": _two_rows(signature.inputs, 1),
+            "odd_ids": _two_rows(signature.inputs, 1, second_length=2),
+            "text_ids": _two_rows(signature.inputs, "a"),
+        }
+    return {}
+
+
+def _two_rows(inputs, value, second_length=3):
+    """Returns two rows for each input as a JSON object; innermost lists of rank 2 or more.
+
+    Dimensions between the first and the last have their size, or one element if they are free.
+    """
+
+    def nested(sizes, length):
+        if len(sizes) <= 1:
+            return [value] * length if sizes else value
+        return [nested(sizes[1:], length)] * max(sizes[0] or 1, 1)
+
+    return json.dumps(
+        {
+            name: [nested(shape[1:], 3), nested(shape[1:], second_length)]
+            for name, (_, shape) in inputs.items()
+        }
+    )
+
+
+def fill(
+    case: GoldenCase, model: str, version: int, names: dict[str, str]
+) -> tuple[str, bytes | None]:
+    """Returns path and body of a case for an AVAILABLE version of a model; see `names_of`."""
+    path = case.path if case.path.startswith("/v1/") else "/v1/models/{model}" + case.path
+    body = case.body
+    for name, value in {"model": model, "version": str(version), **names}.items():
+        path = path.replace("{" + name + "}", value)
+        body = body and body.replace("{" + name + "}", value)
+    # A lone surrogate stands for a byte that is not UTF-8.
+    return path, None if body is None else body.encode(errors="surrogateescape")
+
+
+def applies(case: GoldenCase, names: dict[str, str]) -> bool:
+    """Returns whether the model has what a case needs."""
+    if case.needs == "default":
+        return names.get("text") == "serving_default"
+    return not case.needs or case.needs in names
+
+
+def judge(case: GoldenCase, status: int, body: bytes) -> str:
+    """Returns what is wrong with an answer, "" if nothing is."""
+    shown = body[:200].decode(errors="replace")
+    if status != case.status:
+        return f"expected status {case.status}, received {status}: {shown}"
+    try:
+        answer = json.loads(body.decode(errors="replace"))
+    except ValueError:
+        return f"expected JSON, received: {shown}"
+    if not isinstance(answer, dict) or case.key not in answer:
+        return f"expected the key `{case.key}`, received: {shown}"
+    value = answer[case.key]
+    if case.key == "error" and not (isinstance(value, str) and value):
+        return f"expected a message under `error`, received: {shown}"
+    if case.contains and not any(part in str(value).lower() for part in case.contains.split("|")):
+        return f"expected `{case.contains}` in the answer, received: {shown}"
+    if case.rows is not None:
+        parts = value.values() if isinstance(value, dict) else [value]
+        lengths = {len(part) if isinstance(part, list) else None for part in parts}
+        if lengths != {case.rows}:
+            return f"expected {case.rows} rows, received {lengths}: {shown}"
+    return ""
