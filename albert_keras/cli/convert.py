@@ -1,17 +1,21 @@
 """`albert-keras convert`."""
 
-import shlex
-
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.output import shell
 from albert_keras.formats.detection import detect
 from data_pipeline.files import check_output_folder
 
 #: Format -> command that uses a folder of it.
 _NEXT = {
-    "albert-keras": "albert-keras finetune --from {path} --task sst-2 --data-dir glue/SST-2 --out "
-    "runs/sst-2",
-    "hugging-face": 'python -c "from transformers import AutoModel; '
-    "AutoModel.from_pretrained('{path}')\"",
+    "albert-keras": lambda path: shell(
+        *("albert-keras", "finetune", "--from", path, "--task", "sst-2"),
+        *("--data-dir", "glue/SST-2", "--out", "runs/sst-2"),
+    ),
+    "hugging-face": lambda path: shell(
+        "python",
+        "-c",
+        f"from transformers import AutoModel; AutoModel.from_pretrained({str(path)!r})",
+    ),
 }
 
 
@@ -66,7 +70,7 @@ def _lines(result):
         yield f"next: {_predict(result.path)}"
     elif result.format in _NEXT:
         tokenizer = "" if vocabulary or result.format != "albert-keras" else " --tokenizer ..."
-        yield f"next: {_NEXT[result.format].format(path=result.path)}{tokenizer}"
+        yield f"next: {_NEXT[result.format](result.path)}{tokenizer}"
 
 
 def _predict(path):
@@ -76,4 +80,4 @@ def _predict(path):
     from albert_keras.tasks.task_config import TaskConfig
 
     question = question_of(TaskConfig(**open_model(path).task))
-    return f"albert-keras predict {shlex.quote(str(path))} {question}"
+    return f"{shell('albert-keras', 'predict', path)} {question}"

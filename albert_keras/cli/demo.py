@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.output import shell
 
 
 @command(resumes=True)
@@ -68,7 +69,8 @@ def _last_screen(result):
     if not shutil.which(program):  # the environment is not activated
         program = os.path.relpath(Path(sys.executable).with_name(program))
     yield "Try next:"
-    yield f'    {program} predict {result.export} "The [MASK] of the array."'
-    yield f'    {program} predict albert-mini-en "The ship sailed across the [MASK]."'
-    yield f"    tensorboard --logdir {result.path}/run/tensorboard"
-    yield f"    your own text: {program} vocab --help, and README.md for the other commands"
+    yield f"    {shell(program, 'predict', result.export, 'The [MASK] of the array.')}"
+    text = "The ship sailed across the [MASK]."
+    yield f"    {shell(program, 'predict', 'albert-mini-en', text)}"
+    yield f"    {shell('tensorboard', '--logdir', result.path / 'run' / 'tensorboard')}"
+    yield f"    your own text: {shell(program)} vocab --help, and README.md for the other commands"

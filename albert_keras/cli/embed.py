@@ -1,6 +1,5 @@
 """`albert-keras embed`."""
 
-import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import quiet
+from albert_keras.cli.output import quiet, shell
 from albert_keras.report import count_of
 from data_pipeline.errors import InputError
 from data_pipeline.limits import bounded_lines
@@ -54,7 +53,7 @@ def embed(arguments, out: Path, texts: list[str] | None = None, layers: str = "l
     lines = [
         f"{count_of(result.num_texts, 'vector')} of {result.size} numbers, "
         f"{count_of(result.num_truncated, 'text')} truncated: {out}",
-        f"next: albert-keras similar {shlex.quote(str(out))} TEXT",
+        f"next: {shell('albert-keras', 'similar', out, 'TEXT')}",
     ]
     return Output(values, lines)
 

@@ -1,9 +1,9 @@
 """`albert-keras export`."""
 
-import shlex
 from pathlib import Path
 
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.output import shell
 from albert_keras.cli.preflight import check_model_folder
 from albert_keras.report import percent
 from albert_keras.serving.layout import check_model_name
@@ -89,17 +89,15 @@ def _lines(result):
     if result.largest_difference is not None:
         yield f"checked: answers agree with the Python code within {result.largest_difference:.1g}"
     yield f"for Keras: {result.keras_file}; description: {folder / 'README.md'}"
-    yield (
-        f"serve: tensorflow_model_server --rest_api_port=8501 --model_name={folder.name} "
-        f"--model_base_path={folder.absolute()}"
-    )
+    server = "tensorflow_model_server", "--rest_api_port=8501", f"--model_name={folder.name}"
+    yield f"serve: {shell(*server, f'--model_base_path={folder.absolute()}')}"
     if "fill_mask" in result.signatures:
         from albert_keras.serving.sample_texts import sample_texts
 
-        text = shlex.quote(sample_texts(result.path).masked)
-        yield f"next: albert-keras predict {folder} {text}"
+        text = sample_texts(result.path).masked
+        yield f"next: {shell('albert-keras', 'predict', folder, text)}"
     else:
-        yield f"next: albert-keras serve {folder}"
+        yield f"next: {shell('albert-keras', 'serve', folder)}"
 
 
 def _variant_lines(result):

@@ -1,10 +1,10 @@
 """`albert-keras finetune`."""
 
-import shlex
 from pathlib import Path
 
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.output import shell
 from albert_keras.cli.preflight import check_origin, check_task_files
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kind import FIELD_OPTIONS
@@ -80,8 +80,8 @@ def finetune(
         *lines(result),
         *advice,
         "   ".join([f"errors: {files['errors']}", *picture, f"curves: {run}/curves.png"]),
-        f"all results: {out}/results.json   live: tensorboard --logdir {out}",
-        f"next: albert-keras predict {shlex.quote(str(out))} {question_of(settings.task)}",
+        f"all results: {out}/results.json   live: {shell('tensorboard', '--logdir', out)}",
+        f"next: {shell('albert-keras', 'predict', out)} {question_of(settings.task)}",
     ]
     return Output(as_json(result), shown)
 

@@ -1,11 +1,11 @@
 """`albert-keras init`."""
 
 import enum
-import shlex
 from pathlib import Path
 
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.output import shell
 from albert_keras.cli.preflight import check_records, check_task_files
 from albert_keras.config_files.initial import (
     DATA,
@@ -82,13 +82,13 @@ def init(
 
 def _written(kind, out, content, data=None):
     write_new(out, content)
-    others = kind.others
+    others = kind.others.split()
     if data is not None:
-        others = others.replace("--data ...", f"--data {shlex.quote(str(data))}")
+        others[others.index("--data") + 1] = data
     values = {"path": out, "facts": content.facts}
     lines = [
         *content.facts,
         f"{out}: all settings of `albert-keras {kind.command}`",
-        f"next: albert-keras {kind.command} --config {shlex.quote(str(out))} {others}",
+        f"next: {shell('albert-keras', *kind.command.split(), '--config', out, *others)}",
     ]
     return Output(values, lines)

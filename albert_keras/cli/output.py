@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator
@@ -118,6 +119,11 @@ def plain(value):
     if isinstance(value, dict):
         return {name: plain(part) for name, part in value.items()}
     return [plain(part) for part in value] if isinstance(value, list) else value
+
+
+def shell(*words):
+    """Returns the words of a command as they can be pasted into a shell."""
+    return shlex.join(map(str, words))
 
 
 def printable(line):

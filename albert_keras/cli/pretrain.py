@@ -1,9 +1,11 @@
 """`albert-keras pretrain`."""
 
+import re
 from pathlib import Path
 
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.output import shell
 from albert_keras.cli.preflight import check_origin, check_records
 from albert_keras.report import percent
 from albert_keras.training.config import PretrainingConfig
@@ -88,9 +90,16 @@ def lines_of(result):
         scores = f": loss {report['loss']:.3f}, masked-LM accuracy {accuracy}"
     return [
         f"step {result.step} after {result.seconds:.0f} s{scores}",
-        f"run: {path}   curves: {path}/curves.png   live: tensorboard --logdir {path}/tensorboard",
-        f"next: albert-keras export --run {path} --out saved_models/{path.name}",
+        f"run: {path}   curves: {path}/curves.png   "
+        f"live: {shell('tensorboard', '--logdir', path / 'tensorboard')}",
+        f"next: {export_command(path)}",
     ]
+
+
+def export_command(run):
+    """Returns the command that exports a run, under a name that an export can have."""
+    name = re.sub(r"[^a-z0-9_-]+", "-", run.absolute().name.lower()).strip("-_")[:64] or "model"
+    return shell("albert-keras", "export", "--run", run, "--out", f"saved_models/{name}")
 
 
 def _initial_weights(init_from, from_step, albert_config, tokenizer):

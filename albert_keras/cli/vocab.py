@@ -2,12 +2,12 @@
 
 import enum
 import math
-import shlex
 from pathlib import Path
 
 import typer
 
 from albert_keras.cli.command import App, Output, command
+from albert_keras.cli.output import shell
 from albert_keras.cli.parameters import is_given
 
 #: Number of added pieces to print, the most useful ones first.
@@ -130,14 +130,18 @@ def extend(tokenizer: Path, corpus: list[str], add: int, out: Path, corpus_forma
         f"vocabulary of {result.size} pieces, the first {old.vocab_size} unchanged: {result.path}",
         f"added: {' '.join(added[:_SHOWN])}{' ...' if len(added) > _SHOWN else ''}",
         f"next: {_build_command(result)}, "
-        f"then albert-keras pretrain --data records/ --init-from {_origin_of(tokenizer)} --out ...",
+        "then "
+        + shell(
+            *("albert-keras", "pretrain", "--data", "records/"),
+            *("--init-from", _origin_of(tokenizer), "--out", "runs/..."),
+        ),
     ]
     return Output(values, lines)
 
 
 def _build_command(vocabulary):
-    path = shlex.quote(str(vocabulary.path))
-    return f"albert-keras data build --corpus ... --tokenizer {path} --out records/"
+    words = "--corpus", "...", "--tokenizer", vocabulary.path, "--out", "records/"
+    return shell("albert-keras", "data", "build", *words)
 
 
 def _origin_of(tokenizer):
@@ -146,10 +150,10 @@ def _origin_of(tokenizer):
     from albert_keras.shipped_models import find_model
 
     if versions(find_model(tokenizer)):
-        return shlex.quote(str(tokenizer))
+        return tokenizer
     folders = (tokenizer, tokenizer.parent)
     runs = [folder for folder in folders if (folder / "run.json").is_file()]
-    return shlex.quote(str(runs[0])) if runs else "..."
+    return runs[0] if runs else "..."
 
 
 def _coverage_line(coverage):

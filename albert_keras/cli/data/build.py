@@ -1,15 +1,19 @@
 """`albert-keras data build`."""
 
-import shlex
+import re
 from pathlib import Path
 
 import typer
 
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.output import shell
 from albert_keras.report import count_of, percent
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
+
+#: Names of folders of held-out records.
+_HELD_OUT = re.compile(r"held|eval|valid|dev|test", re.IGNORECASE)
 
 
 def _check_beam_options(context: typer.Context, words):
@@ -140,13 +144,13 @@ def _lines(result, settings, tokenizer):
     if skipped := counts["single_sentences_skipped"]:
         details.append(f"{count_of(skipped, 'stretch')} of a single sentence skipped")
     yield "; ".join(details)
-    # The weights of the model whose vocabulary was extended, not random ones.
-    start = " --init-from ..." if getattr(tokenizer.config, "extends", None) else ""
-    if is_remote(result.path):  # records are read from a local disk
-        yield (
-            f"next: copy {result.path} to a local disk, then "
-            f"albert-keras pretrain --data ...{start} --out runs/..."
-        )
-    else:
-        data = shlex.quote(str(result.path))
-        yield f"next: albert-keras pretrain --data {data}{start} --out runs/..."
+    # Records are read from a local disk.
+    first = f"copy {result.path} to a local disk, then " if is_remote(result.path) else ""
+    data = "..." if first else result.path
+    words = ["--data", data]
+    if _HELD_OUT.search(Path(result.path).name):
+        words = ["--data", "...", "--eval-data", data]
+    elif getattr(tokenizer.config, "extends", None):
+        # The weights of the model whose vocabulary was extended, not random ones.
+        words += ["--init-from", "..."]
+    yield f"next: {first}{shell('albert-keras', 'pretrain', *words, '--out', 'runs/...')}"

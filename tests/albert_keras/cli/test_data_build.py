@@ -64,14 +64,6 @@ def test_help_loads_nothing_that_takes_long():
     assert done.stdout.splitlines()[-1] == "0 set()", done.stderr
 
 
-def test_every_example_names_options_that_exist(capsys):
-    main(["data", "build", "--help"])
-    examples, shown = capsys.readouterr().out.split("Arguments:")
-    first, second = examples.split("Example")[1:]
-    named = re.findall(r"--[a-z-]+", first + second.split(" -- ")[0])
-    assert "--runner" in named and all(f"{option} " in shown for option in named)
-
-
 def test_the_bytes_do_not_depend_on_the_workers(command, tmp_path, monkeypatch):
     monkeypatch.setattr("data_pipeline.building.encoding._SMALLEST_PART", 4000)
     command += ["--num-shards", "3"]

@@ -1,0 +1,81 @@
+"""Every printed command can be pasted into a shell, for names with spaces and umlauts, too."""
+
+import re
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from albert_keras.cli import app, convert, pretrain, vocab
+from albert_keras.cli.data import build
+from data_pipeline.config import PretrainingDataConfig
+from tests.repository import PACKAGES
+
+RUN = Path("my runs/Größe 1")
+
+
+def commands_in(lines):
+    """Returns the words of the commands in printed lines, placeholders included."""
+    text = [re.split(r"(?:next|then|live|serve): |, then |^ {4}", line)[-1] for line in lines]
+    found = [shlex.split(line) for line in text if re.match(r"'?(albert|python|tensor)", line)]
+    assert found
+    return found
+
+
+def test_after_a_training(typer_main):
+    result = SimpleNamespace(path=RUN, report=None, step=3, seconds=1.0)
+    watch, exported = commands_in(pretrain.lines_of(result))
+    assert watch == ["tensorboard", "--logdir", "my runs/Größe 1/tensorboard"]
+    typer_main(exported)
+    assert exported[3] == str(RUN) and exported[-1] == "saved_models/gr-e-1"
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [("records 1", ["--data", "my/records 1"]), ("held-out", ["--eval-data", "my/held-out"])],
+)
+def test_after_a_build(typer_main, name, options):
+    counts = {"documents": 1, "predictions": 2, "label_1": 1, "instances": 2}
+    counts |= {"real_positions": 1, "positions": 2, "single_sentences_skipped": 0}
+    info = SimpleNamespace(num_records=2, shards=[1], statistics=counts)
+    result = SimpleNamespace(path=f"my/{name}", info=info, seconds=1.0, kept_text=None)
+    tokenizer = SimpleNamespace(config=SimpleNamespace())
+    [words] = commands_in(build._lines(result, PretrainingDataConfig(), tokenizer))
+    typer_main(words)
+    position = words.index(options[0])
+    assert words[position : position + 2] == options and words.count("--data") == 1
+
+
+def test_after_a_vocabulary_and_a_conversion(typer_main):
+    typer_main(shlex.split(vocab._build_command(SimpleNamespace(path=RUN))))
+    typer_main(shlex.split(convert._NEXT["albert-keras"](RUN)))
+    python = shlex.split(convert._NEXT["hugging-face"](Path("it's mine")))
+    assert python[:2] == ["python", "-c"]
+    compile(python[2], "-c", "exec")
+
+
+@pytest.fixture
+def typer_main():
+    """Returns a function that parses a command without running it."""
+    import typer
+
+    root = typer.main.get_command(app)
+
+    def parse(words):
+        command, rest = root, list(words)
+        assert rest.pop(0) == "albert-keras"
+        while hasattr(command, "commands") and rest and rest[0] in command.commands:
+            command = command.commands[rest.pop(0)]
+        assert command is not root
+        command.make_context(command.name, rest)
+
+    return parse
+
+
+def test_no_command_is_put_together_without_quoting():
+    """A path in an f-string after `albert-keras` would not be quoted."""
+    start = r"(?:next|then|live|serve): (?:albert-keras|tensor\w+)"
+    pattern = re.compile(rf"{start}[^\"]*\{{\w*(?:path|folder|out|run)\b")
+    for path in (PACKAGES / "albert_keras").rglob("*.py"):
+        assert not pattern.search(path.read_text(encoding="utf-8")), path
