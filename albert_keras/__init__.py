@@ -31,11 +31,20 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
         fill_mask as fill_mask,
     )
     from albert_keras.serving.publish import export as export
+    from albert_keras.tasks.choice.model import AlbertForMultipleChoice as AlbertForMultipleChoice
+    from albert_keras.tasks.classification.model import (
+        AlbertForClassification as AlbertForClassification,
+        AlbertForMultiLabel as AlbertForMultiLabel,
+        AlbertForRegression as AlbertForRegression,
+    )
     from albert_keras.tasks.evaluate import evaluate_task as evaluate_task
     from albert_keras.tasks.finetune import finetune as finetune
     from albert_keras.tasks.finetune_config import FinetuneConfig as FinetuneConfig
     from albert_keras.tasks.finetuned import FinetunedModels as FinetunedModels
     from albert_keras.tasks.predict import predict_task as predict_task
+    from albert_keras.tasks.similarity.model import AlbertForSimilarity as AlbertForSimilarity
+    from albert_keras.tasks.spans.model import AlbertForSpans as AlbertForSpans
+    from albert_keras.tasks.tagging.model import AlbertForTagging as AlbertForTagging
     from albert_keras.tasks.task_config import TaskConfig as TaskConfig
     from albert_keras.training.config import (
         PretrainingConfig as PretrainingConfig,
@@ -53,6 +62,13 @@ _HOMES = {
     "AlbertConfig": "albert_keras.config",
     "AlbertEncoder": "albert_keras.models.encoder",
     "AlbertForPretraining": "albert_keras.models.pretraining",
+    "AlbertForClassification": "albert_keras.tasks.classification.model",
+    "AlbertForMultiLabel": "albert_keras.tasks.classification.model",
+    "AlbertForRegression": "albert_keras.tasks.classification.model",
+    "AlbertForMultipleChoice": "albert_keras.tasks.choice.model",
+    "AlbertForTagging": "albert_keras.tasks.tagging.model",
+    "AlbertForSpans": "albert_keras.tasks.spans.model",
+    "AlbertForSimilarity": "albert_keras.tasks.similarity.model",
     "AlbertForTask": "albert_keras.models.task_model",
     "AlbertPreprocessor": "albert_keras.models.preprocessor",
     "FinetuneConfig": "albert_keras.tasks.finetune_config",

@@ -12,7 +12,7 @@ from albert_keras.tasks.kinds import (
     MULTI_REGRESSION,
     REGRESSION,
 )
-from albert_keras.tasks.step import FinetuningStep
+from albert_keras.training.loop.step import TrainingStep
 from albert_keras.training.losses import Sums
 
 #: Kinds of tasks whose examples have one row with one tensor of logits.
@@ -50,7 +50,7 @@ def soft_answer_sums(kind: TaskKind, logits, teacher_logits, weights, temperatur
     )
 
 
-class TaskDistillationStep(FinetuningStep):
+class TaskDistillationStep(TrainingStep):
     """Trains a model on the answers of a task and on a teacher's logits, which are features."""
 
     def __init__(self, model, kind: TaskKind, settings: TaskTeachingConfig, **kwargs):
@@ -64,13 +64,17 @@ class TaskDistillationStep(FinetuningStep):
         )
         self.kind, self.settings = kind, settings
 
+    @property
+    def trained_weights(self):
+        return self.model.trained_weights
+
     def counts(self, features):
-        return super().counts(features) * 2
+        return self.model.counts(features) * 2
 
     def sums(self, features, training, dropout_seed=None):
         outputs = self.model(features, training=training, dropout_seed=dropout_seed)
         return [
-            self.model.sums(outputs, features),
+            self.model.answer_sums(outputs, features),
             soft_answer_sums(
                 self.kind,
                 outputs["logits"],
@@ -83,12 +87,13 @@ class TaskDistillationStep(FinetuningStep):
     def _results(self):
         results = super()._results()
         if not self.model.has_accuracy:
+            del results["answer_accuracy"]
             del results["soft_target_accuracy"]
         return results
 
 
 def step_class(config: TaskDistillationConfig, kind: TaskKind):
-    """Returns what `tasks/step.py` builds instead of a FinetuningStep."""
+    """Returns what `build_trained` trains a model with."""
 
     def build(model, **kwargs):
         return TaskDistillationStep(model, kind, config.distillation, **kwargs)

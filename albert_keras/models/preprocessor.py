@@ -63,7 +63,7 @@ class AlbertPreprocessor(keras.layers.Layer):
                 "`pads_to` must be sequence_length or bucket, and `sequence_length` at least 4. "
                 f"Received: {pads_to!r} and {sequence_length}."
             )
-        self.tokenizer = _restored(tokenizer)
+        self.tokenizer = restored_tokenizer(tokenizer)
         self.sequence_length, self.pads_to = sequence_length, pads_to
         self._graph_tokenizer = graph_tokenizer(self.tokenizer)
         self._packer = TextPacker(self.tokenizer, sequence_length, pads_to == "sequence_length")
@@ -124,20 +124,21 @@ class AlbertPreprocessor(keras.layers.Layer):
         return self.tokenizer.decode(rows)
 
     def get_config(self) -> dict[str, Any]:
-        tokenizer = self.tokenizer
         return super().get_config() | {
-            "tokenizer": {
-                "config": {"kind": tokenizer.config.kind}
-                | tokenizer.config.model_dump(mode="json"),
-                "model": base64.b64encode(tokenizer.model_bytes).decode(),
-            },
+            "tokenizer": tokenizer_config(self.tokenizer),
             "sequence_length": self.sequence_length,
             "pads_to": self.pads_to,
         }
 
 
-def _restored(tokenizer):
-    """Returns the Tokenizer that `get_config` describes; other values as `open_tokenizer`."""
+def tokenizer_config(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Returns a tokenizer as plain JSON, as it is saved with a model."""
+    config = {"kind": tokenizer.config.kind} | tokenizer.config.model_dump(mode="json")
+    return {"config": config, "model": base64.b64encode(tokenizer.model_bytes).decode()}
+
+
+def restored_tokenizer(tokenizer: Any) -> Tokenizer:
+    """Returns the Tokenizer of `tokenizer_config`; other values as `open_tokenizer`."""
     if not isinstance(tokenizer, dict):
         return open_tokenizer(tokenizer)
     config_class = MODELS[tokenizer["config"]["kind"]].config_class

@@ -81,6 +81,22 @@ def find_runs(path: str | Path, all_seeds: bool = False) -> list[Path]:
     return [place.path]
 
 
+def open_finetuned(path: str | Path, step: int | str | None = "best", **kwargs: Any) -> Any:
+    """Returns a fine-tuned model, an AlbertTaskModel, with its task and its tokenizer.
+
+    Args:
+        path: Folder of a fine-tuning or of one of its runs, see `find_runs`.
+        step: int, "best" or None. Which checkpoint; None takes the newest.
+        **kwargs: `precision`, see `Run.load_model`.
+    """
+    run = Run.open(find_runs(path)[0])
+    config = _config_of(run).task.replace(train=None, dev=None, data_dir=None)
+    model = run.load_model(step, task=build_task(config), **kwargs)
+    model.task, model.tokenizer = build_task(config), run.tokenizer
+    model.tuned = read_tuned(run)
+    return model
+
+
 class FinetunedModels:
     """Models of one task; the predictions of several are averaged.
 

@@ -64,7 +64,7 @@ class TaskKind:
             model({"input_ids": [[2, 48, 25, 3]]})["logits"]  # [1, 3]
         """
         build = load_class(self.model_class).with_outputs
-        return build(config, num_outputs, **self.model_settings, **kwargs)
+        return build(config, num_outputs, **{**self.model_settings, **kwargs})
 
 
 def load_class(name: str):

@@ -66,6 +66,13 @@ class FinetuneResult(NamedTuple):
     #: Scores of further baselines, by name and split, see `similarity_baselines`.
     baselines: dict[str, dict[str, dict[str, int | float]]] = {}
 
+    @property
+    def model(self) -> Any:
+        """The model of the best seed with its best weights, which answers texts and is saved."""
+        from albert_keras.tasks.finetuned import open_finetuned
+
+        return open_finetuned(self.path)
+
 
 _RESULT = TypeAdapter(FinetuneResult)
 

@@ -184,6 +184,16 @@ class Task(abc.ABC):
                 check_text(name, text, may_be_blank=name == "pair")
 
     @abc.abstractmethod
+    def with_truth(self, example, truth: Any) -> Any:
+        """Returns an example with its answer, as a user gives it in memory.
+
+        It is a class by name or number, a score, names or zeros and ones of several labels, the
+        number of the right option, a list of tags, or for spans a text of the passage, with or
+        without its first character: `{"text": "noon", "answer_start": 12}`, a list of these, or
+        None if there is no answer. InputError if it is not one of the task.
+        """
+
+    @abc.abstractmethod
     def features(
         self,
         examples: list,

@@ -13,9 +13,9 @@ from albert_keras.tasks.example_report import report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import SIMILARITY, build_task
-from albert_keras.tasks.step import FinetuningStep
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.trained_rows import check_dev, digest_rows
+from albert_keras.training.loop.step import TrainingLogic
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -45,7 +45,7 @@ class TaskData(NamedTuple):
     #: Digests of the training examples, then of what the initial weights were fine-tuned on.
     trained: tuple[Digests, ...]
     overlaps: dict[str, Overlap]  # by split of `dev`: how many examples were trained on
-    step_class: Callable[..., FinetuningStep] = FinetuningStep  # see `build_step`
+    step_class: Callable[..., TrainingLogic] | None = None  # see `build_trained`
 
 
 def prepare(

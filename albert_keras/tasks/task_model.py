@@ -1,37 +1,157 @@
-"""The base class of models for tasks, with their losses in float32; cross-entropies are in nats.
+"""The base class of models for tasks: they learn from texts, answer texts, and know their loss.
 
-The losses are sums, as in `training/losses.py`, so that a caller can add them up over replicas and
-accumulated parts before dividing by the count of the whole batch.
+A model may be used in two ways. With a task and a tokenizer, as from `from_preset`, it takes texts,
+words or questions as they are. Without them, or if it is given dicts of features, it is a Keras
+model of token ids.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
+from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.initial_weights import open_weights
 from albert_keras.layers.rows import shape_of
+from albert_keras.models.preprocessor import restored_tokenizer, tokenizer_config
 from albert_keras.models.task_model import AlbertForTask
+from albert_keras.tasks.example_source import ExampleSource
+from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.given import columns_of, examples_of
+from albert_keras.tasks.kinds import build_task
+from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.tasks.task import Features, Task
+from albert_keras.tasks.task_config import TaskConfig
+from albert_keras.training.loop.step import TrainingLogic, compile_step, step_settings
 from albert_keras.training.losses import Sums
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+#: Rows whose loss is computed at a time in an evaluation.
+_ROWS_AT_ONCE = 256
 
 
-class AlbertTaskModel(AlbertForTask):
-    """An encoder, a head and a loss; arguments as in `AlbertForTask`."""
+class AlbertTaskModel(AlbertForTask, TrainingLogic):
+    """An encoder, a head and a loss; further arguments as in `AlbertForTask`.
+
+    Args:
+        config: AlbertConfig.
+        task: TaskConfig, its values by name, or None. What the answers are: labels, length.
+        tokenizer: Tokenizer, what `tokenizer_config` returned for one, or None.
+        tuned: dict of str to float. What `Task.tune` found, such as the threshold of "no answer".
+
+    Attributes:
+        task: Task or None.
+        tokenizer: Tokenizer or None.
+    """
 
     #: Whether an answer is simply right or wrong.
     has_accuracy = True
+    #: Whether the outputs outside of training have a loss, too.
+    has_loss_of_outputs = True
+    #: Whether a run is trained, whose log has more than `fit` shows.
+    is_in_run = False
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        task: TaskConfig | Mapping[str, Any] | None = None,
+        tokenizer: Tokenizer | Mapping[str, Any] | None = None,
+        tuned: Mapping[str, float] | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(config, **kwargs)
+        task = TaskConfig(**task) if isinstance(task, Mapping) else task
+        self.task: Task | None = None if task is None else build_task(task)
+        self.tokenizer = (
+            None
+            if tokenizer is None
+            else restored_tokenizer(
+                dict(tokenizer) if isinstance(tokenizer, Mapping) else tokenizer
+            )
+        )
+        self.tuned = dict(tuned or {})
+        self._compile_settings: dict[str, Any] | None = None
 
     @classmethod
-    def with_outputs(
-        cls, config: AlbertConfig, num_outputs: int, **kwargs: Any
-    ) -> "AlbertTaskModel":
+    def with_outputs(cls, config: AlbertConfig, num_outputs: int, **kwargs: Any) -> Any:
         """Builds the model of a kind; `num_outputs` is ignored unless the head depends on it."""
         return cls(config, **kwargs)
+
+    @classmethod
+    def usual_task(cls, labels: tuple[str, ...] | None, **kwargs: Any) -> dict[str, Any]:
+        """Returns the settings of the task that `from_preset` builds a model for."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_preset(
+        cls,
+        source: str | Path,
+        labels: Sequence[str] | None = None,
+        sequence_length: int | None = None,
+        load_weights: bool = True,
+        step: int | str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Builds a model on a trained encoder, or opens a model that was fine-tuned.
+
+        Args:
+            source: The name of a shipped model, a run, a checkpoint, an export, a `.keras` file, or
+                a model of Hugging Face, of google-research/albert or of KerasNLP. The folder of a
+                fine-tuning of this kind, if no other labels are given, has its head as well.
+            labels: Names of the classes, tags or labels, in the order of their numbers.
+            sequence_length: Tokens to which longer texts are truncated; None is the usual length of
+                the task, as in `finetune`.
+            load_weights: Whether to load the trained weights; if not, they are random.
+            step: Checkpoint of a run, or "best"; None means the newest, of a fine-tuning the best.
+            **kwargs: As in the class: `head_dropout`, `seed`, `dtype`, `features`, ...
+
+        Raises:
+            InputError: If there is no such model, or it is damaged, or labels are missing.
+
+        Example:
+            model = AlbertForClassification.from_preset("albert-mini-en", labels=["neg", "pos"])
+            model.fit(["a gripping film", "a dull film"], ["pos", "neg"])
+            model.predict(["a film"])[0].label
+        """
+        from albert_keras.tasks.finetuned import find_runs, is_finetuned, open_finetuned
+
+        if load_weights and is_finetuned(source):
+            run = find_runs(source)[0]
+            model = open_finetuned(run, step or "best", **kwargs)
+            if type(model) is cls and (labels is None or list(labels) == list(model.task.labels)):
+                return model
+            source = run
+        weights = open_weights(source, step)
+        names = None if labels is None else tuple(map(str, labels))
+        config = TaskConfig(**cls.usual_task(names, **kwargs))
+        length = sequence_length or build_task(config).usual_length
+        length = min(length, weights.albert_config.max_position_embeddings)
+        task = build_task(config.replace(max_seq_length=length))
+        model = task.build_model(
+            weights.albert_config, task=task.config, tokenizer=weights.tokenizer, **kwargs
+        )
+        if load_weights:
+            weights.load(model)
+        return model
+
+    # What is trained
+
+    @property
+    def model(self):
+        """The model itself, as `TrainingLogic` requires it."""
+        return self
 
     def losses(
         self, outputs: Mapping[str, tf.Tensor], features: Mapping[str, Any]
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the loss of each row and 1 where the answer is right, float32 [B].
+
+        Override it for an objective of your own.
 
         Args:
             outputs: The outputs of the model in training.
@@ -43,12 +163,11 @@ class AlbertTaskModel(AlbertForTask):
         """Returns the weight of each loss: 1 for a real row, 0 for one that fills up the batch."""
         return float32(features["example_weights"])
 
-    def sums(self, outputs: Mapping[str, tf.Tensor], features: Mapping[str, Any]) -> Sums:
+    def answer_sums(self, outputs: Mapping[str, tf.Tensor], features: Mapping[str, Any]) -> Sums:
         """Sums `losses` and right answers of a batch, times their weights, and the weights.
 
-        Args:
-            outputs: The outputs of the model in training.
-            features: The targets of `Features.batch`, and "example_weights" float [B].
+        Sums are added up over replicas and accumulated parts, and then divided by the count of the
+        whole batch. All are float32, and cross-entropies are in nats.
 
         Raises:
             ValueError: If labels and outputs differ in their shapes.
@@ -66,6 +185,252 @@ class AlbertTaskModel(AlbertForTask):
             correct=tf.reduce_sum(weights * is_right),
         )
 
+    def counts(self, features):
+        return [tf.reduce_sum(self.weights_of(features))]
+
+    def sums(self, features, training, dropout_seed=None):
+        outputs = self(features, training=training, dropout_seed=dropout_seed)
+        return [self.answer_sums(outputs, features)]
+
+    def _results(self):
+        results = super()._results()
+        if not self.has_accuracy:
+            del results["answer_accuracy"]
+        return results
+
+    # How Keras users train, ask and save it
+
+    def compile(
+        self,
+        optimizer: str | keras.optimizers.Optimizer = "adamw",
+        learning_rate: float | str = "auto",
+        **kwargs: Any,
+    ) -> None:
+        """Configures the training; without it, `fit` uses the defaults of `finetune`.
+
+        Args:
+            optimizer: "adamw", "lamb" or "muon", with a tenth of the updates as warm-up and a
+                linear decay over the rest; or any optimizer of Keras.
+            learning_rate: Peak learning rate of a named optimizer; "auto" depends on the hidden
+                size, as in `finetune`.
+            **kwargs: `clip_norm`, the largest global norm of the gradients (1.0 by default, None
+                for none); `accumulation_steps` and `skip_spikes`, see `LoopConfig`; and arguments
+                of `keras.Model.compile` except losses and metrics, which the task determines.
+        """
+        for name in ("loss", "metrics", "loss_weights", "weighted_metrics"):
+            if kwargs.pop(name, None):
+                raise InputError(
+                    f"`{name}` must not be given: the task determines losses and scores. Override "
+                    "`losses` for an objective of your own."
+                )
+        own = ("clip_norm", "accumulation_steps", "skip_spikes")
+        given = {name: kwargs.pop(name) for name in own if name in kwargs}
+        if isinstance(optimizer, str):
+            self._compile_settings = given | {"name": optimizer, "lr": learning_rate} | kwargs
+            return
+        self._compile_settings = None
+        if given or not hasattr(self, "objectives"):
+            with self.distribute_strategy.scope():
+                self.prepare({"answer": 1.0}, **given)
+        super().compile(optimizer=optimizer, **kwargs)
+
+    def compile_for(self, config: FinetuneConfig) -> None:
+        """Compiles the model for a resolved configuration; call it in the strategy's scope."""
+        self.prepare({"answer": 1.0}, **step_settings(config))
+        compile_step(self, config)
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles a loaded model; the optimizer gets a state for each weight that is trained."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trained_weights)
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int | None = None,
+        verbose: Any = "auto",
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
+        validation_split: float = 0.0,
+        validation_data: tuple[Any, Any] | Any = None,
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
+        """Trains the model.
+
+        Args:
+            x: The inputs of N examples, see `examples_of`; or dicts of features, as in Keras.
+            y: Their labels; None if `x` has them.
+            batch_size: Examples per update; by default that of `finetune`.
+            epochs: Passes over the examples; by default those of `finetune`.
+            validation_split: Fraction of the examples, the last ones, that is scored after each
+                epoch and not trained on.
+            validation_data: Instead: other inputs and labels, or a dataset of both.
+            **kwargs: As in `keras.Model.fit`.
+
+        Returns:
+            History of `loss`, `accuracy` and, of the validation, `val_loss` and the task's scores,
+            such as `val_accuracy`.
+
+        Raises:
+            InputError: If inputs and labels do not suit the task.
+        """
+        if self._takes_features(x):
+            if not hasattr(self, "objectives") or self._compile_settings is not None:
+                raise InputError(
+                    "A model that is given features must be compiled with an optimizer of Keras."
+                )
+            return super().fit(
+                x, y, batch_size, epochs or 1, verbose, callbacks,
+                validation_split, validation_data, **kwargs,
+            )  # fmt: skip
+        examples = self._examples(x, y)
+        held_out = []
+        if validation_split:
+            split = math.floor(len(examples) * (1 - validation_split))
+            examples, held_out = examples[:split], examples[split:]
+        if validation_data is not None:
+            pair = validation_data if isinstance(validation_data, tuple) else (validation_data,)
+            held_out = self._examples(*pair)
+        features = self.task.features(examples, self.tokenizer, training=True)
+        config = self._fit_config(len(features), batch_size, epochs)
+        training = config.training
+        if self._compile_settings is not None or not hasattr(self, "objectives"):
+            with self.distribute_strategy.scope():
+                self.compile_for(config)
+        elif float(self.optimizer.learning_rate) == 0:
+            raise InputError(
+                "The schedule of the learning rate has ended: it is 0. Call `compile` before you "
+                "train the model further."
+            )
+        first = kwargs.get("initial_epoch", 0)
+        every = math.ceil(len(features) / training.batch_size)
+        source = ExampleSource(features, self.tokenizer, training, {})
+        own = [_Scores(self, held_out)] if held_out else []
+        return super().fit(
+            source.batches(self.distribute_strategy, first * every),
+            epochs=math.ceil(training.epochs),
+            steps_per_epoch=every,
+            verbose=verbose,
+            callbacks=[*own, *(callbacks or ())],
+            **kwargs,
+        )
+
+    def evaluate(self, x: Any = None, y: Any = None, batch_size: int = 64, **kwargs: Any) -> Any:
+        """Scores the model: returns a dict of its loss and the scores of the task.
+
+        Args:
+            x, y: As in `fit`.
+            batch_size: Examples per device and call.
+        """
+        if self._takes_features(x):
+            return super().evaluate(x, y, batch_size, **kwargs)
+        return self._scored(self._examples(x, y), batch_size)[0]
+
+    def predict(self, x: Any, batch_size: int = 64, **kwargs: Any) -> Any:
+        """Answers inputs.
+
+        Args:
+            x: As in `fit`.
+            batch_size: Examples per device and call.
+
+        Returns:
+            A list with one named tuple per input, such as `ClassAnswer`; for features what Keras
+            returns.
+        """
+        if self._takes_features(x):
+            return super().predict(x, batch_size, **kwargs)
+        examples = self._examples(x)
+        features = self.task.features(examples, self.tokenizer)
+        outputs = self._compute_outputs(features, batch_size)
+        return self.task.answers(examples, features, [outputs], self.tuned or None)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        if self.task is not None:
+            config["task"] = self.task.config.model_dump(mode="json", exclude_defaults=True)
+        if self.tokenizer is not None:
+            config["tokenizer"] = tokenizer_config(self.tokenizer)
+        return config | ({"tuned": self.tuned} if self.tuned else {})
+
+    def train_step(self, features):
+        results = super().train_step(features)
+        if self.is_in_run:
+            return results
+        names = {"loss": "loss", "answer_accuracy": "accuracy"}
+        return {name: results[key] for key, name in names.items() if key in results}
+
+    def test_step(self, features):
+        results = super().test_step(features)
+        names = {"loss": "loss", "answer_accuracy": "accuracy"}
+        return {name: results[key] for key, name in names.items() if key in results}
+
+    def _takes_features(self, x):
+        """Returns whether inputs are dicts of token ids, so that Keras itself handles them."""
+        if self.task is None or self.tokenizer is None:
+            return True
+        spec = getattr(x, "element_spec", x)
+        spec = spec[0] if isinstance(spec, tuple) and isinstance(spec[0], Mapping) else spec
+        return isinstance(spec, Mapping) and "input_ids" in spec
+
+    def _examples(self, x, y=None):
+        columns, truths = columns_of(self.task, x, y)
+        if "pair" in columns and "pair" not in self.task.fields:
+            self.task = build_task(self.task.config.replace(pair="pair"))
+        return examples_of(self.task, columns, truths)
+
+    def _fit_config(self, num_rows, batch_size, epochs):
+        """Returns the resolved FinetuneConfig of a `fit`; None takes the default."""
+        given = dict(self._compile_settings or {})
+        training = {"seed": self.seed, "precision": self.dtype_policy.name}
+        training |= {"batch_size": batch_size} if batch_size else {}
+        training |= {"epochs": epochs} if epochs else {}
+        of_loop = ("accumulation_steps", "skip_spikes", "steps_per_execution")
+        training |= {name: given.pop(name) for name in of_loop if name in given}
+        config = FinetuneConfig(
+            task=self.task.config, training=training, optimizer=given, model=self.feature_settings
+        )
+        rows = config.training.batch_size * math.ceil(num_rows / config.training.batch_size)
+        return config.resolved(self.task, self.config.hidden_size, rows, self.dtype_policy.name)
+
+    def _compute_outputs(self, features: Features, batch_size: int) -> dict[str, np.ndarray]:
+        strategy = self.distribute_strategy
+        return RowPredictor(strategy, self, self.task.kind, batch_size).predict(features)
+
+    def _scored(self, examples, batch_size=64, tunes=False):
+        """Returns loss and scores, and what was tuned if `tunes`."""
+        features = self.task.features(examples, self.tokenizer)
+        outputs = self._compute_outputs(features, batch_size)
+        tuned = self.task.tune(examples, features, [outputs]) if tunes else self.tuned
+        answers = self.task.answers(examples, features, [outputs], tuned or None)
+        return self._loss_of_outputs(features, outputs) | self.task.scores(examples, answers), tuned
+
+    def _loss_of_outputs(self, features, outputs):
+        """Returns the mean loss of rows; {} for kinds whose outputs differ in training."""
+        if not self.has_loss_of_outputs:
+            return {}
+        loss = weight = 0.0
+        for begin in range(0, len(features), _ROWS_AT_ONCE):
+            rows = np.arange(begin, min(begin + _ROWS_AT_ONCE, len(features)))
+            batch = features.batch(rows) | {"example_weights": np.ones(len(rows), np.float32)}
+            part = {name: tf.constant(values[rows]) for name, values in outputs.items()}
+            sums = self.answer_sums(part, batch)
+            loss, weight = loss + float(sums.loss), weight + float(sums.weight)
+        return {"loss": loss / max(weight, 1.0)}
+
+
+class _Scores(keras.callbacks.Callback):
+    """Scores held-out examples after each epoch, for the logs of the callbacks that follow."""
+
+    def __init__(self, scored: AlbertTaskModel, examples: list):
+        super().__init__()
+        self._scored, self._examples = scored, examples
+
+    def on_epoch_end(self, epoch, logs=None):
+        scores, self._scored.tuned = self._scored._scored(self._examples, tunes=True)
+        if logs is not None:
+            logs.update({f"val_{name}": value for name, value in scores.items()})
+
 
 def of_classes(logits, labels) -> tuple[tf.Tensor, tf.Tensor]:
     """Compares [..., C] with int [...]; returns cross-entropies and 1 where right, float32."""
@@ -73,6 +438,15 @@ def of_classes(logits, labels) -> tuple[tf.Tensor, tf.Tensor]:
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
     is_right = tf.equal(tf.argmax(logits, -1, labels.dtype), labels)
     return losses, float32(is_right)
+
+
+def required(labels: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Returns the labels of a model whose head depends on them; InputError without any."""
+    if not labels:
+        raise InputError(
+            '`labels` must be the names of the labels, such as ["neg", "pos"]. Received: none.'
+        )
+    return labels
 
 
 def float32(tensor) -> tf.Tensor:

@@ -2,20 +2,22 @@
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.trained_data import ROWS, save_digests
 from albert_keras.tasks.example_source import ExampleSource
+from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
 from albert_keras.tasks.results import SeedResult
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.score_dev import ScoreDev, draw_dev_curves, is_enough, values_so_far
-from albert_keras.tasks.step import build_step
+from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_data import TaskData
 from albert_keras.training.distributed.cluster import broadcast, is_chief
 from albert_keras.training.distributed.strategy import describe_devices
@@ -23,7 +25,13 @@ from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.fitting import LOADED, create_or_resume, fit, report_loaded
 from albert_keras.training.loop.log_file import keep_log_until, read_evaluations, read_log
-from albert_keras.training.loop.step import should_skip_padding
+from albert_keras.training.loop.step import (
+    TrainingLogic,
+    compile_step,
+    model_settings,
+    should_skip_padding,
+    step_settings,
+)
 from data_pipeline.limits import reading_json
 
 logger = logging.getLogger(__name__)
@@ -71,7 +79,9 @@ def train_seed(
     }
     skips_padding = should_skip_padding(strategy, training, statistics)
     with strategy.scope():
-        training_step = build_step(config, data.albert_config, task, skips_padding, data.step_class)
+        training_step = build_trained(
+            config, data.albert_config, task, skips_padding, data.step_class
+        )
         # Loading comes first: weights that do not fit must leave no folder.
         loaded = initial_weights.load(training_step.model)
         context = create_or_resume(
@@ -123,6 +133,33 @@ def train_seed(
         raise
     _draw(strategy, run, task)
     return _evaluate_best(strategy, data, run, training_step.model, predictor, last_step, started)
+
+
+def build_trained(
+    config: FinetuneConfig,
+    albert_config: AlbertConfig,
+    task: Task,
+    skips_padding: bool = False,
+    step_class: Callable[..., TrainingLogic] | None = None,
+) -> TrainingLogic:
+    """Builds the compiled model of a resolved configuration; to be called in a strategy's scope.
+
+    All weights, which are random, and moments exist. `skips_padding` as in `AlbertEncoder`.
+    `step_class`, with a model and the arguments of `TrainingLogic.prepare`, trains it otherwise.
+    """
+    model = task.build_model(
+        albert_config,
+        head_dropout=config.model.head_dropout,
+        features=config.model,
+        **model_settings(config.training, skips_padding),
+    )
+    model.is_in_run = True
+    if step_class is None:
+        model.compile_for(config)
+        return model
+    step = step_class(model, **step_settings(config))
+    compile_step(step, config)
+    return step
 
 
 def _check_finished(strategy, run, training, metric, last_step):

@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import KINDS, build_task
-from albert_keras.tasks.step import build_step as build_task_step
+from albert_keras.tasks.train_seed import build_trained as build_task_step
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretraining_step import build_step
 from data_pipeline.config import PretrainingDataConfig

@@ -34,6 +34,10 @@ class AlbertForMultipleChoice(AlbertTaskModel):
         logits = self.head(pooled, dropout_seed, training=training)
         return {"logits": tf.reshape(logits, (-1, options))}
 
+    @classmethod
+    def usual_task(cls, labels, **kwargs):
+        return {"name": "race"}
+
     def losses(self, outputs, features):
         """Returns the cross-entropy of the right option, and 1 where it is chosen."""
         return of_classes(outputs["logits"], features["labels"])

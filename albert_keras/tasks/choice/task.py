@@ -70,6 +70,14 @@ class ChoiceTask(Task):
             raise InputError(f"`options` must be at least two texts. Received: {options!r}.")
         return ChoiceExample(str(number), fields["context"], fields["question"], tuple(options))
 
+    def with_truth(self, example, truth):
+        if type(truth) is not int or not 0 <= truth < len(example.options):
+            raise InputError(
+                f"The label must be the number of an option, 0 to {len(example.options) - 1}. "
+                f"Received: {truth!r}."
+            )
+        return example._replace(label=truth)
+
     def features(self, examples, tokenizer, training=False, cache=None):
         if not examples:
             raise InputError("There must be at least one question. Received: none.")

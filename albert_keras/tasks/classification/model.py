@@ -15,7 +15,7 @@ from albert_keras.models.pair_encoding import (
 )
 from albert_keras.models.pooling import mean_over_tokens
 from albert_keras.models.task_heads import LinearHead
-from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes
+from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes, required
 
 
 @keras.saving.register_keras_serializable("albert_keras")
@@ -113,6 +113,11 @@ class AlbertForClassification(AlbertTaskModel):
         ]
         return tf.stack(logits, axis=1)
 
+    @classmethod
+    def usual_task(cls, labels, **kwargs):
+        settings = {"name": "classification", "text": "text", "label": "label"}
+        return settings | {"labels": required(labels)}
+
     def losses(self, outputs, features):
         """Returns the cross-entropy of the class, and 1 where it is right.
 
@@ -152,6 +157,10 @@ class AlbertForRegression(AlbertForClassification):
 
     has_accuracy = False
 
+    @classmethod
+    def usual_task(cls, labels, **kwargs):
+        return {"name": "regression", "text": "text", "label": labels or "label"}
+
     def losses(self, outputs, features):
         """Returns the mean of the squared errors of the numbers; none is counted as right."""
         logits, labels = float32(outputs["logits"]), float32(features["labels"])
@@ -168,6 +177,10 @@ class AlbertForMultiLabel(AlbertForClassification):
     Returns:
         dict. "logits" float32 [B, C], of a sigmoid for each label.
     """
+
+    @classmethod
+    def usual_task(cls, labels, **kwargs):
+        return super().usual_task(labels) | {"label_separator": "|"}
 
     def losses(self, outputs, features):
         """Returns the mean of the binary cross-entropies, and 1 where all labels are right."""

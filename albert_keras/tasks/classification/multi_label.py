@@ -58,6 +58,22 @@ class MultiLabelTask(TextTask):
             return tuple(map(str, self.config.label))
         return label_names(self._own_training)
 
+    def with_truth(self, example, truth):
+        names = (truth,) if isinstance(truth, str) else truth
+        if not all(isinstance(name, str) for name in names):  # zeros and ones
+            names = LabelColumns(self.labels).read(self._complete(truth), self.labels)
+        self._numbers([names])  # raises for an unknown one
+        return example._replace(label=tuple(sorted(names, key=self.labels.index)))
+
+    def _complete(self, values):
+        """Returns values of which there is one for each label; InputError for another number."""
+        if len(values) != self.num_outputs:
+            raise InputError(
+                f"There must be a value for each of {self.num_outputs} labels. "
+                f"Received: {len(values)}."
+            )
+        return values
+
     def answers(self, examples, features, results, tuned=None):
         if not examples:
             return []

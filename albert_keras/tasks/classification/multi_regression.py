@@ -41,6 +41,14 @@ class MultiRegressionTask(TextTask):
     def labels(self):
         return self.config.labels or tuple(map(str, self.config.label))
 
+    def with_truth(self, example, truth):
+        if len(truth) != self.num_outputs:
+            raise InputError(
+                f"There must be a number for each of {self.num_outputs} labels. "
+                f"Received: {len(truth)}."
+            )
+        return example._replace(label=ScoreColumns().read(list(truth), self.labels))
+
     def answers(self, examples, features, results, tuned=None):
         if not examples:
             return []

@@ -139,6 +139,13 @@ class TextTask(Task):
         self.check_fields(fields)
         return TextExample(str(number), fields["text"], fields.get("pair"))
 
+    def with_truth(self, example, truth):
+        labels = self.labels
+        is_number = isinstance(truth, int) and not isinstance(truth, bool)
+        if is_number and labels and str(truth) not in labels and 0 <= truth < len(labels):
+            truth = labels[truth]
+        return example._replace(label=self._label_kind(labels or None).read([truth], ["label"]))
+
     def features(self, examples, tokenizer, training=False, cache=None):
         labels = None
         if training or all(example.label is not None for example in examples):

@@ -30,7 +30,7 @@ class AlbertForSimilarity(AlbertTaskModel):
         [B, 2, H] instead, of length 1.
     """
 
-    has_accuracy = False
+    has_accuracy = has_loss_of_outputs = False
 
     def __init__(self, config, pooling="mean", name="albert_for_similarity", **kwargs):
         self._reads_pooler = pooling == "pooler"  # before the encoder is built
@@ -55,6 +55,10 @@ class AlbertForSimilarity(AlbertTaskModel):
             positions=tf.zeros_like(ids[:, :1]) if self.head.reads_cls_only else None,
         )
         return tf.math.l2_normalize(self.head(outputs, token_mask(texts)), axis=-1)
+
+    @classmethod
+    def usual_task(cls, labels, **kwargs):
+        return {"name": "similarity", "text": "text", "pair": "pair", "label": "label"}
 
     def losses(self, outputs, features):
         """Compares the pairs of a batch, or of a replica's part of it, with each other.

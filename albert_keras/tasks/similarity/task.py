@@ -21,6 +21,7 @@ from albert_keras.tasks.similarity.files import (
     read_texts_alone,
 )
 from albert_keras.tasks.similarity.tfidf import tfidf_cosines
+from albert_keras.tasks.tables.cells import ScoreLabel
 from albert_keras.tasks.task import Error, Task, check_text, with_dropped_tokens
 from data_pipeline.errors import InputError
 
@@ -92,6 +93,9 @@ class SimilarityTask(Task):
         self.check_fields(fields)
         check_text("pair", fields["pair"])
         return TextExample(str(number), fields["text"], fields["pair"])
+
+    def with_truth(self, example, truth):
+        return example._replace(label=ScoreLabel().read([truth], ["label"]))
 
     def features(self, examples, tokenizer, training=False, cache=None):
         labels = None

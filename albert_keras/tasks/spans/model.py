@@ -40,6 +40,14 @@ class AlbertForSpans(AlbertTaskModel):
         hidden = self._sequence(inputs, training, dropout_seed)
         return self.head(hidden, inputs, dropout_seed, training=training)
 
+    @classmethod
+    def usual_task(cls, labels, can_be_none=False, **kwargs):
+        return {"name": "squad2" if can_be_none else "squad1"}
+
+    @property
+    def has_loss_of_outputs(self):
+        return not self.can_be_none
+
     def losses(self, outputs, features):
         """Returns the mean of the cross-entropies of start and end, and 1 where both are right.
 

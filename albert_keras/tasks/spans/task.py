@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.special
 
-from albert_keras.tasks.examples import QuestionExample
+from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.predictions import one_line
@@ -101,6 +101,14 @@ class SpanTask(Task):
         """Returns an example of "question" and "context"; see `Task.example`."""
         self.check_fields(fields)
         return QuestionExample(str(number), fields["question"], fields["context"])
+
+    def with_truth(self, example, truth):
+        given = [truth] if isinstance(truth, str | dict) else truth or []
+        answers = tuple(_answer_in(example.context, one) for one in given if one != "")
+        is_impossible = None if self._version == 1 else not answers
+        if self._version == 1 and not answers:
+            raise InputError("Every question must have an answer. Received: none.")
+        return example._replace(answers=answers, is_impossible=is_impossible)
 
     def features(self, examples, tokenizer, training=False, cache=None):
         config = SquadWindowConfig(
@@ -207,6 +215,17 @@ class SpanTask(Task):
         null_scores = {answer.id: answer.null_score for answer in answers}
         null_scores = null_scores if self._version == 2 else None
         return DecodedAnswers(_texts(answers), nbest, null_scores).save(folder)
+
+
+def _answer_in(context, given):
+    """Returns the Answer that a user gives as a text, with or without its first character."""
+    text = given["text"] if isinstance(given, dict) else given
+    start = given.get("answer_start") if isinstance(given, dict) else context.find(text)
+    start = start[0] if isinstance(start, list) else start
+    text = text[0] if isinstance(text, list) else text
+    if not text or start is None or context[max(start, 0) :][: len(text)] != text:
+        raise InputError(f"An answer must be in its passage. Received: {given!r}.")
+    return Answer(text, start)
 
 
 def _texts(answers):

@@ -4,7 +4,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.models.task_heads import LinearHead
-from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes
+from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes, required
 
 
 @keras.saving.register_keras_serializable("albert_keras")
@@ -28,6 +28,10 @@ class AlbertForTagging(AlbertTaskModel):
     def _call(self, inputs, training, dropout_seed):
         hidden = self._sequence(inputs, training, dropout_seed)
         return {"logits": self.head(hidden, dropout_seed, training=training)}
+
+    @classmethod
+    def usual_task(cls, labels, **kwargs):
+        return {"name": "tagging", "labels": required(labels)}
 
     def losses(self, outputs, features):
         """Returns the cross-entropies of the tags of all positions, and 1 where they are right."""

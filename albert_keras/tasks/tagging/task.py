@@ -86,7 +86,7 @@ class TagTask(Task):
         if len(fields) != 1:
             raise InputError("A sentence must have either `text` or `words`, not both or neither.")
         [(name, words)] = fields.items()
-        if name == "text":
+        if name == "text" and not isinstance(words, list | tuple):
             check_text(name, words)
             words = words.split()
         elif not isinstance(words, list | tuple) or not words or not all(map(_is_word, words)):
@@ -94,6 +94,18 @@ class TagTask(Task):
                 f"`words` must be a list of words, none of them empty. Received: {words!r}."
             )
         return TaggedExample(str(number), tuple(words))
+
+    def with_truth(self, example, truth):
+        tags = tuple(truth)
+        if len(tags) != len(example.words):
+            raise InputError(
+                f"There must be a tag for each of {len(example.words)} words. "
+                f"Received: {len(tags)}."
+            )
+        if all(type(tag) is int and 0 <= tag < len(self.labels) for tag in tags):
+            tags = tuple(self.labels[tag] for tag in tags)
+        label_numbers(tags, self.labels)  # raises for an unknown one
+        return example._replace(tags=tags)
 
     def features(self, examples, tokenizer, training=False, cache=None):
         if training:

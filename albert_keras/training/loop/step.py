@@ -26,16 +26,15 @@ NO_PREDICTION_GUARD = 1e-5
 _MIN_PADDING = 0.05
 
 
-class TrainingStep(keras.Model):
-    """Trains a model; `fit` and `evaluate` run on it. Subclasses define the objectives.
+class TrainingLogic(keras.Model):
+    """What `fit` and `evaluate` do in a step. Subclasses define the objectives, and the `model`.
 
     Deviation from google-research/albert: that code normalises and clips on each core and then
     averages; here both happen over the global batch.
     """
 
-    def __init__(
+    def prepare(
         self,
-        model: keras.Model,  # takes a batch of features, `training` and `dropout_seed`
         objectives: dict[str, float],  # weight of each objective in the loss
         clip_norm: float | None = 1.0,  # largest global norm, see `OptimizerConfig`
         accumulation_steps: int = 1,  # parts of a replica's batch, one after the other
@@ -43,8 +42,7 @@ class TrainingStep(keras.Model):
         scales_loss: bool = False,  # whether to scale the loss, as float16 requires
         hard_examples: float = 1.0,  # fraction of a batch that is trained on, see hard_examples.py
     ):
-        super().__init__()
-        self.model = model
+        """Sets what a step does and creates its state, in the scope of the strategy."""
         self.objectives = objectives
         self.clip_norm = clip_norm
         self.accumulation_steps = accumulation_steps
@@ -61,11 +59,6 @@ class TrainingStep(keras.Model):
         self.means = {name: Running(name) for name in names}
         self.tokens = Running("tokens", sums=True)
         self.skipped = Running("skipped", sums=True)
-
-    @property
-    def trained_weights(self):
-        """list of variables. The weights that the loss depends on."""
-        return self.model.trainable_variables
 
     @property
     def saved_weights(self):
@@ -123,10 +116,6 @@ class TrainingStep(keras.Model):
         else:
             for running in self._running():
                 running.reset()
-
-    def call(self, features, training=False):
-        """Returns the model's outputs."""
-        return self.model(features, training=training)
 
     def train_step(self, features):
         """Makes one optimizer step; Keras calls it on each replica with its part of the batch."""
@@ -258,6 +247,29 @@ class TrainingStep(keras.Model):
 
     def _results(self):
         return {running.name: running.result() for running in self._running()}
+
+
+class TrainingStep(TrainingLogic):
+    """Trains a model; further arguments as in `TrainingLogic.prepare`."""
+
+    def __init__(
+        self,
+        model: keras.Model,  # takes a batch of features, `training` and `dropout_seed`
+        objectives: dict[str, float],
+        **kwargs,
+    ):
+        super().__init__()
+        self.model = model
+        self.prepare(objectives, **kwargs)
+
+    @property
+    def trained_weights(self):
+        """list of variables. The weights that the loss depends on."""
+        return self.model.trainable_variables
+
+    def call(self, features, training=False):
+        """Returns the model's outputs."""
+        return self.model(features, training=training)
 
 
 def _sum_over_parts(function, features, num_parts, like):

@@ -9,7 +9,7 @@ from tensorflow import keras
 from albert_keras.tasks.classification.model import AlbertForClassification
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import KINDS, SIMILARITY
-from albert_keras.tasks.step import FinetuningStep, build_step
+from albert_keras.tasks.train_seed import build_trained as build_step
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks import conftest
 from tests.albert_keras.tasks.small_tasks import SETTINGS, build_model
@@ -31,10 +31,10 @@ class Received(keras.optimizers.legacy.SGD):
 def build(kind, optimizer=None, **settings):
     model = build_model(kind, SHAPE, 3, dtype="float32", head_dropout=0.0)
     numpy_albert.scramble(model)
-    step = FinetuningStep(model, clip_norm=None, **settings)
-    step.compile(optimizer=optimizer or Received())
-    step.optimizer._create_all_weights(model.trainable_variables)
-    return step
+    model.is_in_run = True
+    model.compile(optimizer=optimizer or Received(), clip_norm=None, **settings)
+    model.optimizer._create_all_weights(model.trainable_variables)
+    return model
 
 
 def batch_of(features):

@@ -1,0 +1,127 @@
+"""Examples of a task made from what is in memory: lists, arrays, pandas columns, tf.data."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from albert_keras.tasks.task import Task
+from albert_keras.tasks.typed_examples import typed_example
+from data_pipeline.errors import InputError
+
+
+def columns_of(task: Task, inputs: Any, labels: Any = None) -> tuple[dict[str, list], list | None]:
+    """Returns the parts of examples as lists by their names, and their labels.
+
+    Args:
+        task: Task.
+        inputs: The texts of N examples: a list, an array, a pandas Series, or a tf.data.Dataset of
+            texts or of (text, label). If an example has several parts, a tuple with a list of each
+            part in the order of `Task.fields`, or a dict of lists by the names of these parts. For
+            tagging, each sentence may be a text or a list of words.
+        labels: The truth of each example, see `Task.with_truth`; None if it is unknown.
+
+    Raises:
+        InputError: If an example does not have such parts.
+    """
+    if hasattr(inputs, "as_numpy_iterator"):  # a tf.data.Dataset
+        rows = list(inputs.as_numpy_iterator())
+        has_labels = labels is None and rows and isinstance(rows[0], tuple)
+        if has_labels:
+            labels = [row[1] for row in rows]
+        inputs = [row[0] for row in rows] if has_labels else rows
+        if inputs and isinstance(inputs[0], tuple):
+            inputs = tuple(zip(*inputs, strict=True))
+        elif inputs and isinstance(inputs[0], dict):
+            inputs = {name: [row[name] for row in inputs] for name in inputs[0]}
+    if isinstance(inputs, Mapping):
+        columns = {str(name): plain(values) for name, values in inputs.items()}
+    elif isinstance(inputs, tuple):
+        names = ("text", "pair") if task.fields[0] == "text" else task.fields
+        columns = {name: plain(values) for name, values in zip(names, inputs, strict=False)}
+        if len(columns) < len(inputs):
+            raise InputError(
+                f"An example of {task.config.name} has the parts {', '.join(names)}. "
+                f"Received: {len(inputs)} parts."
+            )
+    else:
+        if isinstance(inputs, str):
+            raise InputError("Inputs must be a list of texts. Received: a single text.")
+        columns = {"text": plain(inputs)}
+    return columns, None if labels is None else plain(labels)
+
+
+def examples_of(task: Task, columns: dict[str, list], truths: list | None = None) -> list:
+    """Returns examples of a task; arguments as returned by `columns_of`.
+
+    Raises:
+        InputError: If an input or a label does not suit the task, or their numbers differ.
+    """
+    lengths = {name: len(values) for name, values in columns.items()}
+    if truths is not None:
+        lengths["labels"] = len(truths)
+    if len(set(lengths.values())) != 1 or not min(lengths.values()):
+        listing = ", ".join(f"{count} of {name}" for name, count in lengths.items())
+        raise InputError(
+            f"There must be at least one input, and as many labels. Received: {listing}."
+        )
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    examples = [
+        _located(number, typed_example, task, number, row) for number, row in enumerate(rows)
+    ]
+    if truths is None:
+        return examples
+    pairs = zip(examples, truths, strict=True)
+    return [
+        _located(number, task.with_truth, example, truth)
+        for number, (example, truth) in enumerate(pairs)
+    ]
+
+
+def frame_columns(task: Task, frame: Any) -> tuple[dict[str, list], list]:
+    """Returns the inputs and the labels in the columns of a pandas DataFrame.
+
+    The configuration of the task names the columns `text`, `pair` and `label`.
+    """
+    config, columns = task.config, {}
+    for name in ("text", "pair"):
+        if getattr(config, name) is not None:
+            columns[name] = plain(_column(frame, getattr(config, name)))
+    labels = config.label
+    if isinstance(labels, tuple):
+        several = [plain(_column(frame, label)) for label in labels]
+        return columns, [list(row) for row in zip(*several, strict=True)]
+    return columns, plain(_column(frame, labels))
+
+
+def plain(values: Iterable) -> list:
+    """Returns a column as a list of plain Python values: str, numbers, lists."""
+    values = values.numpy() if hasattr(values, "numpy") else values
+    values = values.tolist() if hasattr(values, "tolist") else list(values)
+    return [_plain_value(value) for value in values]
+
+
+def _plain_value(value):
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    if isinstance(value, list | tuple):
+        return [_plain_value(one) for one in value]
+    return value
+
+
+def _column(frame, name):
+    if name not in frame.columns:
+        known = ", ".join(map(str, frame.columns))
+        raise InputError(f"The table has no column `{name}`. Received the columns {known}.")
+    return frame[name]
+
+
+def _located(number, function, *arguments):
+    """Calls a function; an InputError names the number of the example."""
+    try:
+        return function(*arguments)
+    except (InputError, ValueError) as error:
+        raise InputError(f"Example {number}: {error}") from error
