@@ -50,7 +50,6 @@ def finetune(
       ~bag_of_words: Also train a linear model on counts of words.
       ~from_step ~albert_config
       ~tokenizer: Tokenizer, if the weights have none: a folder, .model file or vocab.txt.
-      ~cache: Folder of features for reuse by other runs.
       allow_change config assignments
     """
     values = read_values(config, assignments, kind="finetuning")

@@ -39,6 +39,7 @@ REMOVED = {
         f"finetune --{option}": "The head on a frozen encoder is a linear layer."
         for option in ("head", "lstm-units")
     },
+    "finetune --cache": "Nothing is stored: texts are encoded when a training starts.",
     "data check --figure": "`--json` has the numbers.",
     "data inspect --figure": "`--json` has the numbers.",
     "card": "Use `albert-keras export --card --out FOLDER`.",

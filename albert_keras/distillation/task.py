@@ -35,7 +35,6 @@ def distill_task(
     student: str | AlbertConfig | None = None,
     seeds: int | Sequence[int] = 1,
     allow_changes: Iterable[str] = (),
-    cache: str | Path | None = None,
     random_baseline: bool = True,
     bag_of_words: bool = True,
     **flags: Any,
@@ -47,7 +46,7 @@ def distill_task(
     Args:
         teacher: str or Path. A fine-tuning of the same task, or one of its runs, which answers with
             its best checkpoint. Its vocabulary may be another one if `origin` is given.
-        out, seeds, allow_changes, cache, random_baseline, bag_of_words: As in `finetune`.
+        out, seeds, allow_changes, random_baseline, bag_of_words: As in `finetune`.
         config: TaskDistillationConfig or None. None takes all settings from `flags`.
         origin: str, Path or None. The student's pre-trained weights, see `open_model`.
         student: str, AlbertConfig or None. Instead of `origin` a named model, or its shape, which
@@ -82,7 +81,6 @@ def distill_task(
         config,
         seeds=seeds,
         random_baseline=random_baseline,
-        cache=cache,
         allow_changes=allow_changes,
         bag_of_words=bag_of_words,
         teaching=TaskTeaching(folder, weights),

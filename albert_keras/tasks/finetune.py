@@ -48,7 +48,6 @@ def finetune(
     from_step: int | str | None = None,
     albert_config: AlbertConfig | str | Path | None = None,
     tokenizer: Any = None,
-    cache: str | Path | None = None,
     allow_changes: Iterable[str] = (),
     bag_of_words: bool = True,
     teaching: Any = None,
@@ -72,8 +71,6 @@ def finetune(
             first seed, to measure what the pre-training is worth. For similarity, the encoder
             before the training is scored instead, see `similarity_baselines`.
         from_step, albert_config, tokenizer: As `step` and the others of `open_model`.
-        cache: str, Path or None. Folder of features, which other trainings may share; None is
-            `out`/features.
         allow_changes: iterable of str. See `Run.create_or_resume`.
         bag_of_words: bool. Whether to train the bag-of-words baseline of `bag_of_words_answers`,
             too, if the task classifies or scores texts.
@@ -105,9 +102,8 @@ def finetune(
             if isinstance(origin, OpenedModel)
             else open_model(origin, from_step, albert_config, tokenizer)
         ).lengthened(config.model.max_position_embeddings)
-        cache = out / "features" if cache is None else Path(cache)
         is_new = not any(out.glob("seed-*/run.json"))
-        data = prepare(config, initial_weights, choose_precision(strategy), cache, is_new)
+        data = prepare(config, initial_weights, choose_precision(strategy), is_new)
         data = data if teaching is None else teaching.taught(data)
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)

@@ -183,14 +183,11 @@ class FinetunedModels:
         """
         return typed_examples(self.task, inputs)
 
-    def outputs(
-        self, examples: list, cache: Path | None = None
-    ) -> tuple[Features | tuple[Features, ...], list]:
+    def outputs(self, examples: list) -> tuple[Features | tuple[Features, ...], list]:
         """Computes the outputs of all models.
 
         Args:
             examples: list, as returned by `Task.read`.
-            cache: Path or None. Folder of features.
 
         Returns:
             tuple. Features, or a tuple with the Features of each model if models read the examples
@@ -203,7 +200,7 @@ class FinetunedModels:
         for task, tokenizer, predictor in members:
             reading = (tokenizer.digest, *(getattr(task.config, name) for name in _LENGTHS))
             if reading not in encoded:
-                encoded[reading] = task.features(examples, tokenizer, cache=cache)
+                encoded[reading] = task.features(examples, tokenizer)
             used.append(encoded[reading])
             results.append(predictor.predict(encoded[reading]))
         return used[0] if len(encoded) == 1 else tuple(used), results

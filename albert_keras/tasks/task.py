@@ -194,14 +194,8 @@ class Task(abc.ABC):
         """
 
     @abc.abstractmethod
-    def features(
-        self,
-        examples: list,
-        tokenizer: Tokenizer,
-        training: bool = False,
-        cache: Path | None = None,
-    ) -> Features:
-        """Encodes examples; in `training` each must have an answer. See also `cached_features`."""
+    def features(self, examples: list, tokenizer: Tokenizer, training: bool = False) -> Features:
+        """Encodes examples; in `training` each must have an answer."""
 
     def tune(self, examples, features, results) -> dict[str, float]:
         """Finds what answers depend on besides the model: for squad2 `null_threshold`."""

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
@@ -52,14 +51,12 @@ def prepare(
     config: FinetuneConfig,
     initial_weights: OpenedModel,
     precision: str,
-    cache: Path | None = None,
     is_new: bool = True,
 ) -> TaskData:
     """Reads the files of a task and encodes its examples.
 
     Args:
         precision: Value for the precision "auto".
-        cache: Folder of `cached_features`.
         is_new: Whether the fine-tuning begins, see `check_dev`.
 
     Raises:
@@ -94,9 +91,9 @@ def prepare(
     if initial_weights.kind != "random":  # a fine-tuned run was trained on its examples, too
         trained += read_digests(initial_weights.path, ROWS)
     overlaps = check_dev(dev, trained, config.task, is_new)
-    train = Examples(train, task.features(train, tokenizer, training=True, cache=cache))
+    train = Examples(train, task.features(train, tokenizer, training=True))
     dev = {
-        split: Examples(examples, task.features(examples, tokenizer, cache=cache))
+        split: Examples(examples, task.features(examples, tokenizer))
         for split, examples in dev.items()
     }
     config = config.resolved(task, albert_config.hidden_size, len(train.features), precision)

@@ -7,7 +7,6 @@ import numpy as np
 
 from albert_keras.tasks.choice.files import LEVELS, read_race, read_race_path
 from albert_keras.tasks.examples import ChoiceExample
-from albert_keras.tasks.feature_cache import cached_features
 from albert_keras.tasks.kinds import CHOICE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix, majority_baseline
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
@@ -78,23 +77,17 @@ class ChoiceTask(Task):
             )
         return example._replace(label=truth)
 
-    def features(self, examples, tokenizer, training=False, cache=None):
+    def features(self, examples, tokenizer, training=False):
         if not examples:
             raise InputError("There must be at least one question. Received: none.")
         if training:
             _labelled(examples, "the training examples")
         length = self.max_seq_length
         max_qa_length = self.config.max_qa_length or min(128, length // 4)
-
-        def build():
-            return encode_choices(examples, tokenizer, length, max_qa_length)._asdict()
-
-        settings = {"max_seq_length": length, "max_qa_length": max_qa_length}
-        arrays = cached_features(cache, "choice", examples, tokenizer, settings, build)
+        pairs = encode_choices(examples, tokenizer, length, max_qa_length)
         labels = [example.label for example in examples]
         labels = None if None in labels else np.array(labels, np.int32)
-        pairs, options = EncodedPairs(**arrays), len(examples[0].options)
-        return PairFeatures(pairs, tokenizer, length, labels, options)
+        return PairFeatures(pairs, tokenizer, length, labels, len(examples[0].options))
 
     def answers(self, examples, features, results, tuned=None):
         """Returns ChoiceAnswers; probabilities of several models are averaged."""

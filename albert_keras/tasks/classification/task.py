@@ -11,10 +11,9 @@ from albert_keras.tasks.classification.glue_files import read_glue, read_glue_fi
 from albert_keras.tasks.classification.glue_submission import write_submission
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_file, glue_splits
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.feature_cache import cached_features
 from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION
 from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
-from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_pairs
+from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.predictions import mean_outputs, mean_probabilities, one_line
 from albert_keras.tasks.tables.cells import ClassLabel, ScoreLabel
 from albert_keras.tasks.tables.files import label_columns, label_names, read_table
@@ -146,17 +145,12 @@ class TextTask(Task):
             truth = labels[truth]
         return example._replace(label=self._label_kind(labels or None).read([truth], ["label"]))
 
-    def features(self, examples, tokenizer, training=False, cache=None):
+    def features(self, examples, tokenizer, training=False):
         labels = None
         if training or all(example.label is not None for example in examples):
             labels = self._truth(examples).astype(self.kind.targets["labels"])
-
-        def build():
-            return encode_pairs(examples, tokenizer, self.max_seq_length)._asdict()
-
-        settings = {"max_seq_length": self.max_seq_length}
-        arrays = cached_features(cache, "text", examples, tokenizer, settings, build)
-        return PairFeatures(EncodedPairs(**arrays), tokenizer, self.max_seq_length, labels)
+        pairs = encode_pairs(examples, tokenizer, self.max_seq_length)
+        return PairFeatures(pairs, tokenizer, self.max_seq_length, labels)
 
     def answers(self, examples, features, results, tuned=None):
         if not examples:

@@ -9,10 +9,9 @@ from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_files import read_glue, read_glue_file
 from albert_keras.tasks.classification.task import ScoreAnswer, score_answers
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.feature_cache import cached_features
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.labels import hold_out
-from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_pairs
+from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.predictions import check_numbers, one_line
 from albert_keras.tasks.similarity.files import (
     different_texts,
@@ -97,7 +96,7 @@ class SimilarityTask(Task):
     def with_truth(self, example, truth):
         return example._replace(label=ScoreLabel().read([truth], ["label"]))
 
-    def features(self, examples, tokenizer, training=False, cache=None):
+    def features(self, examples, tokenizer, training=False):
         labels = None
         if training and self.objective == "scores":
             labels = self._truth(examples).astype(np.float32)
@@ -107,17 +106,10 @@ class SimilarityTask(Task):
             for example in examples
             for text in (example.first, example.second or example.first)
         ]
-
-        def build():
-            return encode_pairs(texts, tokenizer, self.max_seq_length)._asdict()
-
-        settings = {"max_seq_length": self.max_seq_length}
-        arrays = cached_features(cache, self.kind.name, texts, tokenizer, settings, build)
-        sequences = self.kind.texts_per_row
-        pairs = EncodedPairs(**arrays)
+        pairs, sequences = encode_pairs(texts, tokenizer, self.max_seq_length), 2
         features = PairFeatures(pairs, tokenizer, self.max_seq_length, labels, sequences)
         # Of both texts, as each of them is read on its own.
-        features.dropped_tokens = arrays["dropped"].reshape(-1, sequences).sum(axis=1)
+        features.dropped_tokens = pairs.dropped.reshape(-1, sequences).sum(axis=1)
         return features
 
     def answers(self, examples, features, results, tuned=None):

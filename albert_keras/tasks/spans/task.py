@@ -110,13 +110,13 @@ class SpanTask(Task):
             raise InputError("Every question must have an answer. Received: none.")
         return example._replace(answers=answers, is_impossible=is_impossible)
 
-    def features(self, examples, tokenizer, training=False, cache=None):
+    def features(self, examples, tokenizer, training=False):
         config = SquadWindowConfig(
             max_seq_length=self.max_seq_length,
             doc_stride=self.config.doc_stride,
             max_query_length=self.config.max_query_length,
         )
-        return span_features(examples, tokenizer, config, training, cache)
+        return span_features(examples, tokenizer, config, training)
 
     def tune(self, examples, features, results):
         """Finds the score for "no answer" from which squad2 leaves a question unanswered."""

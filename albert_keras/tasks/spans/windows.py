@@ -6,13 +6,11 @@ window can be mapped back to characters of the raw passage.
 
 import dataclasses
 import logging
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
 from albert_keras.tasks.examples import QuestionExample
-from albert_keras.tasks.feature_cache import cached_features
 from albert_keras.tasks.task import Features
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Rule, Settings, setting
@@ -154,9 +152,8 @@ def span_features(
     tokenizer: Tokenizer,
     config: SquadWindowConfig,
     training: bool = False,
-    cache: str | Path | None = None,
 ) -> SpanFeatures:
-    """Splits passages into windows, or reads the windows from the folder of `cached_features`.
+    """Splits passages into windows.
 
     Questions about an empty passage have no window, and are logged. Only for training are answers
     located and read: windows without the whole answer have [CLS] as their answer, in version 1 too.
@@ -173,13 +170,7 @@ def span_features(
         raise InputError("There must be at least one question. Received: none.")
 
     config.check_room(tokenizer.num_special)
-
-    def build():
-        return _to_arrays(_make_features(examples, tokenizer, config, training))
-
-    settings = {**config.model_dump(), "training": training}
-    arrays = cached_features(cache, "spans", examples, tokenizer, settings, build)
-    features = _from_arrays(arrays)
+    features = _make_features(examples, tokenizer, config, training)
     have_windows = set(features.example_indices.tolist())
     empty = [example.id for at, example in enumerate(examples) if at not in have_windows]
     if empty:
@@ -274,29 +265,3 @@ def _filled(rows, passages, tokenizer, seq_length, training):
         ends if training else None,
         (ends == 0).astype(np.int32) if training else None,
     )
-
-
-def _to_arrays(features):
-    """Returns SpanFeatures as a dict of arrays; a passage that questions share is stored once."""
-    different = list({id(passage): passage for passage in features.passages}.values())
-    numbers = {id(passage): number for number, passage in enumerate(different)}
-    arrays = {
-        field.name: getattr(features, field.name)
-        for field in dataclasses.fields(features)
-        if field.name != "passages" and getattr(features, field.name) is not None
-    }
-    arrays["passage_numbers"] = np.array([numbers[id(one)] for one in features.passages], np.int32)
-    arrays["piece_counts"] = np.array([len(passage.ids) for passage in different], np.int64)
-    for name in AlignedPieces._fields:
-        arrays[f"piece_{name}"] = np.concatenate([getattr(one, name) for one in different])
-    return arrays
-
-
-def _from_arrays(arrays):
-    """Returns the SpanFeatures that `_to_arrays` was given."""
-    ends = arrays["piece_counts"].cumsum()[:-1]
-    parts = [np.split(arrays[f"piece_{name}"], ends) for name in AlignedPieces._fields]
-    different = [AlignedPieces(*pieces) for pieces in zip(*parts, strict=True)]
-    passages = tuple(different[number] for number in arrays["passage_numbers"].tolist())
-    names = (field.name for field in dataclasses.fields(SpanFeatures) if field.name != "passages")
-    return SpanFeatures(passages=passages, **{name: arrays.get(name) for name in names})

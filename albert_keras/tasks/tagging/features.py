@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from albert_keras.tasks.examples import TaggedExample
-from albert_keras.tasks.feature_cache import cached_features
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.pair_features import EncodedPairs, encode_texts, lay_out
 from albert_keras.tasks.spans.windows import lay_out_windows, max_context
@@ -45,20 +44,11 @@ class TagFeatures(Features):
 
 
 def tag_features(
-    examples, tokenizer, max_seq_length, tag_names=None, cache=None, training=False
+    examples, tokenizer, max_seq_length, tag_names=None, training=False
 ) -> TagFeatures:
-    """Encodes tagged sentences, or reads them from a cache, see `cached_features`.
-
-    As `tag_rows` in training and as `tag_windows` otherwise.
-    """
-    tag_names = None if tag_names is None else list(tag_names)
+    """Encodes tagged sentences, as `tag_rows` in training and as `tag_windows` otherwise."""
     encode = tag_rows if training else tag_windows
-
-    def build():
-        return encode(examples, tokenizer, max_seq_length, tag_names)
-
-    settings = {"max_seq_length": max_seq_length, "tag_names": tag_names, "training": training}
-    return TagFeatures(cached_features(cache, "tags", examples, tokenizer, settings, build))
+    return TagFeatures(encode(examples, tokenizer, max_seq_length, tag_names))
 
 
 def tag_rows(

@@ -107,12 +107,12 @@ class TagTask(Task):
         label_numbers(tags, self.labels)  # raises for an unknown one
         return example._replace(tags=tags)
 
-    def features(self, examples, tokenizer, training=False, cache=None):
+    def features(self, examples, tokenizer, training=False):
         if training:
             _truth(examples)  # raises where tags are missing
         has_tags = all(example.tags is not None for example in examples)
         names = self.labels if has_tags else None
-        return tag_features(examples, tokenizer, self.max_seq_length, names, cache, training)
+        return tag_features(examples, tokenizer, self.max_seq_length, names, training)
 
     def answers(self, examples, features, results, tuned=None):
         if not examples:

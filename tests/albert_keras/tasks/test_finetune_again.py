@@ -107,7 +107,7 @@ def test_a_folder_of_something_else_is_left_alone(tune, tiny_run, tmp_path):
 def test_what_a_killed_process_left_is_no_obstacle(tune, untrained, tmp_path):
     for name in ("a/features", "b/.seed-12345.tmp-99", "c"):
         (tmp_path / name).mkdir(parents=True)
-        assert tune(tmp_path / name.split("/")[0], cache=tmp_path / "cache").seeds
+        assert tune(tmp_path / name.split("/")[0]).seeds
 
 
 def test_a_stopped_training_has_no_results_yet(tune, monkeypatch, tmp_path):

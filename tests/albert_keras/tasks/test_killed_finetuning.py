@@ -147,7 +147,7 @@ def command(toy_config, small_shape, tiny_vocabulary, tmp_path_factory):
     return [
         "finetune", "--from", "random", "--albert-config", f"{folder}/shape.json",
         "--tokenizer", str(tiny_vocabulary.path), "--config", f"{folder}/config.json",
-        "--seeds", "2", "--cache", f"{folder}/features",
+        "--seeds", "2",
     ]  # fmt: skip
 
 

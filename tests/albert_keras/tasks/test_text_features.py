@@ -23,12 +23,12 @@ SENTENCES = [
 TASK = TextTask(TaskConfig(name="pair", text="a", pair="b", labels=("no", "yes")))
 
 
-def text_features(examples, tokenizer, max_seq_length, labels=None, cache=None):
+def text_features(examples, tokenizer, max_seq_length, labels=None):
     columns = {"text": "a", "pair": "b", "labels": ("no", "yes")}
     task = TextTask(TaskConfig(name="pair", max_seq_length=max_seq_length, **columns))
     if labels is None:
         examples = [example._replace(label=None) for example in examples]
-    return task.features(examples, tokenizer, cache=cache)
+    return task.features(examples, tokenizer)
 
 
 def test_pairs_are_laid_out_as_all_at_once(tiny_tokenizer):

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from albert_keras.tasks.choice import choice_task as module
 from albert_keras.tasks.choice.task import ChoiceAnswer, ChoiceTask
 from albert_keras.tasks.examples import ChoiceExample
 from albert_keras.tasks.task_config import TaskConfig
@@ -70,18 +69,6 @@ def test_labels_are_needed_in_training_only(tiny_tokenizer):
         task().features(examples, tiny_tokenizer, training=True)
     with pytest.raises(InputError, match="at least one question"):
         task().features([], tiny_tokenizer)
-
-
-def test_what_was_kept_is_not_encoded_again(tiny_tokenizer, tmp_path, monkeypatch):
-    race = task(max_seq_length=24, max_qa_length=8)
-    made = race.features(EXAMPLES, tiny_tokenizer, cache=tmp_path)
-    monkeypatch.setattr(module, "encode_choices", None)
-    kept = race.features(EXAMPLES, tiny_tokenizer, cache=tmp_path)
-    rows = np.arange(3)
-    for name, array in made.batch(rows).items():
-        np.testing.assert_array_equal(array, kept.batch(rows)[name])
-    with pytest.raises(TypeError, match="not callable"):  # it would be made anew
-        task(max_seq_length=24, max_qa_length=9).features(EXAMPLES, tiny_tokenizer, cache=tmp_path)
 
 
 def test_any_number_of_options_may_be_typed(tiny_tokenizer):
