@@ -10,8 +10,6 @@ from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.spans import windows as module
 from albert_keras.tasks.spans.windows import (
     SquadWindowConfig,
-    _from_arrays,
-    _to_arrays,
     span_features,
 )
 from data_pipeline.errors import InputError
