@@ -6,6 +6,7 @@ model of token ids.
 """
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -128,9 +129,9 @@ class AlbertTaskModel(AlbertForTask, TrainingLogic):
             source = run
         weights = open_weights(source, step)
         names = None if labels is None else tuple(map(str, labels))
-        config = TaskConfig(**cls.usual_task(names, **kwargs))
-        length = sequence_length or build_task(config).usual_length
-        length = min(length, weights.albert_config.max_position_embeddings)
+        longest = min(sequence_length or sys.maxsize, weights.albert_config.max_position_embeddings)
+        config = TaskConfig(**cls.usual_task(names, longest=longest, **kwargs))
+        length = min(sequence_length or build_task(config).usual_length, longest)
         task = build_task(config.replace(max_seq_length=length))
         model = task.build_model(
             weights.albert_config, task=task.config, tokenizer=weights.tokenizer, **kwargs
@@ -242,7 +243,7 @@ class AlbertTaskModel(AlbertForTask, TrainingLogic):
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles a loaded model; the optimizer gets a state for each weight that is trained."""
         self.compile(**keras.saving.deserialize_keras_object(config))
-        self.optimizer.build(self.trained_weights)
+        self.optimizer._create_all_weights(self.trained_weights)
 
     def fit(
         self,

@@ -41,8 +41,9 @@ class AlbertForSpans(AlbertTaskModel):
         return self.head(hidden, inputs, dropout_seed, training=training)
 
     @classmethod
-    def usual_task(cls, labels, can_be_none=False, **kwargs):
-        return {"name": "squad2" if can_be_none else "squad1"}
+    def usual_task(cls, labels, can_be_none=False, longest=384, **kwargs):
+        name = "squad2" if can_be_none else "squad1"
+        return {"name": name, "max_query_length": min(64, longest // 3)}
 
     @property
     def has_loss_of_outputs(self):

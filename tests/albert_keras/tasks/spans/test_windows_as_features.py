@@ -42,17 +42,6 @@ def assert_equal(first, second):
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_windows_come_back_from_arrays_as_they_were(training, tiny_tokenizer):
-    windows = span_features(EXAMPLES, tiny_tokenizer, WINDOWS, training)
-    arrays = _to_arrays(windows)
-    assert arrays["input_ids"] is windows.input_ids  # the large ones are not copied
-    assert len(arrays["piece_counts"]) == 3  # a passage of two questions is there once
-    again = _from_arrays(arrays)
-    assert_equal(windows, again)
-    assert again.passages[0] is again.passages[2]
-
-
 def test_training_has_no_use_for_the_best_window(tiny_tokenizer):
     assert span_features(EXAMPLES, tiny_tokenizer, WINDOWS, True).is_max_context is None
 

@@ -1,0 +1,147 @@
+"""Models for tasks as Keras users take them: texts in, answers out, saved and loaded."""
+
+import numpy as np
+import pytest
+from tensorflow import keras
+
+import albert_keras
+from albert_keras.tasks.finetune import finetune
+from albert_keras.tasks.finetune_config import FinetuneConfig
+from data_pipeline.errors import InputError
+
+TEXTS = ["the harbour was full", "a window was open", "no harbour here", "the window broke"] * 4
+LABELS = ["yes", "no"] * 8
+FIT = {"epochs": 2, "batch_size": 8, "verbose": 0}
+CONTEXTS = ["the ferry left the harbour at noon"] * 8
+#: By class: the arguments of the model, inputs, and labels.
+KINDS = {
+    "AlbertForClassification": ({"labels": ["no", "yes"]}, TEXTS[:8], LABELS[:8]),
+    "AlbertForMultiLabel": ({"labels": ["x", "y"]}, TEXTS[:8], [["x"], [], ["x", "y"], ["y"]] * 2),
+    "AlbertForRegression": ({}, (TEXTS[:8], TEXTS[8:]), [0.5, 1, 2.5, 3] * 2),
+    "AlbertForTagging": (
+        {"labels": ["O", "B-X"]},
+        [text.split() for text in TEXTS[:8]],
+        [["O", "B-X", "O", "O"], ["O", "O", "O", "B-X"], ["O", "O", "B-X"], ["O", "O", "O"]] * 2,
+    ),
+    "AlbertForSpans": ({}, (CONTEXTS, ["when did it leave"] * 8), ["noon"] * 8),
+    "AlbertForMultipleChoice": (
+        {},
+        (CONTEXTS, ["what left"] * 8, [["a ferry", "a window"]] * 8),
+        [0, 1] * 4,
+    ),
+    "AlbertForSimilarity": ({}, (TEXTS[:8], TEXTS[8:]), [0.0, 1.0, 2.0, 5.0] * 2),
+}
+
+
+@pytest.fixture(scope="module")
+def encoder(small_shape, tiny_tokenizer, tmp_path_factory):
+    """Returns the folder of a fine-tuned run, whose encoder is the preset of these tests."""
+    folder = tmp_path_factory.mktemp("encoder")
+    rows = [f"{text}\t{label}" for text, label in zip(TEXTS, LABELS, strict=True)]
+    (folder / "train.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    return finetune(
+        "random",
+        folder / "out",
+        task="classification",
+        train=str(folder / "train.tsv"),
+        text="text",
+        label="label",
+        steps=2,
+        batch_size=8,
+        max_seq_length=16,
+        precision="float32",
+        albert_config=small_shape,
+        tokenizer=tiny_tokenizer,
+        random_baseline=False,
+        bag_of_words=False,
+    ).path
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_model_learns_answers_and_comes_back_from_its_file(name, encoder, tmp_path):
+    arguments, inputs, labels = KINDS[name]
+    arguments = {"labels": None} | arguments
+    model = getattr(albert_keras, name).from_preset(encoder, sequence_length=16, **arguments)
+    history = model.fit(inputs, labels, validation_data=(inputs, labels), **FIT).history
+    assert len(history["loss"]) == 2 and np.isfinite(history["loss"]).all()
+    scores = model.evaluate(inputs, labels)
+    assert f"val_{model.task.metric}" in history
+    assert scores[model.task.metric] == pytest.approx(history[f"val_{model.task.metric}"][-1])
+    answers = model.predict(inputs)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    assert again.predict(inputs) == answers
+
+
+def test_data_in_memory_has_many_forms(encoder):
+    import pandas as pd
+    import tensorflow as tf
+
+    frame = pd.DataFrame({"text": TEXTS, "label": LABELS})
+    numbers = np.array([1, 0] * 8)
+    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS))
+    found = []
+    for x, y in (
+        (TEXTS, LABELS),
+        (np.array(TEXTS), numbers),
+        (frame["text"], frame["label"]),
+        (dataset, None),
+    ):
+        model = albert_keras.AlbertForClassification.from_preset(
+            encoder, labels=["no", "yes"], sequence_length=16
+        )
+        model.fit(x, y, **FIT)
+        found.append(model.evaluate(x, y))
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+def test_a_model_in_memory_learns_what_the_command_learns(encoder, tmp_path):
+    train = list(zip(TEXTS, ["a", "b"] * 8, strict=True))
+    dev = [(f"{text} today", label) for text, label in train[:8]]
+    for name, rows in (("train", train), ("dev", dev)):
+        lines = ["text\tlabel", *("\t".join(row) for row in rows)]
+        (tmp_path / f"{name}.tsv").write_text("\n".join(lines) + "\n")
+    settings = {"batch_size": 8, "epochs": 2, "max_seq_length": 16, "evaluate_every": 4, "seed": 7}
+    settings |= {"text": "text", "label": "label", "precision": "float32", "padding": "compute"}
+    by_command = finetune(
+        encoder,
+        tmp_path / "out",
+        FinetuneConfig.of(
+            {"training": {"padding": settings.pop("padding")}},
+            task="classification",
+            train=str(tmp_path / "train.tsv"),
+            dev=str(tmp_path / "dev.tsv"),
+            **settings,
+        ),
+        from_step="best",
+        random_baseline=False,
+        bag_of_words=False,
+    )
+    model = albert_keras.AlbertForClassification.from_preset(
+        encoder, labels=["a", "b"], sequence_length=16, step="best", seed=7
+    )
+    model.fit(*zip(*train, strict=True), **FIT)
+    for ours, theirs in zip(model.weights, by_command.model.weights, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6, err_msg=ours.name)
+    scores = by_command.seeds[0].scores["dev"]
+    found = model.evaluate(*zip(*dev, strict=True))
+    assert {name: found[name] for name in scores} == pytest.approx(scores)
+
+
+def test_what_does_not_suit_the_task_is_refused(encoder):
+    build = albert_keras.AlbertForClassification.from_preset
+    with pytest.raises(InputError, match="`labels` must be the names"):
+        albert_keras.AlbertForTagging.from_preset(encoder)
+    model = build(encoder, labels=["no", "yes"])
+    with pytest.raises(InputError, match="16 of text, 3 of labels"):
+        model.fit(TEXTS, LABELS[:3])
+    with pytest.raises(InputError, match="Example 1: .*unknown label, `maybe`"):
+        model.fit(["a", "b"], ["yes", "maybe"])
+    with pytest.raises(InputError, match="`loss` must not be given"):
+        model.compile(loss="mse")
+
+
+def test_a_fine_tuned_folder_is_opened_with_its_head(encoder):
+    model = albert_keras.AlbertForClassification.from_preset(encoder)
+    assert model.task.labels == ("no", "yes")
+    assert model.predict(TEXTS[:2])[0].label in ("no", "yes")
