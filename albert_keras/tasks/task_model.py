@@ -16,7 +16,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.initial_weights import open_weights
+from albert_keras.formats.open_model import open_model
 from albert_keras.layers.rows import shape_of
 from albert_keras.models.preprocessor import restored_tokenizer, tokenizer_config
 from albert_keras.models.task_model import AlbertForTask
@@ -127,7 +127,7 @@ class AlbertTaskModel(AlbertForTask, TrainingLogic):
             if type(model) is cls and (labels is None or list(labels) == list(model.task.labels)):
                 return model
             source = run
-        weights = open_weights(source, step)
+        weights = open_model(source, step)
         names = None if labels is None else tuple(map(str, labels))
         longest = min(sequence_length or sys.maxsize, weights.albert_config.max_position_embeddings)
         config = TaskConfig(**cls.usual_task(names, longest=longest, **kwargs))
