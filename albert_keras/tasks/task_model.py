@@ -52,7 +52,7 @@ class AlbertTaskModel(AlbertForTask, TrainingLogic):
 
     #: Whether an answer is simply right or wrong.
     has_accuracy = True
-    #: Whether the outputs outside of training have a loss, too.
+    #: Whether the rows and outputs outside of training have a loss, too.
     has_loss_of_outputs = True
     #: Whether a run is trained, whose log has more than `fit` shows.
     is_in_run = False

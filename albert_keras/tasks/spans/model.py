@@ -28,6 +28,8 @@ class AlbertForSpans(AlbertTaskModel):
         whose outputs in training differ.
     """
 
+    has_loss_of_outputs = False
+
     def __init__(self, config, can_be_none=False, name="albert_for_spans", **kwargs):
         super().__init__(config, name=name, **kwargs)
         self.can_be_none = can_be_none
@@ -44,10 +46,6 @@ class AlbertForSpans(AlbertTaskModel):
     def usual_task(cls, labels, can_be_none=False, longest=384, **kwargs):
         name = "squad2" if can_be_none else "squad1"
         return {"name": name, "max_query_length": min(64, longest // 3)}
-
-    @property
-    def has_loss_of_outputs(self):
-        return not self.can_be_none
 
     def losses(self, outputs, features):
         """Returns the mean of the cross-entropies of start and end, and 1 where both are right.
