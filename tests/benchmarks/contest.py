@@ -11,15 +11,16 @@ import statistics
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from albert_keras.training.cost.peak import measure_peak
 from data_pipeline.child_processes import isolated_spawning
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
-from tests.benchmarks.measure import in_turn, peak_mb, ratios, summary
+from tests.benchmarks.measure import in_new_process, in_turn, peak_mb, ratios, summary
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +108,24 @@ def rates(rounds: Sequence[float], tokens: int, flops: float, peak: float) -> di
 def ratio_to(result, ours):
     """Returns the `summary` over the rounds of a time divided by ours; None without ours."""
     return ratios(result["rounds"], ours["rounds"]) if ours and "rounds" in ours else None
+
+
+def measure_peaks(dtypes: Iterable[str], seconds: float = 1.5) -> dict[str, float]:
+    """Measures the fastest product of square matrices of each dtype, operations per second."""
+    return {dtype: in_new_process(measure_peak, dtype, seconds)[0] for dtype in dtypes}
+
+
+def contest_lines(peaks: dict[str, float], contestants: dict) -> Iterator[str]:
+    """Yields the peaks, who could not be measured, and the versions of the others."""
+    for dtype, flops in peaks.items():
+        yield f"fastest square product in {dtype}: {flops / 1e9:,.0f} GFLOP/s"
+    versions = {}
+    for label, found in contestants.items():
+        if "failed" in found:
+            yield f"{label}: {found['failed']}"
+        versions |= found.get("facts", {}).get("versions", {})
+    if versions:
+        yield ", ".join(" ".join(pair) for pair in versions.items())
 
 
 class _Worker:

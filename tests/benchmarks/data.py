@@ -1,25 +1,53 @@
 """How fast a corpus becomes records, compared to SentencePiece alone and with more workers."""
 
 import logging
+import os
+import resource
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
 
+import sentencepiece
+
+from albert_keras.report import optional, table
+from data_pipeline.building.build import build_records
+from data_pipeline.building.encoding import text_bytes
 from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.text.corpus import read_corpus, write_jsonl
+from data_pipeline.text.installed_docs import installed_documentation
+from data_pipeline.text.sentences import split_sentences
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from tests.benchmarks.corpus import repeat_files, train_on, write_documentation
-from tests.benchmarks.data_runs import run_build, run_ceiling, run_workers
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
 from tests.benchmarks.measure import (
     in_new_process,
     in_turn,
     machine,
-    median_run,
+    machine_lines,
+    max_resident_mb,
+    peak_mb,
     ratios,
+    shown,
     summary,
 )
-from tests.benchmarks.report import machine_lines, spread, table
 
 logger = logging.getLogger(__name__)
+
+CEILING = "SentencePiece alone"
+
+
+def write_documentation(folder: str | Path) -> Path:
+    """Writes the documentation of the installed Python packages as a file of JSON lines."""
+    path = Path(folder, "documentation.jsonl")
+    write_jsonl(installed_documentation(), path)
+    return path
+
+
+def train_on(corpus, corpus_format: str, vocab_size: int, out: Path) -> Path:
+    """Trains a vocabulary of at most `vocab_size` pieces on a corpus; returns its folder."""
+    documents = read_corpus(corpus, corpus_format)
+    paragraphs = (paragraph for document in documents for paragraph in document.paragraphs)
+    return train_vocabulary(paragraphs, out, vocab_size, hard_limit=False).path
 
 
 def benchmark_data(
@@ -30,228 +58,122 @@ def benchmark_data(
     copies: list[int] = (1, 10),
     workers: list[int] = (1, 2),
     repeats: int = 3,
-    scale_to_mb: float = 400,
     corpus_format: str = "auto",
 ) -> dict:
-    """Measures builds of a corpus.
+    """Measures builds of a corpus with each number of copies, and of workers at the first.
 
     Every run is a process of its own, and the runs take turns; README.md explains the numbers.
-    Everything is written to the system's folder for temporary files.
 
     Args:
         corpus: See `read_corpus`. None takes the documentation of the installed Python packages.
         tokenizer: None trains a vocabulary on the corpus first.
         vocab_size: Pieces of that vocabulary, or fewer if the corpus has no more.
-        workers: The others are compared with the first.
-        scale_to_mb: To compare workers, the files of the corpus are copied repeatedly until they
-            are this large.
+        workers: The first one is used for all copies, and the others are compared with it.
 
     Returns:
-        dict for JSON: `machine`, `corpus`, `ceiling`, `builds` (one for each number of copies),
-        `scaling` (one for each number of workers but the first, at the first number of copies),
-        `start_up`.
+        dict for JSON: `machine`, `settings`, `runs`: name -> `sequences`, summaries of
+        `sequences_per_second`, `text_mb_per_second` and `of_ceiling`, `cpus` (processors used, on
+        average), `peak_mb`, and `worker_peak_mb` or None.
     """
     facts = machine()
-    copies, workers = list(dict.fromkeys(copies)), list(dict.fromkeys(workers))
-    configs = {
-        count: PretrainingDataConfig(max_seq_length=max_seq_length, copies=count)
-        for count in copies
-    }
-    first = configs[copies[0]]
+    builds = [(count, workers[0]) for count in copies]
+    builds += [(copies[0], number) for number in workers[1:]]
     with tempfile.TemporaryDirectory() as folder:
-        if not corpus:
-            corpus = [write_documentation(folder)]
+        corpus = [str(path) for path in corpus or [write_documentation(folder)]]
         if tokenizer is None:
-            logger.info("training a vocabulary of %d pieces", vocab_size)
             tokenizer = train_on(corpus, corpus_format, vocab_size, Path(folder, "tokenizer"))
-
-        def build(sources, config, number, clocked=False):
-            arguments = sources, corpus_format, tokenizer, config, number, clocked
-            return partial(_measure, run_build, *arguments)
-
-        ceiling = partial(_measure, run_ceiling, corpus, corpus_format, tokenizer, first)
-        actions = {"SentencePiece alone": ceiling}
-        for count, config in configs.items():
-            actions[_build_name(count)] = build(corpus, config, 1, clocked=True)
-        for number in sorted({1, *workers}):
-            actions[_start_name(number)] = partial(_measure, run_workers, tokenizer, first, number)
-        if len(workers) > 1:
-            larger = Path(folder, "corpus")
-            repeat_files(corpus, scale_to_mb, larger)
-            for number in workers:
-                actions[_scaled_name(number)] = build([larger], first, number)
+        config = PretrainingDataConfig(max_seq_length=max_seq_length)
+        actions = {CEILING: partial(_run, run_ceiling, corpus, corpus_format, tokenizer, config)}
+        for count, number in dict.fromkeys(builds):
+            name = f"copies {count}, {number} worker{'s' if number > 1 else ''}"
+            own = config.replace(copies=count)
+            actions[name] = partial(_run, run_build, corpus, corpus_format, tokenizer, own, number)
         logger.info("warming up")
-        actions[_build_name(copies[0])]()
+        list(actions.values())[1]()
         runs = in_turn(actions, repeats)
-        vocab_size = Tokenizer.load(tokenizer).vocab_size
-
-    ceiling = runs["SentencePiece alone"]
-    per_copy = runs[_build_name(copies[0])][0]["sequences"] / copies[0]
     return {
         "machine": facts,
-        "corpus": {
-            "sources": [str(source) for source in corpus],
-            "text_mb": ceiling[0]["text_bytes"] / 1e6,
-            "vocab_size": vocab_size,
-            "max_seq_length": max_seq_length,
-            "max_predictions_per_seq": first.num_predictions,
-            "repeats": repeats,
-        },
-        "ceiling": _speeds([run | {"sequences": per_copy} for run in ceiling]),
-        "builds": [
-            {"copies": count, **_build_result(runs[_build_name(count)], ceiling, per_copy)}
-            for count in copies
-        ],
-        "scaling": [
-            {
-                "copies": copies[0],
-                "workers": number,
-                "compared_with": workers[0],
-                **_gain(runs[_scaled_name(workers[0])], runs[_scaled_name(number)]),
-            }
-            for number in workers[1:]
-        ],
-        "start_up": {
-            "process_seconds": summary(run["start_up"] for run in runs[_start_name(1)]),
-            "workers_seconds": {
-                number: summary(_values(runs[_start_name(number)], "seconds"))
-                for number in workers
-                if number > 1
-            },
-        },
+        "settings": {"max_seq_length": max_seq_length, "repeats": repeats},
+        "runs": {name: _result(found, runs[CEILING]) for name, found in runs.items()},
     }
 
 
-def _build_name(copies):
-    return f"build, copies {copies}"
-
-
-def _start_name(workers):
-    return f"start, workers {workers}"
-
-
-def _scaled_name(workers):
-    return f"larger build, workers {workers}"
-
-
-def _measure(run, *arguments):
-    result, seconds = in_new_process(run, *arguments)
-    return result | {"start_up": seconds - result["seconds"]}
-
-
-def _build_result(runs, ceiling, per_copy):
-    middle = median_run(runs)
+def run_build(corpus, corpus_format, tokenizer, config, workers) -> dict:
+    """Builds records in a temporary folder; the seconds are those of `build_records` alone."""
+    tokenizer = Tokenizer.load(tokenizer)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "records"
+        started, cpu_started = time.perf_counter(), sum(os.times()[:4])
+        result = build_records(corpus, tokenizer, out, config, corpus_format, workers)
+        seconds, cpu = time.perf_counter() - started, sum(os.times()[:4]) - cpu_started
     return {
-        "sequences": middle["sequences"],
-        **_speeds(runs),
-        "text_to_ceiling": ratios(_values(ceiling, "seconds"), _values(runs, "seconds")),
-        "sequences_to_ceiling": ratios(
-            [run["sequences"] / run["seconds"] for run in runs],
-            [per_copy / run["seconds"] for run in ceiling],
-        ),
-        "peak_mb": max(_values(runs, "peak_mb")),
-        "seconds": middle["seconds"],
-        "stages": middle["stages"],
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "sequences": result.info.num_records,
+        "text_bytes": result.info.statistics["bytes"],
+        "peak_mb": peak_mb(),
+        "worker_peak_mb": None if workers == 1 else max_resident_mb(resource.RUSAGE_CHILDREN),
     }
 
 
-def _gain(base, runs):
+def run_ceiling(corpus, corpus_format, tokenizer, config) -> dict:
+    """Encodes the sentences of a corpus with SentencePiece in one thread."""
+    model = Tokenizer.load(tokenizer).model_bytes
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    seconds, cpu, size = 0.0, 0.0, 0
+    for document in read_corpus(corpus, corpus_format):
+        sentences = split_sentences(document, config.splitter, config.language)
+        sentences = [sentence.encode(errors="replace").decode() for sentence in sentences]
+        size += text_bytes(document)
+        started, cpu_started = time.perf_counter(), time.process_time()
+        processor.encode(sentences, num_threads=1)
+        seconds += time.perf_counter() - started
+        cpu += time.process_time() - cpu_started
     return {
-        "text_mb": runs[0]["text_bytes"] / 1e6,
-        "gain": ratios(_values(base, "seconds"), _values(runs, "seconds")),
-        "seconds_compared_with": summary(_values(base, "seconds")),
-        "seconds": summary(_values(runs, "seconds")),
-        "cpu_time": ratios(_values(runs, "cpu_seconds"), _values(base, "cpu_seconds")),
-        "cpu_share_compared_with": _cpus(base),
-        "cpu_share": _cpus(runs),
-        "peak_mb": max(_values(runs, "peak_mb")),
-        "worker_peak_mb": max(filter(None, _values(runs, "worker_peak_mb")), default=None),
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "sequences": 0,
+        "text_bytes": size,
+        "peak_mb": peak_mb(),
+        "worker_peak_mb": None,
     }
 
 
-def _speeds(runs):
+def _run(function, *arguments):
+    return in_new_process(function, *arguments)[0]
+
+
+def _result(runs, ceiling):
+    seconds = [run["seconds"] for run in runs]
     return {
+        "sequences": runs[0]["sequences"],
         "sequences_per_second": summary(run["sequences"] / run["seconds"] for run in runs),
         "text_mb_per_second": summary(run["text_bytes"] / 1e6 / run["seconds"] for run in runs),
-        "cpu_share": _cpus(runs),
+        "of_ceiling": ratios([run["seconds"] for run in ceiling], seconds),
+        "cpus": sum(run["cpu_seconds"] for run in runs) / sum(seconds),
+        "peak_mb": max(run["peak_mb"] for run in runs),
+        "worker_peak_mb": max(run["worker_peak_mb"] or 0 for run in runs) or None,
     }
-
-
-def _cpus(runs) -> float:
-    """Returns how many processors the runs used on average."""
-    return sum(_values(runs, "cpu_seconds")) / sum(_values(runs, "seconds"))
-
-
-def _values(runs, name):
-    return [run[name] for run in runs]
 
 
 def data_lines(result):
     """Yields the lines of the result of `benchmark_data`."""
-    corpus, builds, ceiling = result["corpus"], result["builds"], result["ceiling"]
+    settings = result["settings"]
     yield from machine_lines(result["machine"])
-    yield (
-        f"corpus: {corpus['text_mb']:.1f} MB of text, V = {corpus['vocab_size']}, "
-        f"S = {corpus['max_seq_length']}, P = {corpus['max_predictions_per_seq']}; "
-        f"median of {corpus['repeats']} runs [lowest..highest]"
-    )
+    repeats = f"median of {settings['repeats']} runs [lowest..highest]"
+    yield f"S = {settings['max_seq_length']}; {repeats}"
     yield ""
-    yield "One worker, the original corpus"
-    header = ["", "sequences/s", "of ceiling", "text MB/s", "of ceiling", "CPUs", "peak MB"]
-    rows = [_speed_cells("ceiling: SentencePiece alone", ceiling, 1.0, 1.0, "")]
-    for build in builds:
-        shares = (build[name]["median"] for name in ("sequences_to_ceiling", "text_to_ceiling"))
-        rows.append(
-            _speed_cells(f"copies {build['copies']}", build, *shares, f"{build['peak_mb']:.0f}")
+    header = ("", "sequences/s", "text MB/s", "of ceiling", "CPUs", "peak MB", "MB per worker")
+    rows = [
+        (
+            name,
+            shown(run["sequences_per_second"], ",.0f") if run["sequences"] else "",
+            shown(run["text_mb_per_second"], ".2f"),
+            f"{run['of_ceiling']['median']:.0%}",
+            f"{run['cpus']:.2f}",
+            f"{run['peak_mb']:.0f}",
+            optional(run["worker_peak_mb"], ".0f"),
         )
-    yield from table(header, rows)
-    yield ""
-    yield "Time of the stages, one worker"
-    header = [""]
-    for build in builds:
-        header += [f"copies {build['copies']}", "%"]
-    rows = []
-    for name in (*builds[0]["stages"], "whole build"):
-        rows.append([name])
-        for build in builds:
-            seconds = build["stages"].get(name, build["seconds"])
-            rows[-1] += [f"{seconds:.2f} s", f"{seconds / build['seconds']:.1%}"]
-    yield from table(header, rows)
-    if result["scaling"]:
-        yield ""
-        yield "More workers, a larger corpus"
-        header = ["", "text MB", "workers", "gain", "seconds", "CPU time", "CPUs", "peak MB"]
-        yield from table([*header, "MB per worker"], map(_scaling_cells, result["scaling"]))
-    yield ""
-    start_up = result["start_up"]
-    yield f"start-up of a process: {spread(start_up['process_seconds'], '.2f')} s"
-    for number, seconds in start_up["workers_seconds"].items():
-        yield f"start-up of {number} workers, part of each build: {spread(seconds, '.2f')} s"
-
-
-def _speed_cells(name, speeds, sequences_share, text_share, peak_mb):
-    return [
-        name,
-        spread(speeds["sequences_per_second"], ",.0f"),
-        f"{sequences_share:.0%}",
-        spread(speeds["text_mb_per_second"], ".2f"),
-        f"{text_share:.0%}",
-        f"{speeds['cpu_share']:.2f}",
-        peak_mb,
+        for name, run in result["runs"].items()
     ]
-
-
-def _scaling_cells(row):
-    before, after = row["seconds_compared_with"]["median"], row["seconds"]["median"]
-    worker_peak = row["worker_peak_mb"]
-    return [
-        f"copies {row['copies']}",
-        f"{row['text_mb']:.0f}",
-        f"{row['compared_with']} → {row['workers']}",
-        spread(row["gain"], ".2f"),
-        f"{before:.1f} → {after:.1f}",
-        f"{row['cpu_time']['median'] - 1:+.0%}",
-        f"{row['cpu_share_compared_with']:.2f} → {row['cpu_share']:.2f}",
-        f"{row['peak_mb']:.0f}",
-        "" if worker_peak is None else f"{worker_peak:.0f}",
-    ]
+    yield from table(header, rows)

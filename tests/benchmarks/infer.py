@@ -8,22 +8,22 @@ from pathlib import Path
 
 import numpy as np
 
+from albert_keras.report import table
 from albert_keras.training.cost.flops import forward_flops
 from data_pipeline.building.workers import num_processors
 from data_pipeline.errors import InputError
 from tests.benchmarks import inferrers
-from tests.benchmarks.contest import Contestant, chosen_peers, hold_contest, rates, ratio_to
-from tests.benchmarks.infer_inputs import InferenceInputs, write_inputs
-from tests.benchmarks.measure import in_new_process, machine, summary
-from tests.benchmarks.products import higher, measure_products
-from tests.benchmarks.report import (
-    failure_lines,
-    machine_lines,
-    product_lines,
-    spread,
-    table,
-    version_line,
+from tests.benchmarks.contest import (
+    Contestant,
+    chosen_peers,
+    contest_lines,
+    hold_contest,
+    measure_peaks,
+    rates,
+    ratio_to,
 )
+from tests.benchmarks.infer_inputs import InferenceInputs, write_inputs
+from tests.benchmarks.measure import in_new_process, machine, machine_lines, shown, summary
 from tests.benchmarks.shapes import make_shape
 
 logger = logging.getLogger(__name__)
@@ -77,10 +77,9 @@ def benchmark_infer(
         seconds: How long each runs in a round.
 
     Returns:
-        dict for JSON: `machine`; `settings`; `products`, see `measure_products`; `cases`, one for
+        dict for JSON: `machine`; `settings`; `peaks`, see `measure_peaks`; `cases`, one for
         each S and B: `max_seq_length`, `batch_size`, `useful_flops`, `contestants` (see
-        `hold_contest`, with the numbers of `describe` for contestants that were measured),
-        `overhead` (for each precision what `inferrers.measure_overhead` returns).
+        `hold_contest`, with the numbers of `describe` for contestants that were measured).
     """
     facts = machine()
     batch_sizes, lengths = list(dict.fromkeys(batch_size)), list(dict.fromkeys(max_seq_length))
@@ -92,7 +91,7 @@ def benchmark_infer(
             )
     shapes = [make_shape(model, size, length) for length in lengths for size in batch_sizes]
     dtypes = list(dict.fromkeys(PRECISIONS[precision] for precision in precisions))
-    products = measure_products(shapes, dtypes)
+    peaks = measure_peaks(dtypes)
     with tempfile.TemporaryDirectory() as folder:
         logger.info("writing exports and inputs")
         settings = shapes[0].config, tokenizer, precisions, lengths, max(batch_sizes)
@@ -113,23 +112,16 @@ def benchmark_infer(
                     for one in contestants
                 ]
             results = hold_contest(contestants, repeats, seconds)
-            texts = question, list(inputs.short_texts[:size]), seconds * repeats
-            overhead = {
-                precision: in_new_process(inferrers.measure_overhead, export, *texts)[0]
-                for precision, export in inputs.exports.items()
-            }
-            cases.append((shape, results, overhead))
-    products = higher(products, measure_products(shapes, dtypes))
+            cases.append((shape, results))
 
-    def case(shape, results, overhead):
+    def case(shape, results):
         length, size = shape.max_seq_length, shape.batch_size
         flops = forward_flops(inputs.config, size, length)
         return {
             "max_seq_length": length,
             "batch_size": size,
             "useful_flops": flops,
-            "contestants": describe(results, shape.tokens, size, flops, products),
-            "overhead": overhead,
+            "contestants": describe(results, shape.tokens, size, flops, peaks),
         }
 
     return {
@@ -140,12 +132,12 @@ def benchmark_infer(
             "repeats": repeats,
             "seconds": seconds,
         },
-        "products": products,
+        "peaks": peaks,
         "cases": [case(*measured) for measured in cases],
     }
 
 
-def describe(results: dict, tokens: int, batch_size: int, flops: float, products: dict) -> dict:
+def describe(results: dict, tokens: int, batch_size: int, flops: float, peaks: dict) -> dict:
     """Adds the numbers that follow from what a contest measured.
 
     Each contestant that was measured also has `latency`, quantiles of the seconds of single
@@ -164,7 +156,7 @@ def describe(results: dict, tokens: int, batch_size: int, flops: float, products
         return {
             **result,
             "latency": {"p5": low, "median": median, "p95": high},
-            **rates(rounds, tokens, flops, products[PRECISIONS[dtype]]["flops"]),
+            **rates(rounds, tokens, flops, peaks[PRECISIONS[dtype]]),
             "sequences_per_second": summary(batch_size / seconds for seconds in rounds),
             "ratio": ratio_to(result, ours),
         }
@@ -226,10 +218,8 @@ def infer_lines(result):
         f"the pooled output of texts by {settings['model']}, V = {settings['vocab_size']}; "
         f"median of {settings['repeats']} rounds [lowest..highest]"
     )
-    yield from product_lines(result["products"])
     header = ["", "dtype", "ms", "p5..p95", "tokens/s", "sequences/s", "GFLOP/s", "of peak"]
     header += ["peak MB", "ours: times faster", "differs by"]
-    measured = []
     for case in result["cases"]:
         yield ""
         yield (
@@ -238,13 +228,13 @@ def infer_lines(result):
         )
         found = [one for one in case["contestants"].values() if "failed" not in one]
         yield from table(header, map(_cells, found))
-        yield from failure_lines(case["contestants"])
-        measured += found
     yield ""
     for case in result["cases"]:
         yield from _closing_lines(case)
-    if versions := version_line(measured):
-        yield versions
+    everyone = {
+        label: one for case in result["cases"] for label, one in case["contestants"].items()
+    }
+    yield from contest_lines(result["peaks"], everyone)
 
 
 def _cells(found):
@@ -252,31 +242,27 @@ def _cells(found):
     return [
         found["name"],
         found["dtype"],
-        spread(found["seconds"], ".1f", 1e3),
+        shown(found["seconds"], ".1f", 1e3),
         f"{latency['p5'] * 1e3:.1f}..{latency['p95'] * 1e3:.1f}",
         f"{found['tokens_per_second']['median']:,.0f}",
         f"{found['sequences_per_second']['median']:,.1f}",
         f"{found['flops']['median'] / 1e9:,.0f}",
         f"{found['share_of_peak']['median']:.0%}",
         f"{found['peak_mb']:,.0f}",
-        spread(found["ratio"], ".2f") if found["ratio"] else "",
+        shown(found["ratio"], ".2f") if found["ratio"] else "",
         f"{found['facts']['difference']:.1e}",
     ]
 
 
 def _closing_lines(case):
-    """Yields for each of our exports how many times faster than peers it is, and its overhead."""
+    """Yields for each of our exports how many times faster than peers it is."""
     where = f"S {case['max_seq_length']}, batch {case['batch_size']}"
-    peers = [found for found in case["contestants"].values() if found.get("ratio")]
-    for precision, overhead in case["overhead"].items():
+    measured = [found for found in case["contestants"].values() if "failed" not in found]
+    for ours in (found for found in measured if found["name"] == OURS):
         faster = [
             f"{found['ratio']['median']:.2f} × {found['name']}"
-            for found in peers
-            if found["dtype"] == precision
+            for found in measured
+            if found["ratio"] and found["dtype"] == ours["dtype"]
         ]
-        yield f"ours {precision}, {where}: {', '.join(faster) or 'no peer at this precision'}"
-        short, text = (overhead[name]["median"] * 1e3 for name in ("short_seconds", "text_seconds"))
-        yield (
-            f"  overhead of text {spread(overhead['overhead'], '.1%')}; "
-            f"a short text takes {short:.1f} ms instead of {text:.1f}"
-        )
+        shown_ratios = ", ".join(faster) or "no peer at this precision"
+        yield f"ours {ours['dtype']}, {where}: {shown_ratios}"

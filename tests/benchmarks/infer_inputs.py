@@ -15,12 +15,8 @@ from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 logger = logging.getLogger(__name__)
 
-#: Signature over ids, which only the exports written for this benchmark have.
-ENCODE_IDS = "encode_ids"
 #: An output in float32 that differs by more is another computation, not rounding.
 TOLERANCE = 1e-3
-#: Tokens of a short text, including [CLS] and [SEP].
-_SHORT_LENGTH = 9
 #: Size of the vocabulary if none is given; the speed of the encoder does not depend on it.
 _VOCAB_SIZE = 8000
 #: Characters of text for the vocabulary and the inputs; more take longer and change nothing.
@@ -56,7 +52,6 @@ class InferenceInputs(NamedTuple):
     weights: Path  #: Folder of Hugging Face with the encoder.
     exports: dict[str, Path]  #: Precision -> folder of the export.
     questions: dict[int, Question]  #: S -> the largest batch of that length.
-    short_texts: tuple[str, ...]  #: Texts of 9 tokens, as many as in the largest batch.
 
 
 def write_inputs(
@@ -109,8 +104,7 @@ def write_inputs(
     for precision, path in exports.items():
         logger.info("exporting the model in %s", precision)
         _write_export(path, config, tokenizer, precision)
-    short_texts = exact_texts(paragraphs, tokenizer, _SHORT_LENGTH - 2, batch_size)
-    return InferenceInputs(config, weights, exports, questions, short_texts)
+    return InferenceInputs(config, weights, exports, questions)
 
 
 def difference(output, question: Question, dtype: str) -> float:
@@ -170,17 +164,7 @@ def _write_export(folder, config, tokenizer, precision):
 
     model = AlbertForPretraining(config, sentence_head=False, dtype="float32")
     module = TextModel(model, tokenizer, config.max_position_embeddings, precision=precision)
-    names = ("input_ids", "input_mask", "segment_ids")
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, name) for name in names])
-    def encode_ids(input_ids, input_mask, segment_ids):
-        inputs = dict(zip(names, (input_ids, input_mask, segment_ids), strict=True))
-        first = tf.zeros_like(input_ids[:, :1])  # only [CLS] of the last block is needed
-        pooled = module.stored.encode(inputs, first)["pooled_output"]
-        return {"pooled_output": tf.cast(pooled, tf.float32)}
-
-    signatures = module.functions | {ENCODE_IDS: encode_ids}
-    tf.saved_model.save(module, str(folder), signatures=signatures)
+    tf.saved_model.save(module, str(folder), signatures=module.functions)
 
 
 def _some_paragraphs() -> list[str]:

@@ -3,16 +3,12 @@
 A function loads its library itself, since each contestant runs in a process of its own.
 """
 
-import itertools
-import time
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
-
 from albert_keras.config import AlbertConfig
 from tests.benchmarks.contest import Prepared
-from tests.benchmarks.infer_inputs import ENCODE_IDS, Question, difference
+from tests.benchmarks.infer_inputs import Question, difference
 
 _HINTS = {"float32": "f32", "bfloat16": "bf16"}
 #: Of ONNX Runtime, in order of preference.
@@ -143,51 +139,6 @@ def write_onnx(path: Path, weights: Path, question: Question):
             opset_version=17,
             dynamo=False,
         )
-
-
-def measure_overhead(
-    export: Path, question: Question, short_texts: list[str], seconds: float
-) -> dict:
-    """Compares an export on texts with the same encoder on their ids, call by call in turn.
-
-    Returns:
-        dict for JSON: `text_seconds`, `ids_seconds`, `short_seconds`, the quartiles of single
-        calls; `overhead`, the quartiles of the additional time for texts, as a fraction of the time
-        for ids, of neighboring calls.
-    """
-    import tensorflow as tf
-
-    from albert_keras.serving.predictor import Predictor
-
-    predictor = Predictor(export)
-    signature = tf.saved_model.load(str(export)).signatures[ENCODE_IDS]
-    ids = tf.constant(question.ids)
-    inputs = {"input_ids": ids, "input_mask": tf.ones_like(ids), "segment_ids": tf.zeros_like(ids)}
-    texts = list(question.texts)
-    actions = {
-        "text": lambda: predictor.encode(texts),
-        "ids": lambda: signature(**inputs)["pooled_output"].numpy(),
-        "short": lambda: predictor.encode(short_texts),
-    }
-    for action in (*actions.values(), *actions.values()):
-        action()  # graphs are optimized at the first call
-    times = {name: [] for name in actions}
-    end = time.perf_counter() + seconds
-    for number in itertools.count():
-        for name in reversed(actions) if number % 2 else actions:
-            started = time.perf_counter()
-            actions[name]()
-            times[name].append(time.perf_counter() - started)
-        if time.perf_counter() > end:
-            break
-    return {f"{name}_seconds": _quartiles(found) for name, found in times.items()} | {
-        "overhead": _quartiles(np.divide(times["text"], times["ids"]) - 1)
-    }
-
-
-def _quartiles(values):
-    found = np.percentile(values, (25, 50, 75)).tolist()
-    return dict(zip(("low", "median", "high"), found, strict=True))
 
 
 def _prepared(run, question, dtype, **facts) -> Prepared:

@@ -1,4 +1,4 @@
-"""What all benchmarks share: the machine, fresh processes, runs in turn, medians, peak memory."""
+"""What all benchmarks share: the machine, fresh processes, runs in turn, and medians."""
 
 import concurrent.futures
 import itertools
@@ -6,16 +6,19 @@ import logging
 import multiprocessing
 import os
 import platform
-import resource
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from albert_keras.training.cost.process_memory import max_resident_mb, peak_mb as peak_mb
+from albert_keras.report import spread
+from albert_keras.training.cost.process_memory import (
+    max_resident_mb as max_resident_mb,
+    peak_mb as peak_mb,
+)
 from data_pipeline.building.workers import num_processors
 from data_pipeline.child_processes import isolated_spawning
 from data_pipeline.errors import InputError
@@ -40,6 +43,15 @@ def machine() -> dict:
         "numpy": version("numpy"),
         "tensorflow": version("tensorflow"),
     }
+
+
+def machine_lines(machine: dict) -> Iterator[str]:
+    """Yields the lines of what `machine` returns."""
+    yield f"machine: {machine['cpu']}, {machine['cores']} cores, load {machine['load']:.1f} before"
+    yield (
+        f"         {machine['system']}, Python {machine['python']}, NumPy {machine['numpy']}, "
+        f"TensorFlow {machine['tensorflow']}"
+    )
 
 
 def in_new_process(function: Callable, *arguments) -> tuple:
@@ -87,20 +99,9 @@ def ratios(values, others):
     return summary(value / other for value, other in zip(values, others, strict=True))
 
 
-def median_run(runs):
-    """Returns the dict whose `seconds` are the median, the lower one of two."""
-    return sorted(runs, key=lambda run: run["seconds"])[(len(runs) - 1) // 2]
-
-
-def largest_child_mb():
-    """Returns the peak memory of the largest ended child of this process, in MB."""
-    return max_resident_mb(resource.RUSAGE_CHILDREN)
-
-
-def cpu_seconds():
-    """Returns the processor time of this process and of its ended children."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+def shown(summary: dict[str, float], form: str, scale: float = 1.0) -> str:
+    """Returns a `summary` as "median [low..high]"."""
+    return spread(*(summary[name] * scale for name in ("median", "low", "high")), form)
 
 
 def _cpu_model():

@@ -20,11 +20,6 @@ def test_ratios_are_those_of_one_round():
     assert measure.ratios([2, 30, 4], [1, 10, 4]) == {"median": 2, "low": 1, "high": 3}
 
 
-def test_the_median_run_is_one_that_took_place():
-    runs = [{"seconds": seconds} for seconds in (4, 1, 3, 2)]
-    assert measure.median_run(runs) == {"seconds": 2}
-
-
 def test_a_new_process_has_loaded_nothing_and_forgets_the_memory_of_its_parent():
     held = b"x" * 300_000_000
     (number, is_loaded, peak), seconds = measure.in_new_process(_look_around)

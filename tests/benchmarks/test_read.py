@@ -18,11 +18,9 @@ def result(tiny_records):
 @pytest.mark.slow
 def test_every_way_to_read_is_measured(result):
     assert list(result["reading"]) == [
-        "order only",
         "bytes only",
         "static masks",
         "dynamic masks",
-        "dynamic over static",
     ]
     for reading in result["reading"].values():
         speed = reading["sequences_per_second"]["median"]

@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
+from albert_keras.report import table
 from albert_keras.training.cost.flops import training_flops
 from data_pipeline.errors import InputError
 from tests.benchmarks import trainers
-from tests.benchmarks.contest import Contestant, chosen_peers, hold_contest, rates, ratio_to
-from tests.benchmarks.measure import machine, ratios
-from tests.benchmarks.products import higher, measure_products
-from tests.benchmarks.report import (
-    failure_lines,
-    machine_lines,
-    product_lines,
-    spread,
-    table,
-    version_line,
+from tests.benchmarks.contest import (
+    Contestant,
+    chosen_peers,
+    contest_lines,
+    hold_contest,
+    measure_peaks,
+    rates,
+    ratio_to,
 )
+from tests.benchmarks.measure import machine, machine_lines, ratios, shown
 from tests.benchmarks.shapes import Shape, make_shape
 
 #: Precision of a run -> what it multiplies in.
@@ -50,7 +50,7 @@ def benchmark_train(
         seconds: How long each runs in a round.
 
     Returns:
-        dict for JSON: `machine`; `settings`; `products`, see `measure_products`; `contestants`, see
+        dict for JSON: `machine`; `settings`; `peaks`, see `measure_peaks`; `contestants`, see
         `hold_contest`, with the numbers of `describe` for contestants that were measured;
         `comparisons`, a list of what `compare` returns for each dtype of ours.
     """
@@ -58,9 +58,8 @@ def benchmark_train(
     shape = make_shape(model, batch_size, max_seq_length)
     contestants = contestants_for(shape, precision, peers)
     dtypes = list(dict.fromkeys(contestant.dtype for contestant in contestants))
-    before = measure_products([shape], dtypes)
+    peaks = measure_peaks(dtypes)
     results = hold_contest(contestants, repeats, seconds)
-    products = higher(before, measure_products([shape], dtypes))
     flops = training_flops(
         shape.config, batch_size, max_seq_length, shape.predictions, sentence_head=False
     )
@@ -76,8 +75,8 @@ def benchmark_train(
             "seconds": seconds,
             "useful_flops": flops,
         },
-        "products": products,
-        "contestants": describe(results, shape.tokens, flops, products),
+        "peaks": peaks,
+        "contestants": describe(results, shape.tokens, flops, peaks),
         "comparisons": [compare(results, dtype) for dtype in dtypes],
     }
 
@@ -105,7 +104,7 @@ def contestants_for(
     ]
 
 
-def describe(results: dict, tokens: int, flops: float, products: dict) -> dict:
+def describe(results: dict, tokens: int, flops: float, peaks: dict) -> dict:
     """Adds the numbers that follow from what a contest measured.
 
     Each contestant that was measured also has its `rates` and `ratio`, the summary over the rounds
@@ -117,7 +116,7 @@ def describe(results: dict, tokens: int, flops: float, products: dict) -> dict:
         if "failed" in result
         else {
             **result,
-            **rates(result["rounds"], tokens, flops, products[result["dtype"]]["flops"]),
+            **rates(result["rounds"], tokens, flops, peaks[result["dtype"]]),
             "ratio": ratio_to(result, fastest),
         }
         for label, result in results.items()
@@ -168,7 +167,6 @@ def train_lines(result):
         f"V = {settings['vocab_size']}, {settings['useful_flops'] / 1e9:,.1f} useful GFLOP"
     )
     yield f"median of {settings['repeats']} rounds [lowest..highest]"
-    yield from product_lines(result["products"])
     yield ""
     yield from table(
         ["", "dtype", "step, s", "tokens/s", "GFLOP/s", "of peak", "peak MB", "ours: times faster"],
@@ -176,17 +174,16 @@ def train_lines(result):
             [
                 found["name"],
                 found["dtype"],
-                spread(found["seconds"], ".3f"),
+                shown(found["seconds"], ".3f"),
                 f"{found['tokens_per_second']['median']:,.0f}",
                 f"{found['flops']['median'] / 1e9:,.0f}",
                 f"{found['share_of_peak']['median']:.0%}",
                 f"{found['peak_mb']:,.0f}",
-                spread(found["ratio"], ".2f") if found["ratio"] else "",
+                shown(found["ratio"], ".2f") if found["ratio"] else "",
             ]
             for found in measured
         ],
     )
-    yield from failure_lines(contestants)
     yield ""
     yield from table(  # shows that all did the same work
         ["", "dtype", "weights", "optimizer", "loss", "updates", "ready after", "device"],
@@ -205,14 +202,14 @@ def train_lines(result):
             if (facts := found["facts"])
         ],
     )
-    yield f"  {version_line(measured)}"
+    yield from contest_lines(result["peaks"], contestants)
     yield ""
     for found in result["comparisons"]:
         ours = f"ours, {found['dtype']}"
         if found["failed"] or found["fastest_peer"] is None:
             yield f"{ours}: {found['failed'] or 'no peer was measured'}"
             continue
-        faster = spread(found["faster"], ".2f")
+        faster = shown(found["faster"], ".2f")
         yield f"{ours}: {faster} times as fast as the fastest peer ({found['fastest_peer']})"
         if found["leanest_peer"]:
             yield (

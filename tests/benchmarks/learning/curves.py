@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from albert_keras.training.loop.curves import BLUE, GREEN, ORANGE, RED
+from albert_keras.report import BLUE, GREEN, ORANGE, RED, new_figure, save_figure, tidy
 from data_pipeline.files import whole_file
 from tests.benchmarks.learning.comparison import OURS
 
@@ -32,12 +32,8 @@ def draw_learning(results: Sequence[dict], comparison: dict, title: str, path: P
     The best rate of a peer is a solid line, its other rates are thin and dashed. Rounds after the
     first have the same colour and no label.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.5, 6), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
+    figure, panels = new_figure(9.5, 6)
+    axes = panels[0, 0]
     peers = list(dict.fromkeys(each["peer"] for each in results if each["peer"] != OURS))
     colours = {OURS: BLUE} | {
         peer: _PEER_COLOURS[index % len(_PEER_COLOURS)] for index, peer in enumerate(peers)
@@ -64,8 +60,7 @@ def draw_learning(results: Sequence[dict], comparison: dict, title: str, path: P
             found["loss"], color="black", linestyle=":", label=label if index == 0 else None
         )
     _label(axes, results, comparison, title)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+    save_figure(figure, path, dpi=110)
 
 
 def _label(axes, results, comparison, title):
@@ -90,7 +85,6 @@ def _label(axes, results, comparison, title):
         axes.xaxis.set_major_locator(FixedLocator(ticks))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes)
     if results:
         axes.legend(fontsize=9, framealpha=0.8)

@@ -1,7 +1,8 @@
 """Text of the result of `benchmark learn`."""
 
-from tests.benchmarks.measure import summary
-from tests.benchmarks.report import failure_lines, machine_lines, spread, table, version_line
+from albert_keras.report import table
+from tests.benchmarks.contest import contest_lines
+from tests.benchmarks.measure import machine_lines, shown, summary
 
 #: A training alone on the machine uses at least this fraction of its threads.
 _MIN_USED = 0.7
@@ -25,9 +26,9 @@ def learn_lines(result):
         [*header, "accuracy", "time to the peer's loss", "ratio"],
         [_cells(found, comparison, settings["minutes"]) for found in measured],
     )
-    yield from failure_lines({each["label"]: each for each in result["learners"]})
     rows = [each for found in measured for each in found["rounds"].values()]
-    yield f"  {version_line(rows)}"
+    yield from contest_lines({}, {each["label"]: each for each in result["learners"]})
+    yield from contest_lines({}, dict(enumerate(rows)))
     if any(row["facts"]["cpus"] < _MIN_USED * settings["threads"] for row in rows):
         yield (
             "  warning: other programs used the processors, see CPUs: these times are not "
@@ -45,7 +46,7 @@ def _cells(found, comparison, minutes):
     ends = [each["points"][-1] for each in rounds]
 
     def of_ends(name, form, scale=1.0):
-        return spread(summary(end[name] for end in ends), form, scale)
+        return shown(summary(end[name] for end in ends), form, scale)
 
     compared = [each for each in comparison["rounds"] if found["label"] in each["times"]]
     times = [each["times"][found["label"]] for each in compared]
@@ -54,8 +55,8 @@ def _cells(found, comparison, minutes):
     elif None in times:
         reached, ratio = "not reached", ""
     else:
-        reached = spread(summary(times), ".2f", 1 / 60) + " min"
-        ratio = spread(summary(60 * minutes / time for time in times), ".2f")
+        reached = shown(summary(times), ".2f", 1 / 60) + " min"
+        ratio = shown(summary(60 * minutes / time for time in times), ".2f")
     first, cpus = (
         summary(each["facts"][name] for each in rounds) for name in ("first_update_seconds", "cpus")
     )
@@ -65,8 +66,8 @@ def _cells(found, comparison, minutes):
         f"{found['rate']:g}",
         of_ends("updates", ",.0f"),
         of_ends("positions", ",.2f", 1e-6) + " M",
-        spread(cpus, ".2f"),
-        spread(first, ".1f") + " s",
+        shown(cpus, ".2f"),
+        shown(first, ".1f") + " s",
         of_ends("loss", ".3f"),
         of_ends("accuracy", ".1f", 100) + " %",
         reached,
@@ -84,5 +85,5 @@ def _comparison_lines(comparison, minutes):
     if comparison["ratio"] is None:
         yield "Ours does not reach that loss in every round: there is no ratio."
         return
-    ratio = spread(comparison["ratio"], ".2f")
+    ratio = shown(comparison["ratio"], ".2f")
     yield f"ours: {ratio} times as fast as the best peer in reaching the final loss of that peer"
