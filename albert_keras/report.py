@@ -171,10 +171,14 @@ def tidy(axes: Any, grid: str = "both") -> None:
 
 
 def log_ticks(axis: Any) -> None:
-    """Labels a logarithmic axis at 1, 2 and 5 of each power of ten, as plain numbers."""
-    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+    """Labels a logarithmic axis as plain numbers, at several places even if its range is short.
 
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    Call it after the curves are drawn.
+    """
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high > 10 * low else MaxNLocator(5))
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_locator(NullLocator())
 

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from albert_keras.config import AlbertConfig
 from albert_keras.models.feature_settings import FeatureSettings
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.report import shortened
 from albert_keras.runs.checkpoints import CheckpointFolder, read_state
 from albert_keras.runs.run_record import (
     check_overrides,
@@ -305,7 +306,7 @@ class Run:
         refused = find_refused(changes, () if reasons else allowed)
         if refused:
             lines = [
-                f"{key}: was {_short(old)}, is now {_short(new)}"
+                f"{key}: was {shortened(repr(old), 60)}, is now {shortened(repr(new), 60)}"
                 + ("" if reasons else f" (--allow-change {key})")
                 for key, (old, new) in refused.items()
             ]
@@ -343,8 +344,3 @@ class Run:
         if source.has_tokenizer and not copy.is_dir():
             with whole_folder(copy) as temporary:
                 source.save_tokenizer(temporary)
-
-
-def _short(value, longest=60):
-    text = repr(value)
-    return text if len(text) <= longest else f"{text[:longest]}..."

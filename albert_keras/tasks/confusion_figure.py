@@ -1,15 +1,13 @@
 """Figures of answers: a confusion matrix, or scores over the truth."""
 
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from data_pipeline.files import naming, whole_file
+from albert_keras.report import BLUE, ORANGE, new_figure, save_figure, shortened, tidy
+from data_pipeline.files import naming
 
-# Okabe and Ito's, as in the curves of a training.
-_BLUE, _ORANGE = "#0072b2", "#e69f00"
 #: Up to this many classes a cell shows its proportion too; up to this many its count.
 _PROPORTIONS_UP_TO, _COUNTS_UP_TO = 10, 30
 #: Up to this many classes each has its name at the sides and grid lines; of more only some have.
@@ -33,8 +31,8 @@ def draw_confusion(path: str | Path, matrix, names: Sequence[str], title: str) -
     matrix = np.asarray(matrix)
     count = len(names)
     side = np.clip(2.5 + 0.42 * count, 4.5, 15)
-    figure = _figure((side + 2.2, side + 0.8), title)
-    axes = figure.subplots()
+    figure, panels = new_figure(side + 2.2, side + 0.8, title)
+    axes = panels[0, 0]
     totals = matrix.sum(axis=1, keepdims=True)
     proportions = matrix / np.maximum(totals, 1)
     scale = PowerNorm(1 if count <= _PROPORTIONS_UP_TO else 0.5, vmin=0, vmax=1)
@@ -59,36 +57,22 @@ def draw_scores(path: str | Path, truth, scores, title: str) -> Path:
     """
     truth, scores = np.asarray(truth, np.float64), np.asarray(scores, np.float64)
     both = np.concatenate([truth, scores])
-    figure = _figure((6, 6), title)
-    axes = figure.subplots()
+    figure, panels = new_figure(6, 6, title)
+    axes = panels[0, 0]
     margin = 0.05 * (both.max() - both.min()) or 0.5
     limits = (both.min() - margin, both.max() + margin)
     opacity = float(np.clip(12 / np.sqrt(truth.size), 0.05, 0.7))
-    axes.plot(limits, limits, "--", color=_ORANGE, linewidth=1.5, label="answer = truth", zorder=3)
-    axes.scatter(truth, scores, s=14, color=_BLUE, alpha=opacity, linewidths=0)
+    axes.plot(limits, limits, "--", color=ORANGE, linewidth=1.5, label="answer = truth", zorder=3)
+    axes.scatter(truth, scores, s=14, color=BLUE, alpha=opacity, linewidths=0)
     axes.set(xlim=limits, ylim=limits, xlabel="truth", ylabel="answer", aspect="equal")
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes)
     axes.legend(loc="upper left", fontsize=9, framealpha=0.7)
     return _save(figure, path)
 
 
-def _figure(size, title):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    # Ten letters of this size to an inch. Matplotlib's own wrapping fails at `$`.
-    figure.suptitle(textwrap.fill(title, int(10 * size[0])), fontsize=12, parse_math=False)
-    return figure
-
-
 def _save(figure, path):
-    path = Path(path)
-    with naming(path), whole_file(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=100)
-    return path
+    with naming(path):
+        return save_figure(figure, path)
 
 
 def _name_classes(axes, names):
@@ -135,7 +119,4 @@ def _short(name, number, drawable):
     name = " ".join(str(name).split())
     if not name or any(ord(letter) not in drawable for letter in name):
         return f"#{number}"
-    if len(name) <= _LONGEST_NAME:
-        return name
-    half = (_LONGEST_NAME - 1) // 2
-    return f"{name[:half]}…{name[-half:]}"
+    return shortened(name, _LONGEST_NAME, middle=True)

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from albert_keras.report import percent
 from albert_keras.tasks.example_report import ExampleReport, SplitReport
 from albert_keras.tasks.kinds import CHOICE, KINDS, SPANS, SPANS_OR_NONE, TAGGING
 from albert_keras.tasks.metrics import count_caution
@@ -117,9 +118,9 @@ def _too_long(report, one):
     share, length = one.too_long / max(one.encoded, 1), report.max_seq_length
     sample = "" if one.encoded == one.examples else f" (of {one.encoded:,} that were encoded)"
     if report.uses_windows:
-        text = f"{_percent(share)} of the examples take several rows of {length} tokens{sample}"
+        text = f"{percent(share)} of the examples take several rows of {length} tokens{sample}"
         return Finding(None, "windows", text)
-    text = f"{_percent(share)} of the examples are longer than {length} tokens{sample}"
+    text = f"{percent(share)} of the examples are longer than {length} tokens{sample}"
     hint = ": what exceeds this length is not read; --max-seq-length changes it"
     is_good = share <= _MOST_TOO_LONG
     return Finding(is_good, "truncated", text + ("" if is_good else hint))
@@ -128,7 +129,7 @@ def _too_long(report, one):
 def _unknown(one):
     unknown = one.unknown
     share = unknown.unknown / max(unknown.tokens, 1)
-    text = _percent(share, 2)
+    text = percent(share, 2)
     for name, counts in (("characters", unknown.characters), ("words", unknown.words)):
         if counts:
             shown = ", ".join(f'"{sign}" {count:,}' for sign, count in counts[:_UNKNOWN_SHOWN])
@@ -143,7 +144,7 @@ def _repetitions(one: SplitReport):
     yield Finding(
         share <= _MOST_REPEATED,
         "repeated",
-        f"{_percent(share)} of the examples ({one.repeated:,}) equal an earlier one, apart from "
+        f"{percent(share)} of the examples ({one.repeated:,}) equal an earlier one, apart from "
         "case, white space and Unicode form",
     )
     details = tuple(
@@ -167,7 +168,3 @@ def _repetitions(one: SplitReport):
 
 def _quantiles(values):
     return ", ".join(f"{name} {value:,}" for name, value in values.items())
-
-
-def _percent(share, digits=1):
-    return f"{100 * share:.{digits}f} %"

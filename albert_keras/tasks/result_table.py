@@ -3,6 +3,7 @@
 import textwrap
 from typing import NamedTuple
 
+from albert_keras.report import table
 from albert_keras.runs.trained_data import ROWS, Overlap
 from albert_keras.tasks.kinds import KINDS
 from albert_keras.tasks.metrics import count_caution, interval_caution, shown_metric
@@ -60,8 +61,8 @@ def rows(result: FinetuneResult) -> list[Row]:
 
 def cautions(result: FinetuneResult) -> list[str]:
     """Returns the notes and warnings of a result."""
-    table = _ResultTable(result)
-    return [*table.notes(), *table.warnings()]
+    found = _ResultTable(result)
+    return [*found.notes(), *found.warnings()]
 
 
 def is_ahead(result: FinetuneResult) -> bool:
@@ -104,24 +105,16 @@ class _ResultTable:
             first, *others = (self.number(seed.scores[name][self.metric]) for name in self.splits)
             step = _step(seed) + (", collapsed" if seed.collapse else "")
             rows.append([str(seed.seed), first, self.interval(seed.interval), *others, step])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        widths[-1] = 0  # the last column is aligned to the left
-        return [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in rows
-        ]
+        return table((), rows, left=(-1,), indent=0)
 
     def comparisons(self, split):
         """Returns a line for each baseline, with names, scores and differences in columns."""
         rows = []
         for name, score, _ in self.baselines(split):
             difference = self.spread(split).median - score
-            rows.append((name, self.number(score), f"{difference:+.{self.digits}f}"))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return [
-            f"  {name:<{widths[0]}}  {score:>{widths[1]}}  difference {difference:>{widths[2]}}"
-            for name, score, difference in rows
-        ]
+            shown = f"difference {difference:+.{self.digits}f}"
+            rows.append((name, self.number(score), shown))
+        return table((), rows)
 
     def other_metrics(self, split):
         shown = []

@@ -7,18 +7,10 @@ from pathlib import Path
 import numpy as np
 from tensorflow import keras
 
+from albert_keras.report import BLUE, GREEN, ORANGE, RED
 from albert_keras.tasks.metrics import shown_metric
 from albert_keras.tasks.task import Features, Task
-from albert_keras.training.loop.curves import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PANELS,
-    RED,
-    Curve,
-    Panel,
-    draw_curves,
-)
+from albert_keras.training.loop.curves import PANELS, Curve, Panel, draw_curves
 from albert_keras.training.loop.log_file import log_evaluation, read_evaluations
 from albert_keras.training.loop.scoring_time import ScoringTime
 

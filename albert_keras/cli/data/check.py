@@ -8,7 +8,7 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.data.check_task import ExampleOptions, check_task
 from albert_keras.cli.output import plain, printable
 from albert_keras.cli.parameters import is_given
-from albert_keras.report import count_of, percent
+from albert_keras.report import bytes_text, count_of, percent
 from data_pipeline.errors import InputError
 
 _GOOD, _WARNING, _PLAIN = "✔", "⚠", " "
@@ -124,7 +124,9 @@ def _summary(report):
     formats = ", ".join(f"{count} {name}" for name, count in report.formats.items())
     count = report.counts
     part = "" if report.share_read == 1 else f"; read a sample of {percent(report.share_read)}"
-    yield (f"{count_of(report.files, 'file')}, {_size(report.bytes)} ({formats or 'none'}){part}")
+    yield (
+        f"{count_of(report.files, 'file')}, {bytes_text(report.bytes)} ({formats or 'none'}){part}"
+    )
     names = ["document", "paragraph", "sentence", "word"]
     named = [count_of(count[f"{name}s"], name) for name in names]
     if report.estimate:
@@ -231,13 +233,9 @@ def _outlook(report, config):
     else:
         yield (
             f"  build              about {estimate.records:,} records of "
-            f"{config.max_seq_length} tokens, {_size(estimate.bytes)}, with "
+            f"{config.max_seq_length} tokens, {bytes_text(estimate.bytes)}, with "
             f"{percent(estimate.padding)} padding and {percent(estimate.kept_text)} of the text"
         )
-
-
-def _size(count):
-    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
 
 
 def _mark(is_good):

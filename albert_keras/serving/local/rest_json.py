@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.report import shortened_value
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
 
@@ -28,10 +29,10 @@ def read_body(body: bytes) -> tuple[dict, str]:
     except ValueError as error:
         raise InputError(f"The body of the request is not valid JSON: {error}.") from error
     if not isinstance(document, dict):
-        raise InputError(f"The body must be a JSON object. Received: {_shown(document)}.")
+        raise InputError(f"The body must be a JSON object. Received: {shortened_value(document)}.")
     name = document.get("signature_name", "")
     if not isinstance(name, str):
-        raise InputError(f"`signature_name` must be a string. Received: {_shown(name)}.")
+        raise InputError(f"`signature_name` must be a string. Received: {shortened_value(name)}.")
     return document, name or "serving_default"
 
 
@@ -51,7 +52,7 @@ def read_predict(document: dict, inputs: Mapping[str, tf.TensorSpec]) -> dict[st
             if not _has_names(row) or set(row) != set(inputs):
                 raise InputError(
                     f"Each row of `instances` must be an object with the inputs {_listed(inputs)}. "
-                    f"Received as row {number}: {_shown(row)}."
+                    f"Received as row {number}: {shortened_value(row)}."
                 )
         given = {name: [row[name] for row in given] for name in inputs}
     if not _has_names(given):
@@ -137,13 +138,17 @@ def _to_element(value, spec):
     elif dtype.is_floating and isinstance(value, int | float):
         if not float(dtype.max) < abs(value) < math.inf:
             return float(value)
-    raise InputError(f"The input `{spec.name}` takes {dtype.name}. Received: {_shown(value)}.")
+    raise InputError(
+        f"The input `{spec.name}` takes {dtype.name}. Received: {shortened_value(value)}."
+    )
 
 
 def _to_features(example):
     """Returns an object of features as a dict of name -> tf.train.Feature."""
     if not isinstance(example, dict):
-        raise InputError(f"An example must be an object of features. Received: {_shown(example)}.")
+        raise InputError(
+            f"An example must be an object of features. Received: {shortened_value(example)}."
+        )
     features = {}
     for name, content in example.items():
         values = content if isinstance(content, list) else [content]
@@ -157,7 +162,7 @@ def _to_features(example):
         else:
             raise InputError(
                 f"The feature `{name}` must be strings, integers or floats, all of one type. "
-                f"Received: {_shown(content)}."
+                f"Received: {shortened_value(content)}."
             )
         features[name] = tf.train.Feature(**kind)
     return features
@@ -192,8 +197,3 @@ def _without_single_name(named):
 
 def _listed(names):
     return ", ".join(f"`{name}`" for name in sorted(names))
-
-
-def _shown(value):
-    text = json.dumps(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."

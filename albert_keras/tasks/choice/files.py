@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from albert_keras.report import shortened_value
 from albert_keras.tasks.examples import ChoiceExample
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_DATA_BYTES, parse_json, read_limited
@@ -120,11 +121,11 @@ def _is_json(line):
 def _examples(passage, level, path, line):
     location = f"`{path}`, line {line}"
     if not isinstance(passage, dict):
-        raise InputError(f"{location} must be a JSON object. Received: {_short(passage)}.")
+        raise InputError(f"{location} must be a JSON object. Received: {shortened_value(passage)}.")
     for name, kind in (("article", str), ("questions", list), ("options", list)):
         if not isinstance(passage.get(name), kind):
             word = "text" if kind is str else "list"
-            received = _short(passage.get(name))
+            received = shortened_value(passage.get(name))
             raise InputError(f'{location} must have a {word} "{name}". Received: {received}.')
     questions, options = passage["questions"], passage["options"]
     answers = passage.get("answers", [None] * len(questions))
@@ -132,7 +133,7 @@ def _examples(passage, level, path, line):
         if not isinstance(values, list) or len(values) != len(questions):
             raise InputError(
                 f'{location} must have as many "{name}" as "questions", {len(questions)}. '
-                f"Received: {_short(values)}."
+                f"Received: {shortened_value(values)}."
             )
     if not questions:
         raise InputError(f'{location} must have at least one of "questions". Received: none.')
@@ -141,21 +142,17 @@ def _examples(passage, level, path, line):
     for number, (question, choices, answer) in enumerate(rows, start=1):
         here = f"{location}, question {number}"
         if not isinstance(question, str):
-            raise InputError(f"{here} must be a text. Received: {_short(question)}.")
+            raise InputError(f"{here} must be a text. Received: {shortened_value(question)}.")
         is_list = isinstance(choices, list) and len(choices) == len(_LETTERS)
         if not is_list or not all(isinstance(choice, str) for choice in choices):
             raise InputError(
-                f"{here} must have four texts as options. Received: {_short(choices)}."
+                f"{here} must have four texts as options. Received: {shortened_value(choices)}."
             )
         if answer is not None and answer not in tuple(_LETTERS):
             raise InputError(
-                f"{here} must have an answer A, B, C or D. Received: {_short(answer)}."
+                f"{here} must have an answer A, B, C or D. Received: {shortened_value(answer)}."
             )
         label = None if answer is None else _LETTERS.index(answer)
         yield ChoiceExample(
             f"{name}-{number}", passage["article"], question, tuple(choices), label, level
         )
-
-
-def _short(value):
-    return repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}..."

@@ -3,6 +3,7 @@
 import math
 from pathlib import Path
 
+from albert_keras.report import shortened_value
 from albert_keras.tasks.examples import Answer, QuestionExample
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_DATA_BYTES, reading_json
@@ -129,20 +130,17 @@ def _answer(answer, context, where):
 
 def _get(entry, key, kind, kind_name, where=""):
     if key not in entry:
-        raise _Broken(f"{where}must have the key `{key}`. Received: {_short(list(entry))}.")
+        raise _Broken(
+            f"{where}must have the key `{key}`. Received: {shortened_value(list(entry))}."
+        )
     return _of_type(entry[key], kind, kind_name, f"{where}`{key}` ")
 
 
 def _of_type(value, kind, kind_name, what="the entry "):
     is_boolean = isinstance(value, bool)  # which Python counts among the numbers
     if not isinstance(value, kind) or (is_boolean and kind is not bool):
-        raise _Broken(f"{what}must be {kind_name}. Received: {_short(value)}.")
+        raise _Broken(f"{what}must be {kind_name}. Received: {shortened_value(value)}.")
     return value
-
-
-def _short(value):
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}…"
 
 
 def _read_json(path):

@@ -3,13 +3,9 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from albert_keras.report import BLUE, GREEN, ORANGE, RED, log_ticks, new_figure, save_figure, tidy
 from albert_keras.training.loop.log_file import read_evaluations, read_log, read_stages
-from data_pipeline.files import whole_file
 
-# Okabe and Ito's colours, which stay apart for colour-blind readers; dashes help in print.
-BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
-#: Colours of several trainings in one chart.
-COLOURS = (BLUE, ORANGE, GREEN, RED, "#cc79a7", "#56b4e9", "#000000")
 #: Logs with fewer lines than the first number get a marker for each line; logs with at least the
 #: second number of lines get thin curves.
 _FEW_LINES, _MANY_LINES = 40, 500
@@ -114,25 +110,11 @@ def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
     log, evaluations = read_log(folder), read_evaluations(folder)
     edges = stage_edges(read_stages(folder))
     reached = f"step {log[-1]['step']:,}" if log else "no report yet"
-    figure = _figure(f"{folder.absolute().name}, {reached}")
-    for axes, panel in zip(figure.subplots(2, 3).ravel(), panels, strict=True):
+    figure, found = new_figure(15, 8, f"{folder.absolute().name}, {reached}", rows=2, columns=3)
+    for axes, panel in zip(found.ravel(), panels, strict=True):
         _draw(axes, panel, log, evaluations)
         _draw_edges(axes, edges, with_labels=panel == _LABELLED)
-    path = folder / "curves.png"
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=100)
-    return path
-
-
-def _figure(title):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(15, 7.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
-    figure.suptitle(title, fontsize=13, parse_math=False)
-    return figure
+    return save_figure(figure, folder / "curves.png")
 
 
 def stage_edges(stages: list[tuple[int, dict]]) -> list[tuple[int, str]]:
@@ -171,15 +153,12 @@ def _draw_edges(axes, edges, with_labels):
 
 def _draw(axes, panel, log, evaluations):
     """Draws the curves of a panel, from the log and the evaluations of a run."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     axes.set_title(panel.title, fontsize=11)
     axes.set(xlabel="step", ylabel=panel.unit)
     if panel.is_logarithmic:
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axes.yaxis.set_minor_locator(NullLocator())
     drawn = [_draw_curve(axes, curve, log, evaluations) for curve in panel.curves]
     if panel.marks_skipped:
         _mark_skipped(axes, log)
@@ -190,10 +169,12 @@ def _draw(axes, panel, log, evaluations):
     axes.set_ylim(*panel.range)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    if len(axes.get_legend_handles_labels()[1]) > 1:
-        axes.legend(fontsize=9, framealpha=0.7)
+    tidy(axes)
+    if panel.is_logarithmic:
+        log_ticks(axes.yaxis)
+    if len(axes.get_legend_handles_labels()[1]) > 1:  # below the panel, where it hides no curve
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14), "ncols": 2}
+        axes.legend(fontsize=9, frameon=False, **place)
 
 
 def _draw_curve(axes, curve, log, evaluations):
