@@ -10,16 +10,10 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.conversion.convert import convert as convert
     from albert_keras.distillation.distill import distill as distill
     from albert_keras.distillation.task import distill_task as distill_task
-    from albert_keras.embeddings.embed import embed as embed
-    from albert_keras.embeddings.similar import similar as similar
     from albert_keras.formats.open_model import (
         load_tokenizer as load_tokenizer,
         open_model as open_model,
     )
-    from albert_keras.minimal_pairs.evaluate import (
-        evaluate_minimal_pairs as evaluate_minimal_pairs,
-    )
-    from albert_keras.minimal_pairs.pseudo_likelihood import score_sentences as score_sentences
     from albert_keras.models.encoder import AlbertEncoder as AlbertEncoder
     from albert_keras.models.preprocessor import AlbertPreprocessor as AlbertPreprocessor
     from albert_keras.models.pretraining import AlbertForPretraining as AlbertForPretraining
@@ -46,6 +40,12 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.tasks.spans.model import AlbertForSpans as AlbertForSpans
     from albert_keras.tasks.tagging.model import AlbertForTagging as AlbertForTagging
     from albert_keras.tasks.task_config import TaskConfig as TaskConfig
+    from albert_keras.texts.embed import embed as embed
+    from albert_keras.texts.pair_accuracy import (
+        evaluate_minimal_pairs as evaluate_minimal_pairs,
+    )
+    from albert_keras.texts.sentence_scores import score_sentences as score_sentences
+    from albert_keras.texts.similar import similar as similar
     from albert_keras.training.config import (
         PretrainingConfig as PretrainingConfig,
         TrainingConfig as TrainingConfig,
@@ -82,9 +82,9 @@ _HOMES = {
     "convert": "albert_keras.conversion.convert",
     "distill": "albert_keras.distillation.distill",
     "distill_task": "albert_keras.distillation.task",
-    "embed": "albert_keras.embeddings.embed",
+    "embed": "albert_keras.texts.embed",
     "evaluate": "albert_keras.training.evaluate",
-    "evaluate_minimal_pairs": "albert_keras.minimal_pairs.evaluate",
+    "evaluate_minimal_pairs": "albert_keras.texts.pair_accuracy",
     "evaluate_task": "albert_keras.tasks.evaluate",
     "export": "albert_keras.serving.publish",
     "fill_mask": "albert_keras.serving.predictor",
@@ -93,8 +93,8 @@ _HOMES = {
     "open_model": "albert_keras.formats.open_model",
     "predict_task": "albert_keras.tasks.predict",
     "pretrain": "albert_keras.training.pretrain",
-    "score_sentences": "albert_keras.minimal_pairs.pseudo_likelihood",
-    "similar": "albert_keras.embeddings.similar",
+    "score_sentences": "albert_keras.texts.sentence_scores",
+    "similar": "albert_keras.texts.similar",
 }
 
 __all__ = sorted(_HOMES)

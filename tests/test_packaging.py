@@ -62,7 +62,7 @@ def imported_modules():
     return found
 
 
-@pytest.mark.parametrize("extra", [None, "beam", "bench", "parquet", "tokenizers", "track"])
+@pytest.mark.parametrize("extra", [None, "beam", "bench", "tokenizers", "track"])
 def test_each_dependency_is_imported(extra):
     listed = PROJECT["dependencies"] if extra is None else PROJECT["optional-dependencies"][extra]
     modules, imported = {}, imported_modules()

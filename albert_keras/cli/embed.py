@@ -13,20 +13,20 @@ from data_pipeline.errors import InputError
 from data_pipeline.limits import bounded_lines
 
 
-@command("albert_keras.embeddings.embed:embed")
+@command("albert_keras.texts.embed:embed")
 def embed(arguments, out: Path, texts: list[str] | None = None, layers: str = "last"):
     """Embed texts: write a vector for each.
 
     Examples:
       albert-keras embed runs/books --file sentences.txt --out sentences.npy
       albert-keras embed runs/books --file mail.csv --text-column body --id-column id \\
-          --out mail.parquet --normalize
-      cat sentences.txt | albert-keras embed saved_models/books --out sentences.jsonl
+          --out mail.npy --normalize
+      cat sentences.txt | albert-keras embed saved_models/books --out sentences.npy
 
     Options:
       model <MODEL>: Run, fine-tuning, export, name of a shipped model, checkpoint or .keras file.
       texts <TEXT>: Text to embed; without TEXT and --file, lines of stdin.
-      out: File of vectors to write: .npy, .parquet or .jsonl.
+      out: File of vectors to write, .npy; ids and texts are beside it.
       file: Table (.tsv, .csv, .jsonl), or text file with a text on each line.
       text_column id_column
       pooling [mean|cls|pooler] (as in the training for similarity, otherwise mean): How the vector
@@ -44,7 +44,7 @@ def embed(arguments, out: Path, texts: list[str] | None = None, layers: str = "l
             f"TEXT must not be given with --file. Received: {len(texts)} and `{arguments['file']}`."
         )
     chosen = parse_layers(layers)
-    from albert_keras.embeddings.embed import embed as embed_texts
+    from albert_keras.texts.embed import embed as embed_texts
 
     source = None if "file" in arguments else texts or lines_of_stdin()
     result = embed_texts(texts=source, layers=chosen, out=out, **arguments)

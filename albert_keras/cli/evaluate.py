@@ -15,7 +15,7 @@ from data_pipeline.errors import InputError
 
 _RECORDS = "albert_keras.training.evaluate:evaluate"
 _TASK = "albert_keras.tasks.evaluate:evaluate_task"
-_PAIRS = "albert_keras.minimal_pairs.evaluate:evaluate_minimal_pairs"
+_PAIRS = "albert_keras.texts.pair_accuracy:evaluate_minimal_pairs"
 _EXITS = "albert_keras.research.analyze.early_exit:evaluate_early_exit"
 _FILES = "albert_keras.tasks.score_files:score_predictions"
 

@@ -9,9 +9,8 @@ from albert_keras.cli.output import plain
 from albert_keras.cli.preflight import check_origin
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
 from albert_keras.formats.detection import kind_of_run
-from albert_keras.minimal_pairs.pairs import pair_files
-from albert_keras.minimal_pairs.score_files import check_score_file
 from albert_keras.report import count_of, percent
+from albert_keras.texts.minimal_pairs import check_score_file, pair_files
 from data_pipeline.errors import InputError
 
 
@@ -25,7 +24,7 @@ def evaluate_pairs(runs: list[Path], files: list[Path], arguments: dict[str, Any
     paths = pair_files(files)
     if "out" in arguments:
         check_score_file(arguments["out"], "overwrite" in arguments, [*files, *paths])
-    from albert_keras.minimal_pairs.evaluate import evaluate_minimal_pairs
+    from albert_keras.texts.pair_accuracy import evaluate_minimal_pairs
 
     result = evaluate_minimal_pairs(runs[0], files, **arguments)
     return Output(plain(result), describe_pairs(result))
@@ -75,7 +74,7 @@ def score_texts(model: Path, texts: list[str] | None, mask_rest_of_word: bool) -
     _check_pretrained(model)
     lines = None if texts else arriving_lines()
     first = lines and [next(lines)]  # without any line, no model is loaded
-    from albert_keras.minimal_pairs.pseudo_likelihood import PseudoLikelihood
+    from albert_keras.texts.sentence_scores import PseudoLikelihood
 
     scorer = PseudoLikelihood(model, mask_rest_of_word)
     if lines is None:

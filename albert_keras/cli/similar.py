@@ -8,7 +8,7 @@ from albert_keras.cli.preflight import check_files
 from data_pipeline.errors import InputError
 
 
-@command("albert_keras.embeddings.similar:similar")
+@command("albert_keras.texts.similar:similar")
 def similar(arguments, corpus: Path, texts: list[str] | None = None):
     """Find the texts of a corpus that are most similar to each TEXT.
 
@@ -32,7 +32,7 @@ def similar(arguments, corpus: Path, texts: list[str] | None = None):
     if not queries:
         raise InputError("There is nothing to search for. Give TEXT, or lines on stdin.")
     check_files(corpus)
-    from albert_keras.embeddings.similar import similar as find_similar
+    from albert_keras.texts.similar import similar as find_similar
 
     found = find_similar(corpus, queries, **arguments)
     lines = []

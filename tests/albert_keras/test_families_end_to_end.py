@@ -5,13 +5,13 @@ import functools
 import numpy as np
 import pytest
 
-from albert_keras.embeddings.text_encoder import TextEncoder
 from albert_keras.formats.open_model import open_model
 from albert_keras.runs.run import Run
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
 from albert_keras.serving.serve_check import serve_check
 from albert_keras.tasks.finetune import finetune
+from albert_keras.texts.encoder import TextEncoder
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain
 from data_pipeline.building.build import build_records

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_keras.embeddings.texts import text_problem
 from albert_keras.report import new_figure
 from albert_keras.research.analyze.inputs import AnalysisData
 from albert_keras.research.analyze.models import AnalyzedModel, open_models
 from albert_keras.research.analyze.output import check_out, write_analysis
+from albert_keras.texts.reading import text_problem
 from data_pipeline.errors import InputError
 
 #: Tokens of the text whose maps are saved: one number for each head and pair of tokens.

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_keras.embeddings.texts import in_chunks, read_texts
 from albert_keras.research.analyze.models import AnalyzedModel
 from albert_keras.tasks.pair_features import EncodedPairs, encode_texts, lay_out
+from albert_keras.texts.reading import in_chunks, read_texts
 from albert_keras.training.scored_model import check_records
 from data_pipeline.config import MaskingConfig
 from data_pipeline.errors import InputError

@@ -249,20 +249,17 @@ def tagged_and_choices(folder):
 
 
 def vectors(folder):
-    from albert_keras.embeddings.texts import Text
-    from albert_keras.embeddings.vector_files import VectorFile, writing_vectors
+    from albert_keras.texts.reading import Text
+    from albert_keras.texts.vectors import VectorFile, writing_vectors
 
-    paths = [folder / "vectors.npy", folder / "vectors.jsonl"]
+    path = folder / "vectors.npy"
     texts = [Text(str(number), line) for number, line in enumerate(_LINES[:20])]
-    for path in paths:
-        with writing_vectors(path, 4) as writer:
-            writer.description = {"size": 4}
-            writer.add(texts, np.ones((20, 4), np.float32))
+    with writing_vectors(path, 4) as writer:
+        writer.description = {"size": 4}
+        writer.add(texts, np.ones((20, 4), np.float32))
 
     def read():
-        for vectors in map(VectorFile, paths):
-            list(vectors.blocks())
-            vectors.lookup([0, 19])
+        VectorFile(path).lookup([0, 19])
 
     return Example(_files(folder), read)
 

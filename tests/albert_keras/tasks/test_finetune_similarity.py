@@ -8,12 +8,12 @@ import pytest
 
 from albert_keras import Predictor, embed, evaluate_task, export
 from albert_keras.cli import main
-from albert_keras.embeddings.text_encoder import TextEncoder
 from albert_keras.runs.run import Run
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import FinetunedModels
 from albert_keras.tasks.result_table import lines
+from albert_keras.texts.encoder import TextEncoder
 from data_pipeline.errors import InputError
 
 TRAINING = {

@@ -3,12 +3,12 @@ import tracemalloc
 
 import pytest
 
-from albert_keras.embeddings.texts import read_texts
 from albert_keras.tasks.tables import raw_table
 from albert_keras.tasks.tables.dialect import Dialect, checked_delimiter, checked_encoding
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from albert_keras.tasks.tables.rows import tsv_rows
 from albert_keras.tasks.tagging.files import read_tagged
+from albert_keras.texts.reading import read_texts
 from data_pipeline import limits
 from data_pipeline.errors import InputError
 

@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.embeddings.embed import CHUNK
-from albert_keras.embeddings.search import nearest
-from albert_keras.embeddings.text_encoder import EmbeddingSettings, TextEncoder
-from albert_keras.embeddings.texts import Text, given_texts, in_chunks, read_texts
-from albert_keras.embeddings.vector_files import VectorFile, is_vector_file
+import numpy as np
+
+from albert_keras.texts.encoder import EmbeddingSettings, TextEncoder
+from albert_keras.texts.reading import Text, given_texts, read_texts
+from albert_keras.texts.vectors import VectorFile
 from data_pipeline.errors import InputError
 from data_pipeline.text import storage
+
+#: Vectors of a corpus that are compared at a time.
+_BLOCK = 16_384
 
 
 class Neighbour(NamedTuple):
@@ -64,28 +67,30 @@ def similar(
     if isinstance(queries, str) or not queries:
         raise InputError("`queries` must be a list of at least one text.")
     texts = [row.text for row in given_texts(queries)]
-    source: VectorFile | _TextFile
-    is_embedded = is_vector_file(corpus)
-    if is_embedded and (text_column is not None or id_column is not None):
-        raise InputError(
-            f"Columns are for tables. Received: `{corpus}`, which contains vectors already."
-        )
-    if is_embedded:
-        source = embedded = VectorFile(corpus)
-        encoder = _encoder_of(embedded, model, batch_size)
+    if Path(corpus).suffix.lower() == ".npy":
+        if text_column is not None or id_column is not None:
+            raise InputError(
+                f"Columns are for tables. Received: `{corpus}`, which contains vectors already."
+            )
+        file = VectorFile(corpus)
+        encoder, vectors, lookup = _encoder_of(file, model, batch_size), file.vectors, file.lookup
     else:
         storage.open_to_read(corpus).close()  # fails for a file that does not exist
         if model is None:
             raise InputError(
                 f"`model` (--model) must be given to embed `{corpus}`, which contains texts."
             )
-        rows = read_texts(corpus, text_column, id_column)  # its errors come before the model
+        rows = list(read_texts(corpus, text_column, id_column))
         encoder = TextEncoder(model, batch_size=batch_size)
-        source = _TextFile(encoder, corpus, text_column, id_column, rows)
-    scores, numbers = nearest(encoder.encode(texts).vectors, source.blocks(), top_k)
+        vectors = encoder.encode([row.text for row in rows]).vectors
+
+        def lookup(numbers) -> dict[int, Text]:
+            return {number: rows[number] for number in numbers}
+
+    scores, numbers = nearest(encoder.encode(texts).vectors, vectors, top_k)
     if not numbers.size:
         raise InputError(f"`{corpus}` must contain at least one text. It is empty.")
-    found = source.lookup(set(numbers.ravel().tolist()))
+    found = lookup(set(numbers.ravel().tolist()))
     return [
         SimilarTexts(
             text,
@@ -98,16 +103,50 @@ def similar(
     ]
 
 
-def _encoder_of(source, model, batch_size):
+def nearest(queries: np.ndarray, vectors: np.ndarray, top_k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Finds the vectors with the largest cosine for each query, without an index.
+
+    Args:
+        queries: float [Q, H].
+        vectors: float32 [N, H].
+        top_k: K. Vectors to find, fewer if there are not so many.
+
+    Returns:
+        float32 [Q, K], the cosines, and int64 [Q, K], the numbers of the vectors; the largest
+        cosine first, and of equals the lowest number. The cosine of a vector of zeros is 0.
+    """
+    queries = _unit_length(np.asarray(queries, np.float32))
+    scores = np.zeros([len(queries), 0], np.float32)
+    numbers = np.zeros([len(queries), 0], np.int64)
+    for begin in range(0, len(vectors), _BLOCK):
+        block = _unit_length(np.asarray(vectors[begin : begin + _BLOCK], np.float32))
+        own = np.broadcast_to(np.arange(begin, begin + len(block)), [len(queries), len(block)])
+        scores = np.concatenate([scores, queries @ block.T], axis=1)
+        numbers = np.concatenate([numbers, own], axis=1)
+        # Stable, and blocks are in order: of equals the lowest number comes first.
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+        scores = np.take_along_axis(scores, order, axis=1)
+        numbers = np.take_along_axis(numbers, order, axis=1)
+    return scores, numbers
+
+
+def _unit_length(vectors):
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+
+
+def _encoder_of(file, model, batch_size):
     """Returns a TextEncoder with the model and the settings that made the vectors of a file."""
-    about = source.description
+    about = file.description
     required = ("model", "encoder_digest", "tokenizer_digest", *EmbeddingSettings._fields)
     missing = [name for name in required if name not in about]
     if missing:
         raise InputError(
-            f"The description of `{source.path}` is damaged: it has no {', '.join(missing)}. Embed "
+            f"The description of `{file.path}` is damaged: it has no {', '.join(missing)}. Embed "
             "the corpus again."
         )
+    # Only runs have several steps.
+    step = about.get("step") if (Path(about["model"]) / "run.json").is_file() else None
     encoder = TextEncoder(
         about["model"] if model is None else model,
         about["pooling"],
@@ -115,35 +154,13 @@ def _encoder_of(source, model, batch_size):
         about["normalize"],
         about["max_seq_length"],
         batch_size,
-        step=None if model is not None else _step(about),
+        step=step if model is None else None,
     )
-    if (encoder.digest, encoder.tokenizer.digest) != (
-        about["encoder_digest"],
-        about["tokenizer_digest"],
-    ):
+    digests = about["encoder_digest"], about["tokenizer_digest"]
+    if (encoder.digest, encoder.tokenizer.digest) != digests:
         raise InputError(
-            f"The queries must be embedded by the model that embedded `{source.path}`, "
-            f"{about['model']} (digest {about['encoder_digest'][:8]}). Received: {encoder.origin} "
+            f"The queries must be embedded by the model that embedded `{file.path}`, "
+            f"{about['model']} (digest {digests[0][:8]}). Received: {encoder.origin} "
             f"(digest {encoder.digest[:8]}). Embed the corpus again, or give that model."
         )
     return encoder
-
-
-def _step(about):
-    """Returns the step to open a model with; only runs have several."""
-    return about.get("step") if (Path(about["model"]) / "run.json").is_file() else None
-
-
-class _TextFile:
-    """A file of texts, with the interface of VectorFile; it is read once more for the texts."""
-
-    def __init__(self, encoder, path, text_column, id_column, rows):
-        self._encoder, self._rows = encoder, rows
-        self._file = (path, text_column, id_column)
-
-    def blocks(self):
-        for chunk in in_chunks(self._rows, CHUNK):
-            yield self._encoder.encode([row.text for row in chunk]).vectors
-
-    def lookup(self, rows) -> dict[int, Text]:
-        return {row: text for row, text in enumerate(read_texts(*self._file)) if row in rows}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from albert_keras.minimal_pairs.pairs import MinimalPair
-from albert_keras.minimal_pairs.scores import (
+from albert_keras.texts.minimal_pairs import MinimalPair
+from albert_keras.texts.pair_accuracy import (
     accuracy_by_group,
     accuracy_of,
     mean_of_groups,

@@ -8,10 +8,9 @@ import tensorflow as tf
 
 from albert_keras import score_sentences
 from albert_keras.formats.open_model import open_model
-from albert_keras.minimal_pairs.masked_sentences import MaskedSentences, encode_sentences
-from albert_keras.minimal_pairs.pseudo_likelihood import PseudoLikelihood
 from albert_keras.runs.run import Run
 from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.texts.sentence_scores import MaskedSentences, PseudoLikelihood, encode_sentences
 from data_pipeline.errors import InputError
 
 TEXTS = [

@@ -1,17 +1,16 @@
 """Texts → vectors, in memory and in files."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_keras import embed
-from albert_keras.embeddings import embed as embed_module
-from albert_keras.embeddings.text_encoder import TextEncoder
-from albert_keras.embeddings.vector_files import VectorFile
 from albert_keras.runs.run import Run
+from albert_keras.texts import embed as embed_module
+from albert_keras.texts.encoder import TextEncoder
+from albert_keras.texts.vectors import VectorFile
 from data_pipeline.errors import InputError
 
 TEXTS = ["The old ferry left the harbour.", "Rain.", "Seven geese crossed the frozen lake " * 9]
@@ -77,31 +76,29 @@ def table(tmp_path_factory, tiny_corpus):
     return path
 
 
-@pytest.mark.parametrize("name", ["x.npy", "x.jsonl"])
 def test_a_file_is_embedded_in_chunks_as_in_memory(
-    tiny_run, table, tiny_corpus, tmp_path, monkeypatch, name
+    tiny_run, table, tiny_corpus, tmp_path, monkeypatch
 ):
     expected = embed(tiny_run, tiny_corpus[:60]).vectors
     monkeypatch.setattr(embed_module, "CHUNK", 25)
-    out = tmp_path / name
+    out = tmp_path / "x.npy"
     result = embed(tiny_run, file=table, out=out, text_column="body", id_column="key")
     assert (result.num_texts, result.vectors, result.path) == (60, None, str(out))
     file = VectorFile(out)
-    np.testing.assert_allclose(np.concatenate(list(file.blocks())), expected, atol=1e-6)
+    np.testing.assert_allclose(file.vectors, expected, atol=1e-6)
     assert file.lookup([0, 59]) == {0: ("n0", tiny_corpus[0]), 59: ("n59", tiny_corpus[59])}
     assert file.description["num_texts"] == 60
     assert file.description["encoder_digest"] == TextEncoder(tiny_run).digest
-    if name == "x.npy":
-        np.testing.assert_allclose(np.load(out), expected, atol=1e-6)
-    beside = {"x.npy": {"x.npy.ids.jsonl", "x.npy.json"}, "x.jsonl": {"x.jsonl.json"}}[name]
-    assert {path.name for path in tmp_path.iterdir()} == {name} | beside
+    np.testing.assert_allclose(np.load(out), expected, atol=1e-6)
+    assert {path.name for path in tmp_path.iterdir()} == {"x.npy", "x.npy.ids.jsonl", "x.npy.json"}
 
 
 def test_a_plain_file_has_a_text_on_each_line_and_no_row_is_lost(tiny_run, tmp_path):
     path = tmp_path / "texts.txt"
     path.write_bytes("\ufeffA ferry.\r\n\r\n \nA tab\there.".encode())
-    embed(tiny_run, file=path, out=tmp_path / "x.jsonl")
-    rows = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
+    embed(tiny_run, file=path, out=tmp_path / "x.npy")
+    lines = (tmp_path / "x.npy.ids.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
     assert [(row["id"], row["text"]) for row in rows] == [("0", "A ferry."), ("3", "A tab\there.")]
 
 
@@ -116,23 +113,14 @@ def test_nothing_is_overwritten_unasked(tiny_run, tmp_path):
     assert len(np.load(out)) == 2
 
 
-def test_the_file_of_the_texts_is_never_replaced(tiny_run, tmp_path):
-    path = tmp_path / "texts.jsonl"
-    path.write_text('{"body": "A ferry.", "price": 3}\n')
-    with pytest.raises(InputError, match="must not be written to the file of the texts"):
-        embed(tiny_run, file=path, out=path, text_column="body", overwrite=True)
-    assert "price" in path.read_text()
-
-
 def test_a_failure_leaves_no_file(tiny_run, tmp_path, monkeypatch):
     monkeypatch.setattr(embed_module, "CHUNK", 2)
     path = tmp_path / "texts.tsv"
     path.write_text("body\nA ferry.\nA boat.\n\nRain.\n")
     before = set(tmp_path.iterdir())
-    for name in ("x.npy", "x.jsonl"):
-        with pytest.raises(InputError, match="line 4 must not be blank"):
-            embed(tiny_run, file=path, out=tmp_path / name, text_column="body")
-        assert set(tmp_path.iterdir()) == before
+    with pytest.raises(InputError, match="line 4 must not be blank"):
+        embed(tiny_run, file=path, out=tmp_path / "x.npy", text_column="body")
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_exports_fine_tunings_and_keras_files_are_embedded_too(tiny_run, tmp_path):
@@ -153,7 +141,7 @@ def test_exports_fine_tunings_and_keras_files_are_embedded_too(tiny_run, tmp_pat
         ({"texts": ["a\ud800"]}, "half a surrogate pair"),
         ({"texts": []}, "at least one text"),
         ({"texts": ["a"], "text_column": "b"}, "require `file`"),
-        ({"texts": ["a"], "out": "x.csv"}, r"must end in \.npy, \.parquet, \.jsonl"),
+        ({"texts": ["a"], "out": "x.csv"}, r"must end in \.npy"),
         ({"texts": ["a"], "out": "missing/x.npy"}, "does not exist"),
         ({"texts": ["a"], "pooling": "max"}, "must be one of mean, cls, pooler. Received: max"),
         ({"texts": ["a"], "layers": (3,)}, "from 1, the first, to 2, the last.*Received: 3"),
@@ -171,19 +159,3 @@ def test_wrong_input_is_named(tiny_run, tmp_path, monkeypatch, arguments, messag
     with pytest.raises(InputError, match=message):
         embed(tiny_run, **arguments)
     assert not any(tmp_path.iterdir())
-
-
-def test_parquet_without_pyarrow_names_the_extra(tiny_run, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"pip install 'albert-keras\[parquet\]'"):
-        embed(tiny_run, TEXTS, out=tmp_path / "x.parquet")
-
-
-def test_parquet_has_ids_texts_and_vectors(tiny_run, tmp_path):
-    pytest.importorskip("pyarrow")
-    out = tmp_path / "x.parquet"
-    embed(tiny_run, TEXTS, out=out)
-    file = VectorFile(out)
-    expected = embed(tiny_run, TEXTS).vectors
-    np.testing.assert_allclose(np.concatenate(list(file.blocks())), expected, atol=1e-6)
-    assert file.lookup([1])[1] == ("1", TEXTS[1])

@@ -8,21 +8,22 @@ import pytest
 
 from albert_keras import embed, similar
 from albert_keras.cli import main
-from albert_keras.embeddings.search import nearest
-from albert_keras.embeddings.vector_files import VectorFile
+from albert_keras.texts import similar as module
+from albert_keras.texts.similar import nearest
 from data_pipeline.errors import InputError
 
 
 @pytest.mark.parametrize("top_k", [1, 3, 40])
-def test_of_equals_the_lowest_numbers_are_found(top_k):
+def test_of_equals_the_lowest_numbers_are_found(top_k, monkeypatch):
     vectors = np.eye(4, dtype=np.float32)[np.arange(1000) % 4]  # without rounding errors
-    scores, numbers = nearest(vectors[:4], np.split(vectors, [90, 700]), top_k)
+    monkeypatch.setattr(module, "_BLOCK", 90)
+    scores, numbers = nearest(vectors[:4], vectors, top_k)
     assert (scores == 1).all()
     np.testing.assert_array_equal(numbers, np.arange(4)[:, None] + 4 * np.arange(top_k))
 
 
 @pytest.mark.parametrize("top_k", [1, 7, 500])
-def test_the_search_is_exact_in_any_blocks(top_k):
+def test_the_search_is_exact_in_any_blocks(top_k, monkeypatch):
     draw = np.random.default_rng(0)
     vectors = draw.normal(size=(300, 16)).astype(np.float32)
     vectors[17] = 0
@@ -33,9 +34,9 @@ def test_the_search_is_exact_in_any_blocks(top_k):
     lengths[17] = 1
     cosines = queries @ vectors.T / lengths / np.linalg.norm(queries, axis=1)[:, None]
     order = np.argsort(-cosines, axis=1, kind="stable")[:, :top_k]
-    for sizes in ([300], [100] * 3, [3, 290, 7]):
-        blocks = np.split(vectors, np.cumsum(sizes)[:-1])
-        scores, numbers = nearest(queries, blocks, top_k)
+    for size in (300, 100, 7):
+        monkeypatch.setattr(module, "_BLOCK", size)
+        scores, numbers = nearest(queries, vectors, top_k)
         np.testing.assert_allclose(scores, np.take_along_axis(cosines, order, axis=1), atol=1e-6)
         assert (numbers[:-1] == order[:-1]).mean() > 0.99  # but for rounding
         assert numbers[-1, 0] == 20
@@ -44,15 +45,14 @@ def test_the_search_is_exact_in_any_blocks(top_k):
 
 @pytest.fixture(scope="module")
 def corpus(tiny_run, tiny_corpus, tmp_path_factory):
-    """Returns a folder with 80 texts, `texts.txt`, and their vectors, `x.npy` and `x.jsonl`."""
+    """Returns a folder with 80 texts, `texts.txt`, and their vectors, `x.npy`."""
     folder = tmp_path_factory.mktemp("corpus")
     (folder / "texts.txt").write_text("\n".join(tiny_corpus[:80]))
     embed(tiny_run, file=folder / "texts.txt", out=folder / "x.npy")
-    embed(tiny_run, file=folder / "texts.txt", out=folder / "x.jsonl")
     return folder
 
 
-@pytest.mark.parametrize("name", ["x.npy", "x.jsonl", "texts.txt"])
+@pytest.mark.parametrize("name", ["x.npy", "texts.txt"])
 def test_a_text_finds_itself_first(corpus, tiny_run, tiny_corpus, name):
     model = tiny_run if name == "texts.txt" else None
     found = similar(corpus / name, [tiny_corpus[3], tiny_corpus[70]], model, top_k=3)
@@ -99,19 +99,6 @@ def test_damaged_files_are_named(corpus, tmp_path):
     (tmp_path / "x.npy.json").write_text(json.dumps(about))
     with pytest.raises(InputError, match="is damaged: it has no encoder_digest"):
         similar(tmp_path / "x.npy", ["A ferry."])
-
-
-def test_damaged_parquet_files_are_named(corpus, tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    shutil.copy(corpus / "x.npy.json", tmp_path / "x.parquet.json")
-    path = tmp_path / "x.parquet"
-    path.write_bytes(b"PAR1 and no more")
-    with pytest.raises(InputError, match="x.parquet` is damaged"):
-        list(VectorFile(path).blocks())
-    parquet.write_table(pyarrow.table({"id": ["1"]}), path)
-    with pytest.raises(InputError, match="x.parquet` is damaged: it has no column vector"):
-        list(VectorFile(path).blocks())
 
 
 def test_the_commands(tiny_run, tiny_corpus, tmp_path, capsys):

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_keras.embeddings.text_encoder import EmbeddingSettings, TextEncoder
-from albert_keras.embeddings.texts import given_texts, in_chunks, read_texts
-from albert_keras.embeddings.vector_files import check_vector_file, writing_vectors
+from albert_keras.texts.encoder import EmbeddingSettings, TextEncoder
+from albert_keras.texts.reading import given_texts, in_chunks, read_texts
+from albert_keras.texts.vectors import check_vector_file, writing_vectors
 from data_pipeline.errors import InputError
 
 #: Texts in memory at a time, which are sorted by length among themselves.
@@ -57,8 +57,7 @@ def embed(
         model: A trained model, see `TextEncoder`.
         texts: iterable of str. None reads `file`.
         file: Table or text file, see `read_texts` for it, `text_column` and `id_column`.
-        out: File to write that ends in .npy, .parquet or .jsonl, see `vector_files.py`. None
-            returns the vectors.
+        out: File to write that ends in .npy, see `vectors.py`. None returns the vectors.
         pooling, layers, normalize, max_seq_length, batch_size, step: See `TextEncoder`.
         overwrite: Whether files at `out` are replaced.
 

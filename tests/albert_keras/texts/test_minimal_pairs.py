@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from albert_keras.minimal_pairs.pairs import MinimalPair, pair_files, read_pairs
+from albert_keras.texts.minimal_pairs import MinimalPair, pair_files, read_pairs
 from data_pipeline.errors import InputError
 
 BLIMP = {

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.embeddings.texts import text_problem
+from albert_keras.tasks.answer_table import check_answer_table
 from albert_keras.tasks.tables.rows import Problems, numbered_lines
+from albert_keras.texts.reading import text_problem
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
 from data_pipeline.text import storage
@@ -26,7 +27,7 @@ _ENDING = ".jsonl"
 _FORMATS = (("sentence_good", "sentence_bad", "UID"), ("good", "bad", "group"))
 #: Keys of what several groups have in common.
 _FIELD, _TERM = "field", "linguistics_term"
-#: A key of files of scores, see `score_files.py`, which have the keys of pairs, too.
+#: A key of files of scores, see `write_scores`, which have the keys of pairs, too.
 SCORE_KEY = "good_score"
 
 
@@ -137,3 +138,22 @@ def _pair(text: str, file: Path, line: int, default_group: str) -> MinimalPair |
             return f"`{key}` {problem}"
     names[0] = default_group if names[0] is None else names[0]
     return MinimalPair(row[good], row[bad], *names, str(file), line)
+
+
+def check_score_file(out: Path, overwrite: bool, pairs: Sequence[Path]) -> None:
+    """Checks, before any model is loaded, that scores can be written at `out`; else InputError.
+
+    `pairs` are the files of the pairs, which are never replaced, and the folders that were given,
+    in which a file of scores would be read as one of pairs the next time.
+    """
+    if out.suffix.lower() != _ENDING or out.is_dir():
+        raise InputError(
+            f"The scores of pairs are written to a file that ends in {_ENDING}. Received: `{out}`."
+        )
+    target = out.resolve()
+    if not {target, target.parent}.isdisjoint(path.resolve() for path in pairs):
+        raise InputError(
+            "`--out` must not be a file of minimal pairs, or in a folder of them. "
+            f"Received: `{out}`. Choose a file in another folder."
+        )
+    check_answer_table(out, overwrite)

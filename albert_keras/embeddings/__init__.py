@@ -1,1 +1,0 @@
-"""Vectors of texts: computing, storing and searching them."""

@@ -1,0 +1,283 @@
+"""Evaluates a model on minimal pairs: which of two sentences has the higher score."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_keras.tasks.metrics import Interval
+from albert_keras.tasks.tables.rows import Problems
+from albert_keras.texts.minimal_pairs import (
+    SCORE_KEY,
+    MinimalPair,
+    check_score_file,
+    pair_files,
+    read_pairs,
+)
+from albert_keras.texts.sentence_scores import (
+    PseudoLikelihood,
+    SentenceScores,
+    encode_sentences,
+)
+from albert_keras.training.loop.log_file import log_minimal_pairs
+from data_pipeline.errors import InputError
+from data_pipeline.files import naming, whole_file
+
+_Z = 1.959964  # of the 95 % interval
+
+
+class Accuracy(NamedTuple):
+    """Accuracy on some pairs: right ones and half of the ties, divided by all pairs."""
+
+    num_pairs: int
+    num_ties: int  # pairs whose sentences have equal scores
+    accuracy: float  # 0 to 1; 0.5 is chance
+    interval: Interval  # see `wilson_interval`
+
+
+class GroupAccuracy(NamedTuple):
+    """Accuracy on the pairs of one group."""
+
+    group: str
+    field: str | None
+    term: str | None
+    num_pairs: int
+    num_ties: int
+    accuracy: float
+    interval: Interval
+
+
+class MeanAccuracy(NamedTuple):
+    """Mean of the accuracies of several groups, each with the same weight."""
+
+    name: str | None  # the field or term; None for all groups
+    num_groups: int
+    accuracy: float
+    interval: Interval  # see `mean_of_groups`
+
+
+class MinimalPairsEvaluation(NamedTuple):
+    """Accuracies on minimal pairs. A pair is right if its acceptable sentence scores higher."""
+
+    model: str
+    step: int | None  # number of training steps, if it is known
+    files: list[str]
+    mask_rest_of_word: bool
+    mean: MeanAccuracy  # over all groups, BLiMP's summary
+    overall: Accuracy  # over all pairs
+    num_same_tokens: int  # pairs whose sentences have the same tokens, which are always ties
+    num_identical: int  # pairs among them whose sentences are identical
+    num_unknown: int  # pairs with a token that is not in the vocabulary
+    groups: list[GroupAccuracy]  # the lowest accuracy first
+    fields: list[MeanAccuracy]  # mean of the groups of each field, if pairs have fields
+    terms: list[MeanAccuracy]  # mean of the groups of each term, if pairs have terms
+    out: str | None  # file of the scores of each pair
+
+
+def evaluate_minimal_pairs(
+    model: str | Path,
+    files: str | Path | Sequence[str | Path],
+    mask_rest_of_word: bool = False,
+    step: int | str | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    batch_size: int = 64,
+    strategy: str = "auto",
+) -> MinimalPairsEvaluation:
+    """Compares the pseudo-log-likelihoods of the two sentences of minimal pairs.
+
+    The sums over the tokens are compared, as for BLiMP, not the means. The accuracies of a run are
+    appended to its log.
+
+    Args:
+        model, mask_rest_of_word, step, batch_size, strategy: See `PseudoLikelihood`.
+        files: File of JSON lines, see `minimal_pairs.py`; folder of such files; or a list of them.
+        out: File of JSON lines to write, with the scores of each pair. None writes none. It must
+            not be in a folder of `files`.
+        overwrite: Whether a file at `out` is replaced.
+
+    Returns:
+        MinimalPairsEvaluation.
+
+    Raises:
+        InputError: If the model or a pair cannot be used, or `out` exists. Sentences that are
+            longer than the model can read are not truncated.
+
+    Example:
+        evaluate_minimal_pairs("runs/books", "blimp/").mean.accuracy  # 0.5 is chance
+
+    Source:
+        Warstadt et al. (2020), see `minimal_pairs.py`; Salazar et al. (2020), see
+        `PseudoLikelihood`.
+    """
+    given = list(map(Path, [files] if isinstance(files, str | Path) else files))
+    paths = pair_files(given)
+    target = None if out is None else Path(out)
+    if target is not None:
+        check_score_file(target, overwrite, [*given, *paths])
+    pairs = read_pairs(paths)
+    scorer = PseudoLikelihood(model, mask_rest_of_word, step, batch_size, strategy)
+    texts = [pair.good for pair in pairs] + [pair.bad for pair in pairs]
+    sentences = encode_sentences(texts, scorer.tokenizer)
+    _check_lengths(pairs, sentences, scorer)
+    found = scorer.score(sentences)
+    good, bad = found.scores.reshape(2, -1)
+    groups = accuracy_by_group(pairs, good - bad)
+    num_same_tokens, num_identical, num_unknown = _count(pairs, found, scorer.tokenizer.unk_id)
+    evaluation = MinimalPairsEvaluation(
+        model=str(model),
+        step=scorer.step,
+        files=[str(path) for path in paths],
+        mask_rest_of_word=mask_rest_of_word,
+        mean=mean_of_groups(groups),
+        overall=accuracy_of(good - bad),
+        num_same_tokens=num_same_tokens,
+        num_identical=num_identical,
+        num_unknown=num_unknown,
+        groups=groups,
+        fields=means_by(groups, "field"),
+        terms=means_by(groups, "term"),
+        out=None if target is None else str(target),
+    )
+    if target is not None:
+        _write_scores(target, pairs, found)
+    if scorer.kind == "run":
+        log_minimal_pairs(model, scorer.step, _log_entry(evaluation))
+    return evaluation
+
+
+def _check_lengths(pairs, sentences, scorer):
+    """Raises InputError with file and line of sentences that have no score."""
+    listings: dict[str, Problems] = {}
+    for number, length in enumerate(sentences.lengths[sentences.rows]):
+        problem = scorer.problem(int(length))
+        if problem:
+            pair = pairs[number % len(pairs)]
+            side = "the acceptable" if number < len(pairs) else "the unacceptable"
+            listing = listings.setdefault(pair.file, Problems(pair.file))
+            listing.add(pair.line, f"{side} sentence {problem}")
+    if listings:
+        advice = "Remove these pairs: sentences are not truncated."
+        raise InputError("\n".join(each.listing(advice) for each in listings.values()))
+
+
+def _count(pairs: Sequence[MinimalPair], found: SentenceScores, unk_id: int):
+    """Counts pairs with the same tokens, identical sentences, and unknown tokens."""
+    sides = list(zip(found.ids[: len(pairs)], found.ids[len(pairs) :], strict=True))
+    return (
+        sum(np.array_equal(good, bad) for good, bad in sides),
+        sum(pair.good == pair.bad for pair in pairs),
+        sum(bool((good == unk_id).any() or (bad == unk_id).any()) for good, bad in sides),
+    )
+
+
+def _log_entry(evaluation):
+    """Returns what the log of a run keeps of an evaluation: plain JSON."""
+    return {
+        "files": evaluation.files,
+        "mask_rest_of_word": evaluation.mask_rest_of_word,
+        "num_pairs": evaluation.overall.num_pairs,
+        "num_ties": evaluation.overall.num_ties,
+        "mean_accuracy": evaluation.mean.accuracy,
+        "accuracy": evaluation.overall.accuracy,
+        "groups": {one.group: one.accuracy for one in evaluation.groups},
+    }
+
+
+def accuracy_of(differences: np.ndarray) -> Accuracy:
+    """Returns the accuracy on pairs.
+
+    Args:
+        differences: float [N]. Score of the acceptable sentence minus score of the other one.
+    """
+    count, ties = len(differences), int(np.count_nonzero(differences == 0))
+    points = int(np.count_nonzero(differences > 0)) + ties / 2
+    return Accuracy(count, ties, points / count, wilson_interval(points, count))
+
+
+def accuracy_by_group(pairs: Sequence[MinimalPair], differences: np.ndarray) -> list[GroupAccuracy]:
+    """Returns the accuracy of each group, the lowest first."""
+    rows: dict[str, list[int]] = {}
+    for number, pair in enumerate(pairs):
+        rows.setdefault(pair.group, []).append(number)
+    found = []
+    for group, numbers in rows.items():
+        first = pairs[numbers[0]]
+        found.append(
+            GroupAccuracy(group, first.field, first.term, *accuracy_of(differences[numbers]))
+        )
+    return sorted(found, key=lambda one: (one.accuracy, one.group))
+
+
+def means_by(groups: Sequence[GroupAccuracy], key: str) -> list[MeanAccuracy]:
+    """Returns the mean over the groups of each `field` or `term`, the lowest first.
+
+    Groups that have none are left out.
+    """
+    members: dict[str, list[GroupAccuracy]] = {}
+    for group in groups:
+        name = getattr(group, key)
+        if name is not None:
+            members.setdefault(name, []).append(group)
+    found = [mean_of_groups(several, name) for name, several in members.items()]
+    return sorted(found, key=lambda one: (one.accuracy, one.name))
+
+
+def mean_of_groups(groups: Sequence[GroupAccuracy], name: str | None = None) -> MeanAccuracy:
+    """Returns the mean accuracy of groups, which is how BLiMP summarises its paradigms.
+
+    The interval covers the choice of the pairs within these groups, not the choice of the groups.
+    It is computed from the intervals of the groups ("method of variance estimates recovery"), so
+    that it has a width even if all answers are right; of one group it is the interval of the group.
+
+    Source:
+        Zou, Huang & Zhang (2009): A note on confidence interval estimation for a linear function of
+        binomial proportions.
+    """
+    mean = sum(group.accuracy for group in groups) / len(groups)
+    below = math.hypot(*(group.accuracy - group.interval.low for group in groups)) / len(groups)
+    above = math.hypot(*(group.interval.high - group.accuracy for group in groups)) / len(groups)
+    return MeanAccuracy(name, len(groups), mean, Interval(mean - below, mean + above))
+
+
+def wilson_interval(points: float, count: int) -> Interval:
+    """Returns the 95 % interval of a proportion `points / count`; a tie is half a point.
+
+    Source:
+        Wilson (1927): Probable inference, the law of succession, and statistical inference.
+    """
+    proportion, weight = points / count, _Z**2 / count
+    middle = (proportion + weight / 2) / (1 + weight)
+    reach = math.sqrt(weight * proportion * (1 - proportion) + weight**2 / 4) / (1 + weight)
+    # The limits at 0 and 1 are exact, but for rounding.
+    low = 0.0 if points == 0 else middle - reach
+    return Interval(low, 1.0 if points == count else middle + reach)
+
+
+def _write_scores(path, pairs, found):
+    """Writes a line for each of N pairs: where it is, its sentences, their scores and the result.
+
+    `found` has the scores of the N acceptable sentences, then of the N others.
+    """
+    count = len(pairs)
+    with naming(path):
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+            for number, pair in enumerate(pairs):
+                good, bad = float(found.scores[number]), float(found.scores[count + number])
+                row = {
+                    "file": pair.file,
+                    "line": pair.line,
+                    "group": pair.group,
+                    "good": pair.good,
+                    "bad": pair.bad,
+                    SCORE_KEY: good,
+                    "bad_score": bad,
+                    "good_tokens": len(found.ids[number]),
+                    "bad_tokens": len(found.ids[count + number]),
+                    "result": "tie" if good == bad else "right" if good > bad else "wrong",
+                }
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -1,0 +1,139 @@
+"""Files of vectors: `x.npy`, float32 [N, H], with `x.npy.ids.jsonl`, the id and the text of each
+row, and `x.npy.json`, which says what made the vectors."""
+
+import contextlib
+import json
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from albert_keras.texts.reading import Text
+from data_pipeline.array_files import map_array
+from data_pipeline.errors import InputError
+from data_pipeline.files import naming, whole_file
+from data_pipeline.limits import parse_json, read_json
+
+
+def ids_file(path: Path) -> Path:
+    """Returns the file of ids and texts beside `x.npy`."""
+    return path.with_name(f"{path.name}.ids.jsonl")
+
+
+def description_file(path: Path) -> Path:
+    """Returns the file that describes how vectors were made."""
+    return path.with_name(f"{path.name}.json")
+
+
+def check_vector_file(path: Path, overwrite: bool = False) -> None:
+    """Checks, before any work, that vectors can be written at `path`; else InputError."""
+    if path.suffix.lower() != ".npy":
+        raise InputError(f"The file of vectors must end in .npy. Received: `{path}`.")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"The folder `{path.absolute().parent}` of `{path}` does not exist.")
+    files = (path, ids_file(path), description_file(path))
+    existing = [each for each in files if each.exists()]
+    if path.is_dir() or existing and not overwrite:
+        raise InputError(
+            f"`{existing[0]}` exists already, and nothing is overwritten. Choose another file, or "
+            "use --overwrite (`overwrite=True`) to replace it."
+        )
+
+
+class VectorWriter:
+    """Writes vectors; see `writing_vectors`. `description` is to be set by the user."""
+
+    def __init__(self, file, ids, size: int):
+        self.description: dict[str, Any] = {}
+        self._file, self._ids, self._size, self._count = file, ids, size, 0
+        self._write_header()
+
+    def _write_header(self):
+        # NumPy leaves room in a header for a larger number of rows.
+        shape = (self._count, self._size)
+        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+    def add(self, texts: list[Text], vectors: np.ndarray) -> None:
+        """Writes n texts and their vectors, float32 [n, H]."""
+        self._file.write(np.ascontiguousarray(vectors, "<f4").tobytes())
+        self._ids.writelines(json.dumps(text._asdict()) + "\n" for text in texts)
+        self._count += len(texts)
+
+    def finish(self) -> None:
+        """Writes the number of vectors into the header."""
+        self._file.seek(0)
+        self._write_header()
+
+
+@contextlib.contextmanager
+def writing_vectors(path: Path, size: int) -> Iterator[VectorWriter]:
+    """Yields a VectorWriter; its files appear at the end of the block, all or none."""
+    with (
+        naming(path),
+        # The last one that is entered gets its name first, and `path` itself last.
+        whole_file(path) as vectors,
+        whole_file(ids_file(path)) as ids,
+        whole_file(description_file(path)) as about,
+    ):
+        with open(vectors, "wb") as file, open(ids, "w", encoding="utf-8") as ids_of_rows:
+            writer = VectorWriter(file, ids_of_rows, size)
+            yield writer
+            writer.finish()
+        text = json.dumps(writer.description, indent=2, ensure_ascii=False)
+        about.write_text(text + "\n", encoding="utf-8")
+
+
+class VectorFile:
+    """Vectors that `embed` wrote.
+
+    Attributes:
+        description: dict. What made the vectors, see `TextEncoder.describe`.
+        vectors: float32 [N, H], mapped from the disk.
+
+    Raises:
+        InputError: If a file is missing or damaged.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise InputError(f"The file of vectors `{path}` does not exist.")
+        beside = description_file(self.path)
+        if not beside.is_file():
+            raise InputError(
+                f"`{path}` must be in the same folder as its description, `{beside.name}`, which "
+                "`albert-keras embed` writes. The description does not exist."
+            )
+        self.description = read_json(beside)
+        try:
+            self.vectors = map_array(self.path)
+        except (ValueError, OSError) as error:
+            raise InputError(f"`{self.path}` must be a NumPy file: {error}.") from error
+        shape, size = list(self.vectors.shape), self.description.get("size")
+        if self.vectors.dtype != np.float32 or len(shape) != 2 or shape[1] != size:
+            raise InputError(
+                f"`{self.path}` must contain one array of float32, [texts, {size}], as its "
+                f"description says. Received: {self.vectors.dtype} {shape}."
+            )
+
+    def lookup(self, rows: Collection[int]) -> dict[int, Text]:
+        """Returns the ids and texts of some rows."""
+        path, wanted, found = ids_file(self.path), set(rows), {}
+        if not path.is_file():
+            raise InputError(f"The ids of `{self.path}` are missing: there is no `{path}`.")
+        with open(path, "rb") as file:
+            for number, line in enumerate(file):
+                if number not in wanted:  # no other line is parsed
+                    continue
+                try:
+                    record = parse_json(line)
+                    found[number] = Text(str(record["id"]), str(record["text"]))
+                except (ValueError, TypeError, KeyError):
+                    raise InputError(
+                        f"`{path}` line {number + 1} must be a JSON object with `id` and `text`."
+                    ) from None
+        if missing := wanted - set(found):
+            raise InputError(f"`{path}` is damaged: it has no line {min(missing) + 1}.")
+        return found
