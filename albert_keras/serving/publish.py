@@ -1,21 +1,24 @@
-"""Exports a run: source → graph → checks → model card → one rename to a version."""
+"""Exports a model: source → graph → checks → model card → one rename to a version."""
 
 import json
 import logging
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
+from tensorflow import keras
 
 from albert_keras.serving.export.accuracy import AccuracyLoss, TaskLoss, prepare_comparison
 from albert_keras.serving.export.card_facts import read_card_facts
 from albert_keras.serving.export.checks import LoadedModel, Parity, check_answers
 from albert_keras.serving.export.keras_model import check_keras_precision, round_weights
+from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import check_lite, write_lite
 from albert_keras.serving.export.model_card import write_model_card
-from albert_keras.serving.export.publishing import new_version
-from albert_keras.serving.export.source import open_source
+from albert_keras.serving.export.publishing import Draft, new_version
+from albert_keras.serving.export.source import is_of_package, open_source
 from albert_keras.serving.graph.precision import check_precision
 from albert_keras.serving.layout import (
     EXPORT_RECORD,
@@ -29,6 +32,8 @@ from albert_keras.serving.saved_model.signature_methods import set_method_names
 from albert_keras.serving.saved_model.warm_up import sample_requests, write_warm_up
 from data_pipeline.errors import InputError
 from data_pipeline.files import digest_of, write_digests
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +64,7 @@ class ExportResult(NamedTuple):
 
 
 def export(
-    run: str | Path,
+    run: str | Path | keras.Model,
     out: str | Path,
     step: int | str | None = None,
     version: int | None = None,
@@ -72,7 +77,7 @@ def export(
     keras_precision: str = "float32",
     exit_at_confidence: float | None = None,
 ) -> ExportResult:
-    """Exports a checkpoint as a SavedModel over plain strings and as a `.keras` model.
+    """Exports a model as a SavedModel over plain strings and as a `.keras` model.
 
     The version gets its name only after all checks: the server has all operations of the version,
     its answers equal the answers of the Python code, and it answers the warm-up requests. If
@@ -82,6 +87,9 @@ def export(
         run: str or Path. Folder of a pre-trained or fine-tuned run; of a fine-tuning, which means
             its best seed; of a converted model with a masked-LM head; or of an export of a
             pre-trained model, whose `.keras` file is exported again, or the name of a shipped one.
+            Or a keras.Model: one of this package with its tokenizer, as from `from_preset`; or any
+            functional model over strings, of which the other arguments but `out`, `version` and
+            `keep` have no meaning.
         out: str or Path. Folder of the model, such as `saved_models/books`. The version is created
             in it, with the model for Keras (`1.keras`) and the model card (`README.md`) beside it.
         step: int, "best" or None. Which checkpoint; None takes the newest valid one, or the best
@@ -117,48 +125,62 @@ def export(
     check_model_name(out.absolute().name)
     read_card_facts(out)  # so that a mistake in it is noticed before any work
     with new_version(out, version, keep) as draft:
-        folder = draft.folder
         logger.info("1/4 loading the model")
-        source = open_source(run, step, max_seq_length)
-        if lite and source.task is not None:
-            raise InputError(
-                f"`lite` is for pre-trained models. Received: {', '.join(lite)} and a model of "
-                f"{source.task.config.name}."
+        if isinstance(run, keras.Model) and not is_of_package(run):
+            functional = FunctionalModel(run)
+            written = _write_model(
+                draft, functional, run, functional.check, functional.buckets, functional.tokenizer
             )
-        if exit_at_confidence is not None:
-            source.exit_early(exit_at_confidence, precision)
-        compare = prepare_comparison(source, precision, lite, eval_data, keras_precision)
-        module = source.string_model(precision, tuple(layers))
-        logger.info("2/4 writing the model for servers and for Keras")
-        _save(source, module, folder)
-        source.model.save(draft.keras_file)
-        if keras_precision != "float32":
-            round_weights(draft.keras_file, keras_precision)
-        saved_model_bytes = size_of(folder)
-        loaded, parity = _check(source, module, folder, precision)
-        lite_files = write_lite(folder / "lite", source, lite)
-        lite_bytes = {weights: file.stat().st_size for weights, file in lite_files.items()}
-        losses = compare(module, lite_files, draft.keras_file)
-        fingerprint = _fingerprint(folder)
-        record = source.describe() | {
+            record = functional.describe()
+            losses, lite_bytes, precision = {}, {}, "float32"
+        else:
+            source = open_source(run, step, max_seq_length)
+            step = source.step
+            if lite and source.task is not None:
+                raise InputError(
+                    f"`lite` is for pre-trained models. Received: {', '.join(lite)} and a model "
+                    f"of {source.task.config.name}."
+                )
+            if exit_at_confidence is not None:
+                source.exit_early(exit_at_confidence, precision)
+            compare = prepare_comparison(source, precision, lite, eval_data, keras_precision)
+            module = source.string_model(precision, tuple(layers))
+
+            def check(loaded):
+                return check_answers(source, module, loaded, precision)
+
+            written = _write_model(
+                draft,
+                module,
+                source.model,
+                check,
+                module.packer.buckets,
+                source.tokenizer,
+                keras_precision,
+            )
+            lite_files = write_lite(draft.folder / "lite", source, lite)
+            lite_bytes = {weights: file.stat().st_size for weights, file in lite_files.items()}
+            losses = compare(module, lite_files, draft.keras_file)
+            record = source.describe() | {
+                "precision": precision,
+                "keras_precision": keras_precision,
+                "layers": list(layers),
+                "exit_at_confidence": exit_at_confidence,
+                "accuracy_loss": {name: loss._asdict() for name, loss in losses.items()},
+                # Without the rest of the path: exports are given away.
+                "compared_on": Path(eval_data or "usual").name if losses else None,
+            }
+        fingerprint = _fingerprint(draft.folder)
+        record |= {
             "version": draft.version,
-            "step": source.step,
-            "max_seq_length": source.max_seq_length,
-            "precision": precision,
-            "keras_precision": keras_precision,
-            "layers": list(layers),
-            "exit_at_confidence": exit_at_confidence,
-            "accuracy_loss": {name: loss._asdict() for name, loss in losses.items()},
-            # Without the rest of the path: exports are given away.
-            "compared_on": Path(eval_data or "usual").name if losses else None,
-            "parity": parity and parity._asdict(),
-            "signatures": _describe(loaded.signatures),
+            "parity": written.parity and written.parity._asdict(),
+            "signatures": _describe(written.loaded.signatures),
             "fingerprint": fingerprint,
-            "num_parameters": source.model.count_params(),
             "tensorflow": tf.__version__,
             "albert-keras": metadata.version("albert-keras"),
         }
-        (folder / EXPORT_RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        path = draft.folder / EXPORT_RECORD
+        path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         _write_digests(draft)
     path = out / str(draft.version)
     write_model_card(out)
@@ -167,38 +189,65 @@ def export(
     return ExportResult(
         path,
         draft.version,
-        source.step,
+        None if isinstance(run, keras.Model) else step,
         num_bytes,
         precision,
-        saved_model_bytes,
+        written.num_bytes,
         lite_bytes,
         losses,
         keras_file(path),
-        tuple(signature.name for signature in loaded.signatures),
+        tuple(signature.name for signature in written.loaded.signatures),
         fingerprint,
-        parity and parity.largest_difference,
+        written.parity and written.parity.largest_difference,
     )
 
 
-def _save(source, module, folder):
-    """Writes the files for servers and for `Predictor`."""
+class _Written(NamedTuple):
+    """A SavedModel and a Keras model that are written and checked, but not published."""
+
+    loaded: LoadedModel
+    parity: Parity | None
+    num_bytes: int  # of what a server loads
+
+
+def _write_model(
+    draft: Draft,
+    module: Any,
+    model: keras.Model,
+    check: Callable,
+    buckets: Sequence[int],
+    tokenizer: Tokenizer | None = None,
+    keras_precision: str = "float32",
+) -> _Written:
+    """Writes a model for servers, `Predictor` and Keras, checks it, and writes warm-up requests.
+
+    Args:
+        module: StringModel or FunctionalModel.
+        model: The same model for Keras.
+        check: Takes the LoadedModel; raises RuntimeError if it answers wrongly.
+        buckets: Lengths of the warm-up requests in tokens.
+    """
+    folder = draft.folder
+    logger.info("2/4 writing the model for servers and for Keras")
     tf.saved_model.save(module, str(folder), signatures=module.functions | module.token_functions)
     set_method_names(folder)
-    source.model.config.save(folder / SHAPE_FILE)
-    (folder / "tokenizer").mkdir()
-    source.tokenizer.save(folder / "tokenizer")
-
-
-def _check(source, module, folder, precision) -> tuple[LoadedModel, Parity | None]:
-    """Checks that a server would accept a version, and writes the warm-up requests."""
+    if hasattr(model, "config"):
+        model.config.save(folder / SHAPE_FILE)
+    if tokenizer is not None:
+        (folder / TOKENIZER_FOLDER).mkdir()
+        tokenizer.save(folder / TOKENIZER_FOLDER)
+    model.save(draft.keras_file)
+    if keras_precision != "float32":
+        round_weights(draft.keras_file, keras_precision)
+    num_bytes = size_of(folder)
     logger.info("3/4 checking operations and answers")
     check_ops(folder)
     loaded = LoadedModel(folder)
-    parity = check_answers(source, module, loaded, precision)
+    parity = check(loaded)
     logger.info("4/4 answering the warm-up requests")
-    requests = sample_requests(loaded.signatures, module.packer.buckets, max_tokens=_WARM_UP_TOKENS)
+    requests = sample_requests(loaded.signatures, buckets, max_tokens=_WARM_UP_TOKENS)
     write_warm_up(folder, requests, loaded.model)
-    return loaded, parity
+    return _Written(loaded, parity, num_bytes)
 
 
 def _describe(signatures):

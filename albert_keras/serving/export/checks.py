@@ -136,7 +136,7 @@ def check_answers(
         same as in Python.
     """
     task, tolerance = source.task, _ROUNDING[precision]
-    _largest_difference(_ids(source, loaded.ask, list(TEXTS)))
+    largest_difference(_ids(source, loaded.ask, list(TEXTS)))
     parity = None
     if precision == "float32":
         inputs = check_inputs(task and task.kind, task is not None and task.takes_pair)
@@ -214,7 +214,7 @@ def check_parity(source: ExportSource, call: Callable, inputs: list[str] | list[
         pairs = _task_answers(source, call, inputs)
     else:
         pairs = itertools.chain(_masks(source, call, inputs), _order(source, call, inputs))
-    return Parity(len(inputs), _largest_difference(pairs))
+    return Parity(len(inputs), largest_difference(pairs))
 
 
 def _ids(source, call, texts):
@@ -302,8 +302,12 @@ def _comparable(answer, given):
     return values
 
 
-def _largest_difference(pairs):
-    """Returns the largest difference of two numbers in pairs of answers that should be equal."""
+def largest_difference(pairs):
+    """Returns the largest difference of two numbers in pairs of answers that should be equal.
+
+    `pairs` yields what was asked, and the two answers as plain values. RuntimeError if they differ
+    by more than rounding.
+    """
     return max((_difference(given, *answers) for given, *answers in pairs), default=0.0)
 
 

@@ -4,6 +4,8 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tensorflow import keras
+
 from albert_keras.formats.detection import best_run, detect
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_model import open_model
@@ -85,6 +87,9 @@ class ExportSource(NamedTuple):
             }
         run = {name: value for name, value in self.record.items() if name != "command"}
         return {
+            "step": self.step,
+            "max_seq_length": self.max_seq_length,
+            "num_parameters": self.model.count_params(),
             "kind": self.kind,
             "task": task,
             "tuned": self.tuned,
@@ -95,9 +100,13 @@ class ExportSource(NamedTuple):
 
 
 def open_source(
-    path: str | Path, step: int | str | None = None, max_seq_length: int | None = None
+    path: str | Path | keras.Model,
+    step: int | str | None = None,
+    max_seq_length: int | None = None,
 ) -> ExportSource:
     """Loads a model to export; arguments as `run`, `step` and `max_seq_length` of `export`."""
+    if isinstance(path, keras.Model):
+        return _in_memory(path, max_seq_length)
     place = detect(path)
     if place.kind in ("run", "fine-tuning"):
         run = Run.open(best_run(place.path) if place.kind == "fine-tuning" else place.path)
@@ -106,6 +115,39 @@ def open_source(
     if place.kind == "export":
         return _exported(open_model(path, step), place.path, max_seq_length)
     return _checkpoint(open_model(path, step), max_seq_length)
+
+
+def is_of_package(model: keras.Model) -> bool:
+    """Returns whether a Keras model is one of this package, with its tokenizer."""
+    is_ours = isinstance(model, AlbertForPretraining | AlbertForTask)
+    return is_ours and getattr(model, "tokenizer", None) is not None
+
+
+def _in_memory(model, max_seq_length):
+    """Takes a model of this package, see `is_of_package`, as it is in memory."""
+    config, task = model.config, getattr(model, "task", None)
+    kind = "pretraining" if task is None else "finetuning"
+    usual = task.max_seq_length if task else min(config.max_position_embeddings, _USUAL_LENGTH)
+    length = _checked_length(config, max_seq_length or usual)
+    record = {
+        "kind": kind,
+        "albert_config": config.to_dict(),
+        "tokenizer_digest": model.tokenizer.digest,
+    }
+    if task is not None:
+        task = build_task(task.config.replace(max_seq_length=length))
+    tuned = dict(getattr(model, "tuned", {}))
+    model, tokenizer = _in_float32(model), model.tokenizer
+    return ExportSource(kind, record, None, model, tokenizer, length, task, tuned, {})
+
+
+def _in_float32(model):
+    """Returns a model, or a copy of it whose weights and computation are float32."""
+    if model.dtype_policy.name == "float32":
+        return model
+    copy = type(model).from_config(model.get_config() | {"dtype": "float32"})
+    copy.set_weights(model.get_weights())
+    return copy
 
 
 def _pretrained(run, step, max_seq_length):

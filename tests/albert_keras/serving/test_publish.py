@@ -88,7 +88,7 @@ def test_a_failed_check_leaves_no_version(tiny_run, tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("no answer")
 
-    monkeypatch.setattr("albert_keras.serving.publish._save", fail)
+    monkeypatch.setattr("albert_keras.serving.publish._write_model", fail)
     with pytest.raises(RuntimeError):
         export(tiny_run, tmp_path / "models" / "name")
     assert not list(tmp_path.iterdir())

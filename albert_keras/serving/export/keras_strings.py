@@ -1,0 +1,105 @@
+"""Any functional Keras model over strings as an export: one signature, `serving_default`."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.models.preprocessor import AlbertPreprocessor
+from albert_keras.serving.export.checks import (
+    TEXTS,
+    LoadedModel,
+    Parity,
+    check_hostile_texts,
+    check_neighbours,
+    largest_difference,
+)
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+#: Maximum difference of an answer in a batch from the same answer alone.
+_ROUNDING = 1e-4
+
+
+class FunctionalModel(tf.Module):
+    """A functional model whose inputs are strings, as `StringModel` is for models of runs.
+
+    Args:
+        model: keras.Model. Each input is string [B] or [B, n]; its name is the name of the input of
+            the signature. Outputs are tensors, whose names are those of the output layers, or a
+            dict.
+
+    Raises:
+        InputError: If an input is not a string, or the model is not a functional one.
+    """
+
+    #: Lengths of the warm-up requests, in words.
+    buckets = (16, 32, 64, 128)
+
+    def __init__(self, model: keras.Model):
+        super().__init__(name="functional_model")
+        inputs = getattr(model, "inputs", None) or []
+        wrong = [one.name for one in inputs if one.dtype != tf.string or one.shape.rank > 2]
+        if not inputs or wrong:
+            raise InputError(
+                "A Keras model to export must be a functional model whose inputs are strings, "
+                "[B] or [B, n], or a model of this package with its tokenizer. Received: "
+                f"{type(model).__name__} with the inputs {', '.join(wrong) or 'none'}."
+            )
+        self.model = model
+        specs = [
+            tf.TensorSpec(one.shape, tf.string, name)
+            for one, name in zip(inputs, model.input_names, strict=True)
+        ]
+
+        @tf.function(input_signature=specs, autograph=False)
+        def serving_default(*texts):
+            return self.answers(dict(zip(model.input_names, texts, strict=True)))
+
+        self.functions = {"serving_default": serving_default}
+        self.token_functions: dict[str, Any] = {}
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer of an `AlbertPreprocessor` in the model, or None."""
+        found = (one for one in self.model.submodules if isinstance(one, AlbertPreprocessor))
+        return next((one.tokenizer for one in found), None)
+
+    def answers(self, inputs: dict[str, Any]) -> dict[str, tf.Tensor]:
+        """Returns the outputs of the model by name."""
+        outputs = self.model(inputs, training=False)
+        if isinstance(outputs, dict):
+            return outputs
+        outputs = outputs if isinstance(outputs, list | tuple) else [outputs]
+        return dict(zip(self.model.output_names, outputs, strict=True))
+
+    def check(self, loaded: LoadedModel) -> Parity:
+        """Checks that a loaded version answers as `model.predict`; RuntimeError if not."""
+        (signature,) = loaded.signatures
+        check_neighbours(signature, loaded.call, _ROUNDING)
+        check_hostile_texts(signature, loaded.call)
+        inputs = {}
+        for name, spec in signature.inputs.items():
+            texts = np.array([text.encode() for text in TEXTS], object)
+            sizes = [len(TEXTS), *(size or 1 for size in spec.shape[1:])]
+            inputs[name] = np.broadcast_to(texts.reshape([-1] + [1] * (len(sizes) - 1)), sizes)
+        expected = self.answers({name: tf.constant(one) for name, one in inputs.items()})
+        found = loaded.call("serving_default", inputs)
+        pairs = [
+            (f"output `{name}`", expected[name].numpy().tolist(), found[name].tolist())
+            for name in expected
+        ]
+        return Parity(len(TEXTS), largest_difference(pairs))
+
+    def describe(self) -> dict[str, Any]:
+        """Returns what readers of an export must know about the model, plain JSON."""
+        return {
+            "kind": "keras",
+            "task": None,
+            "tuned": {},
+            "scores": {},
+            "baselines": {},
+            "run": {},
+            "num_parameters": self.model.count_params(),
+        }
