@@ -107,8 +107,9 @@ def report_examples(
         keys = [_digest(inputs_of(example)) for example in examples]
         in_training = None if training is None else sum(key in training for key in keys)
         training = set(keys) if training is None else training
-        labels = Counter(itertools.chain.from_iterable(map(labels_of, examples)))
-        names.update(labels)
+        labels = Counter(dict.fromkeys(task.labels, 0))  # one that is absent counts 0
+        labels.update(itertools.chain.from_iterable(map(labels_of, examples)))
+        names.update(+labels)
         every = 1 if most_encoded is None else -(-len(examples) // most_encoded)
         tokens = ExampleTokens(task, examples[:: max(every, 1)], tokenizer) if tokenizer else None
         conflicts = _conflicts(examples, keys)

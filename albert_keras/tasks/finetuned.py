@@ -12,7 +12,7 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import SIMILARITY, TAGGING, build_task
 from albert_keras.tasks.results import read_results
 from albert_keras.tasks.row_predictor import RowPredictor
-from albert_keras.tasks.task import Features
+from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.tasks.typed_examples import typed_examples
 from albert_keras.training.distributed.strategy import build_strategy, describe_devices
@@ -81,18 +81,26 @@ def find_runs(path: str | Path, all_seeds: bool = False) -> list[Path]:
     return [place.path]
 
 
-def open_finetuned(path: str | Path, step: int | str | None = "best", **kwargs: Any) -> Any:
+def task_of(path: str | Path) -> Task:
+    """Returns the task of a fine-tuned run, without the files of its training."""
+    config = _config_of(Run.open(path)).task
+    return build_task(config.replace(train=None, dev=None, data_dir=None))
+
+
+def open_finetuned(
+    path: str | Path, step: int | str | None = "best", precision: str | None = None
+) -> Any:
     """Returns a fine-tuned model, an AlbertTaskModel, with its task and its tokenizer.
 
     Args:
         path: Folder of a fine-tuning or of one of its runs, see `find_runs`.
         step: int, "best" or None. Which checkpoint; None takes the newest.
-        **kwargs: `precision`, see `Run.load_model`.
+        precision: See `Run.load_model`.
     """
     run = Run.open(find_runs(path)[0])
-    config = _config_of(run).task.replace(train=None, dev=None, data_dir=None)
-    model = run.load_model(step, task=build_task(config), **kwargs)
-    model.task, model.tokenizer = build_task(config), run.tokenizer
+    task = task_of(run.path)
+    model = run.load_model(step, precision, task=task)
+    model.task, model.tokenizer = task, run.tokenizer
     model.tuned = read_tuned(run)
     return model
 

@@ -23,6 +23,7 @@ from albert_keras.models.task_model import AlbertForTask
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import columns_of, examples_of
+from albert_keras.tasks.kind import load_class
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features, Task
@@ -119,13 +120,14 @@ class AlbertTaskModel(AlbertForTask, TrainingLogic):
             model.fit(["a gripping film", "a dull film"], ["pos", "neg"])
             model.predict(["a film"])[0].label
         """
-        from albert_keras.tasks.finetuned import find_runs, is_finetuned, open_finetuned
+        from albert_keras.tasks.finetuned import find_runs, is_finetuned, open_finetuned, task_of
 
         if load_weights and is_finetuned(source):
             run = find_runs(source)[0]
-            model = open_finetuned(run, step or "best", **kwargs)
-            if type(model) is cls and (labels is None or list(labels) == list(model.task.labels)):
-                return model
+            task = task_of(run)
+            is_same = load_class(task.kind.model_class) is cls
+            if is_same and (labels is None or list(labels) == list(task.labels)):
+                return open_finetuned(run, step or "best", kwargs.get("dtype"))
             source = run
         weights = open_model(source, step)
         names = None if labels is None else tuple(map(str, labels))

@@ -9,12 +9,14 @@ import collections
 import logging
 import re
 import string
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from albert_keras.tasks.examples import QuestionExample
 from data_pipeline.errors import InputError
+from data_pipeline.text.letters import UNSPACED_SCRIPTS
 
 #: Error where no question has a prediction.
 NO_PREDICTION = (
@@ -22,6 +24,8 @@ NO_PREDICTION = (
 )
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+_UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
+_PART = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^{UNSPACED_SCRIPTS}]+")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 logger = logging.getLogger(__name__)
@@ -37,18 +41,35 @@ def normalize_answer(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
 
 
+def answer_words(text: str) -> list[str]:
+    """Returns the words of a normalised answer, with which F1 compares.
+
+    Scripts that have no spaces between words, such as Chinese, Japanese and Thai, are compared by
+    characters without punctuation, as in the scripts of DRCD and CMRC 2018. All other text is
+    split at white space, as in the official scripts.
+    """
+    words = normalize_answer(text).split()
+    if not _UNSPACED.search(text):
+        return words
+    return [
+        part
+        for word in words
+        for part in _PART.findall(word)
+        if not (len(part) == 1 and unicodedata.category(part).startswith("P"))
+    ]
+
+
 def exact_match(gold: str, predicted: str) -> int:
     """Returns 1 if the normalised texts are equal, else 0."""
     return int(normalize_answer(gold) == normalize_answer(predicted))
 
 
 def f1(gold: str, predicted: str, version: int = 2) -> float:
-    """Returns the harmonic mean of precision and recall over words, with repetitions.
+    """Returns the harmonic mean of precision and recall over `answer_words`, with repetitions.
 
     For two texts without words, version 1 returns 0, version 2 returns 1.
     """
-    gold_words = normalize_answer(gold).split()
-    predicted_words = normalize_answer(predicted).split()
+    gold_words, predicted_words = answer_words(gold), answer_words(predicted)
     if version == 2 and not (gold_words and predicted_words):
         return int(gold_words == predicted_words)
     shared = collections.Counter(gold_words) & collections.Counter(predicted_words)

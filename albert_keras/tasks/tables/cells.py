@@ -6,12 +6,22 @@ A cell that cannot be used is a CellError, whose text continues "line 7 ...".
 import abc
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from data_pipeline.settings import did_you_mean
 
 _YES, _NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no")
+
+
+#: A list or dictionary as Python and JSON write it, or an array as NumPy does.
+_NUMBER = r"-?[\d.]+(?:e[-+]?\d+)?"
+_STRUCTURE = re.compile(
+    r"""\[\s*\]|\[\s*(?P<quote>['"]).*(?P=quote)\s*\]|\{\s*['"].*:.*\}|array\(\[.*\].*\)|"""
+    rf"\[\s*{_NUMBER}(?:[\s,]+{_NUMBER})*\s*\]",
+    re.DOTALL,
+)
 
 
 class CellError(ValueError):
@@ -39,6 +49,7 @@ class ClassLabel(Label):
         if not isinstance(value, str) or not value.strip():
             raise CellError(f"must have a name as label. Received: {value!r}.")
         name = value.strip()
+        check_plain(name, "one name as label")
         if self._known is not None:
             _check_known(name, self._known)
         return name
@@ -83,6 +94,7 @@ class LabelList(Label):
     def read(self, values, columns):
         [value] = values
         if isinstance(value, str):
+            check_plain(value, f"names between `{self._separator}` as label")
             value = value.split(self._separator)
         if value is None:
             value = []
@@ -109,10 +121,20 @@ class ScoreColumns(Label):
         return tuple(numbers)
 
 
+def check_plain(value: str, what: str) -> None:
+    """Raises CellError for a list, a dictionary or an array that was written as text."""
+    if _STRUCTURE.fullmatch(value.strip()):
+        raise CellError(
+            f"must have {what}. Received a list or another structure written as text: "
+            f"{value[:60]!r}. Write it as .jsonl, or its parts in columns of their own"
+        )
+
+
 def text_of(value: Any, column: str | int, may_be_blank: bool = False) -> str:
     """Returns a text that Unicode can represent, and that is not blank unless it may be."""
     if not isinstance(value, str):
         raise CellError(f"must have a text as `{column}`. Received: {value!r}.")
+    check_plain(value, f"a text as `{column}`")
     if not value.strip() and not may_be_blank:
         raise CellError(f"must have a text as `{column}`. It is blank.")
     if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):

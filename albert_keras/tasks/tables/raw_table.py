@@ -77,7 +77,10 @@ class RawTable(NamedTuple):
         """Returns the number of each column, from 0, in a .tsv or .csv that has all of them."""
         header = self.header or []
         return [
-            int(column) if is_number(column) else header.index(str(column)) for column in columns
+            header.index(str(column))
+            if str(column) in header or not is_number(column)
+            else int(column)
+            for column in columns
         ]
 
 
@@ -135,6 +138,9 @@ def read_raw_table(
     if delimiter is None:
         return RawTable(path, None, rows, 0, found)
     top = rows[0]
+    if not has_header and _is_default_header(top.fields):
+        has_header = True
+        logger.info("%s: the first row, %s, is the header.", path, ", ".join(top.fields))
     if has_header and (problem := top.problem or broken_byte(top.raw, encoding)):
         raise InputError(f"`{path}` line {top.line} {problem}")
     header = top.fields if has_header else None
@@ -212,19 +218,25 @@ def _checked(row, width, encoding):
     return row if problem is None else row._replace(problem=problem)
 
 
+def _is_default_header(fields):
+    """Returns whether a row has the names 0, 1, 2, ... that a data frame gives its columns."""
+    names = fields[1:] if fields[:1] == [""] else fields  # the first column is the index
+    return len(names) > 1 and names == [str(number) for number in range(len(names))]
+
+
 def _check_columns(path, top, columns, has_header):
     """Raises InputError with all columns that are missing."""
     faults = []
     for column in columns:
-        if is_number(column):
+        if is_number(column) and not (has_header and str(column) in top):
             if int(column) >= len(top):
                 faults.append(f"has no column {column}: it has {len(top)}, counted from 0.")
         elif not has_header:
             faults.append(f"has no header, so `{column}` must be the number of a column.")
-        elif column not in top:
-            faults.append(f"has no column `{column}`{did_you_mean(column, top)}")
-        elif top.count(column) > 1:
-            faults.append(f"must have one column `{column}`. It has {top.count(column)}.")
+        elif (name := str(column)) not in top:
+            faults.append(f"has no column `{name}`{did_you_mean(name, top)}")
+        elif top.count(name) > 1:
+            faults.append(f"must have one column `{name}`. It has {top.count(name)}.")
     if faults:
         message = "\n".join(f"`{path}` {fault}" for fault in faults)
         raise InputError(message, Mistake.NO_COLUMN)

@@ -2,20 +2,24 @@
 
 Entities are found as in the evaluation script of the CoNLL-2000 and CoNLL-2003 tasks, which the
 package seqeval follows by default: a tag at an invalid position still starts or continues an
-entity. So IOB1, IOB2 and BIOES (IOBES) need not be distinguished.
+entity. So IOB1, IOB2 and IOBES need not be distinguished. BMES and BILOU are IOBES in other
+letters, and the type may come first, as in `PER-B`.
 
 All functions take the true and the predicted tags of the same words, sentence by sentence.
 """
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from data_pipeline.errors import InputError
 
-_TAG = re.compile(r"O|([BIES])(?:-(.*))?", re.DOTALL)
-_TYPED_TAG = re.compile(r"[BIES]-.+", re.DOTALL)
-_BARE_TAGS = {"O", "B", "I", "E", "S"}
+#: A tag as prefix and type, `B-PER`, or as type and prefix, `PER-B`; the type may be missing.
+_PREFIXED = re.compile(r"([BIESMLU])(?:-(.*))?", re.DOTALL)
+_SUFFIXED = re.compile(r"(.+)-([BIESMLU])", re.DOTALL)
+#: The prefixes of a scheme -> what they are called in IOBES: BMES and BILOU.
+_SCHEMES = {"BIES": {}, "BMES": {"M": "I"}, "BILU": {"L": "E", "U": "S"}}
 _NO_TYPE = "_"  # of a tag that is only B, I, E or S
 
 
@@ -53,26 +57,34 @@ class EntityScores(NamedTuple):
 
 
 def has_entities(tags: Iterable[str]) -> bool:
-    """Returns whether tags mark entities: all like B-PER, or O and B-PER or B."""
-    others = [tag for tag in tags if not _TYPED_TAG.fullmatch(tag)]
-    return not others or ("O" in others and set(others) <= _BARE_TAGS)
+    """Returns whether tags mark entities: like B-PER or PER-B, or O and B-PER or B.
+
+    The schemes are IOB1, IOB2, IOBES, BMES and BILOU.
+    """
+    return _parser(tuple(dict.fromkeys(tags))) is not None
 
 
-def entities_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+def entities_of(tags: Sequence[str], known: Sequence[str] | None = None):
     """Finds the entities of a sentence: type, first word, last word + 1.
 
     An entity continues from B or I to I or E of the same type. All other tags but O start one.
-    Tags are `O`, or B, I, E or S with or without a type, as `B-PER`; others are an InputError.
+
+    Args:
+        tags: Of one sentence.
+        known: All tags of the task, which show the scheme; None takes those of the sentence.
+
+    Raises:
+        InputError: If the tags are of no scheme of `has_entities`.
     """
+    parse = _parser(tuple(dict.fromkeys(known if known is not None else tags)))
+    if parse is None:
+        raise InputError(
+            "Scores of entities require tags such as O, B-PER, I-PER, E-PER or S-PER. "
+            f"Received: {next(tag for tag in tags if not _is_usual(tag))!r}."
+        )
     entities, begin, previous = [], 0, ("O", "")
     for word, tag in enumerate([*tags, "O"]):
-        match = _TAG.fullmatch(tag)
-        if not match:
-            raise InputError(
-                "Scores of entities require tags such as O, B-PER, I-PER, E-PER or S-PER. "
-                f"Received: {tag!r}."
-            )
-        prefix, entity_type = match[1] or "O", match[2] or _NO_TYPE
+        prefix, entity_type = ("O", _NO_TYPE) if tag == "O" else parse(tag)
         continues = previous[0] in "BI" and prefix in "IE" and entity_type == previous[1]
         if not continues:
             if previous[0] != "O":
@@ -82,9 +94,37 @@ def entities_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     return entities
 
 
-def entity_scores(truth, predicted) -> EntityScores:
-    """Compares the entities of sentences (lists of sequences of str); errors as `entities_of`."""
-    true_entities, found_entities = _numbered_entities(truth), _numbered_entities(predicted)
+def _is_usual(tag):
+    return tag == "O" or _PREFIXED.fullmatch(tag) is not None
+
+
+@functools.lru_cache(maxsize=64)
+def _parser(tags):
+    """Returns a function from a tag to its IOBES prefix and its type; None if tags mark none."""
+    others = [tag for tag in tags if tag != "O"]
+    for pattern, order in ((_PREFIXED, (1, 2)), (_SUFFIXED, (2, 1))):
+        found = [pattern.fullmatch(tag) for tag in others]
+        if not all(found):
+            continue
+        prefixes = {match[order[0]] for match in found}
+        names = next((each for letters, each in _SCHEMES.items() if prefixes <= set(letters)), None)
+        untyped = any(not match[order[1]] for match in found)
+        if names is None or (untyped and "O" not in tags):
+            continue
+
+        def parse(tag, pattern=pattern, order=order, names=names):
+            match = pattern.fullmatch(tag)
+            prefix = match[order[0]]
+            return names.get(prefix, prefix), match[order[1]] or _NO_TYPE
+
+        return parse
+    return None
+
+
+def entity_scores(truth, predicted, known=None) -> EntityScores:
+    """Compares the entities of sentences (lists of sequences of str), see `entities_of`."""
+    known = known or [tag for tags in (*truth, *predicted) for tag in tags]
+    true_entities, found_entities = (_numbered(each, known) for each in (truth, predicted))
     correct = true_entities & found_entities
     by_type = {}
     for entity_type in sorted({entity[1] for entity in true_entities | found_entities}):
@@ -96,15 +136,18 @@ def entity_scores(truth, predicted) -> EntityScores:
     return EntityScores(Score(len(correct), len(found_entities), len(true_entities)), by_type)
 
 
-def entity_counts(truth, predicted) -> tuple[int, int]:
+def entity_counts(truth, predicted, known=None) -> tuple[int, int]:
     """Returns numerator and denominator of the entity F1 of one sentence (sequences of str):
     twice the correct entities, and the true and the predicted ones together.
     """
-    truth, predicted = set(entities_of(truth)), set(entities_of(predicted))
+    known = known or [*truth, *predicted]
+    truth, predicted = (set(entities_of(tags, known)) for tags in (truth, predicted))
     return 2 * len(truth & predicted), len(truth) + len(predicted)
 
 
-def _numbered_entities(sentences):
+def _numbered(sentences, known):
     return {
-        (number, *entity) for number, tags in enumerate(sentences) for entity in entities_of(tags)
+        (number, *entity)
+        for number, tags in enumerate(sentences)
+        for entity in entities_of(tags, known)
     }

@@ -1,6 +1,7 @@
 """Tagging of words: entities, parts of speech, and any other tags of words."""
 
 import functools
+import logging
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ from albert_keras.tasks.tagging.scores import entity_counts, entity_scores, has_
 from albert_keras.tasks.task import Error, Task, check_text, features_of_models
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
+
+logger = logging.getLogger(__name__)
 
 
 class TagAnswer(NamedTuple):
@@ -63,6 +66,13 @@ class TagTask(Task):
         examples = [*self._training, *self._development]
         names = tuple(sorted({tag for example in examples for tag in example.tags}))
         check_labels(names, f"The tags in `{self.config.train}`")
+        if not has_entities(names) and {"O", "0"} & set(names):
+            logger.warning(
+                "No entities are recognised in the tags %s, so accuracy is the metric, which is "
+                "high for a model that finds none. Entities need tags such as B-PER and I-PER "
+                "(IOB, IOBES, BMES, BILOU, or PER-B), and O for other words.",
+                ", ".join(names[:8]),
+            )
         return names
 
     def read(self, split):
@@ -128,7 +138,7 @@ class TagTask(Task):
         accuracy = metrics.scores(["accuracy"], self._numbers(truth), self._numbers(given))
         if not has_entities(self.labels):
             return accuracy
-        entities = entity_scores(truth, given)
+        entities = entity_scores(truth, given, self.labels)
         return {
             "entity_f1": entities.overall.f1,
             "entity_precision": entities.overall.precision,
@@ -138,9 +148,12 @@ class TagTask(Task):
         }
 
     def interval(self, examples, answers):
-        count = entity_counts if has_entities(self.labels) else _word_counts
         pairs = zip(_truth(examples), _given(answers), strict=True)
-        counts = np.array([count(*pair) for pair in pairs], np.int64)
+        if has_entities(self.labels):
+            counts = [entity_counts(*pair, self.labels) for pair in pairs]
+        else:
+            counts = [_word_counts(*pair) for pair in pairs]
+        counts = np.array(counts, np.int64)
         return metrics.bootstrap_interval(_ratio_of_counts, counts, counts)
 
     def guesses(self, training_examples, examples):

@@ -43,7 +43,7 @@ def test_entities_are_found(tags, entities):
     assert entities_of(tags.split()) == entities
 
 
-@pytest.mark.parametrize("tag", ["NN", "BPER", "U-PER", "o", "", "OO"])
+@pytest.mark.parametrize("tag", ["NN", "BPER", "X-PER", "o", "", "OO"])
 def test_a_tag_of_no_entity_scheme_is_refused(tag):
     with pytest.raises(InputError, match=f"require tags such as O, B-PER.* Received: '{tag}'"):
         entities_of(["O", tag])
