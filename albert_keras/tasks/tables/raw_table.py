@@ -76,10 +76,9 @@ class RawTable(NamedTuple):
     def numbers(self, columns: Sequence[str | int]) -> list[int]:
         """Returns the number of each column, from 0, in a .tsv or .csv that has all of them."""
         header = self.header or []
+        has_numbers = not _is_default_header(header)
         return [
-            header.index(str(column))
-            if str(column) in header or not is_number(column)
-            else int(column)
+            int(column) if has_numbers and is_number(column) else header.index(str(column))
             for column in columns
         ]
 
@@ -228,7 +227,7 @@ def _check_columns(path, top, columns, has_header):
     """Raises InputError with all columns that are missing."""
     faults = []
     for column in columns:
-        if is_number(column) and not (has_header and str(column) in top):
+        if is_number(column) and not _is_default_header(top):
             if int(column) >= len(top):
                 faults.append(f"has no column {column}: it has {len(top)}, counted from 0.")
         elif not has_header:
