@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
+from albert_keras.machine.plan import recipe_values
 from albert_keras.models.weight_count import count_weights, model_line
-from albert_keras.planning.plan import recipe_config
 from albert_keras.runs.run_record import read_record
 from albert_keras.serving.layout import versions
 from albert_keras.serving.predictor import FilledMask, Predictor, SentenceOrder
@@ -47,7 +47,9 @@ DATA = PretrainingDataConfig(
 #: The scores are on the usual 15 % of the tokens, the same in every run.
 HELDOUT_DATA = DATA.replace(copies=1, static_masks=True, masking={"max_ngram": 1})
 #: On any machine the rate is 0 at the end: a short run is better than a long wait.
-TRAINING = recipe_config("albert-cpu-4-minutes").with_flags(time_budget="2m30s")
+TRAINING = PretrainingConfig.of(recipe_values("albert-cpu-4-minutes")).with_flags(
+    time_budget="2m30s"
+)
 #: Characters the vocabulary is trained on; more take long and change little.
 _VOCABULARY_CHARACTERS = 3_000_000
 

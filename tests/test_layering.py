@@ -23,9 +23,9 @@ ROWS = (
     ("serving/task_answers", "serving/serve_check"),
     ("serving/predictor", "serving/export"),
     ("serving/publish", "serving/kit", "serving/local"),
-    ("serving", "planning", "conversion"),
+    ("serving", "machine", "conversion"),
     ("texts",),
-    ("demo", "dry_run", "doctor", "config_files", "runs/overview"),
+    ("demo", "dry_run", "config_files", "runs/overview"),
     ("runs/report", "research"),
     ("cli",),
 )

@@ -22,9 +22,9 @@ def doctor(out: Path = Path("runs"), disk: str = "2GB"):
       out: Folder that runs will be written to.
       disk: Free space that the disk of this folder must have.
     """
-    from albert_keras.doctor.examine import examine
-    from albert_keras.doctor.findings import FAULT, OK, WARNING
-    from albert_keras.planning.sizes import parse_bytes
+    from albert_keras.machine.devices import parse_bytes
+    from albert_keras.machine.doctor import examine
+    from albert_keras.machine.packages import FAULT, OK, WARNING
 
     seen = examine(out, parse_bytes(disk, "--disk"))
     counts = {state: seen.count(state) for state in (OK, WARNING, FAULT)}
@@ -36,5 +36,5 @@ def doctor(out: Path = Path("runs"), disk: str = "2GB"):
         "counts": counts,
         "measured": plain(seen.probe),
     }
-    error = typer.Exit(1) if seen.has_faults else None
+    error = typer.Exit(1) if counts[FAULT] else None
     return Output(values, map(printable, [*lines, summary]), error)

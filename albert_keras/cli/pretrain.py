@@ -63,7 +63,7 @@ def pretrain(
     check_origin(init_from)
     if init_from is None:  # otherwise the weights determine the model
         if settings.training.time_budget is not None:
-            from albert_keras.planning.suggestion import suggest_config
+            from albert_keras.machine.plan import suggest_config
 
             settings = suggest_config(data, settings, out)
         settings.albert_config(vocab_size=1)  # checks the depths of the stages

@@ -47,6 +47,11 @@ REMOVED = {
     "`albert-keras pretrain --dry-run` also tries the run.",
     "explain": "docs/errors.md explains the numbers of errors.",
     "study": "Use `albert-keras runs study`.",
+    "plan --table": "docs/costs.md has the table; `albert-keras plan --size NAME --memory 12GB` "
+    "computes what fits.",
+    "plan --measure": "A CPU is measured unless `--tflops` is given.",
+    "plan --config-out": "Use `--out FILE`; the default is plan.yaml.",
+    "plan --bytes-per-piece": "Use `--bytes-per-token`; without it tokens are counted in a sample.",
     "report": "Use `albert-keras runs report RUN`.",
     "runs plot": "`albert-keras runs report RUN` draws the curves of a run; "
     "`tensorboard --logdir FOLDER` draws those of several.",

@@ -43,6 +43,10 @@ _OWN_LETTERS = {
     "tr": "çğışöü",
     "vi": "ăâđêôơư",
 }
+#: The language with the most readers, of scripts that several languages are written in.
+_MAIN_LANGUAGES = {"Arabic": "ar", "Cyrillic": "ru", "Devanagari": "hi", "Han": "zh"}
+#: Share of kana from which Chinese characters are Japanese.
+_KANA = 0.05
 #: Fewer letters than this say nothing about the language.
 _FEWEST_LETTERS = 500
 #: Fraction of the letters in the scripts of the language: below the first the language is wrong,
@@ -93,6 +97,32 @@ def languages_of_script(script: str) -> str:
     known = (language for language in LANGUAGES if script in expected_scripts(language))
     *others, last = sorted(known) or ["another language"]
     return f"{', '.join(others)} or {last}" if others else last
+
+
+def detect_language(text: str) -> str:
+    """Returns the code of the language that a text most likely has, by its letters.
+
+    Of the languages of a script, the one with the most readers is returned; in Latin letters, the
+    language whose own letters explain most letters beyond a-z, and English without any.
+    """
+    letters = Counter(one for one in text.lower() if one.isalpha())
+    scripts = scripts_of(letters)
+    script = next(iter(scripts), "Latin")
+    if scripts.get("Hiragana", 0) + scripts.get("Katakana", 0) > _KANA:
+        return "ja"
+    if script != "Latin":
+        languages = (one for one in LANGUAGES if script in expected_scripts(one))
+        return _MAIN_LANGUAGES.get(script) or next(languages, "en")
+    foreign = Counter({one: count for one, count in letters.items() if not one.isascii()})
+    if foreign.total() <= _MOST_FOREIGN * letters.total():
+        return "en"
+
+    def fit(language):
+        own = _OWN_LETTERS[language]
+        missing = sum(foreign[one] < 0.01 * foreign.total() for one in own)
+        return sum(foreign[one] for one in own) / foreign.total() - 0.05 * missing
+
+    return max(_OWN_LETTERS, key=fit)
 
 
 def language_fault(characters: Counter, language: str) -> tuple[bool, str] | None:

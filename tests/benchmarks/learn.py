@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from albert_keras import recipes
-from albert_keras.planning.suggestion import completed, suggest_config
+from albert_keras.machine.plan import completed, suggest_config
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.trained_records import KEPT_RECORDS, check_held_out, digests_of
 from data_pipeline.building.workers import num_processors

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from albert_keras.machine.plan import RECORD_BYTES, RECORD_BYTES_PER_POSITION
 from albert_keras.models.weight_count import count_weights
-from albert_keras.planning.plan import BYTES_PER_PIECE, RECORD_BYTES, RECORD_BYTES_PER_POSITION
 from albert_keras.report import bytes_text
 from albert_keras.research.study.materials import HELD_OUT_FRACTION
 from albert_keras.research.study.planned import PlannedStudy
@@ -18,6 +18,8 @@ from albert_keras.training.cost.peak import measure_peak
 from data_pipeline.progress import format_duration
 from data_pipeline.text.corpus import corpus_ranges
 
+#: Bytes of English text per token, at a vocabulary of 30,000.
+_BYTES_PER_TOKEN = 4.3
 #: Fraction of the measured peak that training is assumed to reach; small models reach less.
 _ASSUMED_MFU = 0.3
 #: Text that one process turns into records in a second, in bytes; a cautious figure.
@@ -114,5 +116,5 @@ def _cost(run, updates, seconds):
 
 
 def _record_bytes(data, text):
-    records = data.copies * text / BYTES_PER_PIECE / max(1, data.max_seq_length - 3)
+    records = data.copies * text / _BYTES_PER_TOKEN / max(1, data.max_seq_length - 3)
     return records * (RECORD_BYTES + RECORD_BYTES_PER_POSITION * data.max_seq_length)

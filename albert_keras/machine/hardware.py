@@ -1,13 +1,15 @@
-"""Checks the processor, the memory, and the disk of the output folder."""
+"""Checks the processor, the memory, the disk of the output folder, and NVIDIA GPUs."""
 
 import contextlib
 import os
+import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.doctor.findings import FAULT, OK, WARNING, Finding
+from albert_keras.machine.packages import FAULT, OK, WARNING, Finding
 from albert_keras.report import bytes_text
 from albert_keras.training.cost.memory import PROCESS_BYTES, TRACE_BYTES
 from data_pipeline.files import is_disk_full
@@ -21,6 +23,11 @@ _LEAST_MEMORY, _USUAL_MEMORY = PROCESS_BYTES + TRACE_BYTES + 300e6, 4e9
 _INSTRUCTIONS = ("avx", "avx2", "avx512f", "avx512_bf16", "amx_bf16")
 #: Size of the file whose writing is measured.
 _WRITTEN = 32 << 20
+#: The oldest driver for CUDA 12, which every supported TensorFlow is built with.
+_OLDEST_DRIVER = (525, 60)
+_INSTALL = "sudo apt-get install nvidia-driver-535 && sudo reboot"
+_REINSTALL = "sudo apt-get install --reinstall nvidia-driver-535 && sudo reboot"
+_QUERY = ("--query-gpu=name,driver_version,memory.total", "--format=csv,noheader")
 
 
 class Memory(NamedTuple):
@@ -28,6 +35,13 @@ class Memory(NamedTuple):
 
     total: int  # in bytes
     available: int  # in bytes
+
+
+class Driver(NamedTuple):
+    """The answer of `nvidia-smi`."""
+
+    works: bool
+    answer: str  # what it printed, without empty lines
 
 
 def processor_finding(root: Path = Path("/")) -> Finding:
@@ -40,10 +54,8 @@ def processor_finding(root: Path = Path("/")) -> Finding:
     known = [flag for flag in _INSTRUCTIONS if flag in flags]
     if flags and "avx" not in known:
         text = f"{text} without AVX, which the packages of TensorFlow need"
-        fix = (
-            "use another machine, or build TensorFlow "
-            f"{required_line().tensorflow} from source for this one"
-        )
+        version = required_line().tensorflow
+        fix = f"use another machine, or build TensorFlow {version} from source for this one"
         return Finding("processor", FAULT, text, fix)
     return Finding("processor", OK, f"{text}, {' '.join(known)}" if known else text)
 
@@ -72,7 +84,7 @@ def memory_finding(memory: Memory | None) -> Finding:
     if memory.available >= _USUAL_MEMORY:
         return Finding("memory", OK, text)
     size = f"{memory.available / 1e6:.0f}MB"
-    fix = f"end other programs; albert-keras plan --table --memory {size} shows what fits"
+    fix = f"end other programs; albert-keras plan --size NAME --memory {size} shows what fits"
     if memory.available >= _LEAST_MEMORY:
         return Finding("memory", WARNING, f"{text}; only small models will fit", fix)
     text = f"{text}; a training needs at least {bytes_text(_LEAST_MEMORY)}"
@@ -116,3 +128,71 @@ def _writing_speed(folder):
         file.flush()
         os.fsync(file.fileno())
         return _WRITTEN / (time.perf_counter() - started)
+
+
+def ask_driver(program: str = "nvidia-smi", timeout: float = 20) -> Driver | None:
+    """Asks the driver for its GPUs; None if the program is not installed."""
+    try:
+        done = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=timeout)
+    except FileNotFoundError:
+        return None
+    except subprocess.TimeoutExpired:
+        return Driver(False, f"no answer within {timeout:g} s")
+    except OSError as error:
+        return Driver(False, str(error))
+    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    works = done.returncode == 0 and bool(lines) and "," in lines[0]
+    return Driver(works, "\n".join(lines) or f"exit code {done.returncode}")
+
+
+def has_gpu(root: Path = Path("/")) -> bool:
+    """Returns whether Linux, with its files below `root`, sees an NVIDIA GPU, driver or not."""
+    for device in (root / "sys" / "bus" / "pci" / "devices").glob("*"):
+        with contextlib.suppress(OSError):
+            vendor, kind = ((device / name).read_text().strip() for name in ("vendor", "class"))
+            if vendor == "0x10de" and kind.startswith("0x03"):  # NVIDIA, display
+                return True
+    return any((root / "dev").glob("nvidia[0-9]*"))
+
+
+def gpu_finding(
+    driver: Driver | None,
+    has_gpu: bool,
+    usable: int | None,
+    environ: Mapping[str, str] = os.environ,
+) -> Finding:
+    """Judges the GPUs of this machine.
+
+    Args:
+        driver: Answer of `ask_driver`.
+        has_gpu: Whether there is an NVIDIA GPU.
+        usable: Number of GPUs that TensorFlow can use; None if it does not start.
+        environ: The environment of the process.
+    """
+    if usable:
+        return Finding("GPU", OK, f"TensorFlow uses {usable} GPU{'s' if usable > 1 else ''}")
+    if driver is None:
+        if has_gpu:
+            text = "there is an NVIDIA GPU, but its driver is not installed"
+            return Finding("GPU", FAULT, text, _INSTALL)
+        text = f"no NVIDIA GPU and no driver: everything runs on the CPU (driver: {_INSTALL})"
+        return Finding("GPU", OK, text)
+    if not driver.works:
+        text = f"the NVIDIA driver is broken. nvidia-smi: {driver.answer.splitlines()[0]}"
+        fix = "sudo reboot" if "version mismatch" in driver.answer else _REINSTALL
+        return Finding("GPU", FAULT, text, fix)
+    cards = driver.answer.splitlines()
+    version = cards[0].split(",")[1].strip()
+    text = f"{len(cards)} x {cards[0].split(',')[0].strip()}, driver {version}"
+    if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _OLDEST_DRIVER:
+        oldest = ".".join(map(str, _OLDEST_DRIVER))
+        return Finding("GPU", FAULT, f"{text}; TensorFlow needs {oldest} or later", _INSTALL)
+    hidden = environ.get("CUDA_VISIBLE_DEVICES")
+    if hidden is not None and hidden.strip() in ("", "-1"):
+        text = f"{text}, hidden by CUDA_VISIBLE_DEVICES={hidden!r}"
+        return Finding("GPU", WARNING, text, "unset CUDA_VISIBLE_DEVICES")
+    if usable is None:
+        return Finding("GPU", OK, text)
+    text = f"{text}; TensorFlow cannot use it: the CUDA libraries are missing"
+    fix = f"pip install 'tensorflow[and-cuda]=={required_line().tensorflow}'"
+    return Finding("GPU", FAULT, text, fix)

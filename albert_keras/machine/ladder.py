@@ -1,4 +1,4 @@
-"""The models that a budget chooses between, and the settings with which each of them is trained.
+"""The models that a time is divided between, and the settings with which each of them is trained.
 
 Every choice that was measured is described in docs/search.md; the others are marked here.
 """
@@ -13,65 +13,19 @@ from albert_keras.optimization.config import OptimizerConfig
 #: Positions of a batch on a CPU, as in all measured runs: 64 records of 64 tokens.
 CPU_POSITIONS = 4096
 #: Positions of a batch on GPUs and TPUs, which need more to be busy; not measured.
-ACCELERATOR_POSITIONS = 131_072
+_ACCELERATOR_POSITIONS = 131_072
 #: Fraction of the tokens to predict, of a run or of its first stage.
 MASK_RATE = 0.3
-#: Runs of at least this length have two stages, see `stages_for`.
+#: Runs of at least this length have two stages.
 _STAGES_FROM = 3600.0
 #: Largest vocabulary by size of the corpus in bytes: 8,000 and 16,000 were measured on 52 MB of
 #: novels, and 16,000 was better; 30,000 is the size in ALBERT, trained on 16 GB.
 _VOCABULARIES = ((10e6, 8000), (1e9, 16_000), (math.inf, 30_000))
 #: Bytes of text for each piece; 2 MB give 8,000 pieces.
 _BYTES_FOR_A_PIECE = 250
-#: Bytes of English text per token by size of the vocabulary: 3.94 and 4.18 were measured on the
-#: novels. The value for less than 8,000 pieces is an assumption.
-_BYTES_PER_PIECE = ((7999, 3.6), (8000, 3.94), (16_000, 4.18), (math.inf, 4.3))
 
-#: Tokens of text per record of 64 and of 128: measured 79 and 140 on novels.
-PIECES_PER_RECORD = {64: 79, 128: 140}
-
-
-class Rung(NamedTuple):
-    """A model of the ladder: layers that share one set of weights, and rotary positions."""
-
-    layers: int
-    hidden_size: int
-
-    @property
-    def name(self) -> str:
-        """str. Such as "6x256"."""
-        return f"{self.layers}x{self.hidden_size}"
-
-    def config(self, vocab_size: int, max_seq_length: int = 512) -> AlbertConfig:
-        """Returns the AlbertConfig of the model for records of at most `max_seq_length` tokens.
-
-        An attention head has 64 units.
-        """
-        return AlbertConfig.from_name(
-            "albert-tiny" if self.hidden_size < 256 else "albert-mini",
-            vocab_size=vocab_size,
-            num_hidden_layers=self.layers,
-            hidden_size=self.hidden_size,
-            # 128 as in ALBERT where the layers are wider, except that layers of 256 learned more
-            # with 256 in short runs (docs/search.md).
-            embedding_size=256 if self.hidden_size == 256 else 128,
-            num_attention_heads=self.hidden_size // 64,
-            intermediate_size=4 * self.hidden_size,
-            # Leaves the plateau after half of the updates (docs/studies/positions).
-            position_embedding="rotary",
-            # Rotary positions have no table, so that a larger number costs nothing.
-            max_position_embeddings=max(512, max_seq_length),
-        )
-
-
-LADDER = (
-    Rung(2, 128),
-    Rung(6, 256),
-    Rung(8, 256),
-    Rung(6, 384),
-    Rung(12, 512),
-    Rung(12, 768),
-)
+#: Layers and hidden sizes, the smallest first.
+LADDER = ((2, 128), (6, 256), (8, 256), (6, 384), (12, 512), (12, 768))
 
 
 class Stage(NamedTuple):
@@ -89,11 +43,34 @@ class Stage(NamedTuple):
         return f"records-{self.max_seq_length}"
 
 
-def stages_for(seconds: float, positions: int = CPU_POSITIONS) -> tuple[Stage, ...]:
-    """Returns the stages of a run that trains for so many seconds, as in albert-mini-en.
+def rung(layers: int, hidden_size: int, vocab_size: int, max_seq_length: int = 512) -> AlbertConfig:
+    """Returns a model of the ladder: layers that share one set of weights, and rotary positions.
+
+    An attention head has 64 units.
+    """
+    return AlbertConfig.from_name(
+        "albert-tiny" if hidden_size < 256 else "albert-mini",
+        vocab_size=vocab_size,
+        num_hidden_layers=layers,
+        hidden_size=hidden_size,
+        # 128 as in ALBERT where the layers are wider, except that layers of 256 learned more with
+        # 256 in short runs (docs/search.md).
+        embedding_size=256 if hidden_size == 256 else 128,
+        num_attention_heads=hidden_size // 64,
+        intermediate_size=4 * hidden_size,
+        # Leaves the plateau after half of the updates (docs/studies/positions).
+        position_embedding="rotary",
+        # Rotary positions have no table, so that a larger number costs nothing.
+        max_position_embeddings=max(512, max_seq_length),
+    )
+
+
+def stages_for(seconds: float, kind: str = "cpu") -> tuple[Stage, ...]:
+    """Returns the stages of a run on a kind of device, as in albert-mini-en.
 
     Short records first; a run of less than an hour has no others.
     """
+    positions = CPU_POSITIONS if kind == "cpu" else _ACCELERATOR_POSITIONS
     lengths = ((64, 0.55, MASK_RATE), (128, 0.45, 0.2))
     if seconds < _STAGES_FROM:
         lengths = ((64, 1.0, MASK_RATE),)
@@ -109,16 +86,13 @@ def vocabulary_size(corpus_bytes: float) -> int:
     return min(largest, int(corpus_bytes / _BYTES_FOR_A_PIECE) // 1000 * 1000)
 
 
-def bytes_per_piece(vocab_size: int) -> float:
-    """Returns the bytes of English text per token."""
-    return next(size for limit, size in _BYTES_PER_PIECE if vocab_size <= limit)
-
-
-def run_settings(rung: Rung, steps: int, stages: Sequence[Stage], **training: Any) -> dict:
+def run_settings(
+    config: AlbertConfig, steps: int, stages: Sequence[Stage], **training: Any
+) -> dict:
     """Returns the configuration of a run, as `PretrainingConfig.of` reads it.
 
     Args:
-        rung: The model.
+        config: The model.
         steps: Length of the run.
         stages: Its stages.
         **training: Further settings of the section `training`.
@@ -131,7 +105,7 @@ def run_settings(rung: Rung, steps: int, stages: Sequence[Stage], **training: An
         "checkpoint_every": 500,
         "evaluate_every": 2000,
     } | training
-    chosen = OptimizerConfig().resolved(first.batch_size, rung.hidden_size)
+    chosen = OptimizerConfig().resolved(first.batch_size, config.hidden_size)
     optimizer = {
         "name": chosen.name,
         "lr": chosen.lr,
@@ -140,10 +114,8 @@ def run_settings(rung: Rung, steps: int, stages: Sequence[Stage], **training: An
     }
     if chosen.name == "muon":
         optimizer |= {"weight_decay": 0.05, "beta_2": chosen.beta_2}
-    longest = max(stage.max_seq_length for stage in stages)
     # The nearest named model and the differences; the vocabulary follows from the records.
-    model = rung.config(vocab_size=1, max_seq_length=longest).as_settings()
-    settings = {"model": model, "training": training, "optimizer": optimizer}
+    settings = {"model": config.as_settings(), "training": training, "optimizer": optimizer}
     if len(stages) > 1:
         *earlier, last = stages
         settings["stages"] = [

@@ -4,17 +4,21 @@ import json
 import os
 import sys
 from importlib import metadata
-from types import SimpleNamespace
 
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.doctor import examine as examine_module, machine
-from albert_keras.doctor.findings import FAULT, OK, WARNING, Finding
-from albert_keras.doctor.graphics import Driver, ask_driver, gpu_finding, has_gpu
-from albert_keras.doctor.keras_choice import keras_findings
-from albert_keras.doctor.packages import package_findings, python_finding
-from albert_keras.doctor.probe import Probe, run_probe
+from albert_keras.machine import doctor, hardware
+from albert_keras.machine.hardware import Driver, ask_driver, gpu_finding, has_gpu
+from albert_keras.machine.packages import (
+    FAULT,
+    OK,
+    WARNING,
+    keras_findings,
+    package_findings,
+    python_finding,
+)
+from albert_keras.machine.probe import Probe, run_probe
 from data_pipeline.tensorflow_line import LINES, required_line
 
 DEFAULT, NEWER = LINES
@@ -123,80 +127,20 @@ def test_a_driver_without_the_cuda_libraries(smi):
     assert gpu_finding(driver, True, usable=None, environ={}).state == OK
 
 
-def test_keras_3_that_was_imported_first():
-    modules = {"keras": SimpleNamespace(__version__="3.3.3")}
-    (found,) = keras_findings({}, modules, installed(keras="3.3.3"), line=DEFAULT)
-    assert found.state == FAULT and "imported before TensorFlow" in found.text
-    assert found.fix.startswith("pip install 'keras==2.15.0'")
-
-
-def test_keras_3_that_is_installed():
-    (found,) = keras_findings({}, {}, installed(keras="3.3.3"), lambda: None, DEFAULT)
-    assert found.state == FAULT and found.fix == "pip install 'keras==2.15.0'"
-
-
-def test_a_folder_that_hides_keras(tmp_path):
-    path = tmp_path / "keras" / "__init__.py"
-    (found,) = keras_findings({}, {}, installed(keras="2.15.0"), lambda: str(path), DEFAULT)
-    assert found.state == FAULT and str(path.parent) in found.text and "mv " in found.fix
-    version = installed(keras="3.15.1", tf_keras="2.21.0")
-    (found,) = keras_findings({}, {}, version, lambda: str(path), NEWER)
-    assert found.state == FAULT and "hides the installed tf-keras" in found.text
-
-
-@pytest.mark.parametrize("backend", [None, "jax"])
-def test_keras_3_and_the_legacy_switch_are_right_with_tf_keras(backend):
-    environ = {"TF_USE_LEGACY_KERAS": "1"} | ({"KERAS_BACKEND": backend} if backend else {})
-    modules = {"keras": SimpleNamespace(__version__="3.15.1")}
-    version = installed(keras="3.15.1", tf_keras="2.21.0")
-    (found,) = keras_findings(environ, modules, version, lambda: None, NEWER)
-    if backend:
-        assert found.state == WARNING and found.fix == "unset KERAS_BACKEND"
-    else:
-        assert found == Finding("Keras", OK, "TensorFlow uses tf-keras 2.21.0")
-
-
 @pytest.mark.parametrize(
-    "versions, text",
+    "line, environ, loaded, state, fix",
     [
-        ({}, "tf-keras is not installed"),
-        ({"tf_keras": "2.15.0"}, "tf-keras 2.15.0 is installed; TensorFlow 2.21 needs tf-keras"),
+        (DEFAULT, {}, "2.15.0", OK, None),
+        (NEWER, {"TF_USE_LEGACY_KERAS": "1"}, "2.21.0", OK, None),
+        (DEFAULT, {}, "3.3.3", FAULT, "pip install 'keras==2.15.0'"),
+        (NEWER, {}, "3.3.3", FAULT, "pip install 'tf-keras==2.21.0'"),
+        (DEFAULT, {"TF_USE_LEGACY_KERAS": "1"}, None, FAULT, "unset TF_USE_LEGACY_KERAS"),
+        (DEFAULT, {"KERAS_BACKEND": "jax"}, "2.15.0", WARNING, "unset KERAS_BACKEND"),
     ],
 )
-def test_tf_keras_must_be_installed_in_the_version_of_tensorflow(versions, text):
-    environ = {"TF_USE_LEGACY_KERAS": "1"}
-    version = installed(keras="3.15.1", **versions)
-    (found,) = keras_findings(environ, {}, version, lambda: None, NEWER)
-    assert found.state == FAULT and text in found.text
-    assert found.fix == "pip install 'tf-keras==2.21.0'"
-
-
-@pytest.mark.parametrize("package, state", [("keras", FAULT), ("tf_keras", OK)])
-def test_keras_3_must_not_be_used_before_albert_keras(package, state):
-    model = type("Model", (), {"__module__": f"{package}.src.engine.training"})
-    modules = {"tensorflow": SimpleNamespace(keras=SimpleNamespace(Model=model))}
-    version = installed(keras="3.15.1", tf_keras="2.21.0")
-    (found,) = keras_findings({}, modules, version, lambda: None, NEWER)
-    assert found.state == state
-    if state == FAULT:
-        assert found.fix.startswith("export TF_USE_LEGACY_KERAS=1")
-
-
-@pytest.mark.parametrize("value", ["1", "True", "true"])
-def test_legacy_keras_must_not_be_requested(value):
-    environ = {"TF_USE_LEGACY_KERAS": value}
-    (found,) = keras_findings(environ, {}, installed(keras="2.15.0"), lambda: None, DEFAULT)
-    assert found.state == FAULT and "`tf_keras` is not installed" in found.text
-    assert found.fix == "unset TF_USE_LEGACY_KERAS"
-    environ = {"TF_USE_LEGACY_KERAS": "0"}
-    (found,) = keras_findings(environ, {}, installed(keras="2.15.0"), lambda: None, DEFAULT)
-    assert found.state == OK
-
-
-def test_another_backend_is_a_warning():
-    version = installed(keras="2.15.0")
-    (found,) = keras_findings({"KERAS_BACKEND": "jax"}, {}, version, lambda: None, DEFAULT)
-    assert found.state == WARNING and found.fix == "unset KERAS_BACKEND"
+def test_tensorflow_must_load_keras_2(line, environ, loaded, state, fix):
+    (found,) = keras_findings(loaded, environ, line)
+    assert (found.topic, found.state, found.fix) == ("Keras", state, fix)
 
 
 def test_wrong_and_missing_packages_are_named_with_what_installs_them():
@@ -222,10 +166,10 @@ def test_the_packages_of_this_environment_are_right():
 
 
 def test_too_little_disk_names_the_command(tmp_path):
-    found = machine.disk_finding(tmp_path / "runs" / "a", least=1e18)
+    found = hardware.disk_finding(tmp_path / "runs" / "a", least=1e18)
     assert found.state == FAULT and "1,000,000 TB are needed" in found.text
     assert f"albert-keras runs list {tmp_path}" in found.fix and "--out" in found.fix
-    assert machine.disk_finding(tmp_path / "runs" / "a", least=1).state == OK
+    assert hardware.disk_finding(tmp_path / "runs" / "a", least=1).state == OK
     assert not list(tmp_path.iterdir())
 
 
@@ -235,19 +179,19 @@ def test_memory_is_that_of_the_container(tmp_path):
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "meminfo").write_text("MemTotal: 16000000 kB\nMemAvailable: 9000000 kB\n")
     (group / "memory.max").write_text("max\n")
-    assert machine.memory_finding(machine.read_memory(tmp_path)).state == OK
+    assert hardware.memory_finding(hardware.read_memory(tmp_path)).state == OK
     (group / "memory.max").write_text("2000000000\n")
     (group / "memory.current").write_text("1500000000\n")
-    found = machine.memory_finding(machine.read_memory(tmp_path))
+    found = hardware.memory_finding(hardware.read_memory(tmp_path))
     assert found.state == FAULT and "500 MB available of 2 GB" in found.text
-    assert "albert-keras plan --table --memory 500MB" in found.fix
-    assert machine.memory_finding(machine.Memory(int(4e9), int(2e9))).state == WARNING
+    assert "albert-keras plan --size NAME --memory 500MB" in found.fix
+    assert hardware.memory_finding(hardware.Memory(int(4e9), int(2e9))).state == WARNING
 
 
 def test_a_processor_without_avx_is_a_fault(tmp_path):
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "cpuinfo").write_text("processor: 0\nflags\t\t: fpu sse2\n")
-    assert machine.processor_finding(tmp_path).state == FAULT
+    assert hardware.processor_finding(tmp_path).state == FAULT
 
 
 @pytest.mark.parametrize(
@@ -264,9 +208,9 @@ def test_a_tensorflow_that_fails_is_reported(fake_tensorflow, code, error):
     timeout = 2 if "sleep" in code else 60
     probe = run_probe(fake_tensorflow(code), timeout)
     assert error in probe.error and probe.gpus is None
-    found = examine_module.tensorflow_findings(probe, [])
+    found = doctor.tensorflow_findings(probe)
     assert found[0].state == FAULT and found[0].fix.startswith("pip install --force-reinstall")
-    (found, *_) = examine_module.tensorflow_findings(probe, [Finding("Keras", FAULT, "", "")])
+    (found, *_) = doctor.tensorflow_findings(probe, is_explained=True)
     assert found.fix == "correct the faults above first"
 
 
@@ -274,28 +218,16 @@ def test_the_probe_has_no_network_and_reports_who_wanted_it(fake_tensorflow):
     code = "import socket\nsocket.getaddrinfo('storage.example.org', 443)"
     probe = run_probe(fake_tensorflow(code))
     assert "the network is off" in probe.error and probe.network == ["storage.example.org"]
-    found = examine_module.tensorflow_findings(probe, [])
+    found = doctor.tensorflow_findings(probe)
     assert found[-1].state == WARNING and "storage.example.org" in found[-1].text
 
 
-@pytest.mark.parametrize("line, fix", [(DEFAULT, "'keras==2.15.0'"), (NEWER, "'tf-keras==2.21.0'")])
-def test_keras_3_in_tensorflow_is_a_fault(line, fix):
-    found = examine_module.tensorflow_findings(GOOD._replace(keras="3.3.3"), [], line)
-    (fault,) = [one for one in found if one.state == FAULT]
-    assert fault.topic == "Keras" and fault.fix == f"pip install {fix}"
-    found = examine_module.tensorflow_findings(GOOD._replace(keras=line.keras), [], line)
-    assert not [one for one in found if one.state == FAULT]
-    (found,) = examine_module.tensorflow_findings(Probe(error="no file"), [], line)
-    assert found.fix == f"pip install --force-reinstall 'tensorflow=={line.tensorflow}'"
-
-
 def test_the_command_exits_with_0_or_1(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(examine_module, "run_probe", lambda: GOOD)
-    monkeypatch.setattr(examine_module, "ask_driver", lambda: None)
-    monkeypatch.setattr(examine_module, "has_gpu", lambda: False)
-    monkeypatch.setattr(examine_module, "keras_findings", lambda: [])  # tests import it first
-    memory = machine.Memory(int(32e9), int(16e9))
-    monkeypatch.setattr(examine_module, "read_memory", lambda: memory)
+    monkeypatch.setattr(doctor, "run_probe", lambda: GOOD)
+    monkeypatch.setattr(doctor, "ask_driver", lambda: None)
+    monkeypatch.setattr(doctor, "has_gpu", lambda: False)
+    memory = hardware.Memory(int(32e9), int(16e9))
+    monkeypatch.setattr(doctor, "read_memory", lambda: memory)
     assert main(["doctor", "--out", f"{tmp_path}/runs", "--disk", "1MB"]) == 0
     shown = capsys.readouterr().out
     assert "✔ offline" in shown and "0 faults" in shown.splitlines()[-1]

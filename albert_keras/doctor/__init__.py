@@ -1,1 +1,0 @@
-"""Examines this machine: what works, what is missing, and the command that fixes it."""

@@ -1,0 +1,131 @@
+"""What a text is, from a sample: its language, and how many bytes make a token."""
+
+import logging
+import math
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from data_pipeline.text.corpus import corpus_ranges, read_range
+from data_pipeline.text.letters import detect_language
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+#: Characters of a sample, and the number of ranges that they are taken from.
+_SAMPLE_CHARS, _RANGES = 200_000, 16
+#: Pieces of a vocabulary that is trained on the sample, which need not have rare characters.
+_SAMPLE_PIECES, _SAMPLE_COVERAGE = 2000, 0.995
+#: Languages with thousands of characters, and the pieces that their vocabularies have at least.
+_IDEOGRAPHIC, _IDEOGRAPHIC_PIECES = ("zh", "ja", "ko"), 8000
+#: A vocabulary of twice the size has so many more bytes per token: English novels have 3.94 with
+#: 8,000 pieces and 4.18 with 16,000, for which 3.93 and 4.21 are expected from such a sample.
+_MORE_PER_DOUBLING = 0.085
+#: Bytes per token of English with 8,000 pieces.
+_ENGLISH_BYTES = 3.94
+
+
+class Text(NamedTuple):
+    """A corpus, as far as a plan depends on it."""
+
+    num_bytes: float
+    language: str
+    bytes_per_token: float
+    tokens: int
+    reason: str  # what the numbers are based on
+
+
+def text_of_size(num_bytes, vocab_size, language=None, bytes_per_token=None) -> Text:
+    """Describes a text of which only the size is known; it is taken for English."""
+    reason = "given" if bytes_per_token else "as English: the text is not here"
+    if bytes_per_token is None:
+        bytes_per_token = _ENGLISH_BYTES * _growth(8000, vocab_size)
+    tokens = round(num_bytes / bytes_per_token)
+    return Text(num_bytes, language or "en", bytes_per_token, tokens, reason)
+
+
+def examine_text(
+    sources: Sequence[str],
+    corpus_format: str,
+    vocab_size: int,
+    tokenizer: Tokenizer | None = None,
+    language: str | None = None,
+    bytes_per_token: float | None = None,
+) -> Text:
+    """Examines a sample of a corpus.
+
+    Args:
+        sources: Files, folders and patterns.
+        corpus_format: As in `read_corpus`.
+        vocab_size: Pieces of the vocabulary, V.
+        tokenizer: The tokenizer that will be used. None trains a small one on the sample, and
+            expects more bytes per token of a larger one.
+        language: The language; None detects it.
+        bytes_per_token: If it is known.
+
+    Raises:
+        InputError: As `read_corpus`.
+    """
+    logger.info("examining a sample of the text")
+    ranges = corpus_ranges(list(sources), corpus_format)
+    num_bytes = sum(one.num_bytes for one in ranges)
+    paragraphs = list(_sample(ranges))
+    sample = "\n".join(paragraphs)
+    reason = "language given" if language else "language detected by its letters"
+    language = language or detect_language(sample)
+    vocab_size = max(vocab_size, least_pieces(language))
+    if bytes_per_token is not None:
+        reason += ", bytes per token given"
+    elif tokenizer is not None:
+        bytes_per_token = _bytes_per_token(tokenizer, paragraphs)
+        reason += ", tokens counted in a sample"
+    else:
+        from data_pipeline.tokenizers.vocabulary import train_vocabulary
+
+        with tempfile.TemporaryDirectory() as folder:
+            trained = train_vocabulary(
+                paragraphs,
+                Path(folder) / "sample",
+                least_pieces(language) or _SAMPLE_PIECES,
+                strip_accents=language == "en",
+                character_coverage=_SAMPLE_COVERAGE,
+                hard_limit=False,
+            )
+            small = Tokenizer.load(trained.path)
+            bytes_per_token = _bytes_per_token(small, paragraphs)
+            bytes_per_token *= _growth(small.vocab_size, vocab_size)
+        reason += ", tokens by a small vocabulary trained on a sample"
+    tokens = round(num_bytes / bytes_per_token)
+    return Text(num_bytes, language, bytes_per_token, tokens, reason)
+
+
+def least_pieces(language: str) -> int:
+    """Returns the number of pieces that a vocabulary of a language needs for its characters."""
+    return _IDEOGRAPHIC_PIECES if language in _IDEOGRAPHIC else 0
+
+
+def _sample(ranges):
+    """Yields paragraphs of ranges that are spread over the corpus."""
+    chosen = np.unique(np.linspace(0, len(ranges) - 1, _RANGES).astype(int)) if ranges else []
+    for number in chosen:
+        size = 0
+        for document in read_range(ranges[number]):
+            for paragraph in document.paragraphs:
+                yield paragraph
+                size += len(paragraph)
+                if size >= _SAMPLE_CHARS / len(chosen):
+                    break
+            if size >= _SAMPLE_CHARS / len(chosen):
+                break
+
+
+def _bytes_per_token(tokenizer, paragraphs):
+    ids, _ = tokenizer.encode_sentences(paragraphs)
+    return sum(len(one.encode()) for one in paragraphs) / max(1, len(ids))
+
+
+def _growth(from_size, to_size):
+    return 1 + _MORE_PER_DOUBLING * math.log2(to_size / from_size)

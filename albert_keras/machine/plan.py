@@ -1,0 +1,518 @@
+"""What to run: a model, its settings and the commands, for a text, a machine and a time."""
+
+import logging
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import yaml
+from pydantic import Field
+
+from albert_keras import recipes
+from albert_keras.config import AlbertConfig
+from albert_keras.machine.corpus import Text, examine_text, least_pieces, text_of_size
+from albert_keras.machine.devices import find_device, measured_tflops, rounded_up
+from albert_keras.machine.fit import Fit, choose_fit, fit_batch, least_memory
+from albert_keras.machine.ladder import (
+    CPU_POSITIONS,
+    LADDER,
+    MASK_RATE,
+    Stage,
+    run_settings,
+    rung,
+    stages_for,
+    vocabulary_size,
+)
+from albert_keras.machine.law import (
+    LEAST_UPDATES,
+    Expectation,
+    measured_law,
+    weights_at_all_depths,
+)
+from albert_keras.models.weight_count import count_weights, model_line
+from albert_keras.optimization.config import default_warmup_steps
+from albert_keras.report import bytes_text
+from albert_keras.runs.run_record import read_record
+from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.cost.flops import training_flops
+from albert_keras.training.epoch_report import copies_for
+from data_pipeline.config import LONGEST_RECORD
+from data_pipeline.errors import InputError
+from data_pipeline.progress import format_duration, parse_duration
+from data_pipeline.records.dataset_info import INFO_FILE, DatasetInfo
+from data_pipeline.settings import Settings
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+#: Bytes of a record: measured 552, 910 and 2994 at S 64, 128 and 512 with V 8000.
+RECORD_BYTES, RECORD_BYTES_PER_POSITION = 200, 6
+#: Text tokens of a record are this fraction of S: the others are special tokens and padding.
+RECORD_FILL = 0.9
+#: Hours that are planned for if none are given.
+DEFAULT_HOURS = 8
+#: Less text does not train a vocabulary and a model from random weights.
+_LEAST_CORPUS_BYTES = 1e6
+#: Bytes per second of `vocab`, of `data build`, and of each further copy of the text: 52 MB took
+#: 9 s on 2 CPU cores, and 32 s in 7 copies.
+_VOCABULARY_RATE, _BUILD_RATE, _COPY_RATE = 0.5e6, 5e6, 13e6
+#: Bytes of a corpus of which a part is enough for the vocabulary.
+LARGE_CORPUS = 300e6
+#: Seconds until a command has loaded its libraries, and until a run has built its graph.
+_START_SECONDS, _RUN_START_SECONDS = 5, 30
+#: Least training time of a plan.
+_LEAST_SECONDS = 60
+#: Fraction of the training time for checkpoints, evaluations and the log.
+_SAVING = 0.03
+#: Fraction of its peak that a CPU reaches with layers narrower than 256; measured with 2x128.
+_NARROW_CPU_MFU = 0.38
+#: Recomputed blocks cost a second forward pass: four thirds of the work.
+_RECOMPUTE_COST = 4 / 3
+#: Difference of two expected losses that is taken as noise: a third of a point of accuracy.
+_NOISE = 0.03
+#: Most weights of a model for each token of the text, as a larger model learns the text by heart:
+#: the ratio of RoBERTa-base on BabyLM (https://aclanthology.org/2023.conll-babylm.1).
+_MOST_WEIGHTS_PER_TOKEN = 10
+#: Bytes of a checkpoint per weight, with two moments, and the number of checkpoints on disk.
+_CHECKPOINT_BYTES, _CHECKPOINTS = 12, 4
+#: Recipes for a kind of device; for other kinds the recipe of the paper.
+_FOR_DEVICE = {
+    ("albert-base", "cpu"): "albert-base-cpu",
+    ("albert-base", "gpu"): "albert-base-one-gpu",
+}
+
+
+class PlanRequest(Settings):
+    """What is planned for; at least a text or the name of a model."""
+
+    corpus: tuple[str, ...] = ()  # files, folders or patterns
+    corpus_format: str = "auto"
+    corpus_bytes: float | None = Field(None, gt=0)  # if the text is not on this machine
+    language: str | None = None  # None detects it
+    bytes_per_token: float | None = Field(None, gt=0)  # None counts tokens in a sample
+    tokenizer: str | None = None  # None trains a vocabulary
+    data: str | None = None  # folder of records that exist
+    hours: float | None = Field(None, gt=0, allow_inf_nan=False)  # from text to a trained model
+    size: str | None = None  # name of an AlbertConfig; None chooses from the ladder
+    steps: int | None = Field(None, ge=1)
+    batch_size: int | None = Field(None, ge=1, le=1_000_000)  # global; None takes the recipe's
+    max_seq_length: int = Field(512, ge=8, le=LONGEST_RECORD)  # S, of a named model
+    attention: Literal["dense", "block-sparse"] = "dense"
+    device: str = "cpu"  # a key of `DEVICES`
+    devices: int | None = Field(None, ge=1)  # replicas; None takes as many as the device has
+    tflops: float | None = Field(None, gt=0)  # peak of a replica; None measures a CPU
+    mfu: float | None = Field(None, gt=0, le=1)  # fraction of the peak that useful work reaches
+    memory_bytes: float | None = Field(None, gt=0)  # of a replica; None takes it from the device
+    precision: str | None = None  # None takes the usual precision of the device
+
+
+class Candidate(NamedTuple):
+    """A model, and what it is expected to learn in the time."""
+
+    name: str  # such as "6x256" or "albert-base"
+    config: AlbertConfig
+    fits: tuple[Fit, Fit]  # with blocks kept, and recomputed
+    training: dict[str, Any]  # settings with which it fits into memory
+    step_seconds: tuple[float, ...]  # by stage
+    steps: int
+    tokens: int  # positions seen
+    epochs: float | None  # how often each token is seen; None if there is no text
+    expected: Expectation | None  # None for a named model
+
+    @property
+    def weights(self) -> int:
+        """int. Weights of the whole model."""
+        return count_weights(self.config).total
+
+    @property
+    def objection(self) -> str:
+        """str. Why the model is not to be chosen, "too few updates" or "too little text", or ""."""
+        if self.steps < LEAST_UPDATES:
+            return "too few updates"
+        is_large = (
+            self.epochs and self.weights > _MOST_WEIGHTS_PER_TOKEN * self.tokens / self.epochs
+        )
+        return "too little text" if is_large else ""
+
+    def to_dict(self) -> dict:
+        """Returns plain values for JSON."""
+        changes = {"config": self.config.to_dict(), "fits": [fit.to_dict() for fit in self.fits]}
+        expected = self.expected and self.expected._asdict()
+        return self._asdict() | changes | {"weights": self.weights, "expected": expected}
+
+
+class Plan(NamedTuple):
+    """The plan of a run."""
+
+    request: PlanRequest  # with the measured peak
+    text: Text | None
+    vocab_size: int
+    stages: tuple[Stage, ...]
+    copies: int  # of the text in the records of each stage, with other segments
+    parts: dict[str, float]  # seconds of each part, "training" the last
+    disk_bytes: float
+    recipe: str | None  # that the settings come from
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]
+    config: dict[str, Any]  # settings of the run
+
+    def to_dict(self) -> dict:
+        """Returns plain values for JSON."""
+        return self._asdict() | {
+            "request": self.request.model_dump(mode="json"),
+            "text": self.text and self.text._asdict(),
+            "stages": [stage._asdict() for stage in self.stages],
+            "chosen": self.chosen.to_dict(),
+            "candidates": [one.to_dict() for one in self.candidates],
+        }
+
+
+def make_plan(request: PlanRequest) -> Plan:
+    """Plans a run; the peak of a CPU is measured for two seconds unless `tflops` is given.
+
+    Without `size`, the model is the smallest of `LADDER` whose expected loss is about the lowest,
+    among those that are trained for enough updates on enough text.
+
+    Raises:
+        InputError: If a name is unknown, text or time are too little, or no model fits into memory.
+    """
+    device, size = find_device(request.device), request.size
+    shape = None if size is None else AlbertConfig.from_name(size)
+    if size is None and not (request.corpus or request.corpus_bytes or request.data):
+        raise InputError(
+            "A plan needs a text: give `--corpus`, or `--corpus-size` if the text is not on this "
+            "machine, or `--data` for records; or the name of a model as `--size`."
+        )
+    name = None if size is None else recipe_for(size, device.kind)
+    recipe = None if name is None else recipe_values(name)
+    seconds = None if request.hours is None else 3600 * request.hours
+    if seconds is None and request.steps is None and recipe is None:
+        seconds = 3600.0 * DEFAULT_HOURS
+    info = None if request.data is None else DatasetInfo.read(request.data)
+    tokenizer = None if request.tokenizer is None else Tokenizer.load(request.tokenizer)
+    text, vocab_size = _text_of(request, shape, info, tokenizer)
+    stages = _stages_of(request, recipe, info, seconds, device.kind)
+    if device.kind == "cpu" and request.tflops is None:
+        precision = request.precision or "auto"
+        request = request.replace(tflops=measured_tflops(precision))
+    models = {f"{one[0]}x{one[1]}": rung(*one, vocab_size) for one in LADDER}
+    if shape is not None:
+        models = {size: shape.replace(vocab_size=vocab_size, **_changes(request, shape))}
+    copies, wanted = 0, 1
+    while copies < wanted:  # more copies take time from the training, so that fewer are wanted
+        copies = wanted
+        parts = _seconds_before(request, text, len(stages), copies)
+        if seconds is not None and seconds < sum(parts.values()) + _LEAST_SECONDS:
+            raise InputError(
+                f"`--hours` must be at least "
+                f"{rounded_up((sum(parts.values()) + _LEAST_SECONDS) / 3600):g}: vocabulary and "
+                f"records take {format_duration(sum(parts.values()))}. "
+                f"Received: {request.hours:g}."
+            )
+        left = None if seconds is None else seconds - sum(parts.values())
+        candidates = _candidates(request, models, stages, text, left, recipe)
+        chosen = choose(candidates)
+        if request.data is None and chosen.epochs is not None and recipe is None:
+            wanted = copies_for(chosen.epochs / len(stages))
+            later = sum(_seconds_before(request, text, len(stages), wanted).values())
+            if seconds is not None and seconds < later + _LEAST_SECONDS:
+                break  # so many copies would leave no time for the training
+    parts["training"] = left or chosen.steps * _mean_seconds(chosen, stages)
+    budget = {} if seconds is None else {"time_budget": f"{int(left)}s"}
+    config = _settings(request, recipe, chosen, stages, budget | chosen.training)
+    PretrainingConfig.of(config)  # what is printed must be accepted
+    record_bytes = sum(
+        copies * _records(text, stage) * (RECORD_BYTES + RECORD_BYTES_PER_POSITION * stage[0])
+        for stage in (stages if text and not info else ())
+    )
+    disk = record_bytes + _CHECKPOINTS * _CHECKPOINT_BYTES * chosen.weights
+    found = tuple(candidates)
+    return Plan(request, text, vocab_size, stages, copies, parts, disk, name, chosen, found, config)
+
+
+def choose(candidates: Sequence[Candidate]) -> Candidate:
+    """Returns the smallest model about as good as the best of those with enough updates and text.
+
+    It is the smallest of all if none has enough of both.
+    """
+    suitable = [one for one in candidates if not one.objection] or list(candidates[:1])
+    if suitable[0].expected is None:
+        return suitable[0]
+    lowest = min(one.expected.loss for one in suitable)
+    return next(one for one in suitable if one.expected.loss <= lowest + _NOISE)
+
+
+def recipe_for(size: str, kind: str) -> str | None:
+    """Returns the recipe for a named model on a "cpu", "gpu" or "tpu"; None for small models."""
+    plain = size.removesuffix("-v1").removesuffix("-v2")
+    if plain.endswith(("-tiny", "-mini")):
+        return None
+    if (plain, kind) in _FOR_DEVICE:
+        return _FOR_DEVICE[plain, kind]
+    name = f"{plain}-paper"
+    return name if name in recipes.names() else f"{plain.partition('-')[0]}-base-paper"
+
+
+def recipe_values(name: str) -> dict[str, Any]:
+    """Returns the values of a recipe's file."""
+    return yaml.safe_load(recipes.path(name).read_text(encoding="utf-8"))
+
+
+def suggest_config(
+    data: str | Path, config: PretrainingConfig, out: str | Path | None = None
+) -> PretrainingConfig:
+    """Completes the settings of a run with a time budget by a model that suits time and records.
+
+    The model, its optimizer and its batches are chosen as by `albert-keras plan` for this machine,
+    whose speed is measured for two seconds. Settings that are given do not change.
+
+    Args:
+        data: str or Path. Folder of records.
+        config: PretrainingConfig. It is returned unchanged if it names a model, has no
+            `time_budget` or has stages, or if this machine does not train on a single CPU.
+        out: str, Path or None. Folder of the run. If the run exists, its settings are used.
+
+    Raises:
+        InputError: If the records or the run cannot be read.
+    """
+    if {"model", "stages"} & config.model_fields_set or config.training.time_budget is None:
+        return config
+    run_file = None if out is None else Path(out) / "run.json"
+    if run_file is not None and run_file.is_file():
+        return completed(config, read_record(run_file)["config"])
+    info, training = DatasetInfo.read(data), config.training
+    if not _trains_on_one_cpu(training.strategy):
+        return config
+    given = training.batch_size if "batch_size" in training.model_fields_set else None
+    stage = _stage_of_records(info, training.mask_rate, given, CPU_POSITIONS)
+    request = PlanRequest(data=str(data), tflops=measured_tflops(training.precision))
+    models = {
+        f"{one[0]}x{one[1]}": rung(*one, info.vocab_size, info.max_seq_length) for one in LADDER
+    }
+    seconds, text = parse_duration(training.time_budget), _text_of_records(info)
+    chosen = choose(_candidates(request, models, (stage,), text, seconds, None))
+    settings = run_settings(chosen.config, chosen.steps, (stage,), **chosen.training)
+    if info.static_masks and training.masks != "dynamic":
+        del settings["training"]["mask_rate"]
+    logger.info(
+        "chosen for %s on this machine: %s, hidden size %d, batches of %d; expected masked-LM loss "
+        "%.2f ± %.2f, as for English novels. --size chooses another model.",
+        format_duration(seconds),
+        model_line(chosen.config),
+        chosen.config.hidden_size,
+        stage.batch_size,
+        chosen.expected.loss,
+        chosen.expected.error,
+    )
+    return completed(config, settings)
+
+
+def completed(config: PretrainingConfig, settings: dict[str, Any]) -> PretrainingConfig:
+    """Fills in what a configuration that leaves the model open lacks, and returns the result.
+
+    Args:
+        config: PretrainingConfig.
+        settings: dict of section -> dict. What to fill in, such as the settings of the run that is
+            to be resumed.
+    """
+    given = config.model_dump(exclude_unset=True)
+    training = settings["training"] | given.get("training", {})
+    # The settings of an optimizer belong together: a given one replaces the suggested one.
+    return PretrainingConfig.of(settings | given | {"training": training})
+
+
+def _trains_on_one_cpu(strategy):
+    import tensorflow as tf
+
+    from albert_keras.training.distributed.strategy import find_tpu
+
+    if strategy not in ("auto", "single"):
+        return False
+    return not find_tpu() and not tf.config.list_physical_devices("GPU")
+
+
+def _text_of(request, shape, info, tokenizer):
+    """Returns the Text, or None, and the size of the vocabulary."""
+    if info is not None:
+        return _text_of_records(info), info.vocab_size
+    size = request.corpus_bytes
+    if request.corpus:
+        from data_pipeline.text.text_files import corpus_bytes
+
+        size = corpus_bytes(request.corpus)
+    if size is None:
+        return None, shape.vocab_size
+    if size < _LEAST_CORPUS_BYTES:
+        raise InputError(
+            "The corpus must have at least 1 MB of text for a model from random weights. Received: "
+            f"{bytes_text(size)}. Add text, or continue with a trained model: "
+            "albert-keras pretrain --init-from albert-mini-en --config continue."
+        )
+    vocab_size = tokenizer.vocab_size if tokenizer else vocabulary_size(size)
+    known = request.language, request.bytes_per_token
+    if not request.corpus:
+        return text_of_size(size, vocab_size, *known), vocab_size
+    text = examine_text(request.corpus, request.corpus_format, vocab_size, tokenizer, *known)
+    return text, vocab_size if tokenizer else max(vocab_size, least_pieces(text.language))
+
+
+def _text_of_records(info):
+    copies, language = info.config.get("copies", 1), info.config.get("language", "en")
+    tokens = round(info.num_records * info.max_seq_length * RECORD_FILL / copies)
+    return Text(math.nan, language, math.nan, tokens, "records that are there")
+
+
+def _stages_of(request, recipe, info, seconds, kind):
+    if recipe is None and info is None and request.size is None:
+        return stages_for(seconds, kind)
+    positions = stages_for(60, kind)[0].batch_size * 64
+    if recipe is None and info is not None:
+        return (_stage_of_records(info, None, request.batch_size, positions),)
+    length = request.max_seq_length if info is None else info.max_seq_length
+    batch_size = request.batch_size
+    if recipe is not None:
+        rate, batch_size = 0.15, batch_size or recipe["training"]["batch_size"]
+    else:
+        rate, batch_size = MASK_RATE, batch_size or max(1, positions // length)
+    return (Stage(length, math.ceil(rate * length), 1.0, batch_size, rate),)
+
+
+def _stage_of_records(info, rate, batch_size, positions):
+    """Returns the Stage of a run with these records throughout."""
+    length = info.max_seq_length
+    rate = rate or min(MASK_RATE, info.max_predictions_per_seq / length)
+    batch_size = batch_size or max(1, positions // length)
+    return Stage(length, math.ceil(rate * length), 1.0, batch_size, round(rate, 3))
+
+
+def _seconds_before(request, text, num_stages, copies):
+    """Returns how long each part takes that comes before the training (dict of str -> float)."""
+    parts = {}
+    if request.data is None and text is not None:
+        if request.tokenizer is None:
+            parts["vocabulary"] = (
+                _START_SECONDS + min(text.num_bytes, LARGE_CORPUS) / _VOCABULARY_RATE
+            )
+        build = text.num_bytes * (1 / _BUILD_RATE + (copies - 1) / _COPY_RATE)
+        parts["records"] = num_stages * (_START_SECONDS + build)
+    return parts | {"start": float(_RUN_START_SECONDS)}
+
+
+def _candidates(request, models, stages, text, seconds, recipe):
+    """Returns the models that fit into memory; InputError if none does.
+
+    Args:
+        request: The machine; what is planned for.
+        models: Name -> AlbertConfig, the smallest first.
+        stages: Stages of the training.
+        text: The Text, or None.
+        seconds: Time of the training; None takes as much text as the recipe.
+        recipe: Values of the recipe, or None.
+    """
+    device = find_device(request.device)
+    replicas = request.devices or device.replicas
+    batches = [(stage.batch_size, *stage[:2]) for stage in stages]
+    if any(batch_size % replicas for batch_size, _, _ in batches):
+        raise InputError(
+            f"The batch of {batches[-1][0]} must be a multiple of the {replicas} replicas "
+            "(`--batch`, `--devices`)."
+        )
+    own = [(batch_size // replicas, *lengths) for batch_size, *lengths in batches]
+    precision = request.precision or device.precision
+    memory_bytes = request.memory_bytes or device.memory_bytes
+    options = {"precision": precision, "process_bytes": round(device.process_bytes)}
+    found = []
+    for name, config in models.items():
+        pairs = [fit_batch(config, one[0], memory_bytes, *one[1:], **options) for one in own]
+        fits = [choose_fit(pair, *one[:2]) for pair, one in zip(pairs, own, strict=True)]
+        if None in fits:
+            continue
+        parts = max(fit.accumulation_steps for fit in fits)
+        if any(batch_size % parts for batch_size, _, _ in own):
+            continue
+        recompute = any(fit.recompute for fit in fits)
+        training = {"accumulation_steps": parts} if parts > 1 else {}
+        training |= {"recompute": True} if recompute else {}
+        if request.precision or device.kind != "cpu":  # on a CPU `auto` knows better
+            training["precision"] = precision
+        if device.kind == "tpu":
+            training["steps_per_execution"] = 50
+        is_narrow = device.kind == "cpu" and config.hidden_size < 256
+        mfu = request.mfu or (_NARROW_CPU_MFU if is_narrow else device.mfu)
+        rate = (request.tflops or device.tflops) * 1e12 * mfu * replicas
+        rate /= _RECOMPUTE_COST if recompute else 1
+        times = tuple(training_flops(config, *batch) / rate for batch in batches)
+        if request.steps is not None:
+            steps = request.steps
+        elif seconds is not None:
+            shares = zip(stages, times, strict=True)
+            usable = (1 - _SAVING) * seconds
+            steps = max(1, int(sum(stage.share * usable / time for stage, time in shares)))
+        else:
+            usual = recipe["training"]
+            steps = max(1, round(usual["steps"] * usual["batch_size"] / batches[0][0]))
+        tokens = steps * batches[0][0] * batches[0][1]
+        positions = text and text.tokens / RECORD_FILL
+        expected = None
+        if len(models) > 1:
+            size = weights_at_all_depths(config.num_hidden_layers, config.hidden_size)
+            expected = measured_law().expect(size, tokens, positions)
+        epochs = tokens / positions if text else None
+        found.append(
+            Candidate(name, config, pairs[-1], training, times, steps, tokens, epochs, expected)
+        )
+    if not found:
+        name, config = next(iter(models.items()))
+        raise InputError(
+            f"`--memory` must be at least {bytes_text(least_memory(config, own, **options))} for "
+            f"{name}, however the batch is split. Received: {bytes_text(memory_bytes, digits=6)}."
+        )
+    return found
+
+
+def _settings(request, recipe, chosen, stages, training):
+    """Returns the configuration of the chosen run."""
+    if recipe is None:
+        settings = run_settings(chosen.config, chosen.steps, stages, **training)
+        if request.size is not None:
+            settings["model"] = {"size": request.size} | _changes(request, chosen.config)
+        return settings
+    batch_size, optimizer = stages[0].batch_size, dict(recipe["optimizer"])
+    if optimizer["name"] == "lamb" and batch_size != recipe["training"]["batch_size"]:
+        optimizer["lr"] = "auto"
+    if optimizer.get("warmup_steps", 0) > chosen.steps // 10:
+        optimizer["warmup_steps"] = default_warmup_steps(chosen.steps)
+    values = {"steps": chosen.steps, "batch_size": batch_size, "accumulation_steps": 1}
+    if find_device(request.device).kind != "tpu":
+        values["steps_per_execution"] = 1
+    model = {"size": request.size} | _changes(request, AlbertConfig.from_name(request.size))
+    training = recipe["training"] | values | training
+    return {"model": model, "training": training, "optimizer": optimizer}
+
+
+def _changes(request, shape):
+    """Returns the settings in which the planned model differs from the named one."""
+    longest = shape.max_position_embeddings
+    changes: dict[str, Any] = {}
+    if request.max_seq_length > longest:
+        changes["max_position_embeddings"] = request.max_seq_length
+    return changes | ({"attention": request.attention} if request.attention != "dense" else {})
+
+
+def _records(text, stage):
+    return text.tokens / (RECORD_FILL * stage.max_seq_length)
+
+
+def _mean_seconds(chosen, stages):
+    shares = zip(stages, chosen.step_seconds, strict=True)
+    return 1 / sum(stage.share / time for stage, time in shares)
+
+
+def is_built(folder: str, stage: Stage, tokenizer: str | None) -> bool:
+    """Returns whether a folder has finished records of a stage, built with the tokenizer."""
+    if tokenizer is None or not (Path(folder) / INFO_FILE).is_file():
+        return False
+    info = DatasetInfo.read(folder)
+    is_same = info.tokenizer_digest in (None, Tokenizer.load(tokenizer).digest)
+    return is_same and info.max_seq_length == stage.max_seq_length

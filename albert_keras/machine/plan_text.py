@@ -1,0 +1,215 @@
+"""A plan as text: its lines, its commands and its configuration file."""
+
+import shlex
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from albert_keras.machine.devices import find_device
+from albert_keras.machine.law import LEAST_UPDATES, measured_law
+from albert_keras.machine.plan import LARGE_CORPUS, Plan, is_built
+from albert_keras.models.weight_count import model_line
+from albert_keras.report import bytes_text, number_text, short_count, table
+from albert_keras.training.config import PretrainingConfig
+from data_pipeline.errors import InputError, Mistake
+from data_pipeline.files import whole_file
+from data_pipeline.progress import format_duration
+
+#: First line of a configuration file; files with another one are not replaced.
+_HEADER = "# Made by `albert-keras plan`, which replaces this file: copy it to keep changes."
+#: Passes over the text after which more text helps more than more time (Muennighoff et al. 2023,
+#: https://arxiv.org/abs/2305.16264).
+_MANY_EPOCHS = 16
+#: Options of `vocab` and `data build` by which a family differs from ALBERT.
+_VOCAB = {"bert": "wordpiece", "distilbert": "wordpiece", "roberta": "bpe"}
+_BUILD = {
+    "bert": ("--objective", "nsp"),
+    "roberta": ("--input-format", "full-sentences"),
+    "distilbert": ("--input-format", "full-sentences"),
+}
+
+
+def plan_commands(plan: Plan, config_file: str) -> list[str]:
+    """Returns the commands from text to a trained model, all executed in the same folder.
+
+    Vocabulary and records that exist are used.
+    """
+    request = plan.request
+    data, family = request.data, (request.size or "albert").partition("-")[0]
+    commands = []
+    if data is None:
+        sources = request.corpus or ("CORPUS",)
+        corpus = [word for source in sources for word in ("--corpus", source)]
+        if request.corpus_format != "auto":
+            corpus += ["--format", request.corpus_format]
+        language = plan.text.language if plan.text else "en"
+        if request.tokenizer is None:
+            vocab = ["--kind", _VOCAB[family]] if family in _VOCAB else []
+            if language != "en" and family != "roberta":  # accents are letters of their own
+                vocab.append("--no-strip-accents")
+            size = ["--size", str(plan.vocab_size), "--out", "tokenizer/"]
+            commands.append(["vocab", *corpus, *vocab, *size])
+        for stage in plan.stages:
+            if is_built(stage.records, stage, request.tokenizer):
+                continue
+            build = ["data", "build", *corpus, "--tokenizer", request.tokenizer or "tokenizer/"]
+            build += ["--language", language] if language != "en" else []
+            build += ["--max-seq-length", str(stage.max_seq_length)]
+            build += ["--max-predictions-per-seq", str(stage.max_predictions_per_seq)]
+            build += ["--no-static-masks", *_BUILD.get(family, ())]
+            build += ["--set", "masking.max_ngram=1"] if plan.recipe is None else []
+            build += ["--copies", str(plan.copies)] if plan.copies > 1 else []
+            commands.append([*build, "--out", f"{stage.records}/"])
+        data = f"{plan.stages[-1].records}/"
+    out = f"runs/{plan.chosen.name}"
+    commands.append(["pretrain", "--config", config_file, "--data", data, "--out", out])
+    return [f"albert-keras {shlex.join(words)}" for words in commands]
+
+
+def write_config(plan: Plan, path: Path) -> None:
+    """Writes the settings for `albert-keras pretrain --config`.
+
+    Raises:
+        InputError: If there is a file that a plan has not made, or the folder cannot be written.
+    """
+    if path.exists() and not path.read_text(errors="replace").startswith(_HEADER):
+        raise InputError(
+            f"`{path}` exists, and is not overwritten. Remove it or choose another --out.",
+            Mistake.OUTPUT_EXISTS,
+        )
+    recipe = f", after the recipe {plan.recipe}" if plan.recipe else ""
+    header = f"{_HEADER}\n# {plan.chosen.name}{recipe}.\n\n"
+    try:
+        with whole_file(path) as temporary:
+            temporary.write_text(header + yaml.safe_dump(plan.config, sort_keys=False))
+    except OSError as error:
+        raise InputError(f"`--out {path}` cannot be written: {error.strerror}.") from error
+
+
+def plan_warnings(plan: Plan) -> list[str]:
+    """Returns what a user should know before following the plan, sentences."""
+    chosen, text, warnings = plan.chosen, plan.text, []
+    if chosen.expected and chosen.steps < LEAST_UPDATES:
+        warnings.append(
+            f"{chosen.steps:,} updates are too few to learn more than frequent words, and too few "
+            f"for the expected loss to be reliable. Allow time for at least {LEAST_UPDATES:,}."
+        )
+    if chosen.expected and chosen.expected.is_extrapolated:
+        warnings.append(
+            "The model or its training is more than twice as large as any run that was measured: "
+            "the expected loss is an extrapolation."
+        )
+    if find_device(plan.request.device).kind != "cpu":
+        warnings.append(
+            "We have not trained on this device: batch size, learning rate and speed are "
+            "calculated and untested."
+        )
+    if chosen.expected and chosen.epochs > _MANY_EPOCHS:
+        warnings.append(
+            f"Each token is seen {chosen.epochs:,.0f} times. More text would teach more than more "
+            "time."
+        )
+    if chosen.expected and chosen.epochs < 0.5:
+        warnings.append(
+            f"Only {chosen.epochs:.0%} of the text is seen. Build records from fewer files to save "
+            "time and disk."
+        )
+    if text and text.num_bytes > LARGE_CORPUS and plan.request.tokenizer is None:
+        warnings.append(
+            f"Some files of about {bytes_text(LARGE_CORPUS)} are enough for the first command, "
+            "the vocabulary: more text takes long and changes it little."
+        )
+    return warnings
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """Yields the plan as text, each number with what it is based on; without the commands."""
+    chosen, text, request = plan.chosen, plan.text, plan.request
+    device = find_device(request.device)
+    replicas = request.devices or device.replicas
+    on = f"{request.device}{f', {replicas} replicas' if replicas > 1 else ''}"
+    total = format_duration(sum(plan.parts.values()))
+    yield from (f"What to run for {total} on {on}", "")
+    if text is not None:
+        size = "" if request.data else f"{bytes_text(text.num_bytes)}, "
+        value = f"{size}{short_count(text.tokens)} tokens, language {text.language}"
+        yield from _item("Text", value, text.reason)
+    yield from _item("Vocabulary", f"{plan.vocab_size:,} pieces")
+    reason = (
+        "positions and sharing: docs/search.md; the smallest of the models that are expected to "
+    )
+    reason = (
+        reason + "be about equal" if chosen.expected else plan.recipe and f"recipe {plan.recipe}"
+    )
+    model = f"{model_line(chosen.config)}, hidden size {chosen.config.hidden_size}"
+    yield from _item("Model", model, reason)
+    stages = [
+        f"{stage.share:.0%} of the time: {stage.max_seq_length} tokens per record, batch "
+        f"{stage.batch_size:,}, {stage.mask_rate:.0%} masks"
+        for stage in plan.stages
+    ]
+    yield from _item("Stages", "; then ".join(stages))
+    optimizer = PretrainingConfig.of(plan.config).chosen_optimizer(device.kind == "tpu")
+    seen = f"; each token is seen {number_text(chosen.epochs)} times" if text else ""
+    rate = chosen.tokens / plan.parts["training"]
+    peak = f"{number_text(request.tflops or device.tflops)} TFLOP/s per replica"
+    yield from _item(
+        "Training",
+        f"{chosen.steps:,} updates, {short_count(chosen.tokens)} tokens{seen}; {optimizer.name}, "
+        f"rate {optimizer.lr:.3g}; {short_count(rate)} tokens per second",
+        f"{peak}, {'given or measured' if request.tflops else 'data sheet'}; the part of it that "
+        f"is useful work is {'assumed' if device.kind != 'cpu' else 'measured with small models'}",
+    )
+    if chosen.expected is not None:
+        sharing = "share" if measured_law().runs[0].sharing == "all" else "share nothing"
+        yield from _item(
+            "Expected",
+            f"masked-LM loss {_loss(chosen)} and accuracy {chosen.expected.accuracy:.0%} on "
+            "held-out text",
+            f"by a law fitted to measured runs whose layers {sharing}, for English novels, 8,000 "
+            "pieces and 15 % masks (docs/search.md); ± is a standard error. Other text has other "
+            "losses; it is assumed that the order of the models is the same",
+        )
+    largest = ", ".join(
+        f"at most {fit.largest:,} sequences at once with blocks "
+        f"{'recomputed' if fit.recompute else 'kept'}"
+        for fit in chosen.fits
+    )
+    parts = chosen.training.get("accumulation_steps", 1)
+    memory = next(
+        fit.memory for fit in chosen.fits if fit.recompute == bool(chosen.training.get("recompute"))
+    )
+    yield from _item(
+        "Memory",
+        f"{bytes_text(memory.total) if memory else '?'} per replica, each batch in {parts} "
+        f"part{'s' if parts > 1 else ''}; {largest}",
+        f"by formula; {bytes_text(request.memory_bytes or device.memory_bytes)} per replica, of "
+        "which 10 % stays free",
+    )
+    times = ", ".join(f"{name} {format_duration(part)}" for name, part in plan.parts.items())
+    yield from _item("Time", times)
+    copies = f", {plan.copies} copies of the text in the records" if plan.copies > 1 else ""
+    reason = "each copy divides the text into other segments; without, their order is memorized"
+    yield from _item("Disk", bytes_text(plan.disk_bytes) + copies, copies and reason)
+    if len(plan.candidates) > 1:
+        header = ("model", "weights", "seen", "times", "updates", "expected loss", "accuracy", "")
+        yield from ("", *table(header, map(lambda one: _row(one, chosen), plan.candidates)))
+
+
+def _item(name, value, reason=None):
+    for number, text in enumerate([value, *([f"({reason})"] if reason else [])]):
+        heading = f"{'' if number else name:<12}"
+        yield from textwrap.wrap(text, 100, initial_indent=heading, subsequent_indent=" " * 13)
+
+
+def _row(one, chosen):
+    mark = "<- chosen" if one is chosen else one.objection
+    seen, accuracy = short_count(one.tokens), f"{one.expected.accuracy:.0%}"
+    size, times = short_count(one.weights), number_text(one.epochs)
+    return one.name, size, seen, times, f"{one.steps:,}", _loss(one), accuracy, mark
+
+
+def _loss(one):
+    return f"{one.expected.loss:.2f} ± {one.expected.error:.2f}"

@@ -1,0 +1,398 @@
+"""Plans: the text is examined, the batch fits, time adds up, the model is chosen by the law."""
+
+import json
+import math
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+import typer
+import yaml
+
+from albert_keras import recipes
+from albert_keras.cli import app, main
+from albert_keras.config import AlbertConfig
+from albert_keras.machine import devices
+from albert_keras.machine.devices import DEVICES, parse_bytes, rounded_up
+from albert_keras.machine.fit import choose_fit, fit_batch
+from albert_keras.machine.ladder import LADDER, run_settings, rung, stages_for, vocabulary_size
+from albert_keras.machine.law import LEAST_UPDATES
+from albert_keras.machine.plan import PlanRequest, make_plan, recipe_for, suggest_config
+from albert_keras.machine.plan_text import plan_commands, plan_lines, plan_warnings
+from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.cost import peak
+from albert_keras.training.cost.flops import training_flops
+from data_pipeline.building.build import build_records
+from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.text.letters import detect_language
+
+#: The peak at which 6x256 trains 10,500 tokens per second, as on the machine of docs/search.md.
+TFLOPS = 0.784
+ARABIC, RUSSIAN = "ابتثجحخدذرزسشصضطظعغفقكلمنهوي", "абвгдежзийклмнопрстуфхцчшщыьэюя"
+CHINESE = "".join(map(chr, range(0x4E00, 0x4E00 + 900)))
+
+
+@pytest.fixture(autouse=True)
+def usual_machine(monkeypatch, tmp_path):
+    """The machine has 0.8 TFLOP/s; the working directory is empty."""
+    monkeypatch.setattr(peak, "measure_peak", lambda precision, seconds, on_cpu: 0.8e12)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
+    monkeypatch.chdir(tmp_path)
+
+
+def plan_for(hours=8, corpus_bytes=52e6, **changes):
+    values = {"tflops": TFLOPS} | changes
+    return make_plan(PlanRequest(hours=hours, corpus_bytes=corpus_bytes, **values))
+
+
+def arguments_of(words):
+    """Returns the arguments of a command line, as the program parses them (dict)."""
+    command, context = typer.main.get_command(app), None
+    words = words[1:]
+    while hasattr(command, "commands") and words and words[0] in command.commands:
+        name, *words = words
+        context = command.make_context(name, [], parent=context, resilient_parsing=True)
+        command = command.commands[name]
+    with command.make_context(name, words, parent=context) as own:
+        return own.params
+
+
+@pytest.mark.parametrize(
+    "text, number", [("12GB", 12e9), ("12GiB", 12 * 1024**3), ("1.5 TB", 1.5e12), ("9b", 9)]
+)
+def test_sizes_are_read(text, number):
+    assert parse_bytes(text) == number
+    assert [rounded_up(one) for one in (0.028301, 1, 111.01)] == [0.0284, 1, 112]
+
+
+@pytest.mark.parametrize("text", ["12", "GB", "-1GB", "0GB", "1e9B", ""])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(InputError, match="`--memory` must be a size with its unit"):
+        parse_bytes(text, "--memory")
+
+
+@pytest.mark.parametrize(
+    "text, language",
+    [
+        ("The old man sat down by the window. " * 9 + "Café.", "en"),
+        ("Die Größe der schönen Häuser überraschte die Gäste; draußen hörte man Füße.", "de"),
+        ("Ils étaient là, près du café où l'élève a mangé ses gâteaux, ça c'est très bête.", "fr"),
+        (ARABIC, "ar"),
+        (RUSSIAN, "ru"),
+        (CHINESE, "zh"),
+        (f"ひらがな{CHINESE[:20]}", "ja"),
+        ("1234 ?!", "en"),
+    ],
+)
+def test_the_language_is_detected_by_its_letters(text, language):
+    assert detect_language(text) == language
+
+
+def test_parts_are_as_large_as_fits():
+    config = AlbertConfig.from_name("albert-base")
+    kept, again = fit_batch(config, 512, 12e9, 512, 77, precision="float32")
+    for fit in (kept, again):
+        assert fit.part * fit.accumulation_steps == 512 and fit.memory.total <= 0.9 * 12e9
+    assert again.part > kept.part and choose_fit((kept, again), 512, 512) == kept
+    large = AlbertConfig.from_name("albert-xxlarge")
+    fits = fit_batch(large, 64, 16e9, 512, 77, precision="mixed_bfloat16")
+    assert fits[0].part * 512 < 4096 and choose_fit(fits, 64, 512) == fits[1]
+
+
+@pytest.mark.parametrize("layers, hidden_size", LADDER)
+def test_every_model_of_the_ladder_is_a_valid_run_and_shares(layers, hidden_size):
+    model = rung(layers, hidden_size, 16_000)
+    config = PretrainingConfig.of(run_settings(model, 5000, stages_for(7200)))
+    assert config.albert_config(vocab_size=16_000) == model
+    assert model.sharing == "all" and config.size.startswith("albert-")
+    assert model.embedding_size == (256 if hidden_size == 256 else 128)
+    config.chosen_optimizer().warmup_for(5000)
+
+
+def test_the_settings_are_those_of_the_model_in_the_box():
+    settings = run_settings(rung(6, 256, 16_000), 18_000, stages_for(9000))
+    # The box has the positions of the reference, so that other formats can store it.
+    assert settings["model"].pop("position_embedding") == "rotary"
+    assert settings == yaml.safe_load(recipes.path("albert-mini-en").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name, hours", [("albert-cpu-30-minutes", 0.5), ("albert-cpu-night", 8)])
+def test_the_recipes_by_time_follow_the_plan(name, hours):
+    """If the measured runs change, change the recipes to what `plan` says now."""
+    plan, settings = plan_for(hours), yaml.safe_load(recipes.path(name).read_text())
+    steps = settings["training"]["steps"]
+    assert settings == run_settings(plan.chosen.config, steps, plan.stages)
+    assert 0.9 * plan.chosen.steps < steps <= plan.chosen.steps
+
+
+def test_time_text_and_speed_add_up():
+    plan = plan_for()
+    assert sum(plan.parts.values()) == pytest.approx(8 * 3600)
+    assert plan.text.tokens == pytest.approx(52e6 / 4.27, rel=0.01)
+    for one in plan.candidates:
+        batches = [(stage.batch_size, *stage[:2]) for stage in plan.stages]
+        mfu = 0.38 if one.config.hidden_size < 256 else 0.45
+        flops = [training_flops(one.config, *batch) for batch in batches]
+        assert one.step_seconds == pytest.approx([each / (TFLOPS * 1e12 * mfu) for each in flops])
+        shares = zip(plan.stages, one.step_seconds, strict=True)
+        steps = sum(0.97 * plan.parts["training"] * stage.share / time for stage, time in shares)
+        assert one.steps == pytest.approx(steps, abs=1) and one.tokens == 4096 * one.steps
+        assert one.epochs == pytest.approx(one.tokens / (plan.text.tokens / 0.9))
+
+
+def test_more_time_and_more_text_teach_more():
+    plans = [plan_for(hours) for hours in (0.5, 2, 8, 32)]
+    losses = [plan.chosen.expected.loss for plan in plans]
+    assert losses == sorted(losses, reverse=True) and losses[0] > losses[-1] + 0.2
+    small, large = plan_for(8, 2e6), plan_for(8, 500e6)
+    assert small.chosen.expected.loss > plans[2].chosen.expected.loss
+    assert large.chosen.expected.loss < plans[2].chosen.expected.loss
+    assert any("More text would teach more" in words for words in plan_warnings(small))
+    assert [vocabulary_size(size) for size in (1e6, 3e6, 52e6, 1e12)] == [
+        4000,
+        8000,
+        16_000,
+        30_000,
+    ]
+
+
+def test_the_smallest_of_equal_models_is_chosen_and_none_that_is_hardly_trained():
+    for hours in (0.2, 0.5, 2, 8):
+        plan = plan_for(hours)
+        trained = [one for one in plan.candidates if not one.objection]
+        assert all(one.steps >= LEAST_UPDATES for one in trained)
+        lowest = min(one.expected.loss for one in trained)
+        assert plan.chosen in trained and plan.chosen.expected.loss <= lowest + 0.03
+        smaller = trained[: trained.index(plan.chosen)]
+        assert all(one.expected.loss > lowest + 0.03 for one in smaller)
+    short = plan_for(0.05, 3e6, tflops=0.1)
+    assert short.chosen.name == "2x128" and "too few to learn more" in plan_warnings(short)[0]
+
+
+@pytest.mark.parametrize("hours, size", [(0.5, 52e6), (8, 52e6), (8, 5e6)])
+def test_the_records_have_a_copy_of_the_text_for_each_pass(hours, size):
+    plan = plan_for(hours, size)
+    passes = plan.chosen.epochs / len(plan.stages)
+    assert passes <= plan.copies < passes + 2 or plan.copies == 10 < passes + 1
+    seconds = len(plan.stages) * (5 + size * (1 / 5e6 + (plan.copies - 1) / 13e6))
+    assert plan.parts["records"] == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("size", ["albert-base", "albert-large-v1", "bert-medium", "roberta-base"])
+def test_a_named_model_is_planned_as_its_recipe_says(device, size):
+    plan = plan_for(None, 16e9, size=size, device=device, batch_size=4096, memory_bytes=12e9)
+    kind, usual = DEVICES[device].kind, yaml.safe_load(recipes.path(plan.recipe).read_text())
+    assert plan.recipe == recipe_for(size, kind)
+    sequences = usual["training"]["steps"] * usual["training"]["batch_size"]
+    assert plan.chosen.steps == max(1, round(sequences / 4096))
+    config = PretrainingConfig.of(plan.config)
+    config.optimizer.warmup_for(config.training.steps)
+    assert config.albert_config(30_000).hidden_size == AlbertConfig.from_name(size).hidden_size
+    replicas = DEVICES[device].replicas
+    assert 4096 // replicas % config.training.accumulation_steps == 0
+    parsed = [arguments_of(shlex.split(one)) for one in plan_commands(plan, "my plan.yaml")]
+    assert str(parsed[-1]["config"]) == "my plan.yaml" and parsed[-2]["max_seq_length"] == 512
+    assert (parsed[0]["kind"].value == "bpe") == size.startswith("roberta")
+    assert any("calculated and untested" in one for one in plan_warnings(plan)) == (kind != "cpu")
+
+
+@pytest.mark.parametrize(
+    "size, kind, name",
+    [
+        ("albert-base", "cpu", "albert-base-cpu"),
+        ("albert-base-v2", "gpu", "albert-base-one-gpu"),
+        ("albert-base", "tpu", "albert-base-paper"),
+        ("albert-tiny", "tpu", None),
+        ("bert-xlarge", "gpu", "bert-base-paper"),
+        ("distilbert-base", "gpu", "distilbert-base-paper"),
+    ],
+)
+def test_a_recipe_is_chosen_by_size_and_device(size, kind, name):
+    assert recipe_for(size, kind) == name
+
+
+def test_small_models_have_the_settings_of_the_ladder():
+    plan = plan_for(2, size="roberta-mini")
+    assert plan.config["optimizer"]["name"] == "muon" and plan.config["training"]["batch_size"] == 8
+    assert plan.config["model"] == {"size": "roberta-mini"} and plan.chosen.expected is None
+
+
+def test_long_records_are_planned_with_either_attention():
+    plans = [
+        plan_for(None, None, size="albert-base", max_seq_length=4096, attention=one, device="v100")
+        for one in ("dense", "block-sparse")
+    ]
+    assert plans[0].config["model"]["max_position_embeddings"] == 4096
+    assert plans[1].config["model"]["attention"] == "block-sparse"
+    dense, sparse = (plan.chosen for plan in plans)
+    assert sparse.fits[0].largest > 3 * dense.fits[0].largest
+    assert sparse.step_seconds[0] < 0.7 * dense.step_seconds[0]
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"corpus_bytes": None}, "A plan needs a text"),
+        ({"corpus_bytes": 9e5}, "at least 1 MB of text .* Received: 900 kB. Add text, or"),
+        ({"hours": 0.02}, "`--hours` must be at least 0.0596: vocabulary and records take"),
+        ({"hours": math.nan}, "hours"),
+        ({"device": "abacus"}, "not a known device"),
+        ({"size": "albert-bas"}, "Did you mean"),
+        ({"devices": 5}, "The batch of 32 must be a multiple of the 5 replicas"),
+        ({"memory_bytes": 1e8}, "`--memory` must be at least .* for 2x128"),
+        ({"precision": "bfloat"}, "`precision` must be one of"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(changes, message):
+    with pytest.raises(InputError, match=message):
+        plan_for(**changes)
+
+
+@pytest.mark.parametrize("changes", [{"hours": 0.5}, {"device": "tpu-v3-8"}, {"size": "bert-base"}])
+def test_the_least_memory_that_is_stated_suffices(changes):
+    with pytest.raises(InputError, match="Received: 1 MB.") as caught:
+        plan_for(**changes, memory_bytes=1e6)
+    stated = parse_bytes(re.search(r"at least (\S+ .B)", str(caught.value))[1])
+    plan_for(**changes, memory_bytes=stated)
+    with pytest.raises(InputError, match="`--memory` must be at least"):
+        plan_for(**changes, memory_bytes=0.99 * stated)
+
+
+def test_every_number_is_shown_without_an_exponent():
+    text = " ".join(plan_lines(plan_for(100, 1e6, device="h100", tflops=1500)))
+    assert "1,500 TFLOP/s" in text and not re.search(r"\de[+-]\d", text)
+    for words in ("English novels", "<- chosen", "other losses", "language en"):
+        assert words in " ".join(text.split())
+
+
+def words_of(letters, size=1_050_000):
+    """Returns text of random words of these letters, in lines with sentences."""
+    import random
+
+    source = random.Random(5)
+    words = ["".join(source.choices(letters, k=source.randint(2, 7))) for _ in range(3000)]
+    lines = []
+    while size > 0:
+        lines.append(" ".join(source.choices(words, k=12)) + ". " + " ".join(words[:4]) + ".")
+        size -= len(lines[-1].encode())
+    return "\n\n".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "letters, language", [(ARABIC, "ar"), (RUSSIAN, "ru"), (CHINESE, "zh")], ids=["ar", "ru", "zh"]
+)
+def test_the_printed_commands_train_a_model(letters, language, tmp_path, capsys):
+    (tmp_path / "my books").mkdir()
+    (tmp_path / "my books" / "a.txt").write_text(words_of(letters), encoding="utf-8")
+    words = ["plan", "--corpus", "my books", "--hours", "0.3", "--tflops", "0.01", "--json"]
+    assert main(words) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["text"]["language"] == language
+    written = PretrainingConfig.of(yaml.safe_load((tmp_path / "plan.yaml").read_text()))
+    assert written == PretrainingConfig.of(plan["config"])
+    for command in plan["commands"]:
+        words = shlex.split(command)[1:]
+        if words[0] == "pretrain":  # not for a quarter of an hour
+            words += ["--steps", "2", "--set", "training.time_budget=null"]
+            words += ["--set", "optimizer.warmup_steps=0"]
+        assert main(words) == 0, command
+        capsys.readouterr()
+    info = DatasetInfo.read(tmp_path / "records-64")
+    assert plan["text"]["tokens"] == pytest.approx(
+        info.num_records * 64 * 0.9 / info.config["copies"], rel=0.25
+    )
+    # What is there is used: the vocabulary and the records are not made again.
+    assert main(["plan", "--corpus", "my books", "--hours", "0.3", "--tflops", "0.01"]) == 0
+    shown = capsys.readouterr().out
+    assert "albert-keras vocab" not in shown and "data build" not in shown
+
+
+def test_the_command_writes_its_file_and_replaces_no_other(tmp_path, capsys):
+    words = ["plan", "--corpus-size", "50MB", "--hours", "1"]
+    assert main(words) == 0 and main(words) == 0
+    assert "0.8 TFLOP/s per replica, given or measured" in capsys.readouterr().out
+    (tmp_path / "plan.yaml").write_text("training: {}\n")
+    assert main(words) == 2
+    assert "`plan.yaml` exists, and is not overwritten" in capsys.readouterr().err
+
+
+def test_planning_loads_no_tensorflow():
+    program = (
+        "import sys; from albert_keras.cli import main; "
+        "assert main(['plan', '--corpus-size', '1GB', '--tflops', '1']) == 0; "
+        "assert 'tensorflow' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def unmasked_records(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path_factory):
+    """Returns records without static masks, with room for 12 predictions in 32 tokens."""
+    config = tiny_data_config.replace(static_masks=False, max_predictions_per_seq=12)
+    out = tmp_path_factory.mktemp("records") / "unmasked"
+    return build_records(tiny_documents, tiny_tokenizer, out, config).path
+
+
+def config_for(time_budget, **flags):
+    return PretrainingConfig.of({}, time_budget=time_budget, **flags)
+
+
+def test_a_time_budget_chooses_a_model_for_the_records(unmasked_records, tmp_path):
+    config = suggest_config(unmasked_records, config_for("4m"))
+    assert config.model == {"size": "albert-tiny", "position_embedding": "rotary"}
+    assert (config.optimizer.name, config.optimizer.lr) == ("muon", 0.004)
+    assert config.training.batch_size == 128 and config.training.mask_rate == 0.3
+    DatasetInfo.read(unmasked_records).replace(max_seq_length=1024).save(tmp_path)
+    long = suggest_config(tmp_path, config_for("4m"))
+    assert long.albert_config(1000).max_position_embeddings == 1024
+    given = suggest_config(unmasked_records, config_for("4m", batch_size=16, steps=70, lr="0.01"))
+    assert (given.training.batch_size, given.training.steps) == (16, 70)
+    assert given.optimizer == PretrainingConfig.of({}, lr="0.01").optimizer
+    plan = plan_for(0.1, None, data=str(unmasked_records))
+    assert len(plan_commands(plan, "plan.yaml")) == 1 and plan.text.language == "en"
+
+
+def test_static_masks_keep_their_rate(tiny_records):
+    config = suggest_config(tiny_records, config_for("4m"))
+    assert config.training.mask_rate is None and config.size == "albert-tiny"
+    dynamic = suggest_config(tiny_records, config_for("4m", masks="dynamic"))
+    assert dynamic.training.mask_rate == 0.156  # 5 of 32 tokens are the room of the records
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"training": {"steps": 10}},
+        {"training": {"time_budget": "4m"}, "model": {"size": "albert-tiny"}},
+        {"training": {"time_budget": "4m", "strategy": "mirrored"}},
+        {"training": {"time_budget": "4m"}, "stages": [{"share": 1.0}]},
+    ],
+)
+def test_other_runs_are_left_alone(values, unmasked_records):
+    config = PretrainingConfig.of(values)
+    assert suggest_config(unmasked_records, config) is config
+
+
+def test_an_existing_run_keeps_its_model(unmasked_records, tiny_run, monkeypatch):
+    monkeypatch.setattr(devices, "measured_tflops", None)
+    config = suggest_config(unmasked_records, config_for("4m"), tiny_run)
+    assert config.model["hidden_size"] == 32 and config.training.steps == 12
+    assert config.training.time_budget == "4m"
+
+
+def test_the_command_chooses_a_model_and_resumes_with_it(unmasked_records, tmp_path, capsys):
+    out = tmp_path / "run"
+    words = ["pretrain", "--data", str(unmasked_records), "--time-budget", "4s", "--out", str(out)]
+    assert main(words) == 0
+    shown = capsys.readouterr().err
+    assert "chosen for 4 s on this machine: ALBERT, 2 layers that share one set" in shown
+    assert main([*words, "--debug"]) == 0
+    assert "resuming" in capsys.readouterr().err
+    assert main([*words, "--batch-size", "8"]) == 2
+    assert "config.training.batch_size: was 128, is now 8" in capsys.readouterr().err
