@@ -7,7 +7,7 @@ from pathlib import Path
 
 from albert_keras.formats.detection import KINDS, detect
 from albert_keras.tasks.task_config import TaskConfig
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 
 
 def check_records(*folders: Path | None):
@@ -29,7 +29,10 @@ def check_origin(path: str | None, accepts_random: bool = False):
     if path is None or (accepts_random and path == "random"):
         return
     if path == "random":
-        raise InputError("A trained model must be given. Received: `random`, for random weights.")
+        raise InputError(
+            "A trained model must be given. Received: `random`, which means random weights.",
+            Mistake.NO_WEIGHTS,
+        )
     detect(path)
 
 

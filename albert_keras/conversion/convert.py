@@ -48,6 +48,8 @@ class ConversionResult(NamedTuple):
     labels: tuple[str, ...]  #: Names of classes, if the source has them.
     #: The task of the fine-tuned run that was written; None for any other folder.
     task: str | None
+    #: "pooling", "normalize" and "longest_text" of a model for vectors of texts.
+    embedding: dict[str, Any]
     #: "name" and "sentence" of its identity, its "source" and its "digest"; None without one.
     vocabulary: dict[str, str] | None
     notes: tuple[str, ...]  #: What other code does differently with the model.
@@ -160,6 +162,7 @@ def convert(
             absent_heads=tuple(head for head in expected if head not in weights.heads),
             labels=tuple(weights.labels),
             task=None if task is None else task.name,
+            embedding=weights.embedding if to == OURS else {},
             vocabulary=described,
             notes=tuple(dict.fromkeys(notes)),
             verification=verification and verification._asdict(),

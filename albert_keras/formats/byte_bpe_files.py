@@ -67,12 +67,13 @@ def read_byte_bpe(files: dict[str, bytes], source: object) -> bytes:
         added = settings[_ADDED]
         content = read_bpe(_joined(files, bool(prefix), source))
     ids = {piece: id for id, piece in enumerate(content.pieces)}
-    for token, id in added.items():
-        if token not in SPECIAL_PIECES or ids[token] != id:
-            raise InputError(
-                f"The tokenizer of `{source}` must have no added tokens except RoBERTa's. "
-                f"Received: {token!r} with the id {id!r}."
-            )
+    added = {token: id for token, id in added.items() if ids.get(token) != id}
+    if added:
+        raise InputError(
+            f"The tokenizer of `{source}` must have no added tokens except RoBERTa's, because "
+            f"byte-level BPE has no whole words. Received: {added!r}. Train the model without "
+            "them, or pass another vocabulary with --tokenizer."
+        )
     return _written(content._replace(add_prefix_space=bool(prefix)), source)
 
 

@@ -90,7 +90,8 @@ def detect(
         return FORMATS[format].detect(path) or Place(kind, format, path)
     place = find(path)
     if place is None:
-        raise InputError(_nothing_at(path, wanted), Mistake.NO_WEIGHTS)
+        number = Mistake.UNKNOWN_FORMAT if path.exists() else Mistake.NO_WEIGHTS
+        raise InputError(_nothing_at(path, wanted), number)
     if place.kind not in kinds:
         raise InputError(_other_kind(path, place, wanted), Mistake.NOT_A_RUN)
     return place
@@ -240,13 +241,12 @@ def _is_bert(path):
 
 
 def _detect_hugging_face(path):
-    has_weights = any((path / name).is_file() for name in HUGGING_FACE_WEIGHTS)
-    keys = {"model_type", "architectures"}
-    return (
-        Place("hugging-face", "hugging-face", path)
-        if has_weights and _config_keys(path) & keys
-        else None
-    )
+    folder = path
+    if (path / "modules.json").is_file() and (path / "0_Transformer").is_dir():
+        folder = path / "0_Transformer"  # in earlier versions of sentence-transformers
+    has_weights = any((folder / name).is_file() for name in HUGGING_FACE_WEIGHTS)
+    is_model = has_weights and _config_keys(folder) & {"model_type", "architectures"}
+    return Place("hugging-face", "hugging-face", path) if is_model else None
 
 
 def _detect_keras_nlp(path):
@@ -283,8 +283,8 @@ def _nothing_at(path, wanted):
         problem = f"`{path}` is not a trained model (unpack an archive first)."
     else:
         problem = f"There is no trained model at `{path}`: it does not exist{_near(path)}"
-    kinds = "; ".join(KINDS.values())
-    wanted = wanted or f"A model is one of: {kinds}; a shipped model ({', '.join(SHIPPED_MODELS)})."
+    kinds = ", ".join(kind.partition(" (")[0] for kind in KINDS.values())
+    wanted = wanted or f"A model is {kinds}, or a shipped model ({', '.join(SHIPPED_MODELS)})."
     return " ".join(filter(None, (problem, _missing_part(path), wanted)))
 
 

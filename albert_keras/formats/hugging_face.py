@@ -26,6 +26,7 @@ from albert_keras.formats.hugging_face_tensors import (
     with_pooler,
     without_angles,
     without_copies,
+    without_unknown_heads,
     without_unused_pooler,
 )
 from albert_keras.formats.model_folder import (
@@ -48,6 +49,7 @@ from albert_keras.formats.model_weights import (
     zeros_of_pooler,
 )
 from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
+from albert_keras.formats.sentence_transformers import embedding_of, encoder_folder
 from albert_keras.formats.tensor_table import (
     Row,
     expand,
@@ -83,12 +85,14 @@ def read(path, trust_pickle=False):
     A missing pooler of an ALBERT or a BERT is replaced by zeros, if no head needs it. Numbers of 16
     bits are exact in float32; numbers of 64 bits are rounded.
     """
-    folder, source = Path(path), str(path)
+    embedding, source = embedding_of(Path(path)), str(path)
+    folder = encoder_folder(Path(path))
     values = read_json(folder / CONFIG)
     family = family_of(values)
     is_tied = values.get("tie_word_embeddings") is not False
     theirs = with_current_names(_read_weights(folder, trust_pickle), family, source)
     theirs = without_copies(theirs, family, is_tied, source)
+    theirs, notes = without_unknown_heads(theirs, family)
     heads = family.heads_in(theirs)
     class_name = class_of(family, heads, values) if heads in family.classes else ""
     config = to_albert_config(family, values, heads)
@@ -108,12 +112,13 @@ def read(path, trust_pickle=False):
     if family.name == "roberta":
         tensors, config = without_blank_types(tensors, config)
         tensors = tensors if needs_pooler else without_pooler_of_zeros(tensors)
-    return ModelWeights(config, tensors, source, _tokenizer_files(folder), labels)
+    files = _tokenizer_files(folder)
+    return ModelWeights(config, tensors, source, files, labels, embedding, notes)
 
 
 def read_tokenizer(path):
     """Reads the vocabulary of a folder; None if there is none."""
-    return vocabulary_of(_tokenizer_files(Path(path)), path)
+    return vocabulary_of(_tokenizer_files(encoder_folder(Path(path))), path)
 
 
 def _tokenizer_files(folder):

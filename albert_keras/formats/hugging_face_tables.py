@@ -54,6 +54,12 @@ class Family(NamedTuple):
             head for head, of_head in rows.items() if any(row.theirs in names for row in of_head)
         )
 
+    def theirs_of_heads(self) -> set[str]:
+        """Returns the names of all tensors of heads, in any class, and of copies."""
+        rows = sum(self.heads.values(), ())
+        rows += sum((row for pair in self.classifiers.values() for row in pair), ())
+        return {row.theirs for row in rows} | self.copies.keys()
+
     def needs_pooler(self, heads: tuple[str, ...], class_name: str) -> bool:
         """Returns whether a head of a class reads the pooler."""
         return "sentence_order" in heads or (

@@ -78,6 +78,28 @@ def without_copies(tensors: Tensors, family: Family, is_tied: bool, source: str)
     return tensors
 
 
+def without_unknown_heads(tensors: Tensors, family: Family) -> tuple[Tensors, tuple[str, ...]]:
+    """Drops heads that our models do not have; returns the rest, and notes that name them.
+
+    A head of ours is dropped with them if it belongs to the same module, because it is another
+    head then: its outputs would differ.
+    """
+    known = family.theirs_of_heads()
+    unknown = [name for name in tensors if not name.startswith(family.prefix) and name not in known]
+    if not unknown:
+        return tensors, ()
+    modules = sorted({name.partition(".")[0] for name in unknown})
+    dropped = [
+        name
+        for name in tensors
+        if name.partition(".")[0] in modules
+        and not (name in known and name.startswith(("cls.", "predictions.", "lm_head.")))
+    ]
+    note = f"heads that models here do not have are dropped: {', '.join(sorted(dropped))}"
+    logger.warning(note)
+    return {name: tensors[name] for name in tensors if name not in dropped}, (note,)
+
+
 def without_unused_pooler(
     tensors: Tensors, family: Family, rows: list[Row], source: str
 ) -> Tensors:

@@ -5,7 +5,7 @@ Its tensors have the same names and shapes as in google-research/albert.
 
 import logging
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
 POOLER = "bert/pooler/dense"
 TYPES = "bert/embeddings/token_type_embeddings"
 _POSITIONS = "bert/embeddings/position_embeddings"
+_MOST_PADDING = 128
 #: Names of the parts a model may have besides the encoder -> how their tensors' names start.
 HEADS = {
     "masked_lm": ("cls/predictions/",),
@@ -88,6 +89,9 @@ class ModelWeights(NamedTuple):
     #: so on; may be empty. Never changed.
     tokenizer_files: dict[str, bytes] = {}
     labels: tuple[str, ...] = ()  #: Names of classes, if the source has them.
+    #: How vectors of texts are computed: the arguments of `OpenedModel` of these names.
+    embedding: dict[str, Any] = {}
+    notes: tuple[str, ...] = ()  #: What was left out of the source.
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -180,6 +184,28 @@ def with_padding_at(weights: ModelWeights, pad_id: int) -> ModelWeights:
     return weights._replace(
         config=config.replace(position_offset=pad_id + 1),
         tensors=weights.tensors | {_POSITIONS: moved},
+    )
+
+
+def without_padded_rows(weights: ModelWeights, size: int) -> ModelWeights:
+    """Drops the last rows of the table of embeddings if they only pad it for fast hardware.
+
+    A table is padded if it has fewer than 128 rows more than the vocabulary has pieces (`size`),
+    and a multiple of 8; any other model stays as it is.
+    """
+    rows = weights.config.vocab_size
+    if not 0 < rows - size < _MOST_PADDING or rows % 8:
+        return weights
+    padded = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")
+    cut = {name: weights.tensors[name][:size] for name in padded if name in weights.tensors}
+    note = (
+        f"the last {rows - size} rows of the table of embeddings pad it: the vocabulary has no "
+        "pieces for them, and they are dropped"
+    )
+    return weights._replace(
+        config=weights.config.replace(vocab_size=size),
+        tensors=weights.tensors | cut,
+        notes=(*weights.notes, note),
     )
 
 

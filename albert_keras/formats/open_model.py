@@ -15,7 +15,8 @@ from albert_keras.formats import own
 from albert_keras.formats.detection import ALBERT_CONFIG, FORMATS, RUN_RECORD, detect, find
 from albert_keras.formats.google_checkpoint import warn_about_groups
 from albert_keras.formats.loading import ArrayTensors
-from albert_keras.formats.opened_model import OpenedModel
+from albert_keras.formats.model_weights import without_padded_rows
+from albert_keras.formats.opened_model import EMBEDDING, OpenedModel
 from albert_keras.formats.vocabulary import (
     Vocabulary,
     check_identity,
@@ -149,6 +150,7 @@ def _opened_ours(name, place, step, albert_config, tokenizer):
         task=found.task,
         max_seq_length=found.max_seq_length,
         origin_positions=found.origin_positions,
+        **{name: found.embedding[name] for name in EMBEDDING if name in found.embedding},
     )
 
 
@@ -168,6 +170,8 @@ def _opened_foreign(name, place, albert_config, tokenizer, trust_pickle):
         vocabulary = vocabulary_of(weights.tokenizer_files, weights.source)
         if vocabulary is not None:
             check_identity(vocabulary.identity, weights.config, place.format)
+    if vocabulary is not None:
+        weights = without_padded_rows(weights, vocabulary.tokenizer.vocab_size)
     logger.info(
         "`%s` was recognized as %s and is converted while loading: %s layers, hidden size %s, %s",
         name,
@@ -185,6 +189,8 @@ def _opened_foreign(name, place, albert_config, tokenizer, trust_pickle):
         lambda: tensors,
         place=place.path,
         labels=weights.labels,
+        notes=weights.notes,
+        **weights.embedding,
     )
 
 
@@ -196,7 +202,8 @@ def _opened(name, kind, shape, vocabulary, open_it, step=None, **known):
             f"its albert_config. Received: {tokenizer.vocab_size:,}."
         )
     if vocabulary is not None:
-        known |= {"tokenizer_source": vocabulary.source, "notes": vocabulary.notes}
+        known["tokenizer_source"] = vocabulary.source
+        known["notes"] = (*known.get("notes", ()), *vocabulary.notes)
     return OpenedModel(name, kind, step, shape, tokenizer, open_it, **known)
 
 

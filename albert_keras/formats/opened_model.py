@@ -22,6 +22,9 @@ from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_extension import segments_of_added
 
+#: Attributes of a model that say how vectors of texts are computed.
+EMBEDDING = ("pooling", "normalize", "longest_text")
+
 
 @dataclass(frozen=True)
 class OpenedModel:
@@ -40,6 +43,8 @@ class OpenedModel:
         origin_positions: int. Positions that were trained before this training, if it is known.
         pooling: str or None. How the vector of a text is computed, if the model stores it.
         normalize: bool. Whether vectors of texts have the length 1, as the model stores it.
+        longest_text: int or None. Tokens after which a text is cut for its vector, if the model
+            stores it.
         tokenizer_source: str. Where the tokenizer was found; "" if it was given as an object.
         notes: tuple of str. What is different from the program that the model comes from.
     """
@@ -57,6 +62,7 @@ class OpenedModel:
     origin_positions: int = 0
     pooling: str | None = None
     normalize: bool = False
+    longest_text: int | None = None
     tokenizer_source: str = ""
     notes: tuple[str, ...] = ()
 
@@ -100,7 +106,10 @@ class OpenedModel:
         names = [name for name in stored.shapes if not is_training_state(name)]
         tensors = {name: stored.read(name) for name in names}
         checked = read_reference_tensors(self.albert_config, tensors, self.path)
-        return ModelWeights(self.albert_config, checked, self.path, labels=self.labels)
+        embedding = {name: getattr(self, name) for name in EMBEDDING}
+        return ModelWeights(
+            self.albert_config, checked, self.path, labels=self.labels, embedding=embedding
+        )
 
     def describe(self) -> dict[str, Any]:
         """Returns the entries of `run.json` about the weights that a run was started from."""

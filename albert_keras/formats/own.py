@@ -16,6 +16,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.formats.checkpoint_tensors import CheckpointTensors
 from albert_keras.formats.detection import (
     ALBERT_CONFIG,
+    CONVERSION_RECORD,
     EXPORT_RECORD,
     RUN_RECORD,
     Place,
@@ -53,6 +54,7 @@ class FoundWeights(NamedTuple):
     #: Positions that were trained before this training, if it is known.
     origin_positions: int = 0
     task: dict[str, Any] | None = None  #: Settings of the task, if it was fine-tuned.
+    embedding: dict[str, Any] = {}  #: As in `ModelWeights`.
 
 
 def find_weights(place: Place, step: int | str | None = None) -> FoundWeights:
@@ -158,7 +160,10 @@ def _of_checkpoint(prefix):
         has_shape = (folder / ALBERT_CONFIG).is_file()
         beside = (folder,) if has_shape else (folder, folder.absolute().parent)
         beside = [one for one in beside if one is folder or (one / ALBERT_CONFIG).is_file()]
-        return FoundWeights("checkpoint", prefix, step, open_it, tuple(beside))
+        record = folder / CONVERSION_RECORD
+        embedding = read_json(record).get("embedding") if record.is_file() else None
+        found = FoundWeights("checkpoint", prefix, step, open_it, tuple(beside))
+        return found._replace(embedding=_object(embedding))
     run = Run.open(above[0])
     shape, length = run.albert_config, run.record["data"].get("max_seq_length")
     if saved is not None:

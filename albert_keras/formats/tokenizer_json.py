@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 
+from albert_keras.formats.tokenizer_check import append_pieces
 from albert_keras.formats.tokenizer_json_writing import (
     USER_DEFINED_SCORE,
     is_leading_step,
@@ -195,28 +196,26 @@ def _read_word_pieces(values, name):
     for piece in pieces:
         if piece.split() != [piece]:
             raise _inexpressible(name, "model.vocab", f"{piece!r}, with white space")
-    for token in values.get("added_tokens") or ():
-        if ids.get(token["content"]) != token["id"] or not token.get("special"):
-            raise _inexpressible(name, "added_tokens", repr(token["content"]))
-    lower_case = _lower_case_of_bert(values.get("normalizer") or {"type": "none"}, name)
+    added = {str(token["content"]): token["id"] for token in values.get("added_tokens") or ()}
+    added = {piece: id for piece, id in added.items() if ids.get(piece) != id}
+    content, notes = append_pieces(pieces, added, name)
+    lower_case, strip_accents = _case_of_bert(values.get("normalizer") or {"type": "none"}, name)
     for step in _steps(values.get("pre_tokenizer"), "pretokenizers"):
         if step["type"] != "BertPreTokenizer":
             raise _inexpressible(name, "pre_tokenizer", step["type"])
-    content = "".join(f"{piece}\n" for piece in pieces).encode()
-    return FromJson("vocab.txt", content, lower_case, lower_case, ())
+    return FromJson("vocab.txt", content, lower_case, strip_accents, notes)
 
 
-def _lower_case_of_bert(normalizer, name):
+def _case_of_bert(normalizer, name):
+    """Returns whether text is lower-cased, and whether accents are removed."""
     if normalizer["type"] != "BertNormalizer":
         raise _inexpressible(name, "normalizer", normalizer["type"])
     lower_case = normalizer["lowercase"]
-    strip_accents = normalizer.get("strip_accents")
-    if strip_accents is not None and strip_accents != lower_case:
-        raise _inexpressible(name, "normalizer.strip_accents", strip_accents)
     for switch in ("clean_text", "handle_chinese_chars"):
         if not normalizer.get(switch, True):
             raise _inexpressible(name, f"normalizer.{switch}", False)
-    return lower_case
+    strip_accents = normalizer.get("strip_accents")
+    return lower_case, lower_case if strip_accents is None else strip_accents
 
 
 def _steps(part, key):
@@ -234,4 +233,8 @@ def _decode(text, name):
 
 
 def _inexpressible(name, key, received):
-    return InputError(f"`{key}` of `{name}` cannot be expressed here. Received: {received}.")
+    return InputError(
+        f"`{key}` of `{name}` cannot be expressed here. Received: {received}. Pass another "
+        "vocabulary with --tokenizer, such as the vocab.txt of the folder, if your texts do not "
+        "need it."
+    )

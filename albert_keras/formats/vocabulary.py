@@ -22,6 +22,13 @@ from albert_keras.formats.byte_bpe_files import (
     has_byte_bpe,
     read_byte_bpe,
 )
+from albert_keras.formats.tokenizer_check import (
+    check_ids,
+    check_settings,
+    lower_cases,
+    overrides,
+    with_added_pieces,
+)
 from albert_keras.formats.tokenizer_json import QUOTES_NOTE, read_tokenizer_json
 from albert_keras.formats.tokenizer_json_writing import special_tokens, tokenizer_json
 from data_pipeline.errors import InputError
@@ -107,28 +114,47 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | N
     if len({files[name] for name in models}) > 1:
         listing = ", ".join(models)
         raise InputError(f"`{source}` contains several vocabularies. Pass one: {listing}.")
-    settings = _json(files[CONFIG_FILE]) if CONFIG_FILE in files else {}
-    if "sha256" in settings:
+    theirs = _json(files[CONFIG_FILE]) if CONFIG_FILE in files else {}
+    if "sha256" in theirs:
         return _load(files, None, source, {})
-    settings = _normalization(settings)
     lists = sorted(name for name in files if name.startswith("vocab") and name.endswith(".txt"))
-    if models or lists:
-        name = (models or lists)[0]
-        return _load(files, name, f"{source}: {name}", settings)
+    if models:
+        return _load(files, models[0], f"{source}: {models[0]}", _normalization(theirs))
     if has_byte_bpe(files):
         content = {TOKENIZER_JSON: read_byte_bpe(files, source)}
-        return _load(content, TOKENIZER_JSON, source, {})
-    jsons = [name for name in files if name.endswith(".json") and name != CONFIG_FILE]
-    if len(jsons) == 1:
+        vocabulary = _load(content, TOKENIZER_JSON, source, {})
+    elif jsons := _tokenizer_jsons(files):
         found = read_tokenizer_json(files[jsons[0]], jsons[0])
         settings = {"lower_case": found.lower_case, "strip_accents": found.strip_accents}
-        files = {found.file_name: found.content}
-        vocabulary = _load(files, found.file_name, f"{source}: {jsons[0]}", settings)
-        return vocabulary._replace(notes=found.notes)
-    raise InputError(
-        f"`{source}` does not contain a vocabulary: a SentencePiece model (*.model), vocab.txt, "
-        f"tokenizer.json, or vocab.json with merges.txt. It contains: {', '.join(sorted(files))}."
-    )
+        if found.file_name == "vocab.txt" and overrides(theirs):
+            check_settings(theirs, str(source))
+            settings = {"lower_case": lower_cases(theirs)} | _normalization(theirs)
+        content = {found.file_name: found.content}
+        vocabulary = _load(content, found.file_name, f"{source}: {jsons[0]}", settings)
+        vocabulary = vocabulary._replace(notes=found.notes)
+        files = {TOKENIZER_JSON: files[jsons[0]]}
+    elif lists:
+        check_settings(theirs, str(source))
+        settings = {"lower_case": lower_cases(theirs)} if theirs else {}
+        settings |= _normalization(theirs)
+        content, notes = with_added_pieces(files[lists[0]], files, str(source))
+        vocabulary = _load({lists[0]: content}, lists[0], f"{source}: {lists[0]}", settings)
+        vocabulary = vocabulary._replace(notes=notes)
+    else:
+        raise InputError(
+            f"`{source}` does not contain a vocabulary: a SentencePiece model (*.model), "
+            "vocab.txt, tokenizer.json, or vocab.json with merges.txt. It contains: "
+            f"{', '.join(sorted(files))}."
+        )
+    check_ids(vocabulary.tokenizer, files, theirs, str(source))
+    return vocabulary
+
+
+def _tokenizer_jsons(files):
+    """Returns the `tokenizer.json` that AutoTokenizer reads, or the only file, with its name."""
+    if TOKENIZER_JSON in files:
+        return [TOKENIZER_JSON]
+    return [name for name in files if name.endswith(".json")] if len(files) == 1 else []
 
 
 def identify_pieces(pieces: Sequence[str]) -> VocabularyIdentity:

@@ -81,10 +81,14 @@ class TextEncoder:
         trained = task.get("pooling") if task.get("name") in SIMILARITY.own_tasks else None
         config = initial_weights.albert_config
         self.settings = EmbeddingSettings(
-            _checked_pooling(pooling or trained or "mean"),
+            _checked_pooling(pooling or trained or initial_weights.pooling or "mean"),
             _checked_layers(layers, config.num_hidden_layers * config.inner_group_num),
-            normalize,
-            _checked_length(max_seq_length, initial_weights.max_seq_length, config),
+            normalize or initial_weights.normalize,
+            _checked_length(
+                max_seq_length,
+                initial_weights.longest_text or initial_weights.max_seq_length,
+                config,
+            ),
         )
         if self.settings.pooling == "pooler" and self.settings.layers != (-1,):
             raise InputError(

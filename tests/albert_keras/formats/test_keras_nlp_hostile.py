@@ -65,17 +65,6 @@ def test_code_in_a_file_of_weights_is_not_looked_at(weights, preset, hostile, tr
     assert not trace.exists()
 
 
-@pytest.mark.parametrize("name", ["model.keras", "model.h5"])
-@pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
-def test_a_keras_file_is_refused_with_a_way_out(tmp_path, hostile, trace, name):
-    hostile.save(tmp_path / name)
-    trace.unlink(missing_ok=True)
-    assert find(tmp_path / name).kind in ("hugging-face", "keras-nlp")
-    with pytest.raises(InputError, match="save_to_preset"):
-        keras_nlp_preset.read(tmp_path / name)
-    assert not trace.exists()
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -112,7 +101,7 @@ def test_a_wrong_argument_is_named(preset, changes, named):
         keras_nlp_preset.read(preset)
 
 
-@pytest.mark.parametrize("text", ["[" * 200_000, "{", "[]", '{"a": "' + "x" * 2**20 + '"}'])
+@pytest.mark.parametrize("text", ["{", "[]"])
 def test_json_that_is_no_small_object_is_refused(preset, text):
     (preset / "config.json").write_text(text)
     assert find(preset) is None
@@ -179,12 +168,4 @@ def test_what_keras_never_writes_is_refused(preset, tmp_path, change, named):
         del file[BIAS]
         change(file, other)
     with pytest.raises(InputError, match=named):
-        keras_nlp_preset.read(preset)
-
-
-@pytest.mark.parametrize("keep", [0, 100, 5000])
-def test_a_damaged_file_is_refused(preset, keep):
-    path = preset / "model.weights.h5"
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(InputError, match="model.weights.h5"):
         keras_nlp_preset.read(preset)

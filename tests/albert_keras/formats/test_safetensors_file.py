@@ -66,45 +66,17 @@ def test_a_dtype_the_format_of_weights_does_not_need_is_not_written(tmp_path, dt
 
 
 NUMBERS = bytes(8)
+#: What the library refuses, one of each kind, and dtypes that weights do not have.
 BROKEN = {
     "no-header": (b"", b"", None, "header"),
-    "header-longer-than-file": ({"w": entry()}, NUMBERS, 10_000, "invalid header length"),
     "header-huge": ({"w": entry()}, NUMBERS, 2**63, "header too large"),
-    "no-brace": (b" {}", b"", None, "brace"),
     "no-json": (b"{'w': 1}", b"", None, "invalid JSON"),
-    "no-text": (b"{\xff}", b"", None, "invalid UTF-8"),
     "deep": (b'{"w":' + b"[" * 200_000, b"", None, "recursion limit"),
-    "no-number": (b'{"w": NaN}', b"", None, "invalid JSON"),
-    "twins": (
-        '{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"w":'
-        '{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}',
-        NUMBERS,
-        None,
-        "twice",
-    ),
-    "metadata": ({"__metadata__": {"a": 1}}, b"", None, "expected a string"),
-    "no-entry": ({"w": [1]}, b"", None, "invalid type"),
-    "more-keys": ({"w": entry() | {"x": 1}}, NUMBERS, None, "`w`"),
     "dtype": ({"w": entry(dtype="F8_E4M3", shape=(8,))}, NUMBERS, None, "`w` has dtype F8_E4M3"),
     "dtype-integer": ({"w": entry(dtype="I32")}, NUMBERS, None, "`w` has dtype I32"),
-    "dtype-list": ({"w": entry() | {"dtype": []}}, NUMBERS, None, "invalid type: sequence"),
-    "dtype-size": ({"w": entry(dtype="F64")}, NUMBERS, None, "shape, data type, or offset"),
-    "shape-many": ({"w": entry(0, 4, shape=[1] * 70)}, bytes(4), None, "maximum supported dim"),
     "shape": ({"w": entry(shape=(-1, -2))}, NUMBERS, None, "integer `-1`"),
-    "shape-true": ({"w": entry(shape=(True, 2))}, NUMBERS, None, "boolean `true`"),
-    "shape-huge": ({"w": entry(0, 0, shape=(0, 2**70))}, b"", None, "floating point"),
-    "offsets-reversed": ({"w": entry(8, 0)}, NUMBERS, None, "offset for tensor `w`"),
-    "offsets-three": (
-        {"w": entry() | {"data_offsets": [0, 8, 8]}},
-        NUMBERS,
-        None,
-        "expected 2 elements",
-    ),
     "out-of-range": ({"w": entry()}, bytes(4), None, "file not fully covered"),
-    "bytes-left": ({"w": entry()}, bytes(12), None, "file not fully covered"),
-    "gap": ({"v": entry(), "w": entry(12, 20)}, bytes(20), None, "offset for tensor `w`"),
     "overlap": ({"v": entry(), "w": entry(4, 12)}, bytes(12), None, "offset for tensor `w`"),
-    "gap-at-begin": ({"w": entry(4, 12)}, bytes(12), None, "offset for tensor `w`"),
 }
 
 
@@ -132,9 +104,6 @@ def test_what_no_memory_holds_is_refused_before_it_is_read(tmp_path):
     os.truncate(path, path.stat().st_size + num_bytes)  # sparse
     with pytest.raises(InputError, match="must fit into the memory.*Received: 10,000.0 GB"):
         read_safetensors(path)
-    long = write_raw(tmp_path / "long.safetensors", b"{" + b" " * (17 << 20) + b"}")
-    with pytest.raises(InputError, match="its header must have at most 16,777,216 bytes"):
-        read_safetensors(long)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="must be a regular file"):
         read_safetensors(tmp_path / "pipe")

@@ -1,0 +1,83 @@
+"""Folders of sentence-transformers: how the vector of a text is computed from the encoder."""
+
+from pathlib import Path
+from typing import Any
+
+from data_pipeline.errors import InputError
+from data_pipeline.limits import reading_json
+
+MODULES = "modules.json"
+_LENGTHS = "sentence_bert_config.json"
+#: Their switch -> our pooling.
+_POOLINGS = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_cls": "cls",
+}
+_SUPPORTED = ("Transformer", "Pooling", "Normalize")
+
+
+def encoder_folder(folder: Path) -> Path:
+    """Returns the folder of the encoder: of `modules.json` the first module, or the folder."""
+    modules = _modules(folder)
+    return folder / modules[0][1] if modules else folder
+
+
+def embedding_of(folder: Path) -> dict[str, Any]:
+    """Returns how vectors are computed: "pooling", "normalize", "longest_text"; {} if not stored.
+
+    Raises:
+        InputError: With the module or the pooling that cannot be expressed.
+    """
+    modules = _modules(folder)
+    if not modules:
+        return {}
+    kinds = [kind for kind, _ in modules]
+    unknown = [kind for kind in kinds if kind not in _SUPPORTED]
+    if unknown or kinds[:2] != ["Transformer", "Pooling"] or len(set(kinds)) < len(kinds):
+        raise InputError(
+            f"The modules of `{folder / MODULES}` must be Transformer, Pooling and, optionally, "
+            f"Normalize. Received: {', '.join(kinds)}. Vectors would differ from those of "
+            "sentence-transformers: to use the encoder alone, copy its config.json, weights and "
+            "tokenizer into a folder of their own."
+        )
+    lengths = folder / modules[0][1] / _LENGTHS
+    longest = None
+    if lengths.is_file():
+        with reading_json(lengths) as values:
+            longest = values.get("max_seq_length")
+            longest = None if longest is None else int(longest)
+    return {
+        "pooling": _pooling(folder / modules[1][1] / "config.json"),
+        "normalize": "Normalize" in kinds,
+        "longest_text": longest,
+    }
+
+
+def _modules(folder):
+    """Returns the modules in order: the last part of the type, and the folder."""
+    if not (folder / MODULES).is_file():
+        return []
+    with reading_json(folder / MODULES, kind=list) as values:
+        modules = [(str(one["type"]).rpartition(".")[2], str(one["path"])) for one in values]
+    for _, path in modules:
+        if path and (Path(path).name != path or path in (".", "..")):
+            raise InputError(
+                f"`{folder / MODULES}` must name folders inside of it. Received: {path!r}."
+            )
+    return modules
+
+
+def _pooling(path):
+    with reading_json(path) as values:
+        modes = [key for key, value in values.items() if key.startswith("pooling_mode_") and value]
+        if "pooling_mode" in values:  # in later versions
+            modes = [f"pooling_mode_{values['pooling_mode']}"]
+    if len(modes) == 1 and modes[0] in _POOLINGS:
+        return _POOLINGS[modes[0]]
+    raise InputError(
+        f"The pooling of `{path}` must be mean or cls. Received: "
+        f"{', '.join(modes) or 'none'}. Another pooling gives other vectors: to use the encoder "
+        "alone, copy its config.json, weights and tokenizer into a folder of their own."
+    )

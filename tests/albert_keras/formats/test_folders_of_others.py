@@ -1,0 +1,220 @@
+"""Folders as other people have them: of current transformers, and of sentence-transformers."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_keras.conversion.convert import convert
+from albert_keras.embeddings.text_encoder import TextEncoder
+from albert_keras.formats import hugging_face
+from albert_keras.formats.open_model import load_tokenizer, open_model
+from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
+from data_pipeline.errors import InputError
+from tests.albert_keras.formats.random_weights import pretraining_weights, without
+
+tokenizers = pytest.importorskip("tokenizers")
+
+SIZES = {
+    "embedding_size": 32,
+    "hidden_size": 32,
+    "num_attention_heads": 2,
+    "intermediate_size": 48,
+    "max_position_embeddings": 40,
+    "sharing": "none",
+    "hidden_act": "gelu_erf",
+}
+SPECIAL = {
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+}
+MODULES = ("Transformer", "Pooling", "Normalize")
+
+
+@pytest.fixture(scope="module")
+def pieces(word_pieces):
+    return word_pieces.decode().splitlines()
+
+
+@pytest.fixture
+def folder(pieces, tmp_path):
+    """Writes a BERT encoder as sentence-transformers does; tests add or change files."""
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    weights = pretraining_weights(vocab_size=len(pieces), **SIZES)
+    hugging_face.write(without(weights, "cls/"), folder)
+    write_tokenizer(folder, pieces)
+    return folder
+
+
+def write_tokenizer(folder, pieces, added=(), **normalizer):
+    """Writes the files that a fast tokenizer of transformers saves, without a vocab.txt."""
+    model = tokenizers.models.WordPiece(
+        {piece: id for id, piece in enumerate(pieces)}, unk_token="[UNK]"
+    )
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True, **normalizer)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(list(SPECIAL.values()))
+    tokenizer.add_tokens(list(added))
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "special_tokens_map.json").write_text(json.dumps(SPECIAL))
+    settings = SPECIAL | {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return tokenizer
+
+
+def write_modules(folder, kinds=MODULES, **pooling):
+    modules = [
+        {"idx": n, "name": str(n), "path": f"{n}_{kind}" if n else "", "type": f"x.models.{kind}"}
+        for n, kind in enumerate(kinds)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    pooling = pooling or {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 12}')
+
+
+def change_settings(folder, **changes):
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def resize(folder, rows):
+    """Writes a table of embeddings with another number of rows."""
+    tensors = read_safetensors(folder / "model.safetensors")
+    name = "embeddings.word_embeddings.weight"
+    table = tensors[name]
+    tensors[name] = np.resize(table, (rows, table.shape[1]))
+    write_safetensors(folder / "model.safetensors", tensors)
+    values = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(values | {"vocab_size": rows}))
+    return table
+
+
+def test_a_tokenizer_json_without_vocab_txt_is_read(folder, pieces):
+    theirs = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    text = "The Old Ferry, before sunrise!"
+    wanted = theirs.encode(text, add_special_tokens=False).ids
+    given = folder / "tokenizer.json"
+    for tokenizer in (
+        open_model(folder).tokenizer,
+        open_model(folder, tokenizer=given).tokenizer,
+        load_tokenizer(folder),
+        load_tokenizer(given),
+    ):
+        assert tokenizer.encode(text) == wanted and tokenizer.config.kind == "wordpiece"
+
+
+def test_what_auto_tokenizer_reads_wins_over_a_vocab_txt(folder, pieces):
+    other = [*pieces[:5], *reversed(pieces[5:])]
+    (folder / "vocab.txt").write_text("\n".join(other) + "\n")
+    found = open_model(folder).tokenizer
+    assert [found.piece_of(id) for id in range(found.vocab_size)] == pieces
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tokenize_chinese_chars": False},
+        {"tokenizer_class": "BertJapaneseTokenizer", "word_tokenizer_type": "mecab"},
+    ],
+    ids=["chinese", "mecab"],
+)
+@pytest.mark.parametrize("has_json", [True, False])
+def test_settings_that_cannot_be_expressed_are_refused_by_name(folder, pieces, changes, has_json):
+    if not has_json:
+        (folder / "tokenizer.json").unlink()
+        (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    elif "word_tokenizer_type" in changes:
+        pytest.skip("a slow tokenizer has no tokenizer.json")
+    change_settings(folder, **changes)
+    name = list(changes)[-1]
+    with pytest.raises(InputError, match=f"`{name}` in tokenizer_config.json .* --tokenizer"):
+        open_model(folder)
+
+
+def test_a_step_of_a_tokenizer_json_is_refused_by_name(folder, pieces):
+    write_tokenizer(folder, pieces, handle_chinese_chars=False)
+    (folder / "tokenizer_config.json").unlink()
+    with pytest.raises(InputError, match="handle_chinese_chars.*cannot be expressed.*--tokenizer"):
+        open_model(folder)
+
+
+def test_other_ids_for_a_sample_of_text_are_refused(folder):
+    values = json.loads((folder / "tokenizer.json").read_text())
+    values["model"]["max_input_chars_per_word"] = 3
+    (folder / "tokenizer.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match="same ids here as with its own settings. For 'The old"):
+        open_model(folder)
+
+
+def test_added_tokens_keep_their_rows(folder, pieces):
+    write_tokenizer(folder, pieces, added=["covid", "flooding"])
+    resize(folder, len(pieces) + 2)
+    found = open_model(folder)
+    assert found.tokenizer.encode("Flooding!")[0] == len(pieces) + 1
+    assert found.albert_config.vocab_size == len(pieces) + 2
+    assert "2 added tokens keep their rows" in found.notes[0] and "covid" in found.notes[0]
+
+
+def test_rows_that_pad_the_table_are_dropped(folder, pieces):
+    rows = (len(pieces) // 64 + 1) * 64
+    table = resize(folder, rows)
+    found = open_model(folder)
+    assert found.albert_config.vocab_size == len(pieces)
+    stored = found.tensors.read("bert/embeddings/word_embeddings")
+    np.testing.assert_array_equal(stored, table)
+    assert f"the last {rows - len(pieces)} rows" in found.notes[0]
+    resize(folder, rows + 128)
+    with pytest.raises(InputError, match="must have .* pieces"):
+        open_model(folder)
+
+
+def test_heads_that_we_do_not_have_are_dropped_and_named(folder, tmp_path, caplog):
+    tensors = read_safetensors(folder / "model.safetensors")
+    tensors = {f"bert.{name}": array for name, array in tensors.items()}
+    more = {"crf.transitions": (3, 3), "intent.weight": (4, 32), "classifier.weight": (3, 32)}
+    more |= {"classifier.bias": (3,)}
+    tensors |= {name: np.ones(shape, np.float32) for name, shape in more.items()}
+    write_safetensors(folder / "model.safetensors", tensors)
+    result = convert(folder, tmp_path / "ours")
+    (note,) = result.notes
+    assert note.endswith("dropped: crf.transitions, intent.weight")
+    assert note in caplog.text and result.heads == ("classifier",)
+
+
+def test_sentence_transformers_say_how_vectors_are_computed(folder, tmp_path):
+    write_modules(folder)
+    convert(folder, tmp_path / "ours")
+    texts = ["the old ferry left before sunrise " * 3, "a boat"]
+    plain = TextEncoder(folder, pooling="mean", max_seq_length=12)
+    found = [TextEncoder(model) for model in (folder, tmp_path / "ours")]
+    for encoder in found:
+        assert encoder.settings == plain.settings._replace(normalize=True)
+    vectors = plain.encode(texts).vectors
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    for encoder in found:
+        np.testing.assert_allclose(encoder.encode(texts).vectors, vectors, atol=1e-6)
+    write_modules(folder, MODULES[:2], pooling_mode_cls_token=True)
+    settings = TextEncoder(folder).settings
+    assert (settings.pooling, settings.normalize) == ("cls", False)
+
+
+def test_other_ways_to_vectors_are_refused_by_name(folder):
+    write_modules(folder, pooling_mode_max_tokens=True)
+    with pytest.raises(InputError, match="must be mean or cls. Received: pooling_mode_max_tokens"):
+        open_model(folder)
+    write_modules(folder, (*MODULES[:2], "Dense", "Normalize"))
+    with pytest.raises(InputError, match="Received: Transformer, Pooling, Dense, Normalize"):
+        open_model(folder)
+    write_modules(folder)
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[1]["path"] = "../1_Pooling"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(InputError, match="must name folders inside of it"):
+        open_model(folder)
