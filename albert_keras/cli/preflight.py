@@ -5,7 +5,7 @@ The library makes the same checks where it opens the files.
 
 from pathlib import Path
 
-from albert_keras.formats.detection import KINDS, detect
+from albert_keras.formats.detection import ANY_MODEL, KINDS, detect
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError, Mistake
 
@@ -33,7 +33,8 @@ def check_origin(path: str | None, accepts_random: bool = False):
             "A trained model must be given. Received: `random`, which means random weights.",
             Mistake.NO_WEIGHTS,
         )
-    detect(path)
+    is_optional = " `random` stands for random weights." if accepts_random else ""
+    detect(path, wanted=ANY_MODEL + is_optional)
 
 
 def check_task_files(task: TaskConfig):

@@ -41,6 +41,12 @@ KINDS = {
     "keras-nlp": "a preset of KerasNLP (config.json, model.weights.h5)",
 }
 
+#: What a path may be, for messages.
+ANY_MODEL = (
+    f"A model is {', '.join(kind.partition(' (')[0] for kind in KINDS.values())}, or a shipped "
+    f"model ({', '.join(SHIPPED_MODELS)})."
+)
+
 
 class Place(NamedTuple):
     """What is at a path."""
@@ -283,9 +289,7 @@ def _nothing_at(path, wanted):
         problem = f"`{path}` is not a trained model (unpack an archive first)."
     else:
         problem = f"There is no trained model at `{path}`: it does not exist{_near(path)}"
-    kinds = ", ".join(kind.partition(" (")[0] for kind in KINDS.values())
-    wanted = wanted or f"A model is {kinds}, or a shipped model ({', '.join(SHIPPED_MODELS)})."
-    return " ".join(filter(None, (problem, _missing_part(path), wanted)))
+    return " ".join(filter(None, (problem, _missing_part(path), wanted or ANY_MODEL)))
 
 
 def _near(path):

@@ -20,6 +20,7 @@ Tensors = dict[str, np.ndarray]
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 #: Parts of the encoder, with which the names in a model without heads start.
 _PARTS = ("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler.")
+_PRETRAINING = ("masked_lm", "sentence_order")
 #: Constants that earlier versions saved, the same in each model.
 _BUFFERS = {"embeddings.position_ids": np.arange, "embeddings.token_type_ids": np.zeros}
 #: Table of the sines and cosines of rotary positions.
@@ -81,21 +82,17 @@ def without_copies(tensors: Tensors, family: Family, is_tied: bool, source: str)
 def without_unknown_heads(tensors: Tensors, family: Family) -> tuple[Tensors, tuple[str, ...]]:
     """Drops heads that our models do not have; returns the rest, and notes that name them.
 
-    A head of ours is dropped with them if it belongs to the same module, because it is another
-    head then: its outputs would differ.
+    A head for a task is dropped with them if it belongs to the same module, because it is another
+    head then. Unknown tensors of the encoder and of heads of pre-training stay: they are errors.
     """
+    pretraining = {row.theirs for head in _PRETRAINING for row in family.heads.get(head, ())}
+    ours = {family.prefix.removesuffix("."), *(name.partition(".")[0] for name in pretraining)}
     known = family.theirs_of_heads()
-    unknown = [name for name in tensors if not name.startswith(family.prefix) and name not in known]
-    if not unknown:
+    modules = {name.partition(".")[0] for name in tensors if name not in known} - ours
+    dropped = sorted(name for name in tensors if name.partition(".")[0] in modules)
+    if not dropped:
         return tensors, ()
-    modules = sorted({name.partition(".")[0] for name in unknown})
-    dropped = [
-        name
-        for name in tensors
-        if name.partition(".")[0] in modules
-        and not (name in known and name.startswith(("cls.", "predictions.", "lm_head.")))
-    ]
-    note = f"heads that models here do not have are dropped: {', '.join(sorted(dropped))}"
+    note = f"heads that models here do not have are dropped: {', '.join(dropped)}"
     logger.warning(note)
     return {name: tensors[name] for name in tensors if name not in dropped}, (note,)
 

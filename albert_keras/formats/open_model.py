@@ -106,7 +106,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     """
     place = find(find_model(path))
     if place is None:
-        return read_vocabulary(find_model(path)).tokenizer
+        return _vocabulary_at(find_model(path)).tokenizer
     if place.kind in _WITH_OUR_NAMES:
         vocabulary = _vocabulary_beside(own.folders_of(place))
     else:
@@ -245,7 +245,18 @@ def _given(tokenizer) -> Vocabulary | None:
         return None
     if isinstance(tokenizer, Tokenizer):
         return Vocabulary(tokenizer, "")
-    return read_vocabulary(tokenizer)
+    return _vocabulary_at(Path(tokenizer))
+
+
+def _vocabulary_at(path: Path) -> Vocabulary:
+    """Reads a tokenizer of ours, or the vocabulary of another program."""
+    try:
+        return Vocabulary(Tokenizer.load(path), str(path))
+    except InputError:
+        files = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model")
+        if path.suffix == ".json" or any((path / name).is_file() for name in files):
+            return read_vocabulary(path)
+        raise
 
 
 def _vocabulary_beside(folders) -> Vocabulary | None:

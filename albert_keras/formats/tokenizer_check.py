@@ -86,7 +86,10 @@ def _load(files, settings):
     import tokenizers
 
     if "tokenizer.json" in files:
-        found = tokenizers.Tokenizer.from_str(files["tokenizer.json"].decode())
+        try:
+            found = tokenizers.Tokenizer.from_str(files["tokenizer.json"].decode())
+        except Exception:  # the library raises nothing more specific; nobody reads such a file
+            return None
         if overrides(settings):
             found.normalizer = tokenizers.normalizers.BertNormalizer(
                 lowercase=lower_cases(settings), strip_accents=settings.get("strip_accents")

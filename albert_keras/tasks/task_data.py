@@ -89,7 +89,7 @@ def prepare(
     _log_report(report_examples(task, {"train": train, **dev}, tokenizer, _MOST_ENCODED))
     trained = (digest_rows(train, fingerprints["fingerprint"]),)
     if initial_weights.kind != "random":  # a fine-tuned run was trained on its examples, too
-        trained += read_digests(initial_weights.path, ROWS)
+        trained += read_digests(initial_weights.place or initial_weights.path, ROWS)
     overlaps = check_dev(dev, trained, config.task, is_new)
     train = Examples(train, task.features(train, tokenizer, training=True))
     dev = {

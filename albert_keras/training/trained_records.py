@@ -40,7 +40,7 @@ def training_digests(
     They are `records`, the records of all stages; other records that earlier calls used; and the
     records of the run that the initial weights come from.
     """
-    folders = [run] if initial is None else [run, initial.path]
+    folders = [run] if initial is None else [run, initial.place or initial.path]
     known = {part.fingerprint: part for one in folders for part in read_digests(one, RECORDS)}
     for each in records:
         if each.info.fingerprint not in known:

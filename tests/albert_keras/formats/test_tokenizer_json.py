@@ -133,7 +133,6 @@ def test_what_cannot_be_expressed_is_named(short, place, value, named):
 @pytest.mark.parametrize(
     "part, key, value",
     [
-        ("normalizer", "strip_accents", True),
         ("normalizer", "handle_chinese_chars", False),
         ("pre_tokenizer", "type", "Whitespace"),
         ("model", "continuing_subword_prefix", "@@"),
