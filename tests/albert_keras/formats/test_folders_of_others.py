@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from albert_keras.conversion.convert import convert
-from albert_keras.embeddings.text_encoder import TextEncoder
 from albert_keras.formats import hugging_face
 from albert_keras.formats.open_model import load_tokenizer, open_model
 from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
+from albert_keras.texts.encoder import TextEncoder
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import pretraining_weights, without
 
