@@ -10,7 +10,6 @@ import pytest
 
 from data_pipeline.building.workers import Workers
 from data_pipeline.child_processes import environment, isolated_spawning, module_command
-from data_pipeline.tokenizers.training_process import train_model
 
 #: What a new Python process, `multiprocessing`, our programs and their libraries import.
 _MODULES = ("typing", "json", "signal", "importlib", "sentencepiece", "numpy", "sitecustomize")
@@ -70,16 +69,6 @@ def test_a_module_runs_with_our_packages_and_without_those_of_the_current_folder
     assert not mark.exists()
 
 
-def test_other_entries_of_the_python_path_and_settings_of_python_stay(mark, tmp_path, monkeypatch):
-    (tmp_path / "path").mkdir()
-    name = program(tmp_path / "path", "elsewhere")
-    monkeypatch.setenv("PYTHONPATH", f":{tmp_path / 'path'}")
-    assert run(name, *_PACKAGES)
-    (tmp_path / "path" / "hashes.py").write_text("import sys; print(sys.flags.hash_randomization)")
-    assert run("hashes", PYTHONHASHSEED="0") == ["0"]
-    assert not mark.exists()
-
-
 def test_workers_start_isolated(mark):
     with Workers(2, print, (), tick=lambda: None) as workers:
         assert list(workers.run(operator.is_, [None])) == [True]
@@ -88,10 +77,4 @@ def test_workers_start_isolated(mark):
         process.start()
     process.join()
     assert process.exitcode == 0
-    assert not mark.exists()
-
-
-def test_a_vocabulary_is_trained_in_an_isolated_process(mark, tmp_path, tiny_corpus):
-    options = {"vocab_size": 60, "character_coverage": 1.0, "hard_vocab_limit": False}
-    train_model(tiny_corpus, tmp_path, options, lambda done, total: None)
     assert not mark.exists()

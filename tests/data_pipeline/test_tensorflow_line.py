@@ -78,12 +78,6 @@ def test_keras_is_keras_2_here():
     assert keras.Model.__module__ == f"{package}.src.engine.training"
 
 
-def test_nothing_is_set_for_tensorflow_2_15(on_line, monkeypatch):
-    on_line({"keras": "2.15.0"})
-    use_keras_2()
-    assert VARIABLE not in tensorflow_line.os.environ
-
-
 @pytest.mark.parametrize("given", [None, "0"])
 def test_keras_2_is_selected_for_later_versions(on_line, monkeypatch, given):
     on_line(NEWER)
@@ -93,12 +87,6 @@ def test_keras_2_is_selected_for_later_versions(on_line, monkeypatch, given):
         monkeypatch.setenv(VARIABLE, "")  # so that the value set below is undone
     use_keras_2()
     assert tensorflow_line.os.environ[VARIABLE] == "1"
-
-
-def test_tensorflow_may_be_imported_first(on_line, monkeypatch):
-    on_line(NEWER, keras_module="tf_keras.src.engine.training")
-    monkeypatch.setenv(VARIABLE, "")
-    use_keras_2()
 
 
 def test_keras_3_may_not_be_used_first(on_line, monkeypatch):

@@ -93,14 +93,6 @@ def test_bytes_do_not_depend_on_the_workers(
         assert (tmp_path / "a" / path.relative_to(tiny_records)).read_bytes() == path.read_bytes()
 
 
-def test_another_seed_gives_other_bytes(
-    tiny_records, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
-):
-    config = tiny_data_config.replace(seed=1)
-    build_records(tiny_documents, tiny_tokenizer, tmp_path / "other", config)
-    assert shards_of(tmp_path / "other") != shards_of(tiny_records)
-
-
 def test_copies_cut_and_mask_anew(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path):
     config = tiny_data_config.replace(num_shards=1, copies=3)
     once = build_records(
@@ -130,31 +122,6 @@ def test_the_info_file_says_how_the_records_were_made(tiny_records, tiny_tokeniz
     assert (tiny_records / "tokenizer" / "tokenizer.model").read_bytes()
 
 
-def test_nothing_is_overwritten(tiny_records, tiny_documents, tiny_tokenizer, tiny_data_config):
-    with pytest.raises(InputError, match="not empty"):
-        build_records(tiny_documents, tiny_tokenizer, tiny_records, tiny_data_config)
-
-
-@pytest.mark.parametrize("name", ["tokenizer", "pretraining-00000-of-00001.tfrecord"])
-def test_what_only_looks_like_an_unfinished_build_is_left_alone(
-    name, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
-):
-    (tmp_path / name).mkdir()
-    with pytest.raises(InputError, match="not empty"):
-        build_records(tiny_documents, tiny_tokenizer, tmp_path, tiny_data_config)
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-def test_an_unfinished_build_is_built_anew(
-    tiny_records, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
-):
-    for name in ("pretraining-00000-of-00002.tfrecord", "pretraining-00006-of-00007.tfrecord"):
-        (tmp_path / name).write_bytes(b"half")
-    (tmp_path / ".work").mkdir()
-    build_records(tiny_documents, tiny_tokenizer, tmp_path, tiny_data_config)
-    assert shards_of(tmp_path) == shards_of(tiny_records)
-
-
 @pytest.mark.parametrize("documents", [[], [Document("blank", ("  ",))]])
 def test_an_empty_corpus_is_refused_and_leaves_nothing(
     documents, tiny_tokenizer, tiny_data_config, tmp_path
@@ -169,28 +136,6 @@ def test_a_single_path_is_a_corpus_too(tiny_tokenizer, tiny_data_config, tmp_pat
     text = str(tmp_path / "text.txt")
     result = build_records(text, tiny_tokenizer, tmp_path / "out", tiny_data_config)
     assert result.info.statistics["sentences"] == 2
-
-
-def test_a_failure_before_anything_is_finished_leaves_nothing(
-    tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path, monkeypatch
-):
-    def full_disk(*args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("data_pipeline.building.encoding.whole_file", full_disk)
-    with pytest.raises(InputError, match="No space left"):
-        build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", tiny_data_config)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("workers", [-1, 0])
-def test_fewer_than_one_worker_is_refused(
-    tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path, workers
-):
-    arguments = (tiny_documents, tiny_tokenizer, tmp_path / "records", tiny_data_config)
-    with pytest.raises(InputError, match="`workers` must be at least 1, or None"):
-        build_records(*arguments, workers=workers)
-    assert not (tmp_path / "records").exists()
 
 
 @pytest.mark.parametrize("copies", [1, 2])

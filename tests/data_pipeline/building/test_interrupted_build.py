@@ -95,15 +95,6 @@ def test_a_build_goes_on_where_it_failed(
     assert len(reused) == result.shards_reused
 
 
-def test_a_build_that_failed_at_its_beginning_saved_nothing(
-    corpus, tiny_tokenizer, tmp_path, monkeypatch
-):
-    failing_at(monkeypatch, encoding, "encode_document", 0, OSError(errno.ENOSPC, "No space left"))
-    with pytest.raises(InputError, match="No space left. Nothing was saved: fix the cause"):
-        build_records(corpus, tiny_tokenizer, tmp_path / "records", CONFIG)
-    assert not (tmp_path / "records").exists()
-
-
 def test_a_finished_build_is_left_as_it_is(corpus, undisturbed, tiny_tokenizer, tmp_path):
     build_records(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
@@ -127,15 +118,6 @@ def test_a_build_killed_after_its_last_file_leaves_no_temporary_files(
     assert bytes_of(out) == undisturbed
 
 
-def test_a_finished_build_of_another_corpus_is_refused(corpus, tiny_tokenizer, tmp_path):
-    shutil.copytree(corpus, tmp_path / "corpus")
-    build_records(tmp_path / "corpus", tiny_tokenizer, tmp_path / "out", CONFIG)
-    with open(tmp_path / "corpus" / "03.txt", "a") as file:
-        file.write("\n\nOne more sentence.")
-    with pytest.raises(InputError, match="not empty"):
-        build_records(tmp_path / "corpus", tiny_tokenizer, tmp_path / "out", CONFIG)
-
-
 @pytest.fixture
 def unfinished(corpus, small_parts, tiny_tokenizer, tmp_path):
     """Returns the folder of a build that was stopped at its third shard."""
@@ -152,15 +134,6 @@ def test_an_unfinished_build_with_other_settings_is_refused(unfinished, corpus, 
         config = CONFIG.replace(seed=1, masking={"max_ngram": 2})
         build_records(corpus, tiny_tokenizer, unfinished, config)
     assert bytes_of(unfinished) == before
-
-
-@pytest.mark.parametrize("content", ["{", "[]", "[" * 200_000])
-def test_damaged_settings_of_an_unfinished_build_are_one_error(
-    unfinished, corpus, tiny_tokenizer, content
-):
-    (unfinished / ".work" / "settings.json").write_text(content)
-    with pytest.raises(InputError, match="settings.json` is damaged.*: .* Remove .* and repeat"):
-        build_records(corpus, tiny_tokenizer, unfinished, CONFIG)
 
 
 def test_damaged_receipts_of_an_unfinished_build_are_ignored(
@@ -203,15 +176,6 @@ def test_two_builds_do_not_work_in_one_folder(corpus, tiny_tokenizer, tmp_path, 
         build_records(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
 
 
-def test_an_unreadable_file_leaves_what_is_finished(corpus, small_parts, tiny_tokenizer, tmp_path):
-    shutil.copytree(corpus, tmp_path / "corpus")
-    text = "It began.\n\n" * 9000 + "It was naïve."
-    (tmp_path / "corpus" / "99.txt").write_bytes(text.encode("latin-1"))
-    with pytest.raises(InputError, match="99.txt` must be UTF-8"):
-        build_records(tmp_path / "corpus", tiny_tokenizer, tmp_path / "out", CONFIG)
-    assert [path.name for path in (tmp_path / "out").iterdir()] == [".work"]
-
-
 _WITH_LITTLE_SPACE = """
 import resource, sys
 from data_pipeline.building.build import build_records
@@ -243,14 +207,6 @@ def test_no_room_for_a_file_is_one_clear_error(
     assert not (out / "dataset_info.json").exists()
     build_records(corpus, tiny_tokenizer, out, CONFIG)
     assert bytes_of(out) == undisturbed
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_place_is_refused_before_any_work(corpus, tiny_tokenizer, tmp_path):
-    (tmp_path / "fixed").mkdir()
-    (tmp_path / "fixed").chmod(0o500)
-    with pytest.raises(InputError, match="Permission denied"):
-        build_records(corpus, tiny_tokenizer, tmp_path / "fixed" / "out", CONFIG)
 
 
 _BUILD = """
@@ -322,15 +278,6 @@ def test_a_killed_build_goes_on(
     corpus, tiny_vocabulary, undisturbed, build_seconds, tmp_path: Path
 ):
     kill_and_go_on(3, build_seconds, corpus, tiny_vocabulary.path, undisturbed, tmp_path, 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("workers, kills", [(1, 25), (2, 25)])
-def test_fifty_killed_builds_go_on(
-    workers, kills, corpus, tiny_vocabulary, undisturbed, build_seconds, tmp_path
-):
-    seconds = build_seconds * (1 if workers == 1 else 2)
-    kill_and_go_on(kills, seconds, corpus, tiny_vocabulary.path, undisturbed, tmp_path, workers)
 
 
 def children_of(process):

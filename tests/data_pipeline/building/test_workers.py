@@ -44,12 +44,6 @@ def test_the_error_of_a_task_is_the_error_of_all(count):
             list(workers.run(fail, range(5)))
 
 
-def test_a_killed_process_is_named_as_the_cause():
-    with pytest.raises(InputError, match="worker process ended before"):
-        with Workers(2, prepare, (3,), lambda: None) as workers:
-            list(workers.run(be_killed, range(2)))
-
-
 _KILLED_AT_THE_START = """
 import os, signal, threading, time
 from pathlib import Path
@@ -133,18 +127,6 @@ if __name__ == "__main__":
     with Workers(2, prepare, (), lambda: None) as workers:
         list(workers.run(sleep, range(2)))
 """
-
-
-def test_workers_end_when_their_parent_is_killed(tmp_path):
-    (tmp_path / "parent.py").write_text(_PARENT)
-    command = [sys.executable, tmp_path / "parent.py"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
-        workers = [int(parent.stdout.readline()) for _ in range(2)]
-        parent.kill()
-    deadline = time.monotonic() + 10
-    while any(os.path.exists(f"/proc/{worker}") for worker in workers):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_ctrl_c_ends_busy_workers_at_once_and_without_noise(tmp_path):

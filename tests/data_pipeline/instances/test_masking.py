@@ -15,7 +15,6 @@ from data_pipeline.instances.masking import (
     word_boundaries,
 )
 from data_pipeline.randomness import bits, key_of, subkeys
-from data_pipeline.settings import SettingsError
 
 CLS, SEP, MASK, VOCAB = 2, 3, 4, 1000
 EVERY_PIECE_A_WORD = MaskingVocabulary(
@@ -95,12 +94,6 @@ def test_probabilities_are_those_of_the_paper():
     np.testing.assert_allclose(ngram_probabilities(3, False), [2 / 11, 3 / 11, 6 / 11])
 
 
-@pytest.mark.parametrize("predictions, quota", [(77, 77), (20, 20)])
-def test_the_quota_is_fifteen_percent_or_the_limit(predictions, quota):
-    found = masked(*sequences(50, 254, 254), predictions)["masked_lm_weights"]
-    assert (found.sum(axis=1) == quota).all() and found.shape == (50, predictions)
-
-
 def test_the_quota_is_rounded_half_to_even_and_never_below_one():
     found = masked(*sequences(20, 14, 13), 9)["masked_lm_weights"]  # 30 pieces: 4.5
     assert (found.sum(axis=1) == 4).all()
@@ -117,14 +110,6 @@ def test_predictions_are_sorted_distinct_and_true():
         np.testing.assert_array_equal(found["masked_lm_ids"][row][real], ids[row, positions])
         assert not np.isin(ids[row, positions], [CLS, SEP]).any() and positions.max() < 103
         assert not found["masked_lm_positions"][row][~real].any()
-
-
-def test_only_hidden_places_change():
-    ids, mask = sequences(200, 60, 40, padding=20)
-    found = masked(ids, mask, 20)
-    changed = found["input_ids"] != ids
-    for row in range(200):
-        assert set(np.flatnonzero(changed[row])) <= set(found["masked_lm_positions"][row])
 
 
 def test_replacements_are_eighty_ten_ten():
@@ -156,11 +141,6 @@ def test_the_fractions_of_replacements_are_settings(unmasked, random):
     )
 
 
-def test_fractions_of_more_than_all_tokens_are_refused():
-    with pytest.raises(SettingsError, match="must not exceed 1 together with `replace_random`"):
-        MaskingConfig(leave_unmasked=0.6, replace_random=0.5)
-
-
 def test_random_pieces_are_ordinary_ones_only():
     vocabulary = EVERY_PIECE_A_WORD._replace(ordinary_ids=np.array([7, 9], np.int32))
     ids, mask = sequences(500, 60, 60)
@@ -175,39 +155,6 @@ def test_random_pieces_are_special_ones_too_if_asked_for():
     shown = masked(ids, mask, random_pieces="all")["input_ids"]
     assert len(np.unique(shown)) > 0.9 * VOCAB
     assert {0, 1, MASK, VOCAB - 1} <= set(np.unique(shown))
-
-
-def test_effective_lengths_are_those_of_the_simulation():
-    """Spec 2.4: one-piece words, 125 of them, 19 hidden: 0.583, 0.264, 0.152."""
-    vocabulary = EVERY_PIECE_A_WORD
-    ids, mask = sequences(6000, 62, 63)
-    found = masked(ids, mask, 19, vocabulary, masked_lm_prob=19 / 128)
-    runs = np.zeros(4)
-    for positions in found["masked_lm_positions"]:
-        # Neighbouring n-grams cannot be told apart; count runs and compare with the same on
-        # shuffled independent draws below.
-        lengths = np.diff(np.flatnonzero(np.diff(np.r_[-9, positions, 999]) > 1))
-        runs += np.bincount(np.minimum(lengths, 4) - 1, minlength=4)[:4]
-    assert runs[0] > runs[1] > runs[2]
-    assert runs[0] / runs.sum() == pytest.approx(_simulated_single_runs(), abs=0.015)
-
-
-def _simulated_single_runs():
-    """The sampling loop of the reference, word by word, for the case above."""
-    rng = np.random.default_rng(1)
-    single = total = 0
-    for _ in range(2000):
-        covered, left = np.zeros(125, bool), 19
-        drawn = 1 + rng.choice(3, 125, p=ngram_probabilities(3))
-        for word, n in zip(rng.permutation(125).tolist(), drawn.tolist(), strict=True):
-            n = min(n, (62 if word < 62 else 125) - word)
-            n = min(n, left)
-            if n and not covered[word : word + n].any():
-                covered[word : word + n], left = True, left - n
-        places = np.flatnonzero(np.insert(covered, 62, False))
-        lengths = np.diff(np.flatnonzero(np.diff(np.r_[-9, places, 999]) > 1))
-        single, total = single + (lengths == 1).sum(), total + len(lengths)
-    return single / total
 
 
 def test_words_are_hidden_whole():
@@ -244,13 +191,6 @@ def test_a_cut_off_word_that_opens_the_second_segment_is_a_word_of_its_own():
     assert set(found["masked_lm_positions"][:, 0]) == {1, 3}
     boundaries = word_boundaries(ids, np.ones_like(ids), vocabulary)
     assert boundaries[0].tolist() == [1, 1, 1, 0, 1]
-
-
-def test_without_masking_nothing_changes():
-    ids, mask = sequences(5, 20, 20)
-    found = masked(ids, mask, 6, masked_lm_prob=0)
-    np.testing.assert_array_equal(found["input_ids"], ids)
-    assert not found["masked_lm_weights"].any()
 
 
 def test_masks_depend_on_the_key_alone_not_on_the_batch():
@@ -338,21 +278,6 @@ def test_all_words_are_hidden_equally_often(segments, share):
     assert even(found, ids)
 
 
-def test_all_words_are_hidden_equally_often_where_few_fit():
-    """One piece may be hidden, and only 5 of 45 words have one: random visits often miss them."""
-    starts = np.zeros(VOCAB, bool)
-    starts[5] = True
-    words = ([5, 6] * 8 + [5]) * 5
-    ids = np.array([[CLS, *words, SEP]], np.int32).repeat(20_000, axis=0)
-    found = masked(
-        ids, np.ones_like(ids), 1, EVERY_PIECE_A_WORD._replace(starts_word=starts), max_ngram=1
-    )
-    assert (found["masked_lm_weights"] == 1).all()
-    counts = np.bincount(found["masked_lm_positions"][:, 0], minlength=ids.shape[1])
-    assert np.flatnonzero(counts).tolist() == [17, 34, 51, 68, 85]
-    assert ((counts[17::17] - 4000) ** 2).sum() / 4000 < 25  # chi-square of 4 degrees of freedom
-
-
 def even(found, ids):
     """Tells whether the words are hidden equally often, within five standard deviations."""
     hidden = found["masked_lm_positions"][found["masked_lm_weights"] > 0]
@@ -371,37 +296,12 @@ def test_one_segment_and_many_segments_are_masked_within_each():
     assert (found["masked_lm_positions"][500:] == [1, 3]).all()
 
 
-def test_masks_are_the_same_one_by_one_and_in_a_batch():
-    ids, mask, vocabulary = mixed_sequences(512, 64)
-    keys = subkeys(key_of("batch"), np.arange(512))
-
-    def mask_rows(rows):
-        return mask_ngrams(ids[rows], mask[rows], keys[rows], vocabulary, MaskingConfig(), 10)
-
-    whole = mask_rows(slice(None))
-    rows = [mask_rows(slice(row, row + 1)) for row in range(512)]
-    for name, values in whole.items():
-        np.testing.assert_array_equal(values, np.concatenate([row[name] for row in rows]))
-
-
-def test_an_empty_batch_stays_empty():
-    found = masked(*sequences(0, 5, 5), 3)
-    assert found["input_ids"].shape == (0, 13) and found["masked_lm_ids"].shape == (0, 3)
-
-
 def test_unmasking_restores_the_text():
     ids, mask, vocabulary = mixed_sequences(300, 64)
     found = masked(ids, mask, 10, vocabulary)
     parts = [found[f"masked_lm_{name}"] for name in ("positions", "ids", "weights")]
     assert (found["input_ids"] != ids).any()
     np.testing.assert_array_equal(unmask(found["input_ids"], *parts), ids)
-
-
-def test_unmasking_ignores_what_has_no_weight():
-    ids = np.array([[CLS, MASK, 9, SEP]], np.int64)
-    restored = unmask(ids, np.array([[1, 0]]), np.array([[7, 0]]), np.array([[1, 0]]))
-    assert restored.tolist() == [[CLS, 7, 9, SEP]] and restored.dtype == np.int32
-    assert ids[0, 1] == MASK
 
 
 def test_masks_never_change_in_silence():

@@ -70,26 +70,6 @@ def test_what_does_not_fit_is_refused(lengths):
         pack(np.arange(20), np.zeros((1, 2), int), np.array([lengths]), 8, cls_id=2, sep_id=3)
 
 
-def test_no_pairs_make_no_rows():
-    none = np.zeros((0, 2), np.int64)
-    starts, lengths = truncate_pairs(none, none, KEYS[:0], 5)
-    packed = pack(np.arange(20), starts, lengths, 8, cls_id=2, sep_id=3)
-    assert all(array.shape == (0, 8) for array in packed.values())
-
-
-def test_a_pair_that_fits_is_left_alone():
-    starts, lengths = truncate_pairs(np.array([[5, 50]]), np.array([[7, 9]]), KEYS[:1], 16)
-    assert starts.tolist() == [[5, 50]] and lengths.tolist() == [[7, 9]]
-
-
-def test_a_single_segment_is_cut_only_if_it_does_not_fit():
-    pairs = np.array([[16, 0], [15, 0], [17, 0], [300, 0]])
-    starts, lengths = truncate_pairs(np.full_like(pairs, 100), pairs, KEYS[:4], 16)
-    assert lengths.tolist() == [[16, 0], [15, 0], [16, 0], [16, 0]]
-    assert (starts[:2] == 100).all() and (starts[:, 1] == 100).all()
-    assert starts[2, 0] in (100, 101) and 200 < starts[3, 0] < 284
-
-
 def test_truncation_never_changes_in_silence():
     pairs = np.array([[60, 10], [10, 60], [400, 300], [90, 0]])
     starts, lengths = truncate_pairs(np.zeros_like(pairs), pairs, KEYS[:4], 41)

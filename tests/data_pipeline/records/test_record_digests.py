@@ -26,11 +26,6 @@ def features(records):
     return decode_batch(records.read(np.arange(4)), records.info)
 
 
-def test_different_records_have_different_digests(records, digests):
-    assert digests.dtype == np.uint64 and digests.shape == (len(records),)
-    assert len(np.unique(digests)) > len(records) / 3  # copies differ in their masks only
-
-
 def test_a_text_is_recognized_under_other_masks(
     digests, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
 ):

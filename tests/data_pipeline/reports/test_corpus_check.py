@@ -12,7 +12,6 @@ from data_pipeline.reports.corpus_check import (
     check_before_build,
     check_corpus,
     looks_like_markup,
-    quantiles,
 )
 from data_pipeline.text.corpus import read_corpus
 from data_pipeline.text.letters import _LANGUAGES_OF_SCRIPTS, expected_scripts, scripts_of
@@ -103,15 +102,6 @@ def test_repeated_documents_and_paragraphs_are_shares_of_the_text(tmp_path):
     assert report.repeated_paragraphs_text == pytest.approx(12 / 30)
 
 
-def test_truncated_sentences_are_those_with_no_room_in_a_record(tmp_path, tiny_tokenizer):
-    sentence = "The old ferry left the harbour before sunrise."
-    size = len(tiny_tokenizer.encode(sentence))
-    path = write_lines(tmp_path / "x.jsonl", [f"{sentence} {sentence} No."] * 2)
-    for room, truncated in ((size, 0), (size - 1, 4)):
-        config = PretrainingDataConfig(max_seq_length=room + 3)
-        assert check_corpus([path], tiny_tokenizer, config).counts["long_sentences"] == truncated
-
-
 def test_unknown_characters_are_named_the_most_frequent_first(tmp_path, tiny_tokenizer):
     path = tmp_path / "x.txt"
     path.write_text("The 日 old 日本 ferry. A 本 日 left.", encoding="utf-8")
@@ -123,11 +113,6 @@ def test_unknown_characters_are_named_the_most_frequent_first(tmp_path, tiny_tok
         for id in tiny_tokenizer.encode(text)
     ]
     assert report.counts["unknown_pieces"] == ids.count(tiny_tokenizer.unk_id) > 0
-
-
-def test_names_of_special_pieces_are_counted(tmp_path):
-    (tmp_path / "x.txt").write_text("A [MASK] and [MASK]. [CLS]<pad> [mask].")
-    assert check_corpus([tmp_path]).literals == {"[MASK]": 2, "[CLS]": 1, "<pad>": 1}
 
 
 def test_odd_characters_are_counted_by_kind(tmp_path):
@@ -154,19 +139,6 @@ def test_every_language_of_the_table_of_scripts_exists():
     assert expected_scripts("ja") == ("Han", "Hiragana", "Katakana")
 
 
-def test_quantiles_are_lengths_that_occur():
-    wanted = {"5%": 0.05, "median": 0.5, "95%": 0.95, "max": 1.0}
-    hundred = Counter(range(1, 101))
-    assert quantiles(hundred, wanted) == {"5%": 5, "median": 50, "95%": 95, "max": 100}
-    assert quantiles(Counter({3: 1, 9: 1}), wanted)["median"] == 3
-    assert set(quantiles(Counter(), wanted).values()) == {0}
-
-
-def test_unspaced_writing_has_a_word_for_each_character(tmp_path):
-    (tmp_path / "x.txt").write_text("天下 and 天.", encoding="utf-8")
-    assert check_corpus([tmp_path]).counts["words"] == 5
-
-
 def test_a_large_corpus_is_sampled_by_whole_files_and_its_share_told(books, tiny_tokenizer):
     size = sum(path.stat().st_size for path in books.iterdir())
     whole = check_corpus([books], tiny_tokenizer, SHORT)
@@ -176,18 +148,6 @@ def test_a_large_corpus_is_sampled_by_whole_files_and_its_share_told(books, tiny
     assert (part.files, part.bytes) == (10, size)
     assert part.estimate.records == pytest.approx(whole.estimate.records, rel=0.1)
     assert part.estimate.bytes == pytest.approx(whole.estimate.bytes, rel=0.1)
-
-
-def test_the_seed_decides_the_sample(tmp_path):
-    for number in range(20):
-        (tmp_path / f"{number}.txt").write_text("a" * (100 + number))
-
-    def sampled(seed):
-        config = PretrainingDataConfig(seed=seed)
-        return check_corpus([tmp_path], config=config, sample_mb=1e-6).counts["characters"]
-
-    assert sampled(0) == sampled(0)
-    assert len({sampled(seed) for seed in range(8)}) > 3
 
 
 @pytest.mark.parametrize("input_format", ["segment-pair", "doc-sentences"])
@@ -260,11 +220,6 @@ def test_a_corpus_without_text_or_records_is_a_problem(tmp_path, tiny_tokenizer)
 def test_wrong_settings_are_refused_before_anything_is_read(books, changes, says):
     with pytest.raises(InputError, match=says):
         check_corpus([books], **changes)
-
-
-def test_a_missing_source_is_refused(tmp_path):
-    with pytest.raises(InputError, match="does not exist"):
-        check_corpus([tmp_path / "x.txt"])
 
 
 def test_each_dirty_file_is_refused_as_its_reader_does(shared_data):

@@ -11,7 +11,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo, ShardInfo
 from data_pipeline.records.examples import decode_instance, encode_instances
 from data_pipeline.records.record_files import RecordWriter, frame_offsets, map_file, record_at
-from data_pipeline.reports.inspection import Share, inspect_records
+from data_pipeline.reports.inspection import inspect_records
 
 
 def features_of(folder):
@@ -153,40 +153,6 @@ def test_an_example_shows_the_record_of_its_number(tiny_records, tiny_tokenizer)
         assert shown.startswith("[CLS]") and shown.count("[SEP]") == 2 == len(example.segments)
 
 
-def predict_second_piece(features, original, shown):
-    """Makes the second piece of a record its only prediction."""
-    weights, positions = features["masked_lm_weights"], features["masked_lm_positions"]
-    features["input_ids"][positions[weights > 0]] = features["masked_lm_ids"][weights > 0]
-    features["input_ids"][1] = shown
-    for name, value in (("positions", 1), ("ids", original), ("weights", 1)):
-        features[f"masked_lm_{name}"][:] = [value, 0, 0, 0, 0]
-
-
-@pytest.mark.parametrize("shown", ["[MASK]", "▁a", "▁the"])
-def test_masked_kept_and_random_pieces_look_different(shown, written, tiny_tokenizer):
-    def change(features):
-        ids = map(tiny_tokenizer.id_of, ("▁a", shown))
-        predict_second_piece(features, *ids)
-
-    seen = inspect_records(written(change))
-    before = {"[MASK]": "MASK", "▁a": "a", "▁the": "the"}[shown]
-    assert all(e.segments[0].startswith(f"[CLS] [{before}→a]") for e in seen.examples)
-    shares = {"[MASK]": (1, 0, 0), "▁a": (0, 1, 0), "▁the": (0, 0, 1)}[shown]
-    assert (seen.masks.mask, seen.masks.kept, seen.masks.random) == shares
-    assert seen.masks.top_pieces == [("▁a", 20)] and seen.masks.run_words == {1: 1}
-    assert seen.masks.per_sequence == 1 and seen.masks.quota_reached == 0
-
-
-def test_the_shortest_sequence_should_have_a_prediction_too(written):
-    def shorten(features):
-        features["input_ids"][:] = [2, 20, 3] + [0] * 29
-        features["input_mask"][3:] = features["segment_ids"][3:] = 0
-        features["masked_lm_weights"][:] = 0
-
-    masks = inspect_records(written(shorten)).masks
-    assert (masks.per_sequence, masks.quota_reached) == (0, 0)
-
-
 @pytest.mark.parametrize(
     "objective, label, order",
     [
@@ -219,13 +185,6 @@ def test_foreign_records_without_a_tokenizer_are_shown_as_ids(written, tiny_reco
         shown = " ".join(example.segments).replace("[", "").replace("]", "").split()
         ids = features["input_ids"][features["input_mask"] == 1].tolist()
         assert [int(word.split("→")[0]) for word in shown] == ids
-
-
-def test_words_are_looked_up_where_records_do_not_tell(written):
-    told = inspect_records(written())
-    shutil.rmtree(told.folder)
-    looked_up = inspect_records(written(drop=["token_boundary"]))
-    assert looked_up == told
 
 
 def test_records_without_masks_say_so(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path):
@@ -298,23 +257,11 @@ def test_masks_in_records_that_should_have_none_are_a_problem(written, tiny_reco
     assert "masks, although the reader has to sample them" in problem
 
 
-def test_special_random_pieces_are_no_problem_where_they_are_asked_for(written, tiny_records):
-    config = DatasetInfo.load(tiny_records).config
-    config = config | {"masking": config["masking"] | {"random_pieces": "all"}}
-    assert inspect_records(written(show_sep, config=config)).problems == []
-
-
 def test_a_problem_names_its_place(written):
     problems = inspect_records(written(put("input_ids", 0, 20), count=1)).problems
     assert problems == [
         "1 of 1 records have no [CLS] at the beginning, such as record 0 at position 0"
     ]
-
-
-def test_an_interval_is_wilsons():
-    assert Share.of(8, 10) == pytest.approx((0.8, 0.4902, 0.9433), abs=1e-4)
-    assert Share.of(0, 10) == pytest.approx((0, 0, 0.2775), abs=1e-4)
-    assert Share.of(10, 10) == pytest.approx((1, 0.7225, 1), abs=1e-4)
 
 
 def test_a_damaged_record_is_named(tiny_records, tmp_path):
@@ -325,9 +272,3 @@ def test_a_damaged_record_is_named(tiny_records, tmp_path):
     path.write_bytes(data)
     with pytest.raises(InputError, match=rf"Record 4 of `{path}` is damaged: .*data verify"):
         inspect_records(folder)
-
-
-@pytest.mark.parametrize("wrong", [{"sample": 0}, {"examples": -1}])
-def test_a_sample_of_nothing_is_refused(wrong, tiny_records):
-    with pytest.raises(InputError, match="`sample` must be at least 1"):
-        inspect_records(tiny_records, **wrong)

@@ -1,18 +1,15 @@
 import json
 import os
 import time
-import tracemalloc
 
 import pytest
 
 from data_pipeline.errors import InputError
-from data_pipeline.text import corpus_formats, storage
+from data_pipeline.text import corpus_formats
 from data_pipeline.text.corpus import (
     MAX_DOCUMENT_CHARS,
     Document,
-    corpus_ranges,
     read_corpus,
-    split_long_text,
 )
 from data_pipeline.text.text_files import find_files
 
@@ -70,11 +67,6 @@ def test_jsonl_takes_text_and_names_documents_by_id_title_or_line(tmp_path):
     assert paragraphs(documents) == [["a", "b"], ["c"], ["d"]]
 
 
-def test_neighbouring_json_lines_with_one_id_stay_two_documents(tmp_path):
-    text = '{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n'
-    assert paragraphs(read_text(tmp_path, text)) == [["a"], ["b"]]
-
-
 def test_wikiextractor_is_recognised_and_its_tags_are_no_text(tmp_path):
     text = '\n<doc id="1" title="A > B">\nA\n\nText.\n</doc>\n<doc id="2">\nC\n</doc>\n'
     documents = read_text(tmp_path, text, name="wiki_00")
@@ -100,20 +92,6 @@ def test_one_line_of_a_megabyte_is_split_after_sentences_and_loses_nothing(tmp_p
     assert all(len(document.text) <= MAX_DOCUMENT_CHARS for document in documents)
     assert all(document.text.endswith("again.") for document in documents)
     assert " ".join(document.text for document in documents) == text.strip()
-
-
-def test_wrapped_lines_without_a_blank_line_are_split_too(tmp_path):
-    documents = read_text(tmp_path, "A line of words.\n" * 10_000)
-    assert len(documents) == 4
-    assert " ".join(document.text for document in documents) == "A line of words. " * 9_999 + (
-        "A line of words."
-    )
-
-
-def test_text_without_ends_is_split_at_white_space_and_else_anywhere():
-    assert split_long_text("aaa bbb ccc", 8) == ["aaa bbb", "ccc"]
-    assert split_long_text("a" * 10, 4) == ["aaaa", "aaaa", "aa"]
-    assert split_long_text("He left. She did not", 12) == ["He left.", "She did not"]
 
 
 def test_sources_are_sorted_and_a_file_named_twice_is_read_once(tmp_path):
@@ -181,76 +159,10 @@ def test_what_cannot_be_read_is_refused_with_file_and_place(tmp_path, data, form
     assert "x.txt" in str(caught.value)
 
 
-@pytest.mark.parametrize("before", [0, 3, 65_535, 65_536, 131_070])
-def test_the_place_of_a_bad_byte_is_exact_after_many_characters(tmp_path, before):
-    data = b"a" * before + "é".encode() + b"\xff"
-    with pytest.raises(InputError, match=rf"Byte {before + 2} \(0xff\)"):
-        read_text(tmp_path, data)
-
-
-def test_missing_sources_are_named(tmp_path):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "empty" / ".hidden").write_text("x")
-    with pytest.raises(InputError, match="nowhere.*does not exist"):
-        list(read_corpus([tmp_path / "nowhere"]))
-    with pytest.raises(InputError, match=r"\*.txt.*matches no files"):
-        list(read_corpus([f"{tmp_path}/*.txt"]))
-    with pytest.raises(InputError, match="folder .*empty.*contains no text files"):
-        list(read_corpus([tmp_path / "empty"]))
-    with pytest.raises(InputError, match="Received: none"):
-        list(read_corpus([]))
-    with pytest.raises(InputError, match="does not exist"):
-        list(read_corpus([""]))
-
-
-def test_arguments_are_checked_when_called_and_not_at_the_first_document(tmp_path):
-    (tmp_path / "x.txt").write_text("Text.")
-    for call in (read_corpus, corpus_ranges):
-        with pytest.raises(InputError, match="nowhere.*does not exist"):
-            call([tmp_path / "nowhere"])
-        with pytest.raises(InputError, match="Did you mean `prose`"):
-            call([tmp_path], "pose")
-
-
-def test_a_small_file_is_one_range_of_the_format_found(tmp_path):
-    for name, text in (("a.json", "{}"), ("b.txt", " \n<doc x>"), ("c", '{"text": "'), ("d", "")):
-        (tmp_path / name).write_text(text)
-    found = [part[-3:] for part in corpus_ranges([tmp_path])]
-    assert found == [
-        (0, 2, "jsonl"),
-        (0, 9, "wikiextractor"),
-        (0, 10, "jsonl"),
-        (0, 0, "prose"),
-    ]
-
-
-def test_an_unknown_format_brings_the_nearest_one(tmp_path):
-    with pytest.raises(InputError, match="Did you mean `prose`"):
-        read_text(tmp_path, "Text.", "pose")
-
-
-def test_an_unreadable_file_is_named(tmp_path, monkeypatch):
-    def refuse(path, *args, **kwargs):
-        raise PermissionError(13, "Permission denied", path)
-
-    monkeypatch.setattr(storage, "open", refuse, raising=False)
-    with pytest.raises(InputError, match="x.txt.*Permission denied"):
-        read_text(tmp_path, "Text.")
-
-
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="pipe.*regular file"):
         list(read_corpus([tmp_path]))
-
-
-def test_the_first_document_comes_before_the_rest_is_read(tmp_path):
-    (tmp_path / "a.txt").write_text("Fine.")
-    (tmp_path / "b.txt").write_bytes(b"\xff")
-    documents = read_corpus([tmp_path])
-    assert next(documents).name == "a.txt"
-    with pytest.raises(InputError, match="b.txt"):
-        next(documents)
 
 
 def test_every_real_corpus_is_read_in_parts_of_clean_paragraphs(shared_data):
@@ -271,41 +183,9 @@ def test_both_layouts_of_wikiextractor_give_the_same_texts(shared_data):
     assert len({page.name.split("#")[0] for page in pages}) == 66
 
 
-def test_every_dirty_file_is_read_or_refused_by_name(shared_data):
-    refused = set()
-    for path in sorted((shared_data / "dirty").glob("*/*")):
-        try:
-            for document in read_corpus([path]):
-                assert document.text.strip()
-        except InputError as error:
-            assert path.name in str(error)
-            refused.add(path.name)
-    assert {"german.utf16be.txt", "german.latin1.txt", "squad.truncated.json"} <= refused
-    assert not {"wiki.one-line.txt", "Emoji-Lipsum.utf8.txt", "blns.txt"} & refused
-
-
 def test_the_one_line_wikipedia_file_keeps_its_documents(shared_data):
     documents = list(read_corpus([shared_data / "dirty/derived/wiki.one-line.txt"]))
     assert len({document.name.split("#")[0] for document in documents}) == 66
-
-
-@pytest.mark.parametrize("name, head", [("x.jsonl", '{"text": "'), ("x.txt", '<doc id="1">\nA.\n')])
-def test_a_line_without_end_is_an_error_before_it_fills_the_memory(
-    name, head, tmp_path, monkeypatch
-):
-    limit = 1 << 16
-    monkeypatch.setattr(corpus_formats, "MAX_LINE_CHARS", limit)
-    (tmp_path / name).write_bytes(head.encode() + b"a " * (1 << 22))
-    tracemalloc.start()
-    with pytest.raises(InputError, match=r"line [13] must have at most 65,536 characters"):
-        list(read_corpus(tmp_path / name))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 1 << 21  # of 8 MB
-    line = json.dumps({"text": "a" * (limit - 12)})
-    assert len(line) == limit
-    for end in ("", "\n"):
-        assert len(read_text(tmp_path, line + end, name="y.jsonl")) == 2  # parts of a document
 
 
 def test_tags_that_never_end_are_searched_in_linear_time(tmp_path):

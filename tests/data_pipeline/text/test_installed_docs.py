@@ -2,8 +2,6 @@ import sys
 
 import pytest
 
-from data_pipeline.errors import InputError
-from data_pipeline.text import installed_docs
 from data_pipeline.text.corpus import Document
 from data_pipeline.text.installed_docs import installed_documentation
 
@@ -122,16 +120,6 @@ def short():
         "Takes a value from its place.",
     ]
     assert documents["pagepackage/__init__.py"].endswith("Says not enough for itself.")
-
-
-def test_a_package_that_is_not_installed_is_named():
-    with pytest.raises(InputError, match="`no_such_package` is not installed"):
-        list(installed_documentation(["no_such_package"]))
-
-
-def test_absent_packages_of_the_default_list_are_left_out(package, monkeypatch):
-    monkeypatch.setattr(installed_docs, "PACKAGES", (package, "no_such_package"))
-    assert len(list(installed_documentation())) == 1
 
 
 @pytest.fixture(scope="module")

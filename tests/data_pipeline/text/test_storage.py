@@ -1,6 +1,5 @@
 """Files behind a scheme are found, read and written like local files."""
 
-import io
 import subprocess
 import sys
 
@@ -58,23 +57,6 @@ def test_ranges_documents_and_errors_are_the_same(folder, monkeypatch):
         list(read_corpus([f"{folder}/sub"]))
 
 
-def test_what_is_missing_is_refused_when_called(folder):
-    with pytest.raises(InputError, match=r"nowhere` does not exist. A source must be a file"):
-        read_corpus([f"{folder}/nowhere"])
-    with pytest.raises(InputError, match=r"no\*` matches no files"):
-        read_corpus([f"{folder}/no*"])
-    storage.make_folders(f"{folder}/empty")
-    with pytest.raises(InputError, match="empty` contains no text files"):
-        read_corpus([f"{folder}/empty"])
-
-
-def test_a_file_gone_since_it_was_split_is_named(folder):
-    (part,) = corpus_ranges([f"{folder}/b.txt"])
-    storage.remove(f"{folder}/b.txt")
-    with pytest.raises(InputError, match=r"b.txt` cannot be read: .*[Nn]o"):
-        list(read_range(part))
-
-
 def test_a_stretch_is_read_from_its_first_byte_to_its_last(folder):
     path = f"{folder}/b.txt"
     for begin in range(8):
@@ -101,14 +83,6 @@ def test_a_long_file_is_written_renamed_and_removed(folder):
     assert storage.is_folder(f"{folder}/new/deep") and not storage.is_folder(f"{folder}/b.txt")
 
 
-def test_a_walk_stays_out_of_folders_taken_from_its_list(folder):
-    seen = []
-    for place, folders, files in storage.walk(folder):
-        folders[:] = [name for name in folders if name == "sub"]
-        seen.append((place.removeprefix(folder), sorted(files)))
-    assert seen == [("", [".hidden.txt", "a.txt", "b.txt"]), ("/sub", ["c.jsonl"])]
-
-
 def test_failures_are_input_errors_that_name_the_path(folder):
     for action in (
         lambda: storage.size_of(f"{folder}/none"),
@@ -119,23 +93,6 @@ def test_failures_are_input_errors_that_name_the_path(folder):
     ):
         with pytest.raises(InputError, match=r"none.* cannot be .*: .*\w\.$"):
             action()
-
-
-@pytest.mark.parametrize("scheme", ["", "file://"])
-def test_a_file_in_a_missing_folder_cannot_be_written(tmp_path, scheme):
-    refused = pytest.raises(InputError, match="none/x` cannot be written: .*No such file or direct")
-    with refused, storage.open_to_write(f"{scheme}{tmp_path}/none/x"):
-        pass
-
-
-def test_an_unknown_scheme_says_so():
-    with pytest.raises(InputError, match="nix://a/b` cannot be read: .*'nix' not implemented"):
-        read_corpus(["nix://a/b"])
-
-
-def test_two_stars_behind_a_scheme_are_refused_and_not_taken_for_one():
-    with pytest.raises(InputError, match=r"ram://x/\*\*/\*.txt` must not contain"):
-        read_corpus(["ram://x/**/*.txt"])
 
 
 def test_only_a_scheme_makes_a_path_remote(tmp_path):
@@ -157,17 +114,3 @@ def test_a_local_corpus_never_loads_tensorflow(tmp_path):
         [sys.executable, "-c", check, tmp_path], capture_output=True, text=True, timeout=60
     )
     assert done.stdout.strip() == "2 False", done.stderr
-
-
-def test_a_reader_is_an_ordinary_binary_file(folder):
-    with storage.open_to_read(f"{folder}/a.txt") as file:
-        assert list(io.TextIOWrapper(file)) == ["One.\n", "\n", "Two.\n", "\n", "Three."]
-    assert file.closed
-
-
-def test_a_folder_is_removed_with_all_that_it_holds(folder):
-    storage.remove_folder(f"{folder}/sub")
-    assert not storage.exists(f"{folder}/sub") and not storage.exists(f"{folder}/sub/deep/d.txt")
-    assert names(folder) == ["a.txt", "b.txt"]
-    with pytest.raises(InputError, match="sub` cannot be removed: "):
-        storage.remove_folder(f"{folder}/sub")

@@ -2,14 +2,12 @@
 
 import itertools
 import json
-import pickle
 import random
-import tracemalloc
 
 import pytest
 
 from data_pipeline.errors import InputError
-from data_pipeline.text import storage, text_files
+from data_pipeline.text import text_files
 from data_pipeline.text.corpus import corpus_ranges, read_corpus, read_range
 
 FORMATS = ("prose", "sentences", "jsonl", "wikiextractor")
@@ -133,34 +131,6 @@ def test_a_tag_that_only_looks_like_one_is_text_and_stays_in_its_document(tmp_pa
     assert documents[0][0].paragraphs == ("<doc in hand", "<doc <b>")
 
 
-@pytest.mark.parametrize(
-    "format, rest", [("prose", b" " * 9), ("sentences", b" "), ("wikiextractor", b"<doc b>")]
-)
-def test_the_rest_of_a_long_line_is_no_line(tmp_path, cut_at, format, rest):
-    before, long = b"a\n" * 25_000, b"a" * (1 << 14) + rest + b"\n\n"
-    (tmp_path / "x").write_bytes(before + long + b"<doc c>\n</doc>\n")
-    cut_at(50_000)
-    begins = [part.begin for part in corpus_ranges([tmp_path / "x"], format)]
-    assert begins == [0, len(before + long)]
-
-
-@pytest.mark.parametrize(
-    "format, data, names",
-    [
-        ("prose", "One.\n\nTwo.\n\nThree.\n\nFour.", ["x", "x@12"]),
-        ("sentences", "One.\n\nTwo.\n\nThree.\n\nFour.", ["x:1", "x:2", "x@12:1", "x@12:2"]),
-        ("jsonl", '{"text": "a"}\n\n{"text": "b"}', ["x:1", "x@14:2"]),
-        ("jsonl", '{"text": "a"}\n{"text": "b", "id": "B"}', ["x:1", "x:B"]),
-        ("wikiextractor", "<doc a>\na\n</doc>\n<doc b>\nb\n</doc>", ["x:1", "x@17:1"]),
-        ("wikiextractor", '<doc a>\na\n</doc>\n<doc id="B">\nb\n</doc>', ["x:1", "x:B"]),
-    ],
-)
-def test_numbers_in_names_count_from_the_byte_of_the_cut(tmp_path, cut_at, format, data, names):
-    (tmp_path / "x").write_text(data)
-    cut_at(11)
-    assert [document.name for document in read_corpus([tmp_path], format)] == names
-
-
 def test_a_part_behind_a_cut_has_its_own_number(tmp_path, cut_at):
     (tmp_path / "x.txt").write_text("a\n\n" + f"{'word ' * 8000}\n" * 2)
     cut_at(2)
@@ -176,50 +146,6 @@ def test_ranges_are_sorted_and_their_sizes_add_up(tmp_path, cut_at):
     assert ranges == sorted(ranges)
     assert [part.name for part in ranges] == ["a.txt"] * 4 + ["b.txt"] * 3 + ["c.txt"]
     assert sum(part.num_bytes for part in ranges) == 36
-
-
-def test_a_range_survives_the_way_to_another_process(tmp_path, cut_at):
-    (tmp_path / "x.txt").write_text("One.\n\nTwo.\n\nThree.")
-    cut_at(5)
-    ranges = corpus_ranges([tmp_path])
-    again = pickle.loads(pickle.dumps(ranges))
-    assert again == ranges
-    assert [part.label for part in again] == ["x.txt", "x.txt@6", "x.txt@12"]
-    assert [document.text for document in read_range(again[2])] == ["Three."]
-
-
-@pytest.mark.parametrize(
-    "format, fine, bad, message",
-    [
-        ("jsonl", b'{"text": "a"}\n\r\n\r', b"{\n", "x`, line 31 must be one JSON object"),
-        ("jsonl", b'{"text": "a"}\r\n', b'{"text": 3}\n', "x`, line 11 must be a JSON object"),
-        ("wikiextractor", b"<doc a>\n</doc>\n", b"<doc b>\n", "x`, line 21: `<doc>` is not closed"),
-        ("wikiextractor", b"<doc a>\n</doc>\n", b"</doc>\n", "x`, line 21: `</doc>` has no"),
-        ("wikiextractor", b"<doc a>\r</doc>\n", b"text", "x`, line 21: there is text outside"),
-        ("prose", b"a\r\n\r\n", b"b\xff", r"Byte 51 \(0xff\) is not"),
-        ("prose", b"a\n\n", b"b\0", "NUL byte at byte 31"),
-        ("sentences", b"a\n\n", b"b\xe2\x82", "ends inside a character, at byte 31"),
-    ],
-)
-def test_an_error_behind_cuts_names_line_and_byte_of_the_file(
-    tmp_path, cut_at, format, fine, bad, message
-):
-    (tmp_path / "x").write_bytes(fine * 10 + bad)
-    cut_at(len(fine) - 1)
-    ranges = corpus_ranges([tmp_path / "x"], format)
-    assert len(ranges) > 5
-    for part in ranges[:-2]:
-        list(read_range(part))
-    with pytest.raises(InputError, match=message):
-        [list(read_range(part)) for part in ranges[-2:]]
-
-
-def test_lines_are_counted_across_the_edges_of_the_buffer(tmp_path, cut_at):
-    line = b'{"text": "%s"}\r\n' % (b"a" * (storage.BUFFER_BYTES - 13))  # the buffer ends at CR
-    (tmp_path / "x.jsonl").write_bytes(line * 3 + b"[]")
-    cut_at(len(line))
-    with pytest.raises(InputError, match="line 4 must"):
-        list(read_range(corpus_ranges([tmp_path])[-1]))
 
 
 def test_a_file_that_is_gone_or_changed_since_it_was_split_is_named(tmp_path, cut_at):
@@ -238,43 +164,3 @@ def test_a_file_that_is_gone_or_changed_since_it_was_split_is_named(tmp_path, cu
     path.unlink()
     with pytest.raises(InputError, match="x.txt.*cannot be read: No such file"):
         list(read_range(third))
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_looking_for_cuts_reads_little(tmp_path, cut_at, monkeypatch, format):
-    asked, open_to_read = [], storage.open_to_read
-
-    def opened(path, begin=0, end=None):
-        asked.append(open_to_read(path, begin, end))
-        return asked[-1]
-
-    document = {"jsonl": b"{}\n", "wikiextractor": b"<doc a>\n</doc>\n"}.get(format, b"a\n\n")
-    (tmp_path / "x").write_bytes(document * (4_000_000 // len(document)))
-    cut_at(1_000_000)
-    monkeypatch.setattr(storage, "open_to_read", opened)
-    assert len(corpus_ranges([tmp_path / "x"], format)) == 4
-    starts = [file.raw._at // 1_000_000 * 1_000_000 for file in asked]
-    assert starts == [1_000_000, 2_000_000, 3_000_000]
-    read = [file.raw._at - start for file, start in zip(asked, starts, strict=True)]
-    assert max(read) < 100_000
-
-    asked.clear()
-    (tmp_path / "x").write_bytes(b"a" * 4_000_000)
-    assert len(corpus_ranges([tmp_path / "x"], format)) == 1
-    assert sum(file.raw._at for file in asked) < 2_000_000 + 3_000_000 + 4_000_000 + 100_000
-
-
-@pytest.mark.parametrize("line_bytes", [2_000, 30_000_000])
-def test_a_file_of_30_megabytes_without_a_blank_line_takes_little_memory(tmp_path, line_bytes):
-    sentence = f"{'x' * 98}. "
-    line = sentence * (line_bytes // len(sentence)) + "\n"
-    (tmp_path / "x.txt").write_text(line * (30_000_000 // line_bytes))
-    tracemalloc.start()
-    try:
-        (whole,) = corpus_ranges([tmp_path], "sentences")
-        characters = sum(len(document.text) for document in read_range(whole))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert characters > 29_900_000
-    assert peak < 2_000_000

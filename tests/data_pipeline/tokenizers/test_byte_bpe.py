@@ -8,7 +8,7 @@ import tokenizers
 from albert_keras.cli import main
 from albert_keras.serving.saved_model.server_ops import check_ops
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.byte_bpe import BYTE_CHARACTERS, SPECIAL_PIECES, read_bpe, write_bpe
+from data_pipeline.tokenizers.byte_bpe import SPECIAL_PIECES, read_bpe, write_bpe
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -119,18 +119,6 @@ def test_decoding_gives_the_text(tokenizer, without_prefix, text):
     assert tokenizer.decode(tokenizer.encode(text)) == text.removeprefix(" ")
 
 
-def test_half_characters_are_encoded_as_replacements(tokenizer):
-    assert tokenizer.encode("a\ud800b") == tokenizer.encode("a\ufffdb")
-    found = graph_tokenizer(tokenizer)([b"a\xffb", b"\xe6\xbc"]).to_list()
-    assert found == [tokenizer.encode("a\ufffdb"), tokenizer.encode("\ufffd")]
-
-
-def test_words_start_at_spaces_marks_and_numbers(tokenizer):
-    starts = dict(zip(tokenizer.model.vocabulary, tokenizer.word_starts(), strict=True))
-    assert all(starts[piece] for piece in ("Ġthe", "!", "9", "<mask>", "Ġ"))
-    assert not any(starts[piece] for piece in ("t", "ing", BYTE_CHARACTERS[0x80]))
-
-
 def test_a_mask_absorbs_the_space_before_it(tokenizer):
     graph = graph_tokenizer(tokenizer)
     texts = ["The  ", "of", " "]
@@ -180,12 +168,6 @@ def test_other_files_are_refused(tokenizer, tmp_path, change, message):
     (tmp_path / "tokenizer.json").write_text(json.dumps(values))
     with pytest.raises(InputError, match=message):
         Tokenizer.load(tmp_path / "tokenizer.json")
-
-
-def test_settings_of_other_vocabularies_are_refused(vocabulary):
-    with pytest.raises(InputError, match="byte-level BPE does not change text"):
-        Tokenizer.load(vocabulary.path, lower_case=True)
-    assert Tokenizer.load(vocabulary.path, lower_case=False).vocab_size == vocabulary.size
 
 
 def test_the_command_trains_bpe(tiny_corpus, tmp_path, capsys):

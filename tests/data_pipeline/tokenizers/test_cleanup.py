@@ -38,12 +38,6 @@ def test_case_is_kept_if_asked_for():
     assert clean_up(" Été  In PARIS", lower_case=False) == "Ete In PARIS"
 
 
-def test_ascii_takes_the_same_way_as_other_text():
-    text = "".join(map(chr, range(128)))
-    longer = clean_up(text + "ß")
-    assert clean_up(text) == longer.removesuffix("ß")
-
-
 def test_ranges_hold_exactly_the_code_points_of_their_class():
     def members(ranges):
         return {code for first, last in ranges for code in range(first, last + 1)}

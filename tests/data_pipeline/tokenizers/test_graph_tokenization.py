@@ -1,20 +1,17 @@
-import io
 import os
 import random
-import re
 import subprocess
 import sys
 import unicodedata
 from importlib.metadata import version
 
 import pytest
-import sentencepiece
 import tensorflow as tf
 
 from data_pipeline.tensorflow_line import needs_tf_keras
 from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from tests.repository import PACKAGES, ROOT, needs_repository
+from tests.repository import PACKAGES
 
 #: From 0.2.2 on, sentencepiece orders equally likely pieces otherwise than tensorflow-text does.
 TIES_DIFFER = tuple(map(int, version("sentencepiece").split(".")[:3])) >= (0, 2, 2)
@@ -122,42 +119,6 @@ def test_the_cleanup_in_the_graph_differs_for_the_newest_characters_only(officia
     assert different <= (TOO_NEW_FOR_PYTHON if needs_tf_keras() else TOO_NEW)
 
 
-@needs_repository
-def test_the_documentation_lists_the_characters_that_differ():
-    page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
-    documented = re.search(r"characters of Unicode 13 and 14 .*?: (.*?)\. Python", page, re.DOTALL)
-    found = set()
-    for part in re.split(r", | and ", " ".join(documented[1].split())):
-        codes = [int(code, 16) for code in re.findall(r"U\+([0-9A-F]+)", part)]
-        found |= set(map(chr, range(codes[0], codes[-1] + 1)))
-    assert found == TOO_NEW
-    assert "with TensorFlow 2.21, the ids differ for the letters U+1CCD6 to U+1CCF9" in " ".join(
-        page.split()
-    )
-
-
-def test_without_user_defined_bracket_a_lone_space_is_dropped(tmp_path):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["the cat (or dog) sat on a mat", "s and no space"] * 10),
-        model_writer=model,
-        vocab_size=60,
-        hard_vocab_limit=False,
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-        minloglevel=2,
-    )
-    (tmp_path / "foreign.model").write_bytes(model.getvalue())
-    tokenizer = Tokenizer.load(tmp_path / "foreign.model")
-    assert tokenizer.model.continuation_prefix == 0
-    texts = ["x", "the cat", "", "(or"]
-    check(tokenizer, texts)
-    assert GraphTokenizer(tokenizer).continuation(tf.constant([], tf.string)).to_list() == []
-
-
 def test_bytes_that_are_not_text_are_replaced(tiny_tokenizer):
     rng = random.Random(5)
     texts = [b"\xff\xfe\xc3", b"a\xe2\x82b", b"\xed\xa0\x80", b"\xf5\x80\0", b"(\xc3(\xa9"]
@@ -165,15 +126,6 @@ def test_bytes_that_are_not_text_are_replaced(tiny_tokenizer):
     graph = GraphTokenizer(tiny_tokenizer)
     expected = [tiny_tokenizer.encode(text.decode(errors="replace")) for text in texts]
     assert disagreements(texts, graph_ids(graph.__call__, texts), expected) == []
-
-
-def test_bytes_that_are_not_text_do_no_harm_to_the_cleanup(official_model):
-    rng = random.Random(6)
-    texts = [rng.randbytes(rng.randint(0, 40)) for _ in range(2000)]
-    graph = GraphTokenizer(Tokenizer.load(official_model))
-    for function in (graph.__call__, graph.continuation):
-        ids = {id for row in graph_ids(function, texts) for id in row}
-        assert not ids & {0, 2, 3, 4}
 
 
 def test_raw_text_never_gives_a_control_symbol(tiny_tokenizer):
@@ -196,13 +148,6 @@ def test_raw_text_never_gives_a_control_symbol(tiny_tokenizer):
     graph = GraphTokenizer(tiny_tokenizer)
     for function in (graph.__call__, graph.continuation):
         assert not {id for row in graph_ids(function, texts) for id in row} & control
-
-
-def test_an_empty_batch_has_no_rows(tiny_tokenizer):
-    graph = GraphTokenizer(tiny_tokenizer)
-    empty = tf.constant([], tf.string)
-    assert graph(empty).to_list() == graph.continuation(empty).to_list() == []
-    assert graph(empty).dtype == tf.int32
 
 
 def test_pieces_are_looked_up_by_id(tiny_tokenizer):

@@ -7,8 +7,6 @@ from albert_keras.serving.saved_model.server_ops import check_ops
 from data_pipeline.errors import InputError
 from data_pipeline.tensorflow_line import needs_tf_keras
 from data_pipeline.tokenizers.graph_tokenization import (
-    GraphTokenizer,
-    WordPieceGraphTokenizer,
     graph_tokenizer,
 )
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -76,11 +74,6 @@ def check(tokenizer, texts):
     assert different == []
 
 
-def test_the_factory_gives_the_right_class(tokenizer, tiny_tokenizer):
-    assert isinstance(graph_tokenizer(tokenizer), WordPieceGraphTokenizer)
-    assert isinstance(graph_tokenizer(tiny_tokenizer), GraphTokenizer)
-
-
 def test_a_graph_gives_the_ids_of_python(tokenizer):
     check(tokenizer, TEXTS)
     graph = graph_tokenizer(tokenizer)
@@ -102,17 +95,6 @@ def test_every_character_is_treated_as_in_python(tokenizer):
     if needs_tf_keras() and lowered:
         lowered = lowered | TOO_NEW_FOR_PYTHON
     check(tokenizer, [f"a{chr(code)}b" for code in codes if chr(code) not in lowered])
-
-
-def test_the_characters_that_differ_are_the_named_ones(tokenizer):
-    texts = [f"a{character}b" for character in sorted(TOO_NEW)]
-    received = in_graph(graph_tokenizer(tokenizer).words, texts)
-    differ = {
-        text[1]
-        for text, words in zip(texts, received, strict=True)
-        if [word.decode() for word in words] != tokenizer.model.basic.words(text)
-    }
-    assert differ <= TOO_NEW if tokenizer.config.lower_case else not differ
 
 
 def test_random_strings_are_split_as_in_python(tokenizer):
@@ -137,27 +119,12 @@ def test_real_and_hostile_lines_are_split_as_in_python(tokenizer, shared_data):
     check(tokenizer, lines)
 
 
-def test_bytes_that_are_not_text_are_left_out(tokenizer):
-    rng = random.Random(5)
-    texts = [b"\xff\xfe\xc3", b"a\xe2\x82b", b"\xed\xa0\x80", b"\xf5\x80\0"]
-    texts += [rng.randbytes(rng.randint(0, 40)) for _ in range(2000)]
-    expected = [tokenizer.encode(text.decode(errors="replace")) for text in texts]
-    assert in_graph(graph_tokenizer(tokenizer).__call__, texts) == expected
-
-
 def test_raw_text_never_gives_a_special_piece(tokenizer):
     rng = random.Random(7)
     words = [*SPECIAL, "[mask]", "［ＭＡＳＫ］", "##s", "[MASK\u0301]", "a", " ", "\0"]
     texts = ["".join(rng.choices(words, k=rng.randint(1, 6))) for _ in range(10_000)]
     ids = {id for row in in_graph(graph_tokenizer(tokenizer).__call__, texts) for id in row}
     assert not ids & {0, 2, 3, 4, 5}
-
-
-def test_pieces_are_shown_without_marks(tokenizer):
-    graph = graph_tokenizer(tokenizer)
-    assert [piece.decode() for piece in graph.pieces.numpy()] == tokenizer.model.vocabulary
-    shown = graph.without_marks([["##ing", "曹"], ["#", "##"]]).numpy().tolist()
-    assert shown == [[b"ing", "曹".encode()], [b"#", b"##"]]
 
 
 def test_a_vocabulary_that_tensorflow_text_cannot_take_is_refused(tmp_path):

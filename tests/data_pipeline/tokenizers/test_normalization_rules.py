@@ -89,21 +89,7 @@ def test_single_rules(settings_, text, expected):
     assert apply_rules(normalization_rules(*settings_), text) == expected
 
 
-def test_plain_text_has_no_rules(rules):
-    assert not [source for source in rules if source in "abcxyz0189,!?'"]
-
-
 def test_a_capital_sigma_at_the_end_of_a_word_is_the_known_difference():
     rules = normalization_rules(True, True)
     assert clean_up("ΟΔΟΣ") == "οδος"
     assert apply_rules(rules, "ΟΔΟΣ") == "οδοσ"
-
-
-def test_rule_file_has_code_points_and_may_remove():
-    assert rules_tsv({"A": "a", "e\u0301": "é", "\x01": ""}) == "41\t61\n65 301\tE9\n1\t\n"
-
-
-def test_real_text_is_normalized_alike(shared_data, settings, ours, nmt_nfkc):
-    for path in sorted((shared_data / "corpus" / "wikipedia-mars").glob("*.txt")):
-        for line in path.read_text(encoding="utf-8").splitlines()[::10]:
-            assert ours.normalize(line) == nmt_nfkc.normalize(clean_up(line, *settings))

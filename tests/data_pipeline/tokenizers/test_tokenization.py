@@ -1,6 +1,5 @@
 import copy
 import io
-import json
 import pickle
 import random
 import shutil
@@ -11,7 +10,6 @@ import sentencepiece
 
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import is_unigram
 
 LITERALS = ["[CLS]", "[SEP]", "[MASK]", "<pad>", "<unk>", "<PAD>", "[mask]", "[Cls]"]
 LITERALS += ["［ＭＡＳＫ］", "［ＳＥＰ］", "＜ｐａｄ＞", "▁[MASK]", "[MASK\u0301]", "<s>", "</s>"]
@@ -90,11 +88,6 @@ def test_batches_give_the_ids_of_single_texts(tiny_tokenizer, tiny_corpus):
     assert tiny_tokenizer.encode_batch([]) == []
 
 
-def test_ids_do_not_depend_on_threads(tiny_tokenizer, tiny_corpus):
-    one, two = (tiny_tokenizer.encode_batch(tiny_corpus, num_threads=n) for n in (1, 2))
-    assert all(map(np.array_equal, one, two))
-
-
 def test_text_is_cleaned_up_before_it_is_split(tiny_tokenizer):
     assert tiny_tokenizer.encode("  THÉ  old\tﬁsh") == tiny_tokenizer.encode("the old fish")
 
@@ -102,11 +95,6 @@ def test_text_is_cleaned_up_before_it_is_split(tiny_tokenizer):
 def test_decoding_gives_the_text_back(tiny_tokenizer):
     text = 'so she said, "we should try again (for £25) tomorrow."'
     assert tiny_tokenizer.decode(np.array(tiny_tokenizer.encode(text))) == text
-
-
-def test_control_symbols_vanish_in_decoding(tiny_tokenizer):
-    cls, sep, pad = tiny_tokenizer.cls_id, tiny_tokenizer.sep_id, tiny_tokenizer.pad_id
-    assert tiny_tokenizer.decode([cls, *tiny_tokenizer.encode("the old"), sep, pad]) == "the old"
 
 
 def test_raw_text_never_gives_a_control_symbol(tiny_tokenizer):
@@ -120,27 +108,6 @@ def test_raw_text_never_gives_a_control_symbol(tiny_tokenizer):
     assert not (ids | tails) & control
 
 
-def test_raw_text_never_gives_a_control_symbol_of_the_official_vocabulary(official):
-    ids = set(np.concatenate(official.encode_batch(LITERALS)).tolist())
-    assert not ids & {0, 2, 3, 4}
-
-
-def test_ordinary_ids_leave_out_control_and_unknown(tiny_tokenizer):
-    np.testing.assert_array_equal(tiny_tokenizer.ordinary_ids, np.arange(5, 307))
-    assert tiny_tokenizer.ordinary_ids.dtype == np.int32
-
-
-def test_unknown_pieces_have_the_unknown_id(tiny_tokenizer):
-    assert tiny_tokenizer.id_of("no such piece") == tiny_tokenizer.unk_id
-    assert tiny_tokenizer.piece_of(tiny_tokenizer.id_of("(")) == "("
-
-
-def test_a_copy_encodes_alike(tiny_tokenizer):
-    assert copy.deepcopy(tiny_tokenizer).encode("the old ferry") == tiny_tokenizer.encode(
-        "the old ferry"
-    )
-
-
 def test_sentences_give_the_ids_of_single_texts_in_one_array(
     tiny_tokenizer, official, digit_tokenizer
 ):
@@ -152,28 +119,6 @@ def test_sentences_give_the_ids_of_single_texts_in_one_array(
         assert lengths.tolist() == [len(one) for one in encoded]
         assert (ids.dtype, lengths.dtype) == (np.int32, np.int64) and ids.flags.writeable
         assert [len(each) for each in tokenizer.encode_sentences([])] == [0, 0]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"model_type": "bpe"},
-        {"model_type": "word"},
-        {"model_type": "char"},
-        {"model_type": "bpe", "byte_fallback": True, "vocab_size": 330},
-        {"byte_fallback": True, "vocab_size": 330},
-    ],
-    ids=str,
-)
-def test_models_of_other_types_are_encoded_too(options, tmp_path):
-    symbols = {"control_symbols": ["[CLS]", "[SEP]", "[MASK]"]}
-    (tmp_path / "x.model").write_bytes(_train_plainly(**symbols, **options))
-    tokenizer = Tokenizer.load(tmp_path / "x.model")
-    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model_bytes)
-    for text in ("the cat (or dog) sat", "", "no mat ☃"):
-        assert tokenizer.encode(text) == processor.encode(text)
-        assert tokenizer.encode_sentences([text])[0].tolist() == processor.encode(text)
-    assert not is_unigram(tokenizer.model_bytes)
 
 
 def test_a_tokenizer_is_pickled_as_its_model_and_configuration(tiny_tokenizer):
@@ -198,13 +143,6 @@ def test_a_continuation_keeps_the_space_that_is_there(tiny_tokenizer, text):
     whole = tiny_tokenizer.encode("(" + text)
     assert tiny_tokenizer.continuation_ids(text) == whole[2:]
     assert tiny_tokenizer.pieces("(" + text)[:2] == ["▁", "("]
-
-
-def test_a_continuation_without_user_defined_bracket_drops_a_lone_space(foreign):
-    assert foreign.model.continuation_prefix == 0
-    assert foreign.pieces("x")[0] == "▁"
-    assert foreign.continuation_ids("x") == foreign.encode("x")[1:]
-    assert foreign.continuation_ids("") == []
 
 
 # Digits and commas
@@ -265,19 +203,6 @@ def test_where_words_start(tiny_tokenizer, piece, unicode, reference):
     assert tokenizer.word_starts("reference")[-1] == reference
 
 
-def test_both_rules_agree_on_the_words_of_plain_english(tiny_tokenizer):
-    unicode, reference = tiny_tokenizer.word_starts(), tiny_tokenizer.word_starts("reference")
-    np.testing.assert_array_equal(
-        unicode[tiny_tokenizer.ordinary_ids], reference[tiny_tokenizer.ordinary_ids]
-    )
-    assert unicode.dtype == bool and unicode.shape == (307,)
-
-
-def test_an_unknown_rule_is_refused(tiny_tokenizer):
-    with pytest.raises(ValueError, match="`rule` must be one of"):
-        tiny_tokenizer.word_starts("bert")
-
-
 # Files
 
 
@@ -286,23 +211,6 @@ def test_saving_and_loading_keeps_everything(tiny_tokenizer, tmp_path):
     loaded = Tokenizer.load(tmp_path / "copy")
     assert loaded.digest == tiny_tokenizer.digest
     assert loaded.config == tiny_tokenizer.config
-
-
-def test_a_saved_foreign_model_keeps_its_settings(foreign, tmp_path):
-    changed = Tokenizer(
-        foreign.model_bytes,
-        foreign.config.replace(lower_case=False, strip_accents=False, compat_py3=True),
-    )
-    changed.save(tmp_path)
-    loaded = Tokenizer.load(tmp_path)
-    assert loaded.config == changed.config
-    assert loaded.digest == changed.digest != foreign.digest
-
-
-def test_our_model_is_recognised_without_its_folder(tiny_tokenizer, tiny_vocabulary):
-    bare = Tokenizer.load(tiny_vocabulary.path / "tokenizer.model")
-    assert bare.config == tiny_tokenizer.config
-    assert bare.digest == tiny_tokenizer.digest
 
 
 def test_a_cleanup_inside_the_model_cannot_be_changed(tiny_vocabulary):
@@ -318,35 +226,6 @@ def test_a_model_other_than_described_is_refused(tiny_vocabulary, tmp_path):
     (folder / "tokenizer.model").write_bytes(model)
     with pytest.raises(InputError, match="sha256"):
         Tokenizer.load(folder)
-
-
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"version": 2}', "\xff"])
-def test_a_damaged_configuration_is_refused(content, tiny_vocabulary, tmp_path):
-    folder = shutil.copytree(tiny_vocabulary.path, tmp_path / "copy")
-    (folder / "tokenizer_config.json").write_text(content, encoding="latin-1")
-    with pytest.raises(InputError, match="tokenizer_config.json"):
-        Tokenizer.load(folder)
-
-
-def test_a_model_of_another_size_than_described_is_refused(tiny_vocabulary, tmp_path):
-    folder = shutil.copytree(tiny_vocabulary.path, tmp_path / "copy")
-    config = json.loads((folder / "tokenizer_config.json").read_text())
-    (folder / "tokenizer_config.json").write_text(json.dumps(config | {"vocab_size": 299}))
-    with pytest.raises(InputError, match="299"):
-        Tokenizer.load(folder)
-
-
-@pytest.mark.parametrize("content", [b"", b"plain text, no model", b"\x08\x01", bytes(100)])
-def test_a_file_that_is_no_model_is_refused(content, tmp_path):
-    (tmp_path / "x.model").write_bytes(content)
-    with pytest.raises(InputError, match="is not a SentencePiece model"):
-        Tokenizer.load(tmp_path / "x.model")
-
-
-@pytest.mark.parametrize("name", ["missing", "missing.model", "."])
-def test_a_missing_tokenizer_is_refused(name, tmp_path):
-    with pytest.raises(InputError, match="must be a folder with tokenizer_config.json"):
-        Tokenizer.load(tmp_path / name)
 
 
 @pytest.mark.parametrize(
