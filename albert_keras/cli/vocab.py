@@ -169,7 +169,7 @@ def _coverage_line(coverage):
 
 
 def _paragraphs(corpus, corpus_format):
-    from data_pipeline.text.reading_progress import read_with_progress
+    from data_pipeline.text.corpus import read_with_progress
 
     for document in read_with_progress(corpus, corpus_format):
         yield from document.paragraphs

@@ -1,8 +1,7 @@
-"""Instances ↔ `tf.train.Example`, without TensorFlow.
+"""Instances ↔ `tf.train.Example`.
 
-Processes that only write records need not load TensorFlow. Whole batches are encoded at once; the
-bytes are the same as from `tf.train.Example.SerializeToString(deterministic=True)`. Single records
-are decoded by protobuf.
+Processes that only write records do not load TensorFlow. Whole batches are encoded at once; the
+bytes are the same as from `tf.train.Example.SerializeToString(deterministic=True)`.
 
 Source:
     https://protobuf.dev/programming-guides/encoding and `tensorflow/core/example/example.proto`.
@@ -11,39 +10,11 @@ Source:
 import functools
 
 import numpy as np
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.message import DecodeError
 
 from data_pipeline.errors import InputError
 from data_pipeline.records.schema import PRETRAINING_FEATURES, REQUIRED_FEATURES
 
-#: The messages of `example.proto` and `feature.proto`, as protobuf describes a file.
-_EXAMPLE_PROTO = """
-name: "data_pipeline/example.proto" package: "data_pipeline" syntax: "proto3"
-message_type { name: "BytesList"
-  field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_BYTES } }
-message_type { name: "FloatList"
-  field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_FLOAT } }
-message_type { name: "Int64List"
-  field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_INT64 } }
-message_type { name: "Feature" oneof_decl { name: "kind" }
-  field { name: "bytes_list" number: 1 label: LABEL_OPTIONAL oneof_index: 0
-          type: TYPE_MESSAGE type_name: ".data_pipeline.BytesList" }
-  field { name: "float_list" number: 2 label: LABEL_OPTIONAL oneof_index: 0
-          type: TYPE_MESSAGE type_name: ".data_pipeline.FloatList" }
-  field { name: "int64_list" number: 3 label: LABEL_OPTIONAL oneof_index: 0
-          type: TYPE_MESSAGE type_name: ".data_pipeline.Int64List" } }
-message_type { name: "Features"
-  field { name: "feature" number: 1 label: LABEL_REPEATED
-          type: TYPE_MESSAGE type_name: ".data_pipeline.Features.FeatureEntry" }
-  nested_type { name: "FeatureEntry" options { map_entry: true }
-    field { name: "key" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
-    field { name: "value" number: 2 label: LABEL_OPTIONAL
-            type: TYPE_MESSAGE type_name: ".data_pipeline.Feature" } } }
-message_type { name: "Example"
-  field { name: "features" number: 1 label: LABEL_OPTIONAL
-          type: TYPE_MESSAGE type_name: ".data_pipeline.Features" } }
-"""
 _DTYPES = {"bytes_list": object, "float_list": np.float32, "int64_list": np.int64}
 
 # Numbers of the fields of a Feature, and of the last bits of the tag of a field with a size.
@@ -94,8 +65,10 @@ def decode_instance(record: bytes) -> dict[str, np.ndarray]:
         InputError: If the bytes are not a complete `tf.train.Example`. Damage that only changes a
             value is not found here, but by the checksums of the file.
     """
+    import tensorflow as tf  # a build writes records without it
+
     try:
-        example = _example_class().FromString(record)
+        example = tf.train.Example.FromString(record)
     except DecodeError as error:
         raise InputError(
             "The record must be a complete tf.train.Example, but its bytes cannot be parsed."
@@ -105,14 +78,6 @@ def decode_instance(record: bytes) -> dict[str, np.ndarray]:
         if kind := feature.WhichOneof("kind"):
             features[name] = np.array(getattr(feature, kind).value, _DTYPES[kind])
     return features
-
-
-@functools.cache
-def _example_class():
-    file = text_format.Parse(_EXAMPLE_PROTO, descriptor_pb2.FileDescriptorProto())
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("data_pipeline.Example"))
 
 
 def _varint_rows(values):

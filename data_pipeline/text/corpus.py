@@ -7,12 +7,14 @@ the documents.
 import hashlib
 import itertools
 import json
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
+from data_pipeline.progress import ProgressLines, State, bar, format_duration
 from data_pipeline.text.corpus_formats import (
     MAX_DOCUMENT_CHARS,
     check_format,
@@ -21,6 +23,8 @@ from data_pipeline.text.corpus_formats import (
     split_long_text,
 )
 from data_pipeline.text.text_files import TextRange, find_files, listing, split_file
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,30 @@ def read_corpus(
     """
     check_format(format)
     return _documents(find_files(sources), format, listing(sources))
+
+
+def read_with_progress(
+    sources: str | Path | Iterable[str | Path], format: str = "auto"
+) -> Iterator[Document]:
+    """Yields the documents of `read_corpus`, and logs the fraction read, speed and remaining time.
+
+    It raises the same errors as `read_corpus`.
+    """
+    sources = [sources] if isinstance(sources, str | Path) else list(sources)
+    total = sum(text_range.num_bytes for text_range in corpus_ranges(sources, format))
+    lines, done = ProgressLines(logger), 0
+
+    def state(seconds):
+        read, megabytes = min(done, total), done / 1e6
+        eta = (total - read) * seconds / max(read, 1)
+        speed = f"{megabytes:,.1f} MB  {megabytes / seconds:.1f} MB/s"
+        text = f"reading  {bar(read / total)}  {speed}  ETA {format_duration(eta)}"
+        return State(text, "reading", megabytes, total / 1e6, "MB", megabytes / seconds, eta)
+
+    for document in read_corpus(sources, format):
+        yield document
+        done += len(document.text.encode())
+        lines.tick(state)
 
 
 def _documents(files, format, sources):
