@@ -118,17 +118,21 @@ def _new_pipeline(flags):
     try:
         with contextlib.redirect_stderr(stderr):
             options = PipelineOptions(flags)
+            runner = options.view_as(StandardOptions).runner or "DirectRunner"
+            module, _, name = runner.rpartition(".")
+            if module:  # the class of a runner; its module may define options
+                importlib.import_module(module)
             known = options.get_all_options()
             given = options.get_all_options(retain_unknown_options=True)
-        runner = options.view_as(StandardOptions).runner or "DirectRunner"
-        kind = runner.lower().removesuffix("runner")
-        if runner.lower() not in _SERVER_RUNNERS:
+        kind = name.lower().removesuffix("runner")
+        if name.lower() not in _SERVER_RUNNERS:
             for name in sorted(given.keys() - known.keys()):
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f", did you mean `--{near[0]}`?" if near else "."
                 raise InputError(f"`--{name}` is not an option of Apache Beam{hint}")
         if kind.endswith("direct"):
-            runner = "FnApiRunner"  # what the DirectRunner uses after failing to download another
+            # What the DirectRunner uses after failing to download another.
+            runner = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
         if kind.endswith("dataflow"):
             _check_google_cloud()
         options.view_as(SetupOptions).save_main_session = False

@@ -96,6 +96,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow  # processes of the portable workers that Flink and Spark use too
 def test_the_bytes_do_not_depend_on_the_processes(needs_beam, corpus, tiny_tokenizer, tmp_path):
     tiny_tokenizer.save(tmp_path / "tokenizer")
     (tmp_path / "script.py").write_text(_SCRIPT)
@@ -203,6 +204,33 @@ def test_a_wrong_option_is_named(option, message, needs_beam, corpus, tiny_token
             corpus, tiny_tokenizer, tmp_path / "out", CONFIG, beam_options=["--project=x", option]
         )
     assert not list(tmp_path.iterdir())
+
+
+_OWN_RUNNER = """
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+class OwnOptions(PipelineOptions):
+    @classmethod
+    def _add_argparse_args(cls, parser):
+        parser.add_argument("--own_option")
+
+class OwnRunner(FnApiRunner):
+    pass
+"""
+
+
+def test_a_runner_given_by_its_class_has_its_own_options(
+    needs_beam, corpus, tiny_tokenizer, tmp_path, monkeypatch
+):
+    (tmp_path / "own_runner.py").write_text(_OWN_RUNNER)
+    monkeypatch.syspath_prepend(tmp_path)
+    options = ["--runner=own_runner.OwnRunner", "--own_option=1"]
+    out = tmp_path / "records"
+    assert build_with_beam(corpus, tiny_tokenizer, out, CONFIG, beam_options=options).info.shards
+    with pytest.raises(InputError, match="`--own_opton` is not an .*`--own_option`"):
+        options[1] = "--own_opton=1"
+        build_with_beam(corpus, tiny_tokenizer, tmp_path / "x", CONFIG, beam_options=options)
 
 
 def test_without_beam_the_extra_is_named(corpus, tiny_tokenizer, tmp_path, monkeypatch):
