@@ -5,6 +5,7 @@ with file, line or byte, and reason.
 """
 
 import codecs
+import html
 import io
 import re
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ _UNSPACED_BREAK = re.compile(rf"(?<={UNSPACED})\n(?={UNSPACED})")
 _DOC_LINE = re.compile(r"<doc\s[^<]*>")
 _DOC_TAG = re.compile(r"(<doc\s[^>]*>|</doc>)")
 _DOC_TITLE = re.compile(r'\b(?:id|title)="([^"]+)"')
+#: Keys of the JSON lines that WikiExtractor writes, in which `<` and `&` are escaped.
+_WIKIEXTRACTOR_KEYS = {"id", "url", "title", "text"}
 _JSON_WITH_TEXT = re.compile(r'\{.*"text"\s*:\s*"')
 
 
@@ -130,7 +133,10 @@ def _jsonl(text_range):
             problem = ' contains half a surrogate pair in its "id" or "title".'
             raise _line_error(text_range, number, problem)
         document = (number, _document_name(text_range, title, number))
-        yield from ((document, part) for part in re.split(r"\r\n?|\n", record["text"]))
+        text = record["text"]
+        if record.keys() >= _WIKIEXTRACTOR_KEYS:
+            text = html.unescape(text)
+        yield from ((document, part) for part in re.split(r"\r\n?|\n", text))
 
 
 def _parse(line):
@@ -174,7 +180,7 @@ def _wikiextractor(text_range):
             elif part.strip():
                 if not document:
                     raise _line_error(text_range, number, ": there is text outside of `<doc>`.")
-                yield document, part
+                yield document, html.unescape(part)  # WikiExtractor escapes `<` and `&`
     if document:
         raise _line_error(text_range, document[0], ": `<doc>` is not closed.")
 

@@ -81,6 +81,20 @@ def test_a_long_document_is_split_at_the_edges_of_paragraphs(tmp_path):
     assert [len(document.paragraphs) for document in documents] == [2, 1]
 
 
+def test_escapes_of_wikiextractor_are_resolved(tmp_path):
+    page = '<doc id="1" url="x" title="A">\nIf a &lt; b &amp;&amp; c, say &quot;no&quot;.\n</doc>\n'
+    (tmp_path / "wiki").write_text(page)
+    record = {"id": "1", "url": "x", "title": "A", "text": "a &lt; b &amp; c"}
+    (tmp_path / "wiki.jsonl").write_text(json.dumps(record))
+    (tmp_path / "other.jsonl").write_text(json.dumps({"text": "a &lt; b"}))
+    found = {one.name.split(":")[0]: one.text for one in read_corpus([tmp_path])}
+    assert found == {
+        "wiki": 'If a < b && c, say "no".',
+        "wiki.jsonl": "a < b & c",
+        "other.jsonl": "a &lt; b",
+    }
+
+
 @pytest.mark.parametrize("format", ["prose", "sentences", "jsonl", "wikiextractor"])
 def test_one_line_of_a_megabyte_is_split_after_sentences_and_loses_nothing(tmp_path, format):
     text = "This sentence is here again. " * 36_000
