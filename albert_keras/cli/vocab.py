@@ -31,8 +31,8 @@ def vocab(
     out: Path | None = None,
     kind: Kind = Kind.unigram,
     size: int = 30_000,
-    lower_case: bool = True,
-    strip_accents: bool = True,
+    lower_case: bool | None = None,
+    strip_accents: bool | None = None,
     required_characters: str = "",
     corpus_format: str = "auto",
 ):
@@ -49,8 +49,8 @@ def vocab(
       kind: Kind of vocabulary: unigram (SentencePiece) as in ALBERT, wordpiece as in BERT and
         DistilBERT, or bpe (byte-level) as in RoBERTa, which preserves case and accents.
       size: Number of pieces in the vocabulary.
-      lower_case: Convert text to lower case.
-      strip_accents: Remove accents: é becomes e.
+      lower_case (yes, unless that confuses letters): Convert text to lower case.
+      strip_accents (yes, unless letters need them): Remove accents: é becomes e.
       required_characters: Characters that get a piece even if the corpus lacks them, such as '§°';
         printable ASCII characters always get one.
       corpus_format
@@ -97,6 +97,7 @@ def vocab(
     }
     lines = [
         f"vocabulary of {result.size} pieces: {result.path}",
+        *_cleanup_lines(result.path, kind),
         _coverage_line(coverage),
         f"next: {_build_command(result)}",
     ]
@@ -154,6 +155,16 @@ def _origin_of(tokenizer):
     folders = (tokenizer, tokenizer.parent)
     runs = [folder for folder in folders if (folder / "run.json").is_file()]
     return runs[0] if runs else "..."
+
+
+def _cleanup_lines(path, kind):
+    """Yields what the vocabulary does with case and accents, if it changes any text."""
+    if kind is not Kind.bpe:
+        from data_pipeline.tokenizers.tokenization import Tokenizer
+
+        config = Tokenizer.load(path).config
+        case = "lower-cased" if config.lower_case else "kept"
+        yield f"case: {case}; accents: {'removed' if config.strip_accents else 'kept'}"
 
 
 def _coverage_line(coverage):

@@ -1,11 +1,15 @@
 """Letters, scripts and words of a text, and what is usual for a language."""
 
 import itertools
+import logging
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 
 from data_pipeline.text.sentences import LANGUAGES
+
+logger = logging.getLogger(__name__)
 
 #: Characters of Han, kana, Thai, Lao, Burmese and Khmer, for a regular expression: each counts as a
 #: word.
@@ -55,6 +59,11 @@ _NO_SCRIPT, _LITTLE_SCRIPT = 0.01, 0.5
 #: Fraction of these letters below which a text is hardly in the language, and of letters other
 #: than a-z above which it is hardly English.
 _FEWEST_OWN, _MOST_FOREIGN = 0.0005, 0.005
+#: Fraction of the letters and marks above which a clean-up that changes them loses letters of the
+#: language; and the characters of text that are looked at.
+_MOST_LOST, _SAMPLE_CHARACTERS = 0.005, 400_000
+#: Letters of Turkish and Azerbaijani, whose capital `I` is not that of `i`.
+_DOTLESS = "ıİ"
 
 
 def words_of(text: str) -> list[str]:
@@ -150,3 +159,70 @@ def language_fault(characters: Counter, language: str) -> tuple[bool, str] | Non
         shown = "".join(itertools.islice(foreign, 8))
         return False, f"is written in a-z, but the text has many other letters, such as `{shown}`"
     return None
+
+
+def lost_with_accents(characters: Counter) -> tuple[float, str]:
+    """Returns the fraction of letters and marks that stripping accents changes, and some of them.
+
+    In English these are a few names; in Hindi they are the virama, in Arabic the hamza, in German
+    the umlauts: letters of their own.
+    """
+    changed = [
+        (character, count)
+        for character, count in characters.most_common()
+        if any(map(unicodedata.combining, unicodedata.normalize("NFKD", character)))
+    ]
+    total = sum(n for one, n in characters.items() if unicodedata.category(one)[0] in "LM")
+    shown = " ".join(f"◌{one}" if unicodedata.combining(one) else one for one, _ in changed[:5])
+    return sum(count for _, count in changed) / max(total, 1), shown
+
+
+def choose_cleanup(
+    texts: Iterable[str], lower_case: bool | None, strip_accents: bool | None
+) -> tuple[Iterable[str], bool, bool]:
+    """Chooses whether a vocabulary folds case and accents, as the first texts allow.
+
+    Both are folded, as in the released vocabularies, unless letters of the language would be lost.
+
+    Args:
+        texts: iterable of str, read once.
+        lower_case, strip_accents: bool or None. As requested; None chooses. A warning is logged if
+            what is requested loses letters.
+
+    Returns:
+        All of the texts, and both settings.
+    """
+    texts, first, size = iter(texts), [], 0
+    for text in texts:
+        first.append(text)
+        size += len(text)
+        if size >= _SAMPLE_CHARACTERS:
+            break
+    characters = Counter(itertools.chain.from_iterable(first))
+    share, shown = lost_with_accents(characters)
+    dotless = sum(characters[letter] for letter in _DOTLESS)
+    confuses_case = dotless > _MOST_LOST * sum(map(characters.get, filter(str.isalpha, characters)))
+    if strip_accents and share > _MOST_LOST:
+        logger.warning(
+            "Without accents %.1f %% of the letters and marks of the text are lost or become "
+            "others, such as %s. Use `--no-strip-accents` unless that is intended.",
+            100 * share,
+            shown,
+        )
+    if lower_case and confuses_case:
+        logger.warning(
+            "The text has the letters %s, but lower case turns `I` into `i`. Use `--no-lower-case` "
+            "unless that is intended.",
+            " and ".join(_DOTLESS),
+        )
+    if strip_accents is None:
+        strip_accents = share <= _MOST_LOST
+        if not strip_accents:
+            logger.info(
+                "accents are kept: %.1f %% of the letters have them (%s)", 100 * share, shown
+            )
+    if lower_case is None:
+        lower_case = not confuses_case
+        if confuses_case:
+            logger.info("case is kept: lower case would turn `I` into `i`, not into `ı`")
+    return itertools.chain(first, texts), lower_case, strip_accents

@@ -19,6 +19,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import (
+    JOINED_MARGIN,
     SPACE,
     TrainedVocabulary,
     is_unigram,
@@ -26,8 +27,6 @@ from data_pipeline.tokenizers.vocabulary import (
     write_tokenizer_files,
 )
 
-#: Score for each piece saved: above the rounding of long sums, below what distinguishes words.
-_MARGIN = 0.01
 #: SentencePiece's longest piece, in characters, and its penalty for unknown characters.
 _LONGEST, _UNKNOWN_PENALTY = 16, 10.0
 _NORMAL = 1  # a type of piece in `sentencepiece_model.proto`
@@ -73,7 +72,7 @@ def extend_vocabulary(
         raise InputError(f"`add` must be at most {len(chosen)} for this corpus. Received: {add}.")
     for run in chosen:
         score = sum(old.scores.get(piece, old.unknown) for piece in run)
-        score += _MARGIN * (len(run) - 1)
+        score += JOINED_MARGIN * (len(run) - 1)
         pieces.add(piece="".join(run), score=score, type=_NORMAL)
     content = model.SerializeToString(deterministic=True)
     digest = hashlib.sha256(content).hexdigest()

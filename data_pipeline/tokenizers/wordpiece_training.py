@@ -12,6 +12,7 @@ from pathlib import Path
 
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_folder
+from data_pipeline.text.letters import choose_cleanup
 from data_pipeline.tokenizers.basic_words import IDEOGRAPHS, BasicTokenizer, is_punctuation
 from data_pipeline.tokenizers.huggingface_library import load_tokenizers, wait_for
 from data_pipeline.tokenizers.vocabulary import Coverage, TrainedVocabulary
@@ -35,8 +36,8 @@ def train_wordpiece(
     out: str | Path,
     size: int = 30_000,
     *,
-    lower_case: bool = True,
-    strip_accents: bool = True,
+    lower_case: bool | None = None,
+    strip_accents: bool | None = None,
     character_coverage: float = 0.99995,
     required_characters: str = "",
 ) -> TrainedVocabulary:
@@ -49,7 +50,8 @@ def train_wordpiece(
         corpus_texts: iterable of str. Sentences or paragraphs, read once.
         out: path. The folder to write; it must not exist yet, or be empty.
         size: int. Largest number of pieces, V. A small corpus has fewer.
-        lower_case, strip_accents: bool. As in `BasicTokenizer`.
+        lower_case, strip_accents: bool or None. As in `BasicTokenizer`. None means true, unless
+            letters of the language would be lost, see `choose_cleanup`.
         character_coverage: float. Fraction of the corpus's characters that get pieces; words with
             others are unknown. Printable ASCII always gets pieces.
         required_characters: str. Further characters that always get pieces, after the clean-up.
@@ -65,8 +67,9 @@ def train_wordpiece(
     out = Path(out)
     check_output_folder(out)
     load_tokenizers()
+    texts, lower_case, strip_accents = choose_cleanup(corpus_texts, lower_case, strip_accents)
     basic = BasicTokenizer(lower_case, strip_accents)
-    words = _count_words(corpus_texts, basic)
+    words = _count_words(texts, basic)
     if not words:
         raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
     counts: collections.Counter[str] = collections.Counter()

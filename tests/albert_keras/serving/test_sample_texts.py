@@ -34,7 +34,9 @@ _ENDS = (
 def german(tmp_path_factory):
     """Returns the folder of a German vocabulary."""
     corpus = [f"{subject} {end}" for subject in _SUBJECTS for end in _ENDS]
-    return train_vocabulary(corpus, tmp_path_factory.mktemp("de") / "de", size=105).path
+    return train_vocabulary(
+        corpus, tmp_path_factory.mktemp("de") / "de", size=105, strip_accents=True
+    ).path
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,9 @@ def invented(tmp_path_factory):
     rng = random.Random(0)
     words = ["".join(rng.choices("აბგდევზთიკლმნოპ", k=rng.randint(3, 7))) for _ in range(60)]
     corpus = [" ".join(rng.choices(words, k=9)) for _ in range(300)]
-    return train_vocabulary(corpus, tmp_path_factory.mktemp("xx") / "xx", size=115).path
+    return train_vocabulary(
+        corpus, tmp_path_factory.mktemp("xx") / "xx", size=115, strip_accents=True
+    ).path
 
 
 def test_the_language_is_the_one_of_the_vocabulary(tiny_tokenizer, german):
