@@ -1,6 +1,7 @@
 """Pre-train, fine-tune and serve ALBERT with TensorFlow."""
 
 import importlib
+import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 from data_pipeline.tensorflow_line import silence_startup, use_keras_2
@@ -15,11 +16,14 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
         open_model as open_model,
     )
     from albert_keras.models.encoder import AlbertEncoder as AlbertEncoder
+    from albert_keras.models.objective_model import Objective as Objective
     from albert_keras.models.preprocessor import AlbertPreprocessor as AlbertPreprocessor
     from albert_keras.models.pretraining import AlbertForPretraining as AlbertForPretraining
     from albert_keras.models.task_model import AlbertForTask as AlbertForTask
     from albert_keras.optimization.config import OptimizerConfig as OptimizerConfig
-    from albert_keras.optimization.lamb import Lamb as Lamb
+    from albert_keras.optimization.lamb import AdamW as AdamW, Lamb as Lamb
+    from albert_keras.optimization.muon import Muon as Muon
+    from albert_keras.optimization.schedules import WarmupPolynomialDecay as WarmupPolynomialDecay
     from albert_keras.serving.predictor import (
         Predictor as Predictor,
         fill_mask as fill_mask,
@@ -59,6 +63,7 @@ use_keras_2()
 #: Public name -> module that holds it. Loaded at first use, so that `import albert_keras` and
 #: `albert-keras --help` do not wait for TensorFlow.
 _HOMES = {
+    "AdamW": "albert_keras.optimization.lamb",
     "AlbertConfig": "albert_keras.config",
     "AlbertEncoder": "albert_keras.models.encoder",
     "AlbertForPretraining": "albert_keras.models.pretraining",
@@ -74,11 +79,14 @@ _HOMES = {
     "FinetuneConfig": "albert_keras.tasks.finetune_config",
     "FinetunedModels": "albert_keras.tasks.finetuned",
     "Lamb": "albert_keras.optimization.lamb",
+    "Muon": "albert_keras.optimization.muon",
+    "Objective": "albert_keras.models.objective_model",
     "OptimizerConfig": "albert_keras.optimization.config",
     "Predictor": "albert_keras.serving.predictor",
     "PretrainingConfig": "albert_keras.training.config",
     "TaskConfig": "albert_keras.tasks.task_config",
     "TrainingConfig": "albert_keras.training.config",
+    "WarmupPolynomialDecay": "albert_keras.optimization.schedules",
     "convert": "albert_keras.conversion.convert",
     "distill": "albert_keras.distillation.distill",
     "distill_task": "albert_keras.distillation.task",
@@ -101,6 +109,8 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.metadata.version("albert-keras")
     if name not in _HOMES:
         raise AttributeError(f"module `albert_keras` has no attribute `{name}`")
     return getattr(importlib.import_module(_HOMES[name]), name)

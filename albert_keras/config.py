@@ -200,11 +200,12 @@ class AlbertConfig(Settings):
         return tuple(_NAMED)
 
     @classmethod
-    def from_name(cls, name: str, /, **overrides: Any) -> "AlbertConfig":
+    def from_name(cls, name: str, /, records: Any = None, **overrides: Any) -> "AlbertConfig":
         """Returns a published size, or one of the small sizes for a CPU.
 
         Args:
             name: str. One of `names()`; "albert-base" means "albert-base-v2".
+            records: RecordFiles, their folder, or None. Records whose vocabulary the model has.
             **overrides: Fields to change, for example `vocab_size`.
 
         Raises:
@@ -216,6 +217,10 @@ class AlbertConfig(Settings):
         """
         if name not in _NAMED:
             raise InputError(f"`{name}` is not a known model{did_you_mean(name, _NAMED)}")
+        if records is not None:
+            from data_pipeline.records.record_folder import RecordFiles  # loads NumPy
+
+            overrides = {"vocab_size": RecordFiles.of(records).info.vocab_size} | overrides
         return cls(**(_NAMED[name] | overrides))
 
     @classmethod

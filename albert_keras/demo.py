@@ -18,8 +18,8 @@ from albert_keras.serving.layout import versions
 from albert_keras.serving.predictor import FilledMask, Predictor, SentenceOrder
 from albert_keras.serving.publish import export
 from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.curves import draw_curves
 from albert_keras.training.evaluate import Evaluation, evaluate
-from albert_keras.training.loop.curves import draw_curves
 from albert_keras.training.pretrain import pretrain
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig

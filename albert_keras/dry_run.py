@@ -14,11 +14,11 @@ from albert_keras.optimization.build import build_optimizer
 from albert_keras.runs.run import Run
 from albert_keras.serving.publish import export
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.cost.process_memory import peak_mb
 from albert_keras.training.evaluate import build_scorer, score
-from albert_keras.training.loop.log_file import read_log
-from albert_keras.training.loop.stage_plan import stage_ends
+from albert_keras.training.log_file import read_log
 from albert_keras.training.pretrain import pretrain
+from albert_keras.training.process_memory import peak_mb
+from albert_keras.training.stage_plan import stage_ends
 from albert_keras.training.stages import stages_of
 from albert_keras.training.tracking import TRACKERS
 from albert_keras.training.trained_records import check_held_out, training_digests
@@ -212,6 +212,6 @@ def _schedule(config, resolved):
     steps = config.training.steps
     schedule = build_optimizer(
         optimizer, num_steps=steps, batch_size=config.training.batch_size
-    ).learning_rate
+    ).schedule
     shown = {0, optimizer.warmup_for(steps), steps // 4, steps // 2, 3 * steps // 4, steps - 1}
     return {step: float(schedule(step)) for step in sorted(shown) if step < steps}

@@ -4,10 +4,6 @@ Keras finds a custom class inside a `.keras` file only if the class was register
 is loaded. A new process imports this module, and then calls `keras.models.load_model` as usual.
 """
 
-from albert_keras.models import (  # noqa: F401
-    encoder,
-    finetuning,
-    preprocessor,
-    pretraining,
-)
-from albert_keras.optimization import lamb, muon, schedules  # noqa: F401
+from albert_keras.models.registration import register_classes
+
+register_classes()

@@ -1,10 +1,12 @@
 """Progress of long work: how much is done, how fast, the remaining time; and durations as text."""
 
+import contextlib
 import logging
 import math
 import re
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from data_pipeline.errors import InputError
@@ -83,6 +85,27 @@ class ProgressLines:
 def log_state(logger: logging.Logger, level: int, state: State) -> None:
     """Logs the text of a state; the record has the state as its attribute `progress`."""
     logger.log(level, "%s", state.text, extra={"progress": state})
+
+
+@contextlib.contextmanager
+def lines_shown(verbose: int = 1) -> Iterator[None]:
+    """Context in which the log lines of this project are printed, for notebooks and scripts."""
+    if not verbose:
+        yield
+        return
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    loggers = [logging.getLogger(name) for name in ("albert_keras", "data_pipeline")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.removeHandler(handler)
+            logger.setLevel(level)
 
 
 class CountedProgress:

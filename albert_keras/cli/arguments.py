@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from albert_keras import recipes
-from albert_keras.training.loop.loop_config import drop_steps, fit_warmup
+from albert_keras.training.loop_config import drop_steps, fit_warmup
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import did_you_mean
 

@@ -142,7 +142,7 @@ def restart_if_worker_lost(error):
     """
     if type(error).__name__ != "WorkerLost":
         return
-    from albert_keras.training.distributed import cluster
+    from albert_keras.training import cluster
 
     if isinstance(error, cluster.WorkerLost):
         typer.echo(f"{error}; restarting to resume training when it is back", err=True)

@@ -11,9 +11,9 @@ from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.logit_cache import open_or_write
 from albert_keras.distillation.teaching import Teacher, Teaching
 from albert_keras.formats.open_model import open_model
-from albert_keras.training.distributed.strategy import build_strategy
 from albert_keras.training.pretrain import PretrainingResult, pretrain
 from albert_keras.training.stages import stages_of
+from albert_keras.training.strategy import build_strategy
 from data_pipeline.errors import InputError
 from data_pipeline.records.record_folder import RecordFiles
 
@@ -62,7 +62,7 @@ def distill(
     """
     config = (config or DistillationConfig()).with_flags(**flags)
     strategy = build_strategy(config.training.strategy)  # first: the teacher runs TensorFlow
-    records = RecordFiles(data)
+    records = RecordFiles.of(data)
     student = config.albert_config(records.info.vocab_size)
     opened = Teacher(open_model(teacher, teacher_step, albert_config, tokenizer))
     if cache is not None and config.stages:
@@ -84,5 +84,5 @@ def distill(
         allow_changes,
         max_steps,
         callbacks=callbacks,
-        teaching=teaching,
+        start=teaching,
     )

@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.distillation.config import DistillationConfig
-from albert_keras.distillation.step import CACHED_LOGITS, CACHED_PIECES, signals_of
+from albert_keras.distillation.student import CACHED_LOGITS, CACHED_PIECES, signals_of
 from albert_keras.training.record_source import RecordSource, dynamic_masking
 from data_pipeline.array_files import map_array
 from data_pipeline.errors import InputError

@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from albert_keras.distillation.config import TaskDistillationConfig, TaskTeachingConfig
 from albert_keras.distillation.losses import soft_target_sums
+from albert_keras.models.objective_model import Sums
 from albert_keras.tasks.kind import TaskKind
 from albert_keras.tasks.kinds import (
     CHOICE,
@@ -12,8 +13,7 @@ from albert_keras.tasks.kinds import (
     MULTI_REGRESSION,
     REGRESSION,
 )
-from albert_keras.training.loop.step import TrainingStep
-from albert_keras.training.losses import Sums
+from albert_keras.training.build import TrainingStep
 
 #: Kinds of tasks whose examples have one row with one tensor of logits.
 TAUGHT_KINDS = (CLASSIFICATION, CHOICE, MULTI_LABEL, REGRESSION, MULTI_REGRESSION)

@@ -12,15 +12,15 @@ from albert_keras.distillation.config import (
     TeachingConfig,
 )
 from albert_keras.distillation.logit_cache import CachedSource, LogitCache
-from albert_keras.distillation.step import DistillationStep
+from albert_keras.distillation.student import TaughtStudent
 from albert_keras.distillation.warm_start import checked_map, layer_misfits, start_warm
-from albert_keras.formats.loading import LoadReport, encoder_digest
+from albert_keras.formats.loading import encoder_digest
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.training.continued_pretraining import ContinuedPretraining
-from albert_keras.training.loop.step import compile_step, model_settings, step_settings
+from albert_keras.training.build import build_pretraining
 from albert_keras.training.record_source import RecordSource
+from albert_keras.training.start import ContinuedPretraining, Start
 from data_pipeline.errors import InputError
 from data_pipeline.records.record_folder import RecordFiles
 
@@ -85,7 +85,7 @@ class Teacher:
         return model
 
 
-class Teaching:
+class Teaching(Start):
     """A teacher with the settings of a distillation on records, as `pretrain` needs it.
 
     Attributes:
@@ -95,8 +95,6 @@ class Teaching:
             the teacher is opened.
         cache: LogitCache or None. What to read instead of running the teacher; it must be set if
             `is_cached` is True.
-        warm_source: OpenedModel or None. The weights that the layers of the student start
-            from.
 
     Raises:
         InputError: If teacher, student and settings do not fit together.
@@ -129,7 +127,6 @@ class Teaching:
                 "no layer starts from a layer of the teacher, because they differ: %s",
                 "; ".join(misfits),
             )
-        self.warm_source = self.weights if self._layers else None
         #: Positions of the student whose embeddings start from trained ones of the teacher.
         self.trained_positions = 0
         has_table = teacher.albert_config.embedding_size == student.embedding_size
@@ -138,8 +135,7 @@ class Teaching:
                 self.weights.trained_positions, student.max_position_embeddings
             )
 
-    def describe(self) -> dict:
-        """Returns the description of the teacher in `run.json`."""
+    def describe(self):
         return {
             "origin": None,
             "origin_digest": None,
@@ -148,48 +144,36 @@ class Teaching:
             "teacher_digest": self.teacher.digest,
         }
 
-    def load(self, student: AlbertForPretraining) -> LoadReport | None:
-        """Assigns the first weights to a student; None if all of them are random."""
+    def load(self, student):
         if self.settings.warm_start is False:
             return None
         return start_warm(
             self.weights.tensors, self.teacher.albert_config, student, str(self), self._layers
         )
 
-    def lines(self, report: LoadReport) -> list[str]:
-        """Returns what was loaded as text."""
-        return report.lines()
-
     def __str__(self):
         layers = ", ".join(map(str, self._layers)) or "none"
         return f"the teacher {self.teacher} (layers: {layers})"
 
-    def source(self, *args, **kwargs) -> RecordSource:
-        """Returns the training data; arguments as in RecordSource."""
+    @property
+    def source_class(self):
         if self.cache is None:
-            return RecordSource(*args, **kwargs)
-        return CachedSource(*args, cache=self.cache, **kwargs)
+            return RecordSource
+        return functools.partial(CachedSource, cache=self.cache)
 
-    def build_step(
-        self, config: DistillationConfig, albert_config: AlbertConfig, skips_padding: bool = False
-    ) -> DistillationStep:
-        """Builds the compiled step of a resolved configuration; see `pretraining_step.py`."""
-        training = config.training
-        student = AlbertForPretraining(
+    def build(self, config, albert_config, skips_padding):
+        teacher = None if self.cache is not None else self.teacher.build(config.training.precision)
+        student = functools.partial(TaughtStudent, teacher=teacher, settings=self.settings)
+        settings = self.settings
+        weights = {"soft_target": settings.soft_target_weight, "cosine": settings.cosine_weight}
+        return build_pretraining(
+            config,
             albert_config,
-            sentence_head=training.sentence_order_weight > 0,
-            **model_settings(training, skips_padding),
-        )
-        step = DistillationStep(
+            skips_padding,
             student,
-            None if self.cache is not None else self.teacher.build(training.precision),
-            self.settings,
-            sentence_order_weight=training.sentence_order_weight,
-            hard_examples=training.hard_examples,
-            **step_settings(config),
+            masked_lm_weight=settings.masked_lm_weight,
+            objective_weights={name: weight for name, weight in weights.items() if weight},
         )
-        compile_step(step, config)
-        return step
 
 
 def _resolved(settings: TeachingConfig, teacher, student, is_cached):

@@ -7,7 +7,7 @@ import re
 from decimal import ROUND_CEILING, Context
 from typing import NamedTuple
 
-from albert_keras.training.cost.memory import PROCESS_BYTES, TRACE_BYTES
+from albert_keras.training.memory import PROCESS_BYTES, TRACE_BYTES
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -70,8 +70,8 @@ def measured_tflops(precision: str, on_cpu: bool = True) -> float:
         precision: Precision of the run; "auto" is the one that this machine would choose.
         on_cpu: Whether the CPU is measured even if this machine has a GPU or a TPU.
     """
-    from albert_keras.training.cost import peak
-    from albert_keras.training.distributed.strategy import choose_precision
+    from albert_keras.training import peak
+    from albert_keras.training.strategy import choose_precision
 
     precision = choose_precision(None) if precision == "auto" else precision
     return peak.measure_peak(precision, seconds=2, on_cpu=on_cpu) / 1e12

@@ -35,8 +35,8 @@ from albert_keras.optimization.config import default_warmup_steps
 from albert_keras.report import bytes_text
 from albert_keras.runs.run_record import read_record
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.epoch_report import copies_for
+from albert_keras.training.flops import training_flops
 from data_pipeline.config import LONGEST_RECORD
 from data_pipeline.errors import InputError
 from data_pipeline.progress import format_duration, parse_duration
@@ -325,7 +325,7 @@ def completed(config: PretrainingConfig, settings: dict[str, Any]) -> Pretrainin
 def _trains_on_one_cpu(strategy):
     import tensorflow as tf
 
-    from albert_keras.training.distributed.strategy import find_tpu
+    from albert_keras.training.strategy import find_tpu
 
     if strategy not in ("auto", "single"):
         return False

@@ -83,8 +83,8 @@ def _examine(attempts):
     for module in _MODULES:
         importlib.import_module(module)
     _print(network=attempts)
-    from albert_keras.training.cost.peak import measure_peak
-    from albert_keras.training.distributed.strategy import (
+    from albert_keras.training.peak import measure_peak
+    from albert_keras.training.strategy import (
         build_strategy,
         choose_precision,
         describe_devices,

@@ -1,5 +1,6 @@
 """The encoder: embeddings, the blocks that the plan shares, the pooler."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from albert_keras.layers.embeddings import FactorizedEmbedding
 from albert_keras.layers.feed_forward import FeedForwardBlock
 from albert_keras.layers.kernels import inference
 from albert_keras.layers.weights import NamedDense
+from albert_keras.models.encoder_inputs import checked_inputs
 from albert_keras.models.execution import Execution
 from albert_keras.models.presets import open_preset
 from albert_keras.models.sharing import layer_plan
@@ -44,8 +46,8 @@ class AlbertEncoder(keras.Model):
         name: str. Name of the Keras layer.
 
     Call arguments:
-        inputs: dict. "input_ids" int [B, S]; "input_mask" int [B, S], 1 for a real token (default:
-            all); "segment_ids" int [B, S] (default: zeros). Other keys are ignored.
+        inputs: dict. "input_ids" int [B, S]; "input_mask" int or bool [B, S], 1 for a real token
+            (default: all); "segment_ids" int [B, S] (default: zeros).
         return_all_layers: bool. Whether to return the output of every block, and of the embeddings.
         positions: int [B, Q] or None. Positions whose output is needed; the last block is computed
             only there. The first one of each sequence must be 0, [CLS]; none may be padding if
@@ -65,7 +67,8 @@ class AlbertEncoder(keras.Model):
         each [B, heads, S, S], whose last axis sums to 1.
 
     Raises:
-        ValueError: If S exceeds `max_position_embeddings` and positions are not rotary.
+        TypeError, ValueError: For inputs with other names, types or shapes; and if S exceeds
+            `max_position_embeddings` and positions are not rotary.
 
     Example:
         encoder = AlbertEncoder(AlbertConfig.from_name("albert-tiny"))
@@ -96,16 +99,16 @@ class AlbertEncoder(keras.Model):
 
         # === Layers: one object for each name in the plan ===
         plan = _plan(config, config.num_hidden_layers)
-        attention_names = list(dict.fromkeys(use.attention for use in plan))
-        feed_forward_names = list(dict.fromkeys(use.feed_forward for use in plan))
+        attention_calls = Counter(use.attention for use in plan)
+        feed_forward_calls = Counter(use.feed_forward for use in plan)
         self.embeddings = FactorizedEmbedding(config, **shared)
         self.attention_blocks = [
-            SelfAttentionBlock(config, _scope(name), name=_layer_name("attention", name), **shared)
-            for name in attention_names
+            SelfAttentionBlock(config, _scope(block), name=name, **shared)
+            for block, name in _layer_names("attention", attention_calls).items()
         ]
         self.feed_forward_blocks = [
-            FeedForwardBlock(config, _scope(name), name=_layer_name("feed_forward", name), **shared)
-            for name in feed_forward_names
+            FeedForwardBlock(config, _scope(block), name=name, **shared)
+            for block, name in _layer_names("feed_forward", feed_forward_calls).items()
         ]
         self.pooler = None
         if pooler or (pooler is None and config.pooler == "always"):
@@ -125,8 +128,15 @@ class AlbertEncoder(keras.Model):
         return_attention: bool = False,
         num_hidden_layers: int | None = None,
     ) -> dict[str, Any]:
+        inputs, full = checked_inputs(inputs), self.config.num_hidden_layers
+        depth = full if num_hidden_layers is None else num_hidden_layers
+        if not 1 <= depth <= full:
+            raise ValueError(
+                f"`num_hidden_layers` must be from 1 to {full}, the depth of the encoder. "
+                f"Received: {depth}."
+            )
         with inference(not training):
-            blocks = self.blocks_at(num_hidden_layers or self.config.num_hidden_layers)
+            blocks = self.blocks_at(depth)
             execution = Execution(
                 self, blocks, inputs, training, dropout_seed, positions, return_attention
             )
@@ -180,13 +190,16 @@ class AlbertEncoder(keras.Model):
         self, num_hidden_layers: int
     ) -> list[tuple[SelfAttentionBlock, FeedForwardBlock]]:
         """Returns the `blocks` of the encoder with this depth, from 1 to its full depth."""
-        attention = {block.name: block for block in self.attention_blocks}
-        feed_forward = {block.name: block for block in self.feed_forward_blocks}
-        return [
-            (
-                attention[_layer_name("attention", use.attention)],
-                feed_forward[_layer_name("feed_forward", use.feed_forward)],
+        full = _plan(self.config, self.config.num_hidden_layers)
+        attention, feed_forward = (
+            dict(zip(dict.fromkeys(names), layers, strict=True))
+            for names, layers in (
+                ([use.attention for use in full], self.attention_blocks),
+                ([use.feed_forward for use in full], self.feed_forward_blocks),
             )
+        )
+        return [
+            (attention[use.attention], feed_forward[use.feed_forward])
             for use in _plan(self.config, num_hidden_layers)
         ]
 
@@ -254,8 +267,12 @@ def _plan(config, num_hidden_layers):
     )
 
 
-def _layer_name(kind, block):
-    return f"{kind}_{block.group}_{block.inner}"
+def _layer_names(kind, calls):
+    """Names the layer of each block for `summary`: how often it is called shows the sharing."""
+    return {
+        block: f"{kind}_{block.group}_{block.inner}" + (f"_called_{count}x" if count > 1 else "")
+        for block, count in calls.items()
+    }
 
 
 def _scope(block):

@@ -1,6 +1,9 @@
 """Weights for other positions: a longer table with copies of trained ones, or no table."""
 
+from typing import Any
+
 import numpy as np
+import tensorflow as tf
 
 #: The table of positions.
 _TABLE = "bert/embeddings/position_embeddings"
@@ -25,6 +28,31 @@ def copied_positions(seen: int, length: int, offset: int = 0) -> np.ndarray:
     if length > seen:
         rows[offset + seen :] = offset + 1 + np.arange(length - seen) % (seen - 2)
     return rows
+
+
+def extend_positions(model: Any, optimizer: Any, seen: int, length: int) -> bool:
+    """Copies the embeddings of trained positions, with their moments, to positions not seen before.
+
+    For the copies see `copied_positions`. Call it in the scope of the strategy.
+
+    Args:
+        model: AlbertForPretraining.
+        optimizer: keras Optimizer. Its moments exist.
+        seen: int. Longest sequence until now, in tokens, at least 3.
+        length: int. Longest sequence from now on.
+
+    Returns:
+        Whether there is something to copy: rotary positions have no table.
+    """
+    table = model.encoder.embeddings.position_embeddings
+    if table is None:
+        return False
+    moments = optimizer.moments_of(table).values()
+    rows, offset = np.arange(table.shape[0]), model.config.position_offset
+    rows[: offset + length] = copied_positions(seen, length, offset)
+    for variable in (table, *moments):
+        variable.assign(tf.gather(tf.convert_to_tensor(variable), rows))
+    return True
 
 
 class LengthenedTensors:

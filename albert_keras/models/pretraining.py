@@ -1,21 +1,35 @@
-"""The pre-training model: encoder, masked-LM head and sentence-order head."""
+"""The pre-training model: encoder, masked-LM head and sentence-order head, and its objectives."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
+from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
 from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.heads import MaskedLMHead, SentenceOrderHead
+from albert_keras.models.objective_model import Objective, ObjectiveModel
+from albert_keras.models.presets import open_preset
+
+#: Prefixes of the names of the heads' weights.
+_HEADS = ("cls/predictions/", "cls/seq_relationship/")
+#: What the objectives read from a batch.
+_TARGETS = ("masked_lm_ids", "masked_lm_weights", "sentence_order_labels", "example_weights")
 
 
 @keras.saving.register_keras_serializable("albert_keras")
-class AlbertForPretraining(keras.Model):
+class AlbertForPretraining(ObjectiveModel):
     """Predicts masked tokens and the order of two segments.
+
+    `fit` and `evaluate` take batches of `training_dataset` and `evaluation_dataset` as they are.
+    They report `loss`, and `masked_lm_loss`, `masked_lm_accuracy`, `sentence_order_loss` and
+    `sentence_order_accuracy`; in training also `gradient_norm`, before clipping.
 
     Args:
         config: AlbertConfig.
@@ -37,6 +51,12 @@ class AlbertForPretraining(keras.Model):
         dict. "masked_lm_logits" float32 [B, P, V], "sentence_order_logits" float32 [B, 2] (with the
         head), "sequence_output" [B, S, H], "pooled_output" [B, H]; and "masked_lm_scores", the
         logits before their bias in the compute dtype, [B, P, V], from which the loss is computed.
+
+    Example:
+        records = RecordFiles("records/")
+        model = AlbertForPretraining(AlbertConfig.from_name("albert-tiny", records=records))
+        model.compile(Lamb(WarmupPolynomialDecay(1e-3, num_steps=100, warmup_steps=10)))
+        model.fit(training_dataset(records, batch_size=32, seed=1), steps_per_epoch=100)
 
     Source:
         google-research/albert, `run_pretraining.py`.
@@ -66,10 +86,123 @@ class AlbertForPretraining(keras.Model):
         )
         self.masked_lm_head = MaskedLMHead(config, self.encoder.embeddings, **shared)
         self.sentence_order_head = SentenceOrderHead(config, **shared) if sentence_head else None
+        self._num_hidden_layers = config.num_hidden_layers
         self.built = True
 
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: all weights exist already."""
+
+    @classmethod
+    def from_preset(
+        cls,
+        source: str | Path,
+        load_weights: bool = True,
+        step: int | str | None = None,
+        **kwargs: Any,
+    ) -> "AlbertForPretraining":
+        """Returns a pre-trained model with those heads that its weights have.
+
+        Args:
+            source, load_weights, step: As in `AlbertEncoder.from_preset`.
+            **kwargs: As in `AlbertForPretraining`.
+
+        Raises:
+            InputError: If there is no such model, or it is damaged.
+        """
+        preset = open_preset(source, step)
+        kwargs = {"sentence_head": "sentence_order" in preset.heads} | kwargs
+        model = cls(preset.albert_config, **kwargs)
+        if load_weights:
+            preset.load(model, heads=_HEADS)
+        return model
+
+    def compile(  # type: ignore[override]
+        self,
+        optimizer: Any = "lamb",
+        sentence_order_weight: float = 1.0,
+        clip_norm: float | None = 1.0,
+        accumulation_steps: int = 1,
+        masked_lm_weight: float = 1.0,
+        objective_weights: Mapping[str, float] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Configures the training; call it in the scope of the strategy that the model is made in.
+
+        Args:
+            optimizer, clip_norm, accumulation_steps, **kwargs: As in `ObjectiveModel.compile`.
+            sentence_order_weight: float. Weight of the sentence-order loss; 0 trains masked tokens
+                alone, as for records without sentence-order labels.
+            masked_lm_weight: float. Weight of the masked-LM loss.
+            objective_weights: dict of str to float. Weights of the objectives that a subclass adds.
+        """
+        weights = {"masked_lm": masked_lm_weight}
+        if self.sentence_order_head is not None and sentence_order_weight > 0:
+            weights["sentence_order"] = sentence_order_weight
+        super().compile(
+            optimizer,
+            weights | dict(objective_weights or {}),
+            clip_norm,
+            accumulation_steps,
+            **kwargs,
+        )
+
+    def objectives(self, features: dict[str, tf.Tensor]) -> dict[str, Objective]:
+        missing = [name for name in _TARGETS if name not in features]
+        if missing:
+            raise ValueError(
+                "`fit` and `evaluate` of AlbertForPretraining take batches of `training_dataset` "
+                f"or `evaluation_dataset`. Received batches without {', '.join(missing)}."
+            )
+        examples = features["example_weights"]  # [B]
+
+        def masked_lm(outputs):
+            scores = outputs["masked_lm_scores"]  # [B, P, V]
+            rows = tf.reshape(scores, [-1, scores.shape[-1]])
+            ids = tf.reshape(features["masked_lm_ids"], [-1])
+            bias = tf.convert_to_tensor(self.masked_lm_head.output_bias)
+            return sparse_cross_entropy(rows, bias, ids)
+
+        def sentence_order(outputs):
+            labels = features["sentence_order_labels"]
+            return sparse_cross_entropy(outputs["sentence_order_logits"], tf.zeros([2]), labels)
+
+        return {
+            "masked_lm": Objective(features["masked_lm_weights"] * examples[:, None], masked_lm),
+            "sentence_order": Objective(examples, sentence_order),
+        }
+
+    def outputs_of(
+        self,
+        features: dict[str, tf.Tensor],
+        training: bool,
+        dropout_seed: DropoutSeed | None = None,
+    ) -> dict[str, tf.Tensor]:
+        return self(
+            features,
+            training=training,
+            dropout_seed=dropout_seed,
+            only_predictions=True,
+            num_hidden_layers=self.num_hidden_layers,
+        )
+
+    @property
+    def num_hidden_layers(self) -> int:
+        """int. How many depths `fit` and `evaluate` run, counted from the first; all by default."""
+        return self._num_hidden_layers
+
+    @num_hidden_layers.setter
+    def num_hidden_layers(self, depth: int) -> None:
+        if depth != self._num_hidden_layers:
+            self._num_hidden_layers = depth
+            self.forget_graphs()
+
+    @property
+    def trained_weights(self) -> list[tf.Variable]:
+        if self.sentence_order_head is not None or self.encoder.pooler is None:
+            return self.trainable_variables
+        # Without the head the loss does not depend on the pooler.
+        unused = {id(weight) for weight in self.encoder.pooler.weights}
+        return [weight for weight in self.trainable_variables if id(weight) not in unused]
 
     def call(
         self,
@@ -88,7 +221,13 @@ class AlbertForPretraining(keras.Model):
             return self._call(inputs, only_predictions, how)
 
     def _call(self, inputs, only_predictions, how):
+        if inputs.get("masked_lm_positions") is None:
+            raise ValueError(
+                "The inputs of AlbertForPretraining must have `masked_lm_positions`, int [B, P]. "
+                f"Received: {', '.join(inputs)}."
+            )
         positions = tf.convert_to_tensor(inputs["masked_lm_positions"])  # [B, P]
+        inputs = encoder_inputs(inputs)
         if only_predictions:
             positions = tf.concat([tf.zeros_like(positions[:, :1]), positions], axis=1)
             outputs = self.encoder(inputs, positions=positions, **how)

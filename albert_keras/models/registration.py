@@ -5,8 +5,11 @@ import importlib
 #: By name, as these modules are above the readers of files.
 _MODULES = (
     "albert_keras.models.encoder",
+    "albert_keras.models.preprocessor",
     "albert_keras.models.pretraining",
     "albert_keras.optimization.lamb",
+    "albert_keras.optimization.muon",
+    "albert_keras.optimization.schedules",
     "albert_keras.tasks.choice.model",
     "albert_keras.tasks.classification.model",
     "albert_keras.tasks.similarity.model",

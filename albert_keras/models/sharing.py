@@ -68,32 +68,3 @@ def layer_plan(
                 BlockUse(BlockName(attention_group, inner), BlockName(feed_forward_group, inner))
             )
     return tuple(plan)
-
-
-def stacked_depths(shallow: int, deep: int, num_hidden_groups: int = 1) -> tuple[int, ...]:
-    """Returns from which depth of a shallow encoder each depth of a deeper one takes its weights.
-
-    The shallow encoder is stacked on itself: depth i takes the weights of depth i % `shallow`. With
-    several groups each group is stacked on its own, so that a depth never takes the weights of
-    another group.
-
-    Args:
-        shallow: int. Depth of the trained encoder.
-        deep: int. Depth of the new one, at least `shallow`.
-        num_hidden_groups: int. Groups of neighbouring depths, in both encoders.
-
-    Returns:
-        tuple of `deep` int, each below `shallow`.
-
-    Source:
-        Gong et al.: Efficient training of BERT by progressively stacking (ICML 2019,
-        https://proceedings.mlr.press/v97/gong19a.html).
-    """
-    depths: tuple[int, ...] = ()
-    for group in range(num_hidden_groups):
-        old, new = (
-            [depth for depth in range(layers) if depth * num_hidden_groups // layers == group]
-            for layers in (shallow, deep)
-        )
-        depths += tuple(old[number % len(old)] for number in range(len(new)))
-    return depths

@@ -11,6 +11,7 @@ from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
 from albert_keras.layers.rows import token_mask
 from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.feature_settings import FeatureSettings
 from albert_keras.models.frozen_features import FrozenFeatures
 from albert_keras.models.pooling import mean_over_tokens
@@ -109,9 +110,11 @@ class AlbertForTask(keras.Model):
     def _sequence(self, inputs, training, dropout_seed):
         """Returns the output for every position, [B, S, H]; of a frozen encoder its features."""
         if self.features is not None:
-            outputs = self.encoder(inputs, training=training, return_all_layers=True)
+            outputs = self.encoder(
+                encoder_inputs(inputs), training=training, return_all_layers=True
+            )
             return self.features(outputs)
-        outputs = self.encoder(inputs, training=training, dropout_seed=dropout_seed)
+        outputs = self.encoder(encoder_inputs(inputs), training=training, dropout_seed=dropout_seed)
         return outputs["sequence_output"]
 
     def _pooled(self, inputs, training, dropout_seed):
@@ -124,7 +127,10 @@ class AlbertForTask(keras.Model):
             return mean_over_tokens(hidden, token_mask(inputs))
         positions = tf.zeros_like(tf.convert_to_tensor(inputs["input_ids"])[:, :1])
         outputs = self.encoder(
-            inputs, training=training, dropout_seed=dropout_seed, positions=positions
+            encoder_inputs(inputs),
+            training=training,
+            dropout_seed=dropout_seed,
+            positions=positions,
         )
         return outputs["pooled_output"]
 

@@ -1,12 +1,24 @@
 """Builds the optimizer of a configuration, and clips gradients."""
 
 from functools import partial
+from typing import Any
 
 import tensorflow as tf
+from tensorflow import keras
 
 from albert_keras.optimization.lamb import AdamW, Lamb
 from albert_keras.optimization.muon import Muon
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
+
+#: The optimizers of this project by name.
+_NAMED: dict[str, Any] = {"lamb": Lamb, "adamw": AdamW, "muon": Muon}
+
+
+def optimizer_of(given: Any) -> Any:
+    """Returns an optimizer for its name: ours for "lamb", "adamw" and "muon", else Keras' own."""
+    if isinstance(given, str) and given.lower() in _NAMED:
+        return _NAMED[given.lower()]()
+    return keras.optimizers.get(given)
 
 
 def build_optimizer(config, *, num_steps, batch_size, adjustable=False, matrix_dtype="float32"):
@@ -39,13 +51,14 @@ def build_optimizer(config, *, num_steps, batch_size, adjustable=False, matrix_d
         adjustable=adjustable,
     )
     muon = partial(Muon, momentum=config.momentum, matrix_dtype=matrix_dtype)
-    return {"lamb": Lamb, "adamw": AdamW, "muon": muon}[config.name](
+    return (_NAMED | {"muon": muon})[config.name](
         learning_rate=schedule,
         beta_1=config.beta_1,
         beta_2=config.beta_2,
         epsilon=config.epsilon,
         weight_decay=config.weight_decay,
         exclude_from_weight_decay=config.exclude_patterns,
+        global_clipnorm=None,
     )
 
 

@@ -1,7 +1,4 @@
-"""LAMB and AdamW as in google-research/albert. Both are legacy Keras optimizers:
-`model.fit` and `tf.train.Checkpoint` accept them, but a `.keras` file stores only their
-configuration, not their moments and step (a limitation of Keras 2.15).
-"""
+"""LAMB and AdamW as in google-research/albert, as optimizers of Keras."""
 
 import re
 from collections.abc import Sequence
@@ -11,13 +8,13 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.layers.kernels import kernel
-from albert_keras.optimization.lamb_base import base_of_lamb
 
-_Base: Any = base_of_lamb()
+#: Patterns of the weights that google-research/albert neither decays nor, with LAMB, rescales.
+EXCLUDED = ("LayerNorm", "layer_norm", "bias")
 
 
 @keras.saving.register_keras_serializable(package="albert_keras")
-class Lamb(_Base):
+class Lamb(keras.optimizers.Optimizer):
     """LAMB without bias correction, one trust ratio per variable.
 
     For weights w with gradient g, at learning rate lr:
@@ -40,11 +37,17 @@ class Lamb(_Base):
         epsilon: float. Added outside the root.
         weight_decay: float. Decoupled weight decay.
         exclude_from_weight_decay: list of str. Regular expressions. Variables whose name (without
-            ":0") contains a match do not decay.
+            ":0") contains a match do not decay. The default is the reference's.
         exclude_from_layer_adaptation: list of str. The same for the trust ratio, which is then 1.
             None or empty uses `exclude_from_weight_decay`.
+        global_clipnorm: float or None. Largest global norm of the gradients, summed over the
+            replicas; None does not clip.
         name: str. Name of the optimizer.
-        **kwargs: Of `keras.optimizers.legacy.Optimizer`.
+        **kwargs: Of `keras.optimizers.Optimizer`.
+
+    Example:
+        schedule = WarmupPolynomialDecay(1.76e-3, num_steps=125_000, warmup_steps=3_125)
+        model.compile(Lamb(schedule), loss="mse")
 
     Source:
         google-research/albert, `lamb_optimizer.py`. tensorflow-addons divides the moments by
@@ -59,66 +62,68 @@ class Lamb(_Base):
         beta_2: float = 0.999,
         epsilon: float = 1e-6,
         weight_decay: float = 0.01,
-        exclude_from_weight_decay: Sequence[str] | None = None,
+        exclude_from_weight_decay: Sequence[str] | None = EXCLUDED,
         exclude_from_layer_adaptation: Sequence[str] | None = None,
+        global_clipnorm: float | None = 1.0,
         name: str = "Lamb",
         **kwargs: Any,
     ):
         super().__init__(
-            learning_rate=learning_rate,
-            beta_1=beta_1,
-            beta_2=beta_2,
-            epsilon=epsilon,
+            name,
             weight_decay=weight_decay,
-            exclude_from_weight_decay=list(exclude_from_weight_decay or ()),
-            exclude_from_layer_adaptation=list(exclude_from_layer_adaptation or ()),
-            name=name,
+            global_clipnorm=global_clipnorm,
+            jit_compile=kwargs.pop("jit_compile", False),
             **kwargs,
         )
-        # Numbers would become variables, and a restored checkpoint would silently replace the
-        # configured values; functions are not stored in checkpoints.
-        self._set_hyper("beta_1", lambda: beta_1)
-        self._set_hyper("beta_2", lambda: beta_2)
-        self._set_hyper("weight_decay", lambda: weight_decay)
+        self._learning_rate = self._build_learning_rate(learning_rate)
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self._not_decayed = list(exclude_from_weight_decay or ())
+        self._not_adapted = list(exclude_from_layer_adaptation or ()) or self._not_decayed
 
-    def _prepare_local(self, var_device, var_dtype, apply_state):
-        super()._prepare_local(var_device, var_dtype, apply_state)
-        apply_state[(var_device, var_dtype)].update(
-            # Computed in Python: in float32, 1 - 0.999 has a relative error of 1.3e-5.
-            one_minus_beta_1_t=tf.constant(1 - self._get_hyper("beta_1"), var_dtype),
-            one_minus_beta_2_t=tf.constant(1 - self._get_hyper("beta_2"), var_dtype),
-        )
+    @property
+    def schedule(self) -> Any:
+        """The learning rate: a LearningRateSchedule, or a variable with the constant rate."""
+        return self._learning_rate
 
-    def moments_of(self, variable: tf.Variable) -> tuple[str, ...]:
-        """Returns the names of the slots that are kept for a variable."""
+    def moment_names(self, variable: tf.Variable) -> tuple[str, ...]:
+        """Returns the names of the moments that are kept for a variable."""
         return ("m", "v")
 
-    def _create_slots(self, var_list):
-        for variable in var_list:
-            for name in self.moments_of(variable):
-                self.add_slot(variable, name)
+    def moments_of(self, variable: tf.Variable) -> dict[str, tf.Variable]:
+        """Returns the moments of a variable by name; `build` must have been called."""
+        return self._moments[self._index_dict[self._var_key(variable)]]
 
-    def _resource_apply_dense(self, grad, var, apply_state=None):
-        key = (var.device, var.dtype.base_dtype)
-        given = (apply_state or {}).get(key) or self._fallback_apply_state(*key)
-        m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+    def build(self, var_list: Sequence[tf.Variable]) -> None:
+        """Creates the moments of variables; later calls do nothing."""
+        if getattr(self, "_built", False):
+            return
+        super().build(var_list)
+        self._moments = [
+            {
+                name: self.add_variable_from_reference(variable, name)
+                for name in self.moment_names(variable)
+            }
+            for variable in var_list
+        ]
+        self._built = True
+
+    def update_step(self, gradient: Any, variable: tf.Variable) -> None:
+        """Updates a variable and its moments."""
+        gradient, weight = tf.convert_to_tensor(gradient), tf.convert_to_tensor(variable)
+        m, v = self.moments_of(variable).values()
         # A selection instead of a branch: it compiles for TPUs, and replicas cannot diverge.
-        is_usable = tf.math.is_finite(tf.nn.l2_loss(grad))
-        decay = given["weight_decay"] if self._do_use_weight_decay(var) else tf.zeros([], var.dtype)
-        rates = [given[f"{name}_t"] for name in ("beta_1", "one_minus_beta_1")]
-        rates += [given[f"{name}_t"] for name in ("beta_2", "one_minus_beta_2")]
-        weight = tf.convert_to_tensor(var)
+        is_usable = tf.math.is_finite(tf.nn.l2_loss(gradient))
+        # 1 - beta is computed in Python: in float32, 1 - 0.999 has a relative error of 1.3e-5.
+        rates = [self.beta_1, 1 - self.beta_1, self.beta_2, 1 - self.beta_2, self.epsilon]
+        decay = self.weight_decay if self._is_decayed(variable) else 0.0
         new_m, new_v, update = _moments(
-            is_usable, grad, m, v, weight, tf.stack([*rates, given["epsilon"], decay])
+            is_usable, gradient, m, v, weight, tf.constant([*rates, decay], variable.dtype)
         )
-        ratio = self._trust_ratio(weight, update) if self._do_layer_adaptation(var) else 1.0
-        new = updated(is_usable, weight, update, ratio * given["lr_t"])
-        return tf.group(
-            *(
-                old.assign(value, use_locking=self._use_locking)
-                for old, value in ((m, new_m), (v, new_v), (var, new))
-            )
-        )
+        ratio = self._trust_ratio(weight, update) if self._is_adapted(variable) else 1.0
+        rate = tf.cast(self.learning_rate, variable.dtype)
+        new = updated(is_usable, weight, update, ratio * rate)
+        for old, value in ((m, new_m), (v, new_v), (variable, new)):
+            old.assign(value)
 
     @staticmethod
     def _trust_ratio(var, update):
@@ -127,20 +132,29 @@ class Lamb(_Base):
         has_both = (weight_norm > 0) & (update_norm > 0)
         return tf.where(has_both, tf.math.divide_no_nan(weight_norm, update_norm), 1.0)
 
-    def _resource_apply_sparse(self, grad, var, indices, apply_state=None):
-        dense = tf.math.unsorted_segment_sum(grad, indices, var.shape[0])  # like `var`
-        return self._resource_apply_dense(dense, var, apply_state)
+    def _deduplicate_sparse_grad(self, grads):
+        # Repeated rows are summed when the gradient becomes dense. Keras would merge them by
+        # tf.unique, whose result has no static shape and does not compile for TPUs.
+        return grads
 
-    def _resource_apply_sparse_duplicate_indices(self, grad, handle, indices, **kwargs):
-        # The sum above handles repeated rows; Keras would merge them by tf.unique, whose result
-        # has no static shape and does not compile for TPUs.
-        return self._resource_apply_sparse(grad, handle, indices, **kwargs)
+    def _apply_weight_decay(self, variables):
+        """Does nothing: the decay is a part of the update, which the trust ratio rescales."""
 
-    def _do_use_weight_decay(self, variable):
-        return not is_named_by(self.exclude_from_weight_decay, variable)
+    def _is_decayed(self, variable):
+        return self._use_weight_decay(variable) and not is_named_by(self._not_decayed, variable)
 
-    def _do_layer_adaptation(self, variable):
-        return not is_named_by(self.exclude_from_layer_adaptation, variable)
+    def _is_adapted(self, variable):
+        return not is_named_by(self._not_adapted, variable)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {
+            "learning_rate": self._serialize_hyperparameter(self._learning_rate),
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "exclude_from_weight_decay": self._not_decayed,
+            "exclude_from_layer_adaptation": self._not_adapted,
+        }
 
 
 @keras.saving.register_keras_serializable(package="albert_keras")
@@ -148,45 +162,19 @@ class AdamW(Lamb):
     """Adam with decoupled weight decay and without bias correction: `Lamb` with every ratio 1.
 
     Args:
-        learning_rate: float or LearningRateSchedule.
-        beta_1: float. Decay rate of the first moment.
-        beta_2: float. Decay rate of the second moment.
-        epsilon: float. Added outside the root.
-        weight_decay: float. Decoupled weight decay, multiplied by the learning rate.
-        exclude_from_weight_decay: list of str. Regular expressions as in `Lamb`.
-        name: str. Name of the optimizer.
-        **kwargs: Of `keras.optimizers.legacy.Optimizer`.
+        **kwargs: As in `Lamb`, without `exclude_from_layer_adaptation`.
 
     Source:
         `AdamWeightDecayOptimizer` in google-research/albert, `optimization.py`.
     """
 
-    def __init__(
-        self,
-        learning_rate=1e-3,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-6,
-        weight_decay=0.01,
-        exclude_from_weight_decay=None,
-        name="AdamW",
-        **kwargs,
-    ):
-        super().__init__(
-            learning_rate=learning_rate,
-            beta_1=beta_1,
-            beta_2=beta_2,
-            epsilon=epsilon,
-            weight_decay=weight_decay,
-            exclude_from_weight_decay=exclude_from_weight_decay,
-            name=name,
-            **kwargs,
-        )
+    def __init__(self, learning_rate: Any = 1e-3, name: str = "AdamW", **kwargs: Any):
+        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
 
-    def _do_layer_adaptation(self, variable):
+    def _is_adapted(self, variable):
         return False
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         del config["exclude_from_layer_adaptation"]
         return config

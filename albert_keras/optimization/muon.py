@@ -33,7 +33,7 @@ class Muon(AdamW):
     Args:
         learning_rate: float or LearningRateSchedule.
         momentum: float. Decay rate of the momentum of matrices.
-        iterations: int. Newton-Schulz iterations; each takes three matrix products.
+        newton_schulz_iterations: int. Each takes three matrix products.
         matrices: list of str. Regular expressions. Variables of rank 2 whose name contains a match
             are orthogonalized. The default are the kernels of the blocks: embedding tables, heads
             and the pooler stay with AdamW.
@@ -49,47 +49,45 @@ class Muon(AdamW):
         self,
         learning_rate: Any = 1e-3,
         momentum: float = 0.95,
-        iterations: int = 5,
+        newton_schulz_iterations: int = 5,
         matrices: Sequence[str] = ("transformer/.*kernel$",),
         matrix_dtype: str = "float32",
         name: str = "Muon",
         **kwargs: Any,
     ):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
-        self.momentum, self.newton_schulz_iterations = momentum, iterations
+        self.momentum = momentum
+        self.newton_schulz_iterations = newton_schulz_iterations
         self.matrices, self.matrix_dtype = list(matrices), matrix_dtype
 
-    def moments_of(self, variable):
-        return ("m",) if self._is_orthogonalized(variable) else super().moments_of(variable)
+    def moment_names(self, variable: tf.Variable) -> tuple[str, ...]:
+        return ("m",) if self._is_orthogonalized(variable) else super().moment_names(variable)
 
-    def _resource_apply_dense(self, grad, var, apply_state=None):
-        if not self._is_orthogonalized(var):
-            return super()._resource_apply_dense(grad, var, apply_state)
-        key = (var.device, var.dtype.base_dtype)
-        given = (apply_state or {}).get(key) or self._fallback_apply_state(*key)
-        slot, weight = self.get_slot(var, "m"), tf.convert_to_tensor(var)
-        is_usable = tf.math.is_finite(tf.nn.l2_loss(grad))
-        momentum = slot * self.momentum + grad
+    def update_step(self, gradient: Any, variable: tf.Variable) -> None:
+        if not self._is_orthogonalized(variable):
+            super().update_step(gradient, variable)
+            return
+        gradient, weight = tf.convert_to_tensor(gradient), tf.convert_to_tensor(variable)
+        slot = self.moments_of(variable)["m"]
+        is_usable = tf.math.is_finite(tf.nn.l2_loss(gradient))
+        momentum = slot * self.momentum + gradient
         direction = orthogonalize(
-            grad + self.momentum * momentum, self.newton_schulz_iterations, self.matrix_dtype
+            gradient + self.momentum * momentum, self.newton_schulz_iterations, self.matrix_dtype
         )
         update = direction * (_UPDATE_RMS * max(weight.shape) ** 0.5)
-        if self._do_use_weight_decay(var):
-            update += given["weight_decay"] * weight
-        return tf.group(
-            slot.assign(tf.where(is_usable, momentum, slot), use_locking=self._use_locking),
-            var.assign(
-                updated(is_usable, weight, update, given["lr_t"]), use_locking=self._use_locking
-            ),
-        )
+        if self._is_decayed(variable):
+            update += self.weight_decay * weight
+        rate = tf.cast(self.learning_rate, variable.dtype)
+        slot.assign(tf.where(is_usable, momentum, slot))
+        variable.assign(updated(is_usable, weight, update, rate))
 
     def _is_orthogonalized(self, variable):
         return len(variable.shape) == 2 and is_named_by(self.matrices, variable)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
             "momentum": self.momentum,
-            "iterations": self.newton_schulz_iterations,
+            "newton_schulz_iterations": self.newton_schulz_iterations,
             "matrices": self.matrices,
             "matrix_dtype": self.matrix_dtype,
         }

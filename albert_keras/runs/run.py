@@ -8,7 +8,6 @@ log.jsonl           one line per report
 checkpoints/        see `checkpoints.py`
 tensorboard/        the log's numbers for TensorBoard
 curves.png          loss and accuracies over steps
-tracking.json       see `tracking.py`, with `--track` only
 """
 
 import contextlib

@@ -69,10 +69,10 @@ def training_variables(model, optimizer, weights=None) -> dict[str, tf.Variable]
     variables = _named(model.weights if weights is None else weights)
     trained = _named(model.trainable_variables)  # of a layer that is frozen, no variable
     moments = {
-        f"{name}/{_SLOTS[slot]}": optimizer.get_slot(variable, slot)
+        f"{name}/{_SLOTS[slot]}": moment
         for name, variable in variables.items()
         if name in trained
-        for slot in optimizer.moments_of(variable)
+        for slot, moment in optimizer.moments_of(variable).items()
     }
     return variables | moments
 
@@ -85,7 +85,7 @@ def read_variables(variables: dict) -> dict[str, np.ndarray]:
     """Reads the values of variables.
 
     Each variable must have the same value on all workers, see `_state_variable` in
-    `training/loop/step_state.py`, so that the worker that saves can read it alone.
+    `models/step_state.py`, so that the worker that saves can read it alone.
     """
     return {
         name: variable.numpy() if hasattr(variable, "numpy") else np.asarray(variable)

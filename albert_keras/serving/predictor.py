@@ -223,7 +223,7 @@ class Predictor:
     @functools.cached_property
     def _signatures(self) -> Any:
         """The signatures of the model; the first use reports the device."""
-        from albert_keras.training.distributed.strategy import describe_devices
+        from albert_keras.training.strategy import describe_devices
 
         logger.info("predicting on %s", describe_devices())
         return self._model.signatures

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.tasks.task import Features
-from albert_keras.training.cost.flops import forward_flops
-from albert_keras.training.loop.batches import batches_of
+from albert_keras.training.batches import batches_of
+from albert_keras.training.flops import forward_flops
 from data_pipeline.reader.reader import training_numbers
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

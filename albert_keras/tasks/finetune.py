@@ -25,14 +25,14 @@ from albert_keras.tasks.similarity_baselines import similarity_baselines
 from albert_keras.tasks.tables.skipped_rows import SKIPPED_ROWS, write_skipped_rows
 from albert_keras.tasks.task_data import prepare
 from albert_keras.tasks.train_seed import train_seed
-from albert_keras.training.distributed.cluster import (
+from albert_keras.training.cluster import (
     barrier,
     is_chief,
     noticing_lost_workers,
     num_workers,
 )
-from albert_keras.training.distributed.strategy import build_strategy, choose_precision
-from albert_keras.training.loop.fitting import on_first_worker
+from albert_keras.training.fitting import on_first_worker
+from albert_keras.training.strategy import build_strategy, choose_precision
 from data_pipeline.errors import InputError
 from data_pipeline.files import LOCK_FILE, FolderLock, check_output_folder
 

@@ -8,7 +8,7 @@ from albert_keras.models.feature_settings import FeatureSettings
 from albert_keras.optimization.config import OptimizerConfig, finetuning_lr
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.training.loop.loop_config import LoopConfig, RunConfig
+from albert_keras.training.loop_config import LoopConfig, RunConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import option, setting
 

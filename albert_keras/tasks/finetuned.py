@@ -15,7 +15,7 @@ from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.tasks.typed_examples import typed_examples
-from albert_keras.training.distributed.strategy import build_strategy, describe_devices
+from albert_keras.training.strategy import build_strategy, describe_devices
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import write_json
 from data_pipeline.limits import reading_json

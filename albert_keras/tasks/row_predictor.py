@@ -9,7 +9,7 @@ from tensorflow import keras
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.kind import TaskKind
 from albert_keras.tasks.task import Features
-from albert_keras.training.distributed.cluster import num_workers
+from albert_keras.training.cluster import num_workers
 from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)

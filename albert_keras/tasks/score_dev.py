@@ -10,9 +10,9 @@ from tensorflow import keras
 from albert_keras.report import BLUE, GREEN, ORANGE, RED
 from albert_keras.tasks.metrics import shown_metric
 from albert_keras.tasks.task import Features, Task
-from albert_keras.training.loop.curves import PANELS, Curve, Panel, draw_curves
-from albert_keras.training.loop.log_file import log_evaluation, read_evaluations
-from albert_keras.training.loop.scoring_time import ScoringTime
+from albert_keras.training.curves import PANELS, Curve, Panel, draw_curves
+from albert_keras.training.log_file import log_evaluation, read_evaluations
+from albert_keras.training.scoring_time import ScoringTime
 
 #: Endings of scores that would spoil the scale of the others in a figure.
 _OTHER_SCALES = ("mean_squared_error", "total", "_thresh")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
+from albert_keras.models.objective_model import ObjectiveModel
 from albert_keras.runs.trained_data import ROWS, Digests, Overlap, read_digests
 from albert_keras.tasks.example_findings import near_equal_finding, short_findings
 from albert_keras.tasks.example_report import report_examples
@@ -14,7 +15,6 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import SIMILARITY, build_task
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.trained_rows import check_dev, digest_rows
-from albert_keras.training.loop.step import TrainingLogic
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -44,7 +44,7 @@ class TaskData(NamedTuple):
     #: Digests of the training examples, then of what the initial weights were fine-tuned on.
     trained: tuple[Digests, ...]
     overlaps: dict[str, Overlap]  # by split of `dev`: how many examples were trained on
-    step_class: Callable[..., TrainingLogic] | None = None  # see `build_trained`
+    step_class: Callable[..., ObjectiveModel] | None = None  # see `build_trained`
 
 
 def prepare(

@@ -18,6 +18,7 @@ from tensorflow import keras
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.open_model import open_model
 from albert_keras.layers.rows import shape_of
+from albert_keras.models.objective_model import ObjectiveModel, Sums
 from albert_keras.models.preprocessor import restored_tokenizer, tokenizer_config
 from albert_keras.models.task_model import AlbertForTask
 from albert_keras.tasks.example_source import ExampleSource
@@ -28,8 +29,7 @@ from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.training.loop.step import TrainingLogic, compile_step, step_settings
-from albert_keras.training.losses import Sums
+from albert_keras.training.build import compile_step, step_settings
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -37,7 +37,7 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 _ROWS_AT_ONCE = 256
 
 
-class AlbertTaskModel(AlbertForTask, TrainingLogic):
+class AlbertTaskModel(AlbertForTask, ObjectiveModel):
     """An encoder, a head and a loss; further arguments as in `AlbertForTask`.
 
     Args:
@@ -146,7 +146,7 @@ class AlbertTaskModel(AlbertForTask, TrainingLogic):
 
     @property
     def model(self):
-        """The model itself, as `TrainingLogic` requires it."""
+        """The model itself, as runs call what they train."""
         return self
 
     def losses(
@@ -232,20 +232,11 @@ class AlbertTaskModel(AlbertForTask, TrainingLogic):
             self._compile_settings = given | {"name": optimizer, "lr": learning_rate} | kwargs
             return
         self._compile_settings = None
-        if given or not hasattr(self, "objectives"):
-            with self.distribute_strategy.scope():
-                self.prepare({"answer": 1.0}, **given)
-        super().compile(optimizer=optimizer, **kwargs)
+        super().compile(optimizer, {"answer": 1.0}, **given, **kwargs)
 
     def compile_for(self, config: FinetuneConfig) -> None:
         """Compiles the model for a resolved configuration; call it in the strategy's scope."""
-        self.prepare({"answer": 1.0}, **step_settings(config))
-        compile_step(self, config)
-
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles a loaded model; the optimizer gets a state for each weight that is trained."""
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        self.optimizer._create_all_weights(self.trained_weights)
+        compile_step(self, config, **step_settings(config))
 
     def fit(
         self,
@@ -279,7 +270,7 @@ class AlbertTaskModel(AlbertForTask, TrainingLogic):
             InputError: If inputs and labels do not suit the task.
         """
         if self._takes_features(x):
-            if not hasattr(self, "objectives") or self._compile_settings is not None:
+            if not hasattr(self, "guard") or self._compile_settings is not None:
                 raise InputError(
                     "A model that is given features must be compiled with an optimizer of Keras."
                 )
@@ -298,7 +289,7 @@ class AlbertTaskModel(AlbertForTask, TrainingLogic):
         features = self.task.features(examples, self.tokenizer, training=True)
         config = self._fit_config(len(features), batch_size, epochs)
         training = config.training
-        if self._compile_settings is not None or not hasattr(self, "objectives"):
+        if self._compile_settings is not None or not hasattr(self, "guard"):
             with self.distribute_strategy.scope():
                 self.compile_for(config)
         elif float(self.optimizer.learning_rate) == 0:

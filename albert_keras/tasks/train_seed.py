@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
+from albert_keras.models.objective_model import ObjectiveModel
 from albert_keras.runs.trained_data import ROWS, save_digests
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
@@ -19,19 +20,18 @@ from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.score_dev import ScoreDev, draw_dev_curves, is_enough, values_so_far
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_data import TaskData
-from albert_keras.training.distributed.cluster import broadcast, is_chief
-from albert_keras.training.distributed.strategy import describe_devices
-from albert_keras.training.errors import TrainingDiverged, TrainingStopped
-from albert_keras.training.loop.batches import check_batch_size
-from albert_keras.training.loop.fitting import LOADED, create_or_resume, fit, report_loaded
-from albert_keras.training.loop.log_file import keep_log_until, read_evaluations, read_log
-from albert_keras.training.loop.step import (
-    TrainingLogic,
+from albert_keras.training.batches import check_batch_size
+from albert_keras.training.build import (
     compile_step,
     model_settings,
     should_skip_padding,
     step_settings,
 )
+from albert_keras.training.cluster import broadcast, is_chief
+from albert_keras.training.errors import TrainingDiverged, TrainingStopped
+from albert_keras.training.fitting import LOADED, create_or_resume, fit, report_loaded
+from albert_keras.training.log_file import keep_log_until, read_evaluations, read_log
+from albert_keras.training.strategy import describe_devices
 from data_pipeline.limits import reading_json
 
 logger = logging.getLogger(__name__)
@@ -140,12 +140,12 @@ def build_trained(
     albert_config: AlbertConfig,
     task: Task,
     skips_padding: bool = False,
-    step_class: Callable[..., TrainingLogic] | None = None,
-) -> TrainingLogic:
+    step_class: Callable[..., ObjectiveModel] | None = None,
+) -> ObjectiveModel:
     """Builds the compiled model of a resolved configuration; to be called in a strategy's scope.
 
     All weights, which are random, and moments exist. `skips_padding` as in `AlbertEncoder`.
-    `step_class`, with a model and the arguments of `TrainingLogic.prepare`, trains it otherwise.
+    `step_class`, with a model and the arguments of `TrainingStep`, trains it otherwise.
     """
     model = task.build_model(
         albert_config,

@@ -22,7 +22,7 @@ from albert_keras.texts.sentence_scores import (
     SentenceScores,
     encode_sentences,
 )
-from albert_keras.training.loop.log_file import log_minimal_pairs
+from albert_keras.training.log_file import log_minimal_pairs
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
 

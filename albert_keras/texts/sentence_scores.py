@@ -17,7 +17,7 @@ from albert_keras.tasks.pair_features import EncodedPairs, lay_out
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features
 from albert_keras.texts.reading import given_texts
-from albert_keras.training.distributed.strategy import build_strategy
+from albert_keras.training.strategy import build_strategy
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

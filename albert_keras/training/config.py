@@ -6,7 +6,7 @@ from pydantic import SerializerFunctionWrapHandler, field_validator, model_seria
 
 from albert_keras.config import AlbertConfig
 from albert_keras.optimization.config import OptimizerConfig
-from albert_keras.training.loop.loop_config import LoopConfig, RunConfig
+from albert_keras.training.loop_config import LoopConfig, RunConfig
 from albert_keras.training.stage_config import StageConfig, depth_problems, share_problems
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Problem, SettingsError, did_you_mean, option, setting

@@ -11,12 +11,11 @@ from tensorflow import keras
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import Overlap
-from albert_keras.training.distributed.strategy import build_strategy
-from albert_keras.training.loop.fitting import RunContext
-from albert_keras.training.loop.log_file import log_evaluation
-from albert_keras.training.loop.scoring_time import ScoringTime
-from albert_keras.training.pretraining_step import PretrainingStep
+from albert_keras.training.fitting import RunContext
+from albert_keras.training.log_file import log_evaluation
 from albert_keras.training.scored_model import open_scored_model
+from albert_keras.training.scoring_time import ScoringTime
+from albert_keras.training.strategy import build_strategy
 from albert_keras.training.trained_records import check_scored
 from data_pipeline.progress import CountedProgress
 from data_pipeline.reader.reader import evaluation_dataset
@@ -63,7 +62,7 @@ class Evaluation(NamedTuple):
 
 def evaluate(
     run: str | Path,
-    data: str | Path,
+    data: str | Path | RecordFiles,
     step: int | str | None = None,
     batch_size: int = _BATCH_SIZE,
     strategy: str = "auto",
@@ -75,7 +74,7 @@ def evaluate(
     Args:
         run: str or Path. Folder of a run or of a pre-trained export, or the name of a shipped
             model.
-        data: str or Path. Folder of records built with the tokenizer of the model.
+        data: RecordFiles or their folder. Built with the tokenizer of the model.
         step: int, "best" or None. Checkpoint of a run; None means the newest valid one.
         batch_size: int. B.
         strategy: str. See `strategy.py`.
@@ -86,7 +85,7 @@ def evaluate(
         InputError: If the model, its checkpoint or the records cannot be used together; or if all
             records were trained on, unless that is allowed.
     """
-    records = RecordFiles(data)
+    records = RecordFiles.of(data)
     baseline_records = None if baseline_data is None else RecordFiles(baseline_data)
     opened = open_scored_model(run, step)
     opened.check_records(records)
@@ -132,30 +131,28 @@ def evaluate(
         baselines=baselines,
     )
     if opened.run is not None:
-        log_evaluation(opened.path, opened.step, evaluation._asdict() | {"path": str(data)})
+        log_evaluation(
+            opened.path, opened.step, evaluation._asdict() | {"path": str(records.folder)}
+        )
     return evaluation
 
 
-def build_scorer(model, run: Run | None = None, has_labels: bool = True) -> PretrainingStep:
-    """Returns a compiled step that scores a model, of a run; call it in the strategy's scope.
+def build_scorer(
+    model: AlbertForPretraining, run: Run | None = None, has_labels: bool = True
+) -> AlbertForPretraining:
+    """Compiles a model, of a run, to be scored; call it in the strategy's scope.
 
     `has_labels` says whether the records have sentence-order labels.
     """
     weight = 1.0 if run is None else run.record["config"]["training"]["sentence_order_weight"]
-    scorer = PretrainingStep(model, weight if has_labels else 0.0)
-    scorer.compile()
-    return scorer
+    model.compile(None, sentence_order_weight=weight if has_labels else 0.0)
+    return model
 
 
-def score(scorer: PretrainingStep, dataset, on_batch=lambda: None) -> dict[str, float]:
+def score(scorer: AlbertForPretraining, dataset, on_batch=lambda: None) -> dict[str, float]:
     """Scores batches of held-out records: losses in nats, and accuracies."""
     after_batch = keras.callbacks.LambdaCallback(on_test_batch_end=lambda batch, logs: on_batch())
-    results = scorer.evaluate(dataset, verbose=0, return_dict=True, callbacks=[after_batch])
-    scores = {name: value for name, value in results.items() if name.endswith(("loss", "accuracy"))}
-    # Each prediction counts once; Keras' `loss` is a mean over batches; the last one is short.
-    order_loss = scores.get("sentence_order_loss", 0.0)
-    scores["loss"] = scores["masked_lm_loss"] + scorer.sentence_order_weight * order_loss
-    return scores
+    return scorer.evaluate(dataset, verbose=0, return_dict=True, callbacks=[after_batch])
 
 
 class ScoreHeldOut(keras.callbacks.Callback):
@@ -171,7 +168,7 @@ class ScoreHeldOut(keras.callbacks.Callback):
         #: The step that ends the run; may be changed during training.
         self.last_step = context.training.steps
         #: Loss on the held-out records at `step`, the newest that was scored, in nats.
-        self.score = self.step = None
+        self.score = self.step = self.results = None
         self.scored_on = records.info.fingerprint
         #: SaveCheckpoints. Must be set before training.
         self.saving = None
@@ -182,18 +179,15 @@ class ScoreHeldOut(keras.callbacks.Callback):
         # A training step takes as long as three forward passes.
         self.time = ScoringTime(every, len(records) / context.training.batch_size / 3)
         self._records, self._dataset = records, evaluation_dataset(records, _BATCH_SIZE)
-        # A step of its own: evaluating resets all means of a step.
-        self._scorer = build_scorer(context.training_step.model, context.run)
-        self._training_step = context.training_step
 
     def on_train_batch_end(self, batch, logs=None):
         before, self._done = self._done, self._context.first_step + batch + 1
         if self._done // self.every == before // self.every and self._done < self.last_step:
             return
-        self._scorer.num_hidden_layers = self._training_step.num_hidden_layers
-        with self.time.measured(), self._records.failures_named():
-            scores = score(self._scorer, self._dataset)
-        self.step, self.score = self._done, scores["loss"]
+        model = self._context.training_step
+        with self.time.measured(), self._records.failures_named(), model.means_kept():
+            scores = {name: float(value) for name, value in score(model, self._dataset).items()}
+        self.step, self.score, self.results = self._done, scores["loss"], scores
         if self.score <= self._best:
             self._best = self.score
             self.saving.save_soon()

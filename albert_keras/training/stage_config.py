@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
-from data_pipeline.settings import Problem, Settings, SettingsError, setting
+from data_pipeline.settings import Problem, Settings, setting
 
 #: By how much the sum of the shares may differ from 1: three of 0.333 are meant to be a third each.
 _TOLERANCE = 0.002
@@ -25,8 +25,8 @@ class StageConfig(Settings):
     )
     num_hidden_layers: int | None = setting(
         None,
-        "Depth of the encoder; None takes the depth of the model. It may only grow, and the last "
-        "stage has the depth of the model.",
+        "Depth of the encoder, whose layers must share all weights; None takes the depth of the "
+        "model. It may only grow, and the last stage has the depth of the model.",
         ge=1,
     )
     mask_rate: float | None = setting(
@@ -63,6 +63,7 @@ def depth_problems(stages: Sequence[StageConfig], albert_config: AlbertConfig) -
     """Returns what is wrong with the depths of stages of this model."""
     full = albert_config.num_hidden_layers
     depths = [stage.num_hidden_layers or full for stage in stages]
+    shares_all = albert_config.sharing == "all" and albert_config.num_hidden_groups == 1
     problems = []
     for number, depth in enumerate(depths):
         if depth > full:
@@ -76,11 +77,12 @@ def depth_problems(stages: Sequence[StageConfig], albert_config: AlbertConfig) -
             message = (
                 f"must be the depth of the model in the last stage. Received: {depth}, not {full}."
             )
+        elif depth < full and not shares_all:
+            message = (
+                "requires a model whose layers share all weights. Received: "
+                f"{albert_config.sharing!r} in {albert_config.num_hidden_groups} group(s)."
+            )
         else:
-            try:
-                albert_config.replace(num_hidden_layers=depth)
-                continue
-            except SettingsError as error:  # fewer layers than groups
-                message = f"does not fit the model: {error.problems[0]}"
+            continue
         problems.append(Problem(("stages", str(number), "num_hidden_layers"), message))
     return problems

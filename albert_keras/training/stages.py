@@ -7,17 +7,16 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
+from albert_keras.models.position_extension import extend_positions
+from albert_keras.training.batches import check_batch_size, chosen_records
+from albert_keras.training.build import should_skip_padding
 from albert_keras.training.config import PretrainingConfig, TrainingConfig
-from albert_keras.training.cost.flops import training_flops
-from albert_keras.training.growth import extend_positions, grow
-from albert_keras.training.hard_examples import check_hard_examples, chosen_records
-from albert_keras.training.loop.batches import check_batch_size
-from albert_keras.training.loop.fitting import RunContext
-from albert_keras.training.loop.log_file import keep_log_until, log_stage
-from albert_keras.training.loop.stage_plan import StagePlan, stage_ends
-from albert_keras.training.loop.step import should_skip_padding
+from albert_keras.training.fitting import RunContext
+from albert_keras.training.flops import training_flops
+from albert_keras.training.log_file import keep_log_until, log_stage
 from albert_keras.training.record_source import RecordSource, dynamic_masking
-from data_pipeline.errors import InputError
+from albert_keras.training.stage_plan import StagePlan, stage_ends
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.reader.reader import uses_dynamic_masks
 from data_pipeline.records.record_folder import RecordFiles
 
@@ -39,16 +38,32 @@ class Stage(NamedTuple):
 
 
 def stages_of(
-    config: PretrainingConfig, records: RecordFiles, albert_config: AlbertConfig
+    config: PretrainingConfig,
+    records: RecordFiles,
+    albert_config: AlbertConfig,
+    held_out: RecordFiles | None = None,
 ) -> tuple[Stage, ...]:
-    """Returns the stages of a run, a single one if none are configured.
+    """Returns the stages of a run, a single one if none are configured, and checks their records.
 
     Args:
         records: The records of the run, for all stages that have none of their own.
+        held_out: The records that the model is scored on.
 
     Raises:
-        InputError: If the records of a stage cannot be opened, or no stage uses the run's records.
+        InputError: If the records of a stage cannot be opened, or no stage uses the run's records;
+            or if records, settings and model do not fit together.
     """
+    any_objective = config.training.sentence_order_weight == 0
+    _check_records(records, held_out, albert_config, any_objective)
+    stages = _opened(config, records, albert_config)
+    check_stages(stages, config)
+    for stage in stages:
+        _check_shape(stage.records, albert_config)
+    return stages
+
+
+def _opened(config, records, albert_config):
+    """Opens the records of each stage."""
     full = albert_config.num_hidden_layers
     if not config.stages:
         return (Stage(records, config.training, full),)
@@ -121,13 +136,51 @@ def check_batch_sizes(stages: Sequence[Stage], strategy: tf.distribute.Strategy)
     for number, stage in enumerate(stages):
         try:
             check_batch_size(strategy, stage.training)
-            check_hard_examples(strategy.num_replicas_in_sync, stage.training)
         except InputError as error:
             raise _in_stage(error, number, stages) from error
 
 
 def _in_stage(error, number, stages):
     return error if len(stages) == 1 else InputError(f"Stage {number + 1}: {error}")
+
+
+def _check_shape(records, albert_config):
+    """Raises InputError if a model cannot read records."""
+    info = records.info
+    if info.max_seq_length > albert_config.max_position_embeddings:
+        raise InputError(
+            "`max_seq_length` of the records must not exceed `max_position_embeddings`. "
+            f"Received: {info.max_seq_length} (dataset_info.json) and "
+            f"{albert_config.max_position_embeddings}. Rebuild the data, or enlarge the model with "
+            f"--set model.max_position_embeddings={info.max_seq_length}.",
+            Mistake.TOO_LONG,
+        )
+    if info.vocab_size != albert_config.vocab_size:
+        raise InputError(
+            "`model.vocab_size` must be the vocabulary size of the records' tokenizer. "
+            f"Received: {albert_config.vocab_size} and {info.vocab_size} (dataset_info.json)."
+        )
+
+
+def _check_records(records, held_out, albert_config, any_objective):
+    """Raises InputError if records, held-out records and model do not fit together."""
+    for each in (records, held_out) if held_out is not None else (records,):
+        _check_shape(each, albert_config)
+    if held_out is None:
+        return
+    ours, theirs = records.info, held_out.info
+    if None not in (ours.tokenizer_digest, theirs.tokenizer_digest):
+        if ours.tokenizer_digest != theirs.tokenizer_digest:
+            raise InputError(
+                f"`{held_out.folder}` must be built with the tokenizer of `{records.folder}`. "
+                f"Build the records with --tokenizer {records.folder}/tokenizer.",
+                Mistake.OTHER_TOKENIZER,
+            )
+    if ours.objective != theirs.objective and not any_objective:
+        raise InputError(
+            f"`{held_out.folder}` must have the objective of `{records.folder}`. "
+            f"Received: {theirs.objective} and {ours.objective}. {SAME_OBJECTIVE}"
+        )
 
 
 class Stages:
@@ -176,14 +229,18 @@ class Stages:
             context.training_step.num_hidden_layers = self._stages[0].num_hidden_layers
             return
         # A run that began without stages has none in its checkpoints.
-        ends = context.state.get("stages", {}).get("ends", ())
+        saved = context.state.get("stages", {})
+        ends = saved.get("ends", ())
+        context.training_step.num_hidden_layers = int(
+            saved.get("num_hidden_layers", self._shape.num_hidden_layers)
+        )
         is_planned = context.training.time_budget is not None
         self.plan.resume(context.first_step, ends, is_planned)
 
     def begin(self, number: int, context: RunContext, step: int) -> RecordSource:
         """Prepares the model for a stage, counted from 0, after `step` steps, and describes it.
 
-        The model grows if the step before was made at a smaller depth.
+        The layers that a deeper stage adds share the trained weights.
 
         Raises:
             InputError: If the stages were changed, and the model would have to shrink.
@@ -208,18 +265,11 @@ class Stages:
             "" if depth == 1 else "s",
         )
         with context.strategy.scope():
-            if grow(training_step.model, training_step.optimizer, before, depth):
-                logger.info(
-                    "the model grows from %d to %d layers: the new ones are copies of the trained "
-                    "ones, with their moments",
-                    before,
-                    depth,
-                )
             earlier = [each.records.info.max_seq_length for each in self._stages[:number]]
             seen = max(*earlier, self._trained_positions) if earlier else info.max_seq_length
             is_longer = step == self.plan.start_of(number) and seen < info.max_seq_length
             if is_longer and extend_positions(
-                training_step.model, training_step.optimizer, seen, info.max_seq_length
+                training_step, training_step.optimizer, seen, info.max_seq_length
             ):
                 logger.info(
                     "positions %d to %d start as copies of trained ones",
@@ -227,7 +277,7 @@ class Stages:
                     info.max_seq_length,
                 )
         training_step.num_hidden_layers = depth
-        training_step.model.encoder.skips_padding = should_skip_padding(
+        training_step.encoder.skips_padding = should_skip_padding(
             context.strategy, stage.training, info.statistics
         )
         training_step.forget_graphs()

@@ -6,6 +6,8 @@ batches as an uninterrupted one, and the first batch costs the same at any step.
 sampled again in each epoch, as a pure function of (seed, epoch, record).
 """
 
+from pathlib import Path
+
 import numpy as np
 import tensorflow as tf
 
@@ -49,7 +51,7 @@ def _numbers_at(positions, num_records, seed):
 
 
 def training_dataset(
-    records: RecordFiles,
+    records: RecordFiles | str | Path,
     batch_size: int,
     seed: int,
     first_step: int = 0,
@@ -62,7 +64,7 @@ def training_dataset(
     """Reads records for training, endlessly.
 
     Args:
-        records: RecordFiles.
+        records: RecordFiles or their folder.
         batch_size: int. Global batch size, B.
         seed: int. Determines the order, and the masks if they are dynamic.
         first_step: int. Step to start at; the records before it are not read.
@@ -83,6 +85,7 @@ def training_dataset(
     Raises:
         InputError: If the batch cannot be divided evenly, or the records have no such masks.
     """
+    records = RecordFiles.of(records)
     index, num_workers = worker
     if batch_size % (num_workers * replicas) or not 0 <= index < num_workers:
         raise InputError(
@@ -103,7 +106,7 @@ def training_dataset(
     return dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
 
-def evaluation_dataset(records: RecordFiles, batch_size: int) -> tf.data.Dataset:
+def evaluation_dataset(records: RecordFiles | str | Path, batch_size: int) -> tf.data.Dataset:
     """Reads each record once, in the order of the files.
 
     The last batch is filled with copies of the first record that have `example_weights` 0, so that
@@ -111,20 +114,25 @@ def evaluation_dataset(records: RecordFiles, batch_size: int) -> tf.data.Dataset
     same masks every time.
 
     Args:
-        records: RecordFiles.
+        records: RecordFiles or their folder.
         batch_size: int. B.
 
     Returns:
         Finite tf.data.Dataset with the elements of `training_dataset`.
     """
 
+    records = RecordFiles.of(records)
+
     def choose(steps):
         numbers = (steps[:, None] * batch_size + np.arange(batch_size)).ravel()
         exists = numbers < len(records)
         return np.where(exists, numbers, 0), np.zeros_like(numbers), exists.astype(np.float32)
 
-    steps = tf.data.Dataset.range(-(-len(records) // batch_size))
-    return _batches(steps, choose, batch_size, 1, records, "auto", seed=0)
+    num_steps = -(-len(records) // batch_size)
+    dataset = _batches(
+        tf.data.Dataset.range(num_steps), choose, batch_size, 1, records, "auto", seed=0
+    )
+    return dataset.apply(tf.data.experimental.assert_cardinality(num_steps))
 
 
 def _batches(steps, choose, batch_size, replicas, records, masks, seed, masking=None):
@@ -205,6 +213,11 @@ def uses_dynamic_masks(records: RecordFiles, masks: str) -> bool:
 def _masking_function(records, masks, seed, masking):
     """Returns a function that masks decoded features in place, or None for static masks."""
     if not uses_dynamic_masks(records, masks):
+        if masking is not None:
+            raise InputError(
+                "`masking` requires dynamic masks. Received: static masks in "
+                f"`{records.folder}`. Use `masks=dynamic`, or omit `masking`."
+            )
         return None
     info, folder = records.info, records.folder / TOKENIZER_FOLDER
     masking = masking or MaskingConfig(**info.config.get("masking", {}))

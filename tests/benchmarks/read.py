@@ -10,9 +10,9 @@ import numpy as np
 from tensorflow import keras
 
 from albert_keras.report import table
+from albert_keras.training.build import build_pretraining
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.distributed.strategy import build_strategy, choose_precision
-from albert_keras.training.pretraining_step import build_step
+from albert_keras.training.strategy import build_strategy, choose_precision
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.reader.reader import training_dataset, training_numbers
@@ -146,7 +146,7 @@ def _training_result(records, model, batch_size, reading):
     strategy = build_strategy()
     config = config.resolved(choose_precision(strategy), records.info.objective != "none")
     with strategy.scope():
-        step = build_step(config, config.albert_config(records.info.vocab_size))
+        step = build_pretraining(config, config.albert_config(records.info.vocab_size))
         ends = []
         clock = keras.callbacks.LambdaCallback(
             on_batch_end=lambda batch, logs: ends.append(time.perf_counter())

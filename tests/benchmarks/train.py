@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from albert_keras.report import table
-from albert_keras.training.cost.flops import training_flops
+from albert_keras.training.flops import training_flops
 from data_pipeline.errors import InputError
 from tests.benchmarks import trainers
 from tests.benchmarks.contest import (

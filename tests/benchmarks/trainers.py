@@ -81,9 +81,9 @@ def prepare_ours(shape: Shape, precision: str, settings: dict | None = None) -> 
     """
     import tensorflow as tf
 
+    from albert_keras.training.build import build_pretraining
     from albert_keras.training.config import PretrainingConfig
-    from albert_keras.training.distributed.strategy import build_strategy, choose_precision
-    from albert_keras.training.pretraining_step import build_step
+    from albert_keras.training.strategy import build_strategy, choose_precision
 
     config = PretrainingConfig.of(
         {
@@ -98,10 +98,10 @@ def prepare_ours(shape: Shape, precision: str, settings: dict | None = None) -> 
         batch_size=shape.batch_size,
     )
     config = config.resolved(choose_precision(build_strategy("single")))
-    step = build_step(config, shape.config)
+    step = build_pretraining(config, shape.config)
     features = our_features(shape)
     function = step.make_train_function()
-    weights = sum(int(tf.size(weight)) for weight in step.model.trainable_variables)
+    weights = sum(int(tf.size(weight)) for weight in step.trainable_variables)
     facts = _tensorflow_facts(weights, config.optimizer.name.upper(), "tensorflow")
     log = LossLog(facts)
     return Prepared(lambda: log.add_mean(float(function(iter([features]))["loss"])), facts)

@@ -10,8 +10,8 @@ from albert_keras.config import AlbertConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import KINDS, build_task
 from albert_keras.tasks.train_seed import build_trained as build_task_step
+from albert_keras.training.build import build_pretraining
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.pretraining_step import build_step
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.records.schema import PRETRAINING_FEATURES, feature_length
 from data_pipeline.settings import Rule, Settings
@@ -52,7 +52,7 @@ class Program(Settings):
 
     def replica_function(self) -> Callable:
         """Returns the step of one replica; call this in a strategy's scope."""
-        return build_step(self.config(), self.albert_config()).train_step
+        return build_pretraining(self.config(), self.albert_config()).train_step
 
     def config(self) -> PretrainingConfig:
         """Returns the configuration of a run with this step; InputError if it is not valid."""
@@ -125,7 +125,11 @@ class TaskProgram(Program):
     def replica_function(self):
         config = self.config()
         step = build_task_step(config, self.albert_config(), build_task(config.task))
-        return functools.partial(step.model, training=False) if self.predicts else step.train_step
+        return (
+            functools.partial(getattr(step, "model", step), training=False)
+            if self.predicts
+            else step.train_step
+        )
 
     def features(self):
         """As `Program.features`, in the layout of `Features.batch`."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.training.pretraining_step import build_step
+from albert_keras.training.build import build_pretraining
 from tests.tpu_check.program import Program
 
 MODEL = {
@@ -45,14 +45,14 @@ def run(features, jit_compile, steps=3, **program):
     )
     config = program.config()
     optimizer = config.optimizer.replace(lr=0.02, warmup_steps=0)
-    step = build_step(config.replace(optimizer=optimizer), config.albert_config(VOCABULARY))
+    step = build_pretraining(config.replace(optimizer=optimizer), config.albert_config(VOCABULARY))
     train_step = tf.function(step.train_step, jit_compile=jit_compile)
     losses = []
     for _ in range(steps):
         for metric in step.metrics:
             metric.reset_state()
         losses.append(float(train_step(features)["loss"]))
-    return losses, [weight.numpy() for weight in step.model.trainable_variables]
+    return losses, [weight.numpy() for weight in step.trainable_variables]
 
 
 def cases():

@@ -14,7 +14,7 @@ from tests.tpu_check.replica import fake_tpu_strategy
 from tests.tpu_check.program import Program
 from tests.tpu_check.program import TaskProgram
 from tests.tpu_check.trace import check_step
-from albert_keras.training.pretraining_step import build_step
+from albert_keras.training.build import build_pretraining
 
 strategy = fake_tpu_strategy(2, 2)
 model = {
@@ -32,14 +32,14 @@ def trace(name, step, program):
 program = Program(model=model, batch=4, sequence_length=16, vocab_size=100, replicas=2)
 config = program.config()
 with strategy.scope():
-    step = build_step(config, config.albert_config(100))
-weights = step.model.trainable_variables
+    step = build_pretraining(config, config.albert_config(100))
+weights = step.trainable_variables
 results["weights"] = len(weights)
 results["kind"] = type(weights[0]).__name__
 trace("step", step.train_step, program)
-step.model.encoder.recompute = True
+step.encoder.recompute = True
 trace("recomputed_step", step.train_step, program)
-step.model.encoder.recompute = False
+step.encoder.recompute = False
 for predicts in (False, True):
     task = TaskProgram(kind="spans_or_none", predicts=predicts, **program.model_dump())
     with strategy.scope():

@@ -14,7 +14,7 @@ from albert_keras.research.study.updates import (
     step_flops,
     updates_in_time,
 )
-from albert_keras.training.cost.peak import measure_peak
+from albert_keras.training.peak import measure_peak
 from data_pipeline.progress import format_duration
 from data_pipeline.text.corpus import corpus_ranges
 

@@ -16,7 +16,7 @@ from albert_keras.research.study.planned import PlannedRun
 from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingDiverged
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.loop.log_file import read_evaluations, read_log
+from albert_keras.training.log_file import read_evaluations, read_log
 from albert_keras.training.pretrain import pretrain
 
 logger = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ from albert_keras.runs.run_record import read_record
 from albert_keras.runs.trained_data import RECORDS, Overlap
 from albert_keras.tasks.result_table import cautions
 from albert_keras.tasks.results import FinetuneResult, best_seed, read_results
-from albert_keras.training.loop.curves import stage_edges
-from albert_keras.training.loop.log_file import read_evaluations, read_log, read_stages
+from albert_keras.training.curves import stage_edges
+from albert_keras.training.log_file import read_evaluations, read_log, read_stages
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_file
 from data_pipeline.progress import format_duration

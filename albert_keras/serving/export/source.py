@@ -22,7 +22,7 @@ from albert_keras.tasks.finetuned import read_tuned
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import baseline_scores, read_results
 from albert_keras.tasks.task import Task
-from albert_keras.training.loop.log_file import read_evaluations
+from albert_keras.training.log_file import read_evaluations
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

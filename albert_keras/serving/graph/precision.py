@@ -6,6 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_keras.layers.kernels import inference
+from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.task_model import AlbertForTask
 from data_pipeline.errors import InputError
@@ -93,7 +94,7 @@ class StoredModel:
         rows, numbers = self._rows_of_text(packed["input_ids"])
         with self._weights_as_tensors(word_embeddings=rows):
             inputs = packed | {"input_ids": numbers}
-            return self._model.encoder(inputs, positions=positions, **options)
+            return self._model.encoder(encoder_inputs(inputs), positions=positions, **options)
 
     def outputs(self, packed):
         """Returns the outputs of a fine-tuned model, see `TaskKind.outputs`.

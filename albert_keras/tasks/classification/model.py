@@ -7,6 +7,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.models.early_exit import classify_until_confident
+from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.pair_encoding import (
     COMPARISON_WIDTHS,
     PAIR_ENCODINGS,
@@ -104,7 +105,10 @@ class AlbertForClassification(AlbertTaskModel):
     def logits_of_layers(self, inputs, training=None, dropout_seed=None):
         """Returns what the classifier after each layer answers, float32 [B, L, C]."""
         layers = self.encoder(
-            inputs, training=training, dropout_seed=dropout_seed, return_all_layers=True
+            encoder_inputs(inputs),
+            training=training,
+            dropout_seed=dropout_seed,
+            return_all_layers=True,
         )["layer_outputs"][self.config.inner_group_num - 1 :: self.config.inner_group_num]
         heads = [*self.exit_heads, self.head]
         logits = [

@@ -4,6 +4,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.layers.rows import token_mask
+from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.pooling import Pooling
 from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes, sequences_of_rows
 
@@ -49,7 +50,7 @@ class AlbertForSimilarity(AlbertTaskModel):
         """Returns the vectors of texts, inputs of the encoder [N, S]: float32 [N, H], length 1."""
         ids = tf.convert_to_tensor(texts["input_ids"])
         outputs = self.encoder(
-            texts,
+            encoder_inputs(texts),
             training=training,
             dropout_seed=dropout_seed,
             positions=tf.zeros_like(ids[:, :1]) if self.head.reads_cls_only else None,

@@ -52,7 +52,7 @@ def records(folder):
 def run(folder):
     from albert_keras.formats.open_model import open_model
     from albert_keras.runs.run import Run
-    from albert_keras.training.loop.log_file import read_log
+    from albert_keras.training.log_file import read_log
 
     path = _artifact(folder, "run")
 

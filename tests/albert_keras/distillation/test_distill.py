@@ -1,6 +1,5 @@
 """A distillation is a pre-training run with a teacher."""
 
-import json
 import subprocess
 import sys
 
@@ -9,18 +8,15 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.distillation import step as step_module
-from albert_keras.distillation.config import DistillationConfig
+from albert_keras.distillation import student as step_module
 from albert_keras.distillation.distill import distill
 from albert_keras.distillation.teaching import Teacher, Teaching
 from albert_keras.formats.open_model import open_model
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.loop.log_file import read_log
-from albert_keras.training.pretrain import pretrain
+from albert_keras.training.log_file import read_log
 from data_pipeline.errors import InputError
-from data_pipeline.settings import SettingsError
 from tests.albert_keras.checkpoint_tensors import tensors_of
 
 
@@ -65,11 +61,6 @@ def test_the_log_has_the_losses_and_the_loss_is_their_weighted_sum(tiny_student)
         assert 0 <= line["soft_target_accuracy"] <= 1 and "cosine_accuracy" not in line
 
 
-def test_what_was_loaded_is_in_the_run(tiny_student, tiny_run):
-    [line] = json.loads((tiny_student / "loaded.json").read_text())
-    assert line.startswith(f"loaded from the teacher {tiny_run} step 12 (layers: 0): ")
-
-
 def test_the_teacher_runs_once_per_batch_and_is_not_trained(
     tiny_run, tiny_records, distillation, tmp_path, monkeypatch
 ):
@@ -96,8 +87,8 @@ def test_no_gradient_reaches_the_teacher(tiny_run, tiny_records, distillation):
     opened = Teacher(open_model(tiny_run))
     config = distillation.resolved("float32")
     student = config.albert_config(307)
-    step = Teaching(opened, config, student, tf.distribute.get_strategy()).build_step(
-        config, student
+    step = Teaching(opened, config, student, tf.distribute.get_strategy()).build(
+        config, student, skips_padding=False
     )
     rng = np.random.default_rng(0)
     features = {
@@ -157,22 +148,13 @@ def test_another_teacher_does_not_resume_a_run(tiny_student, tiny_run, tiny_reco
         distill(tiny_run, tiny_records, tiny_student, distillation, teacher_step=5)
 
 
-def test_pre_training_does_not_resume_a_distillation(tiny_student, tiny_records, distillation):
-    from albert_keras.training.config import PretrainingConfig
-
-    values = distillation.model_dump(exclude_unset=True)
-    values.pop("distillation", None)
-    with pytest.raises(InputError, match=r"config\.distillation\."):
-        pretrain(tiny_records, tiny_student, PretrainingConfig(**values))
-
-
 def test_a_student_of_another_size_starts_from_what_fits(tiny_run, distillation, caplog):
     caplog.set_level("INFO")
     config = distillation.replace(model=distillation.model | {"hidden_size": 16})
     student = config.albert_config(307)
     opened = Teacher(open_model(tiny_run))
     teaching = Teaching(opened, config, student, tf.distribute.get_strategy())
-    assert teaching.settings.cosine_weight == 0 and teaching.warm_source is None
+    assert teaching.settings.cosine_weight == 0
     assert "no layer starts from a layer of the teacher" in caplog.text
     assert "hidden_size: 32 in the teacher, 16 in the student" in caplog.text
 
@@ -202,19 +184,6 @@ def test_what_does_not_fit_the_teacher_is_refused(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    "settings, message",
-    [
-        ({"soft_target_weight": 0, "cosine_weight": 0}, "learns nothing from the teacher"),
-        ({"warm_start": False, "layers": (0,)}, "requires a warm start"),
-        ({"temperature": 0}, "temperature` must be greater than 0"),
-    ],
-)
-def test_settings_that_contradict_each_other_are_refused(settings, message):
-    with pytest.raises(SettingsError, match=message):
-        DistillationConfig(distillation=settings)
-
-
 def test_a_teacher_needs_a_masked_lm_head(tiny_run, tiny_records, distillation, tmp_path):
     with pytest.raises(InputError, match="teacher `random` must be a pre-trained model"):
         distill(
@@ -225,26 +194,6 @@ def test_a_teacher_needs_a_masked_lm_head(tiny_run, tiny_records, distillation, 
             albert_config=Run.open(tiny_run).albert_config,
             tokenizer=tiny_run / "tokenizer",
         )
-
-
-def test_a_teacher_needs_the_vocabulary_of_the_records(
-    tiny_run, other_records, distillation, tmp_path
-):
-    with pytest.raises(InputError, match="must be built with the tokenizer of"):
-        distill(tiny_run, other_records, tmp_path / "run", distillation)
-
-
-@pytest.fixture(scope="module")
-def other_records(tiny_documents, tiny_corpus, tiny_data_config, tmp_path_factory):
-    """Returns records with another vocabulary."""
-    from data_pipeline.building.build import build_records
-    from data_pipeline.tokenizers.tokenization import Tokenizer
-    from data_pipeline.tokenizers.vocabulary import train_vocabulary
-
-    folder = tmp_path_factory.mktemp("other")
-    vocabulary = train_vocabulary(tiny_corpus, folder / "tokenizer", size=290)
-    tokenizer = Tokenizer.load(vocabulary.path)
-    return build_records(tiny_documents, tokenizer, folder / "records", tiny_data_config).path
 
 
 TWO_REPLICAS = """

@@ -9,11 +9,11 @@ import pytest
 from albert_keras.distillation import logit_cache
 from albert_keras.distillation.distill import distill
 from albert_keras.distillation.logit_cache import CachedSource, open_or_write
-from albert_keras.distillation.step import signals_of
+from albert_keras.distillation.student import signals_of
 from albert_keras.distillation.teaching import Teacher
 from albert_keras.formats.open_model import open_model
 from albert_keras.runs.run import Run
-from albert_keras.training.loop.log_file import read_log
+from albert_keras.training.log_file import read_log
 from data_pipeline.errors import InputError
 from data_pipeline.records.record_folder import RecordFiles
 
@@ -126,19 +126,6 @@ def test_a_damaged_cache_is_refused(
     content[len(content) // 2] ^= 1
     (copy / name).write_bytes(b"{" if name == "cache.json" else content)
     refused(copy, tiny_run, tiny_records, cached_settings, tmp_path, "damaged|was changed")
-
-
-def test_a_cache_has_no_hidden_states(tiny_run, tiny_records, distillation, tmp_path):
-    settings = distillation.replace(
-        distillation=distillation.distillation.replace(cosine_weight=1.0)
-    )
-    message = "cosine_weight` must be 0 with --cache-teacher"
-    refused(tmp_path / "cache", tiny_run, tiny_records, settings, tmp_path, message)
-
-
-def test_a_run_with_a_cache_says_which_settings_it_has(cached):
-    settings = Run.open(cached[0]).record["config"]["distillation"]
-    assert settings["cosine_weight"] == 0 and settings["top_k"] == 40
 
 
 def test_stages_and_unknown_lengths_have_no_cache(

@@ -17,7 +17,7 @@ from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import FinetunedModels
 from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION
-from albert_keras.training.loop.log_file import read_log
+from albert_keras.training.log_file import read_log
 from data_pipeline.errors import InputError
 
 RNG = np.random.default_rng(1)
@@ -136,12 +136,6 @@ def test_each_row_has_the_logits_of_its_example(tuned_teacher, settings):
     np.testing.assert_array_equal(found["labels"], features.batch(rows)["labels"])
 
 
-@pytest.mark.parametrize("how", [{}, {"origin": "x", "student": "albert-tiny"}])
-def test_the_student_is_either_a_model_or_a_size(tuned_teacher, settings, tmp_path, how):
-    with pytest.raises(InputError, match="requires either the weights of a pre-trained student"):
-        distill_task(tuned_teacher, tmp_path / "out", TaskDistillationConfig(**settings), **how)
-
-
 def test_a_teacher_of_other_labels_is_refused(
     tuned_teacher, student, settings, tiny_corpus, tmp_path
 ):
@@ -154,12 +148,6 @@ def test_a_teacher_of_other_labels_is_refused(
     with pytest.raises(InputError, match="must have the labels of the task, in their order"):
         distill_task(tuned_teacher, tmp_path / "out", config, student=student, **ALONE)
     assert not (tmp_path / "out" / "seed-12345").exists()
-
-
-def test_a_pre_trained_model_teaches_no_task(tiny_run, student, settings, tmp_path):
-    with pytest.raises(InputError, match="must be a fine-tuned run"):
-        config = TaskDistillationConfig(**settings)
-        distill_task(tiny_run, tmp_path / "out", config, student=student)
 
 
 def test_a_named_student_may_have_other_layers(tuned_teacher, settings, tmp_path, caplog):

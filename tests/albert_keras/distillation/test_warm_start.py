@@ -7,13 +7,11 @@ from albert_keras.config import AlbertConfig
 from albert_keras.distillation.warm_start import (
     checked_map,
     layer_map,
-    layer_misfits,
     start_warm,
 )
 from albert_keras.formats.loading import ModelTensors
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
-from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
 
 TEACHER = AlbertConfig(
@@ -102,11 +100,6 @@ def test_a_shared_teacher_gives_all_layers_the_same_weights():
         )
 
 
-def test_a_distilbert_takes_no_segment_types_and_no_pooler(teacher):
-    found, report = started(teacher, sentence_head=False, **DISTILBERT)
-    assert not report.new and not any("pooler" in name or "token_type" in name for name in found)
-
-
 def test_positions_are_those_that_both_have(teacher):
     name = "bert/embeddings/position_embeddings"
     theirs = values_of(teacher)[name]
@@ -124,22 +117,3 @@ def test_other_shapes_keep_their_initial_values(teacher):
     for name in report.new:
         np.testing.assert_array_equal(found[name], values_of(fresh)[name])
     assert QUERY.format(0) in report.loaded and len(report.lines()) == 2
-
-
-def test_differences_of_the_layers_are_named():
-    assert layer_misfits(TEACHER, TEACHER.replace(num_hidden_layers=2, sharing="all")) == []
-    found = layer_misfits(TEACHER, TEACHER.replace(hidden_size=16, num_attention_heads=4))
-    assert found == [
-        "hidden_size: 8 in the teacher, 16 in the student",
-        "num_attention_heads: 2 in the teacher, 4 in the student",
-    ]
-    found = layer_misfits(TEACHER, TEACHER.replace(position_embedding="rotary"))
-    assert found == ["position_embedding: 'absolute' in the teacher, 'rotary' in the student"]
-
-
-@pytest.mark.parametrize("layers", [(0,), (0, 4), (-1, 0)])
-def test_wrong_maps_are_refused(layers):
-    with pytest.raises(
-        InputError, match=r"layers, 0 to 3, for each layer of the student, which has 2\. Received"
-    ):
-        checked_map(TEACHER, TEACHER.replace(num_hidden_layers=2), layers)

@@ -7,7 +7,6 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.attention import SelfAttentionBlock
 from albert_keras.layers.block_sparse import BlockSparseAttention
-from albert_keras.layers.kernels import compiled_kernels, inference
 from albert_keras.layers.rows import Rows, additive_mask
 
 #: Blocks of the window, global and random ones; of 4 positions each.
@@ -93,13 +92,6 @@ def test_the_random_blocks_depend_on_the_seed_alone():
     assert first[:3].numpy().tolist() == [[0, 2, 11, 9], [1, 14, 15, 5], [2, 6, 10, 13]]
 
 
-@pytest.mark.parametrize("number", [2, 6, 9, 16])
-def test_lengths_that_depend_on_the_batch_have_the_same_blocks(number):
-    attention = BlockSparseAttention(config("Big Bird"))
-    static = attention.key_blocks(number)
-    np.testing.assert_array_equal(attention.key_blocks(tf.constant(number)), static)
-
-
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("length, is_static", [(64, True), (61, False)])
 def test_outputs_and_gradients_are_those_of_masked_dense_attention(pattern, length, is_static):
@@ -148,19 +140,6 @@ def block(shape, **changes):
     return SelfAttentionBlock(shape.replace(**changes), "group_0/inner_group_0")
 
 
-def test_the_weights_are_those_of_dense_attention():
-    sparse, other = (
-        block(config("Big Bird"), attention=kind) for kind in ("block-sparse", "dense")
-    )
-    assert [weight.name for weight in sparse.weights] == [weight.name for weight in other.weights]
-    hidden = tf.random.stateless_normal((2, 40, 12), seed=(0, 1))
-    for length, differs in ((24, False), (40, True)):  # 6 and 10 blocks; 6 are attended to
-        rows = Rows(tf.ones((2, length), tf.int32))
-        flat = rows.from_batch(hidden[:, :length])
-        differences = np.abs(sparse(flat, rows) - other(flat, rows))
-        assert (differences.max() > 1e-3) == differs and (differs or differences.max() == 0)
-
-
 @pytest.mark.parametrize("skips_padding", [False, True])
 def test_some_positions_alone_are_as_among_all(skips_padding):
     hidden = tf.random.stateless_normal((2, 40, 12), seed=(0, 1))
@@ -173,17 +152,6 @@ def test_some_positions_alone_are_as_among_all(skips_padding):
     np.testing.assert_allclose(tf.reshape(found, (2, 3, 12)), expected, atol=1e-6)
     assert probs.shape == (2, 2, 3, 40)
     np.testing.assert_allclose(tf.reduce_sum(probs, -1), np.ones((2, 2, 3)), atol=1e-6)
-
-
-def test_compiled_and_inference_agree():
-    shape, (parts, mask) = config("Big Bird"), inputs(61)
-    expected = attend(shape, parts, mask)
-    with inference():
-        np.testing.assert_allclose(attend(shape, parts, mask), expected, atol=1e-6)
-    compiled = tf.function(lambda *parts: attend(shape, parts, mask), jit_compile=True)
-    np.testing.assert_allclose(compiled(*parts), expected, atol=1e-6)
-    with compiled_kernels():
-        np.testing.assert_allclose(attend(shape, parts, mask), expected, atol=1e-6)
 
 
 def test_dropout_is_that_of_the_row_wherever_it_is_computed():

@@ -80,17 +80,3 @@ def test_large_logits_keep_the_digits_of_losses_and_gradients(kernels):
     expected = np.array([[0, 0, 0], [-0.5, 0.5, 0], [0.25, -0.25, 0]])
     np.testing.assert_allclose(d_scores, expected, atol=1e-6)
     np.testing.assert_allclose(d_bias, expected.sum(0), atol=1e-6)
-
-
-def test_small_losses_beside_large_logits_keep_their_digits(kernels):
-    scores = tf.constant([[10_000.0, 9_995.0, 0.0]])
-    losses, _ = sparse_cross_entropy(scores, tf.zeros(3), tf.constant([0]))
-    np.testing.assert_allclose(losses, [np.log1p(np.exp(-5.0))], rtol=1e-4)
-
-
-def test_right_answers_have_no_gradient(kernels):
-    scores = random(2, 3, seed=1)
-    with tf.GradientTape() as tape:
-        tape.watch(scores)
-        is_right = sparse_cross_entropy(scores, tf.zeros(3), tf.constant([0, 1]))[1]
-    np.testing.assert_array_equal(tape.gradient(is_right, scores), np.zeros((2, 3)))

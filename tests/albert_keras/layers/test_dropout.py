@@ -37,15 +37,3 @@ def test_the_share_dropped_is_the_rate_and_the_rest_is_scaled_up(dtype):
     kept = outputs.numpy().astype(np.float32)
     assert abs((kept == 0).mean() - 0.2) < 4 * np.sqrt(0.2 * 0.8 / 1e5)
     assert set(np.unique(kept)) == {0.0, float(tf.cast(1.25, dtype))}
-
-
-def test_nothing_is_dropped_outside_of_training_or_at_rate_0():
-    inputs = tf.ones((4, 6))
-    np.testing.assert_array_equal(Dropout(0.5, seed=1)(inputs, draw(0, 0), training=False), inputs)
-    np.testing.assert_array_equal(Dropout(0.0, seed=1)(inputs, draw(0, 0), training=True), inputs)
-
-
-def test_without_a_draw_it_is_keras_own():
-    dropout = Dropout(0.5, seed=3)
-    first, second = (dropout(tf.ones((4, 100)), training=True).numpy() for _ in range(2))
-    assert (first == 0).any() and (first != second).any()

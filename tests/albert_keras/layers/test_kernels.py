@@ -13,7 +13,6 @@ from albert_keras.layers.kernels import (
     differentiable,
     inference,
     is_for_inference,
-    is_on_cpu,
     kernel,
 )
 
@@ -38,18 +37,6 @@ def test_kernels_are_compiled_within_the_context_alone():
             assert not is_compiled()
         assert is_compiled()
     assert not is_compiled()
-
-
-def test_an_exception_ends_the_compiling():
-    with pytest.raises(KeyError), compiled_kernels():
-        raise KeyError
-    assert not is_compiled()
-
-
-def test_a_kernel_keeps_its_name_and_gives_the_same_compiled():
-    assert double.__name__ == "double"
-    with compiled_kernels():
-        np.testing.assert_array_equal(double(tf.constant([1.0, -3.0])), [2.0, -6.0])
 
 
 @differentiable
@@ -82,12 +69,6 @@ def test_inference_lasts_to_the_end_of_the_outermost_context():
     assert not is_for_inference()
     with inference(False):
         assert not is_for_inference()
-
-
-def test_a_strategy_is_more_than_one_cpu():
-    assert is_on_cpu()
-    with tf.distribute.OneDeviceStrategy("CPU:0").scope():
-        assert not is_on_cpu()
 
 
 MIRRORED = """

@@ -27,16 +27,3 @@ def test_gradients_are_those_of_the_function(again):
     expected = gradients(block, inputs)
     for ours, others in zip(gradients(again(block), inputs), expected, strict=True):
         np.testing.assert_allclose(ours, others, rtol=1e-5, atol=1e-6)
-
-
-def test_a_function_without_variables_may_be_computed_again():
-    inputs = tf.constant([0.5, -0.5])
-
-    @tf.function(jit_compile=True)
-    def gradient(run):
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            outputs = tf.reduce_sum(run(inputs))
-        return tape.gradient(outputs, inputs)
-
-    np.testing.assert_allclose(gradient(_behind_a_barrier(tf.exp)), tf.exp(inputs), rtol=1e-6)

@@ -9,7 +9,6 @@ from albert_keras.layers.kernels import compiled_kernels, inference
 from albert_keras.layers.rotary import rotate
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.weight_count import count_weights
-from data_pipeline.settings import SettingsError
 from tests.albert_keras import numpy_albert
 
 SMALL = {
@@ -100,13 +99,6 @@ def test_the_gradient_is_that_of_the_formula(compiles):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_bfloat16_is_rotated_in_float32():
-    rows = tf.cast(vectors(length=300), tf.bfloat16)
-    exact = rotate(tf.cast(rows, tf.float32))
-    assert rotate(rows).dtype == tf.bfloat16
-    np.testing.assert_array_equal(rotate(rows), tf.cast(exact, tf.bfloat16))
-
-
 @pytest.mark.parametrize("changes", [{}, {"sharing": "none"}, {"embedding_size": 8}])
 def test_outputs_are_those_of_numpy_with_padding_left_and_right(changes):
     encoder = small_encoder(**changes)
@@ -126,16 +118,6 @@ def test_tokens_are_read_alike_wherever_they_are():
     assert np.abs(turned - alone).max() > 1e-4
 
 
-@pytest.mark.parametrize("changes, length", [({}, 7), (SPARSE, 24)])
-def test_requested_positions_are_as_in_the_whole_output(changes, length):
-    encoder, features = small_encoder(**changes), inputs(length)
-    positions = np.array([[0, 3], [0, 1], [0, 6]])
-    whole = encoder(features)["sequence_output"].numpy()
-    chosen = encoder(features, positions=positions)["sequence_output"]
-    expected = np.take_along_axis(whole, positions[..., None], axis=1)
-    np.testing.assert_allclose(chosen, expected, atol=1e-5)
-
-
 def test_block_sparse_attention_to_all_blocks_is_dense_attention():
     # Of an unknown length, attention goes by blocks, and here each block attends to all six.
     dense = small_encoder()
@@ -150,18 +132,6 @@ def test_block_sparse_attention_to_all_blocks_is_dense_attention():
     )
 
 
-def test_skipped_padding_changes_no_gradient():
-    results = []
-    for skips_padding in (False, True):
-        encoder = small_encoder(skips_padding=skips_padding, pooler="on_demand")
-        with tf.GradientTape() as tape:
-            hidden = encoder(inputs(), training=True)["sequence_output"]
-            loss = tf.reduce_mean((hidden * inputs()["input_mask"][..., None]) ** 3)
-        results.append(tape.gradient(loss, encoder.trainable_variables))
-    for weight, plain, skipped in zip(encoder.weights, *results, strict=True):
-        np.testing.assert_allclose(plain, skipped, atol=1e-5, err_msg=weight.name)
-
-
 def test_there_is_no_table_and_the_longest_sequence_is_still_checked():
     encoder = small_encoder()
     assert not [weight.name for weight in encoder.weights if "position" in weight.name]
@@ -170,26 +140,3 @@ def test_there_is_no_table_and_the_longest_sequence_is_still_checked():
     encoder({"input_ids": tf.ones([1, 24], tf.int32)})
     with pytest.raises(ValueError, match="must not exceed `max_position_embeddings`"):
         encoder({"input_ids": tf.ones([1, 25], tf.int32)})
-
-
-def test_a_configuration_is_written_with_its_positions_only_if_they_are_rotary():
-    config = AlbertConfig(**SMALL)
-    assert config.to_dict()["position_embedding"] == "rotary"
-    assert AlbertConfig.from_dict(config.to_dict()) == config
-    assert "position_embedding" not in AlbertConfig().to_dict()
-
-
-def test_all_problems_of_a_configuration_are_reported():
-    with pytest.raises(SettingsError) as caught:
-        AlbertConfig(**SMALL | {"hidden_size": 6, "position_offset": 2})
-    assert len(caught.value.problems) == 2
-    assert "`hidden_size` must be an even multiple of `num_attention_heads`" in str(caught.value)
-    assert "`position_offset` must be 0 with rotary positions" in str(caught.value)
-
-
-def test_it_compiles_for_accelerators_with_static_shapes():
-    encoder, features = small_encoder(), {k: tf.constant(v) for k, v in inputs().items()}
-    compiled = tf.function(lambda batch: encoder(batch), jit_compile=True, autograph=False)
-    np.testing.assert_allclose(
-        compiled(features)["sequence_output"], encoder(features)["sequence_output"], atol=1e-5
-    )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.layers.rows import Rows, lengthened, shortened
+from albert_keras.layers.rows import Rows, shortened
 
 MASKS = {
     "full": [[1] * 12] * 4,
@@ -53,20 +53,6 @@ def test_a_batch_comes_back_with_zeros_for_what_was_left_out(name, dtype):
     assert back.dtype == dtype
     expected = np.where(is_kept, tf.cast(batch, tf.float32), 0)
     np.testing.assert_array_equal(tf.cast(back, tf.float32), expected)
-
-
-@pytest.mark.parametrize("name", MASKS)
-def test_all_positions_are_rows_unless_padding_is_dropped(name):
-    batch, rows = numbered(4, 12, 2), Rows(tf.constant(MASKS[name]))
-    flat = rows.from_batch(tf.constant(batch))
-    np.testing.assert_array_equal(flat, batch.reshape(48, 2))
-    np.testing.assert_array_equal(rows.to_batch(flat), batch)
-
-
-def test_there_are_never_more_rows_than_positions():
-    # A step of 3 for 40 positions: 39 real ones would be rounded up to 39, 40 to 42.
-    rows = Rows(tf.ones((5, 8), tf.int32), skips_padding=True)
-    assert rows.from_batch(tf.constant(numbered(5, 8))).shape == (40,)
 
 
 @pytest.mark.parametrize("name", MASKS)
@@ -127,19 +113,3 @@ def test_batches_are_cut_behind_the_longest_sequence_at_a_multiple_of_64(ends, l
     cut = shortened([tf.constant(batch) for batch in batches], tf.constant(mask))
     for found, whole in zip(cut, batches, strict=True):
         np.testing.assert_array_equal(found, whole[:, :length])
-
-
-def test_short_batches_stay_as_they_are_and_left_padding_is_kept():
-    batch = numbered(4, 12)
-    for name in ("right-padded", "left-padded", "holed"):
-        (cut,) = shortened([tf.constant(batch)], tf.constant(MASKS[name]))
-        np.testing.assert_array_equal(cut, batch)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_what_was_cut_is_filled_up_with_zeros(dtype):
-    batch = tf.cast(numbered(2, 3, 2), dtype)
-    filled = lengthened(batch, tf.constant(5))
-    assert filled.shape == (2, 5, 2)
-    np.testing.assert_array_equal(filled[:, :3], batch)
-    np.testing.assert_array_equal(filled[:, 3:], np.zeros((2, 2, 2)))

@@ -38,11 +38,6 @@ def test_bytes_that_are_no_characters_are_replaced_and_bounded():
         assert found[2].decode() == "a\ufffdb"
 
 
-def test_no_text_at_all_is_cut():
-    assert readable(tf.constant([], tf.string), 16, from_end=True).shape == (0,)
-    assert readable(tf.constant([], tf.string), 16).shape == (0,)
-
-
 def test_pairs_lose_pieces_as_in_python():
     lengths = np.stack(np.meshgrid(range(12), range(12)), axis=-1).reshape(-1, 2)
     for room in (7, 8):

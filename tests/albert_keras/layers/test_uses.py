@@ -31,15 +31,6 @@ def test_each_use_has_a_tensor_and_its_part_in_the_gradient(uses, dtype, kernels
     np.testing.assert_array_equal(gradient, [2.0**uses - 1] * 2)
 
 
-@pytest.mark.parametrize("used", [0, 3, 5, 8])
-def test_uses_that_nothing_follows_from_count_as_zero(used, kernels):
-    weight = tf.constant([1.0, -2.5])
-    with tf.GradientTape() as tape:
-        tape.watch(weight)
-        loss = 3.0 * for_each_use(weight, 9, tf.float32)[used]
-    np.testing.assert_array_equal(tape.gradient(loss, weight), [3.0, 3.0])
-
-
 def test_small_gradients_beside_a_large_one_are_not_lost_in_bfloat16(kernels):
     weight = tf.constant([0.0])
     with tf.GradientTape() as tape:
@@ -69,12 +60,3 @@ def test_a_fork_gives_the_tensor_twice_and_adds_up_both_gradients(dtype, kernels
     gradient = tape.gradient(loss, rows)
     assert gradient.dtype == dtype
     np.testing.assert_array_equal(tf.cast(gradient, tf.float32), np.full((2, 2), 2.5))
-
-
-@pytest.mark.parametrize("branch", [0, 1])
-def test_a_branch_that_nothing_follows_from_counts_as_zero(branch, kernels):
-    rows = tf.constant([1.0, 2.0])
-    with tf.GradientTape() as tape:
-        tape.watch(rows)
-        loss = 3.0 * fork(rows)[branch]
-    np.testing.assert_array_equal(tape.gradient(loss, rows), [3.0, 3.0])

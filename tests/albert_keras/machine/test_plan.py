@@ -22,9 +22,9 @@ from albert_keras.machine.ladder import LADDER, run_settings, rung, stages_for, 
 from albert_keras.machine.law import LEAST_UPDATES
 from albert_keras.machine.plan import PlanRequest, make_plan, recipe_for, suggest_config
 from albert_keras.machine.plan_text import plan_commands, plan_lines, plan_warnings
+from albert_keras.training import peak
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.cost import peak
-from albert_keras.training.cost.flops import training_flops
+from albert_keras.training.flops import training_flops
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo

@@ -72,13 +72,6 @@ def test_a_confident_row_does_not_run_later_layers(inputs):
     assert not np.isfinite(model.logits_of_layers(inputs)[:, 1:]).any()
 
 
-def test_without_a_confidence_the_last_classifier_answers(inputs):
-    model = build()
-    found = model(inputs)
-    assert set(found) == {"logits"}
-    np.testing.assert_allclose(found["logits"], model.logits_of_layers(inputs)[:, -1], atol=1e-4)
-
-
 def test_training_returns_the_logits_of_all_layers_and_trains_every_head(inputs):
     model = build(0.7)
     with tf.GradientTape() as tape:
@@ -89,12 +82,3 @@ def test_training_returns_the_logits_of_all_layers_and_trains_every_head(inputs)
         model.trained_weights, tape.gradient(loss, model.trained_weights), strict=True
     ):
         assert gradient is not None, weight.name
-
-
-def test_the_configuration_restores_the_model(inputs):
-    model = build(0.7)
-    again = AlbertForClassification.from_config(model.get_config())
-    assert again.exit_at_confidence == 0.7
-    assert [weight.name for weight in again.weights] == [weight.name for weight in model.weights]
-    plain = AlbertForClassification(model.config, CLASSES)
-    assert "exit_heads" not in plain.get_config()  # readable by older versions

@@ -1,11 +1,7 @@
-import json
-
 import numpy as np
-import pytest
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.encoder import AlbertEncoder
-from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
 
 EQUAL = AlbertConfig(
@@ -36,12 +32,6 @@ def test_equal_sizes_are_projected_only_where_it_is_asked_for():
     assert not EQUAL.projects_embeddings and ALWAYS.projects_embeddings
 
 
-@pytest.mark.parametrize("projection", ["auto", "always"])
-def test_different_sizes_are_always_projected(projection):
-    config = EQUAL.replace(embedding_size=6, embedding_projection=projection)
-    assert projections(config) == NAMES and config.projects_embeddings
-
-
 def test_outputs_are_those_of_numpy():
     encoder = AlbertEncoder(ALWAYS, dtype="float32")
     numpy_albert.scramble(encoder)
@@ -63,23 +53,3 @@ def test_a_projection_that_changes_nothing_is_as_if_there_were_none():
     np.testing.assert_array_equal(
         plain(INPUTS)["pooled_output"], projected(INPUTS)["pooled_output"]
     )
-
-
-def test_files_of_the_default_do_not_know_the_key(tmp_path):
-    assert "embedding_projection" not in json.loads(EQUAL.to_json())
-    assert EQUAL.replace(embedding_projection="auto").to_json() == EQUAL.to_json()
-    assert list(json.loads(EQUAL.to_json()))[-2:] == ["initializer_range", "sharing"]
-
-
-@pytest.mark.parametrize("config", [EQUAL, ALWAYS])
-def test_a_saved_configuration_is_read_back(tmp_path, config):
-    path = tmp_path / "albert_config.json"
-    config.save(path)
-    assert AlbertConfig.from_json_file(path) == config
-    assert AlbertConfig.from_reference_json(path) == config
-    assert AlbertEncoder.from_config(AlbertEncoder(config).get_config()).config == config
-
-
-def test_anything_else_is_refused():
-    with pytest.raises(InputError, match="embedding_projection"):
-        EQUAL.replace(embedding_projection="never")

@@ -7,11 +7,8 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.models.encoder import AlbertEncoder
-from tests.albert_keras import numpy_albert
 from tests.albert_keras.models.test_encoder import (
     MASKS,
-    SMALL,
-    assert_same_as_numpy,
     features,
     small_encoder,
 )
@@ -73,12 +70,6 @@ def test_skipping_padding_changes_nothing_in_any_architecture(architecture, reco
     assert_same_training(small_encoder(**changes), skipping, uneven_features())
 
 
-def test_a_sequence_of_padding_alone_disturbs_no_other():
-    inputs = uneven_features()
-    inputs["input_mask"] = UNEVEN * [[1], [0], [1]]
-    assert_same_training(small_encoder(), small_encoder(skips_padding=True), inputs)
-
-
 @pytest.mark.parametrize("recompute", [False, True])
 def test_skipping_padding_leaves_the_masks_of_dropout_alone(recompute):
     rates = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
@@ -102,12 +93,6 @@ def test_what_no_sequence_reaches_is_cut_off_in_training_and_comes_back_as_zeros
     for output in (trained["sequence_output"], *trained["layer_outputs"]):
         assert output.shape == (2, 80, 8)
         assert not output[:, 64:].numpy().any()
-
-
-def test_padding_is_skipped_in_training_alone():
-    encoder, inputs = small_encoder(skips_padding=True), features("right-padded")
-    assert_same_as_numpy(encoder, inputs)
-    assert not encoder(inputs, training=True)["sequence_output"][:, 4:].numpy().any()
 
 
 def test_mixed_precision_with_skipped_padding_stays_near_the_same_without():
@@ -153,14 +138,6 @@ def test_some_positions_are_as_in_the_full_output(architecture, recompute, skips
     assert_same_gradients(full, gradients, expected_gradients)
 
 
-def test_some_positions_are_as_in_the_full_output_when_serving():
-    encoder, inputs = small_encoder(), features("holed")
-    full, some = encoder(inputs), encoder(inputs, positions=tf.constant([[0, 3], [0, 2]]))
-    expected = tf.gather(full["sequence_output"], [[0, 3], [0, 2]], batch_dims=1)
-    np.testing.assert_allclose(some["sequence_output"], expected, atol=1e-6)
-    np.testing.assert_allclose(some["pooled_output"], full["pooled_output"], atol=1e-6)
-
-
 def encoder_of_zeros(name, **changes):
     """Builds a large encoder in little time: nothing is drawn."""
     return AlbertEncoder(AlbertConfig.from_name(name, initializer_range=0, **changes))
@@ -190,24 +167,6 @@ def test_base_size_has_the_parameters_of_the_papers_tables_3_and_4(
     # The paper's unshared rows fit only without the pooler, the others only with it.
     pooler = encoder.pooler.count_params() if sharing == "none" else 0
     assert round((encoder.count_params() - pooler) / 1e6) == millions
-
-
-def test_dropout_masks_do_not_follow_the_longest_sequence_when_padding_is_skipped():
-    sizes = {"max_position_embeddings": 130, "hidden_dropout_prob": 0.1}
-    plain, skipping = (
-        AlbertEncoder(AlbertConfig(**SMALL | sizes), skips_padding=skips) for skips in (False, True)
-    )
-    for encoder in (plain, skipping):
-        numpy_albert.scramble(encoder)
-    mask = np.arange(130)[None, :] < np.array([[100], [30]])
-    inputs = {"input_ids": np.full((2, 130), 7), "input_mask": mask.astype(int)}
-    step, first, second = (tf.constant(number, tf.int64) for number in (3, 0, 1))
-    whole = skipping(inputs, training=True, dropout_seed=DropoutSeed(step, first))["pooled_output"]
-    part = {name: value[1:] for name, value in inputs.items()}
-    alone = skipping(part, training=True, dropout_seed=DropoutSeed(step, second))["pooled_output"]
-    np.testing.assert_allclose(alone, whole[1:], atol=1e-5)
-    expected = plain(inputs, training=True, dropout_seed=DropoutSeed(step, first))["pooled_output"]
-    np.testing.assert_allclose(whole, expected, atol=1e-5)
 
 
 def test_all_layers_are_returned_for_chosen_positions_too():

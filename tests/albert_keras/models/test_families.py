@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.config import LATER_FIELDS, AlbertConfig
+from albert_keras.config import AlbertConfig
 from albert_keras.formats.loading import ModelTensors, load_encoder
 from albert_keras.formats.model_weights import encoder_shapes
 from albert_keras.models.encoder import AlbertEncoder
@@ -110,23 +110,6 @@ def test_outputs_are_those_of_numpy_with_padding_left_and_right(family, changes)
     np.testing.assert_allclose(outputs["masked_lm_logits"], logits, atol=1e-5)
 
 
-def test_epsilon_changes_the_outputs():
-    config = small_config("bert")
-    encoders = [
-        AlbertEncoder(config.replace(layer_norm_epsilon=epsilon), dtype="float32")
-        for epsilon in (1e-12, 1e-5)
-    ]
-    outputs = [encoder(inputs())["sequence_output"] for encoder in encoders]
-    assert np.abs(outputs[0] - outputs[1]).max() > 1e-5
-
-
-def test_positions_of_roberta_do_not_depend_on_padding_on_the_left():
-    encoder = scrambled(AlbertEncoder(small_config("roberta"), dtype="float32"))
-    alone = encoder({"input_ids": [[5, 6, 7]]})["sequence_output"]
-    padded = encoder({"input_ids": [[9, 9, 5, 6, 7]], "input_mask": [[0, 0, 1, 1, 1]]})
-    np.testing.assert_allclose(padded["sequence_output"][:, 2:], alone, atol=1e-5)
-
-
 def test_the_longest_sequence_of_roberta_uses_the_last_row_of_the_table():
     encoder = AlbertEncoder(small_config("roberta"), dtype="float32")
     assert encoder.embeddings.position_embeddings.shape[0] == 11
@@ -197,12 +180,3 @@ def test_weights_without_a_pooler_are_loaded_into_a_model_with_one_and_back():
     for name, weight in ModelTensors(tagger)._weights.items():
         if name.startswith("bert/"):
             np.testing.assert_array_equal(weight, ModelTensors(trained).read(name))
-
-
-def test_files_of_models_without_the_later_fields_stay_as_they_were():
-    for name in ("albert-base", "bert-base"):
-        assert not set(LATER_FIELDS) & set(AlbertConfig.from_name(name).to_dict())
-    config = AlbertConfig.from_name("roberta-base")
-    written = config.to_dict()
-    assert set(LATER_FIELDS) & set(written) == {"position_offset", "layer_norm_epsilon", "pooler"}
-    assert AlbertConfig.from_dict(written) == config

@@ -4,10 +4,15 @@ import dataclasses
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from albert_keras.config import AlbertConfig
 from albert_keras.formats.open_model import open_model
 from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.position_extension import copied_positions
+from albert_keras.models.position_extension import copied_positions, extend_positions
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.optimization.lamb import Lamb
+from albert_keras.optimization.muon import Muon
 from albert_keras.runs.tensors import weight_names
 from data_pipeline.errors import InputError
 
@@ -46,3 +51,58 @@ def test_positions_that_were_not_trained_are_copied_without_more_of_them(tiny_ru
 def test_a_table_does_not_become_shorter(tiny_run):
     with pytest.raises(InputError, match="as large as in the weights of .*, 64. .*: 63"):
         open_model(tiny_run).lengthened(63)
+
+
+def model_of(optimizer=Lamb, **changes):
+    sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16}
+    config = AlbertConfig(vocab_size=20, embedding_size=4, **sizes | changes)
+    model = AlbertForPretraining(config)
+    optimizer = optimizer()
+    optimizer.build(model.trainable_variables)
+    for number, weight in enumerate(model.trainable_variables):
+        for slot in optimizer.moments_of(weight):
+            optimizer.moments_of(weight)[slot].assign(
+                tf.fill(weight.shape, number + ord(slot) * 1e3)
+            )
+    return model, optimizer
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [{}, {"sharing": "none"}, {"sharing": "ffn"}, {"num_hidden_groups": 2, "inner_group_num": 2}],
+)
+def test_a_limited_depth_is_the_shallower_model(shape):
+    """Initial weights follow from their names, so both models have the same ones."""
+    deep, _ = model_of(num_hidden_layers=4, **shape)
+    shallow, _ = model_of(num_hidden_layers=2, **shape)
+    inputs = {
+        "input_ids": np.arange(12, dtype=np.int32).reshape(2, 6),
+        "masked_lm_positions": np.array([[1, 2], [3, 4]], np.int32),
+    }
+    limited = deep(inputs, num_hidden_layers=2)
+    for name, expected in shallow(inputs).items():
+        np.testing.assert_array_equal(limited[name], expected, err_msg=name)
+    whole = deep(inputs)["masked_lm_logits"]
+    assert not np.allclose(limited["masked_lm_logits"], whole, atol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", [Lamb, Muon])
+def test_new_positions_repeat_the_trained_ones_but_the_first_and_the_last(optimizer):
+    model, optimizer = model_of(optimizer, max_position_embeddings=12)
+    table = model.encoder.embeddings.position_embeddings
+    rows = np.arange(12.0)[:, None] * np.ones([1, 4])
+    variables = [table, optimizer.moments_of(table)["m"], optimizer.moments_of(table)["v"]]
+    for number, variable in enumerate(variables):
+        variable.assign(rows + 100 * number)
+    assert extend_positions(model, optimizer, seen=5, length=10)
+    for number, variable in enumerate(variables):
+        found = variable.numpy()[:, 0] - 100 * number
+        assert found.tolist() == [0, 1, 2, 3, 4, 1, 2, 3, 1, 2, 10, 11]
+
+
+def test_rotary_positions_have_nothing_to_copy():
+    model, optimizer = model_of(position_embedding="rotary")
+    before = [weight.numpy() for weight in model.weights]
+    assert not extend_positions(model, optimizer, seen=5, length=10)
+    for weight, values in zip(model.weights, before, strict=True):
+        np.testing.assert_array_equal(weight, values)

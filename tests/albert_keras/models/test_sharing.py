@@ -1,6 +1,6 @@
 import pytest
 
-from albert_keras.models.sharing import layer_plan, stacked_depths
+from albert_keras.models.sharing import layer_plan
 
 
 @pytest.mark.parametrize(
@@ -26,10 +26,6 @@ def test_groups_still_count_where_only_attention_is_shared():
     assert [use.feed_forward.group for use in plan] == [0, 1, 2, 3]
 
 
-def test_depths_need_not_divide_into_groups():
-    assert [use.attention.group for use in layer_plan(5, num_hidden_groups=2)] == [0, 0, 0, 1, 1]
-
-
 @pytest.mark.parametrize("layers", [12, 22, 24, 49])
 def test_as_many_groups_as_layers_share_nothing(layers):
     plan = layer_plan(layers, num_hidden_groups=layers)
@@ -44,14 +40,3 @@ def test_a_block_names_its_place_as_the_reference_does():
 def test_unknown_sharing_is_refused():
     with pytest.raises(ValueError, match="feed_forward"):
         layer_plan(2, "feed_forward")
-
-
-def test_a_deeper_encoder_is_the_shallow_one_stacked_on_itself():
-    assert stacked_depths(3, 6) == (0, 1, 2, 0, 1, 2)
-    assert stacked_depths(2, 5) == (0, 1, 0, 1, 0)
-    assert stacked_depths(3, 3) == (0, 1, 2)
-
-
-def test_each_group_is_stacked_on_its_own():
-    assert stacked_depths(4, 8, num_hidden_groups=2) == (0, 1, 0, 1, 2, 3, 2, 3)
-    assert stacked_depths(2, 5, num_hidden_groups=2) == (0, 0, 0, 1, 1)

@@ -71,8 +71,8 @@ def model():
 def of_model(model, tmp_path_factory):
     """Returns a folder with a checkpoint of `model` and its optimizer, step 9."""
     optimizer = AdamW()
-    optimizer._create_all_weights(model.trainable_variables)
-    optimizer.get_slot(model.weights[0], "m").assign(tf.ones_like(model.weights[0]))
+    optimizer.build(model.trainable_variables)
+    optimizer.moments_of(model.weights[0])["m"].assign(tf.ones_like(model.weights[0]))
     folder = CheckpointFolder(tmp_path_factory.mktemp("model"))
     folder.save(9, training_variables(model, optimizer))
     return folder
@@ -131,9 +131,9 @@ def test_weights_come_back_bit_for_bit(of_model, model):
 
 def test_loading_an_optimizer_brings_its_moments(of_model):
     other, optimizer = AlbertForPretraining(CONFIG, seed=2), AdamW()
-    optimizer._create_all_weights(other.trainable_variables)
+    optimizer.build(other.trainable_variables)
     of_model.load(9, training_variables(other, optimizer))
-    first, second = (optimizer.get_slot(weight, "m").numpy() for weight in other.weights[:2])
+    first, second = (optimizer.moments_of(weight)["m"].numpy() for weight in other.weights[:2])
     assert (first == 1).all() and (second == 0).all()
 
 
@@ -141,7 +141,7 @@ def test_variables_that_are_not_trained_have_no_moments():
     model = keras.Sequential([keras.layers.Dense(2, name="a"), keras.layers.BatchNormalization()])
     model.build([None, 2])
     optimizer = AdamW()
-    optimizer._create_all_weights(model.trainable_variables)
+    optimizer.build(model.trainable_variables)
     names = training_variables(model, optimizer)
     assert "a/kernel/adam_v" in names and "batch_normalization/gamma/adam_m" in names
     assert "batch_normalization/moving_mean" in names
@@ -479,7 +479,7 @@ with strategy.scope():
     model = keras.Sequential([keras.layers.Dense(2, use_bias=False, name="dense")])
     model.build([None, 2])
     optimizer = AdamW()
-    optimizer._create_all_weights(model.trainable_variables)
+    optimizer.build(model.trainable_variables)
     mean = keras.metrics.Mean()
     count = tf.Variable(
         0, dtype=tf.int64, synchronization=tf.VariableSynchronization.ON_READ,
@@ -497,7 +497,7 @@ def step():
     strategy.run(on_replica)
 step()
 model.weights[0].assign([[1.0, 2.0], [3.0, 4.0]])
-optimizer.get_slot(model.weights[0], "v").assign([[5.0, 6.0], [7.0, 8.0]])
+optimizer.moments_of(model.weights[0])["v"].assign([[5.0, 6.0], [7.0, 8.0]])
 folder = CheckpointFolder(sys.argv[1])
 folder.save(1, variables)
 for variable in variables.values():
@@ -505,7 +505,7 @@ for variable in variables.values():
 folder.load(1, variables)
 step()
 assert model.weights[0].numpy().tolist() == [[1, 2], [3, 4]]
-for copy in optimizer.get_slot(model.weights[0], "v").values:
+for copy in optimizer.moments_of(model.weights[0])["v"].values:
     assert copy.numpy().tolist() == [[5, 6], [7, 8]]
 assert [v.numpy() for v in mean.variables] == [6.0, 4.0] and count.numpy() == 10
 """

@@ -11,7 +11,7 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.finetune_config import FinetuneTraining
 from albert_keras.tasks.kinds import KINDS
 from albert_keras.tasks.task import Features
-from albert_keras.training.cost.flops import forward_flops
+from albert_keras.training.flops import forward_flops
 
 COUNT, B = 500, 20
 

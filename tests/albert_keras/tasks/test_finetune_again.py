@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from albert_keras.tasks import train_seed
+from albert_keras.training.build import TrainingStep
 from albert_keras.training.errors import TrainingStopped
-from albert_keras.training.loop.step import TrainingStep
 from data_pipeline.errors import InputError
 from data_pipeline.files import LOCK_FILE, FolderLock
 from tests.albert_keras.tasks.small_tasks import build_model

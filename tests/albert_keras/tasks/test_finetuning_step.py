@@ -33,7 +33,8 @@ def build(kind, optimizer=None, **settings):
     numpy_albert.scramble(model)
     model.is_in_run = True
     model.compile(optimizer=optimizer or Received(), clip_norm=None, **settings)
-    model.optimizer._create_all_weights(model.trainable_variables)
+    if hasattr(model.optimizer, "build"):
+        model.optimizer.build(model.trainable_variables)
     return model
 
 

@@ -14,7 +14,7 @@ from albert_keras.cli import main
 from albert_keras.runs.run import Run
 from albert_keras.tasks import score_dev, train_seed
 from albert_keras.tasks.results import as_json, read_results
-from albert_keras.training.loop.log_file import TIMING
+from albert_keras.training.log_file import TIMING
 
 SEEDS = (12345, 12346)
 #: Where processes are killed: place, seed, step.
@@ -33,7 +33,7 @@ import json, os, signal, sys, traceback
 from albert_keras.cli import main
 from albert_keras.tasks import finetune, score_dev, train_seed
 from albert_keras.runs import checkpoints
-from albert_keras.training.loop import saving
+from albert_keras.training import saving
 
 plan, arguments = json.loads(sys.argv[1]), sys.argv[2:]
 
@@ -86,7 +86,7 @@ for place in [*plan, None]:
 TERMINATED = """
 import os, signal, sys
 from albert_keras.cli import main
-from albert_keras.training.loop.saving import SaveCheckpoints
+from albert_keras.training.saving import SaveCheckpoints
 
 on_train_begin, on_batch_end = SaveCheckpoints.on_train_begin, SaveCheckpoints.on_train_batch_end
 begun = []

@@ -8,8 +8,8 @@ import pytest
 
 from albert_keras.runs.checkpoints import CheckpointFolder
 from albert_keras.tasks.score_dev import ScoreDev, is_enough, values_so_far
-from albert_keras.training.loop.log_file import log_evaluation, read_evaluations
-from albert_keras.training.loop.saving import SaveCheckpoints
+from albert_keras.training.log_file import log_evaluation, read_evaluations
+from albert_keras.training.saving import SaveCheckpoints
 
 
 class Scripted:

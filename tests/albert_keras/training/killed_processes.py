@@ -10,7 +10,7 @@ import sys
 _PROGRAM = """
 import json, os, random, signal, struct, sys, time, traceback
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.loop import saving
+from albert_keras.training import saving
 from albert_keras.training.pretrain import pretrain
 
 records, out, config, kills, least, most, longest_pause = sys.argv[1:]

@@ -12,11 +12,6 @@ def test_flags_take_precedence_over_a_file():
     assert config.training.steps == 7 and config.training.seed == 3
 
 
-def test_an_unknown_keyword_is_a_type_error():
-    with pytest.raises(TypeError, match="`stpes` is not a known setting. Did you mean `steps`"):
-        PretrainingConfig().with_flags(stpes=3)
-
-
 @pytest.mark.parametrize(
     "flags, given, name, lr, beta_2",
     [
@@ -51,14 +46,6 @@ def test_the_model_has_the_vocabulary_size_of_the_records():
 def test_mistakes_in_the_model_are_reported_with_their_section():
     with pytest.raises(SettingsError, match="`model.num_hiden_layers`.*`num_hidden_layers`"):
         PretrainingConfig(model={"num_hiden_layers": 3})
-
-
-def test_an_unknown_size_gets_the_nearest_name():
-    with pytest.raises(SettingsError) as caught:
-        PretrainingConfig().with_flags(size="albert-bas")
-    assert str(caught.value).splitlines()[1].strip() == (
-        "`model.size` is unknown. Received: 'albert-bas'. Did you mean `albert-base`?"
-    )
 
 
 def test_an_invalid_time_budget_is_one_clear_problem():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.loop.log_file import read_log
+from albert_keras.training.log_file import read_log
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.dataset_info import DatasetInfo
@@ -64,15 +64,6 @@ def test_baselines_are_computed_from_the_training_records(
     assert logged["evaluation"]["baselines"] == scores.baselines
 
 
-def test_an_older_checkpoint_can_be_scored(copied_run, held_out_records, monkeypatch, caplog):
-    monkeypatch.setattr("data_pipeline.progress._SECONDS_BETWEEN_LINES", 0)
-    caplog.set_level("INFO")
-    scores = evaluate(copied_run, held_out_records, step=5, batch_size=16)
-    assert scores.step == 5
-    # Progress has a count and an ETA.
-    assert f"evaluating: 16 of {scores.num_records} records, ETA " in caplog.text
-
-
 def test_records_of_another_tokenizer_are_refused(copied_run, held_out_records, tmp_path):
     shutil.copytree(held_out_records, tmp_path / "records")
     info = DatasetInfo.load(tmp_path / "records")
@@ -94,15 +85,3 @@ def test_records_without_labels_have_no_sentence_order(copied_run, held_out_reco
     names = [name for name in scores._fields if name.startswith("sentence_order")]
     assert {getattr(found, name) for name in names} == {None}
     assert None not in {getattr(scores, name) for name in names}
-
-
-def test_records_that_are_too_long_are_refused(copied_run, held_out_records, tmp_path):
-    shutil.copytree(held_out_records, tmp_path / "records")
-    DatasetInfo.load(tmp_path / "records").replace(max_seq_length=65).save(tmp_path / "records")
-    with pytest.raises(InputError, match="at most 64 tokens, the positions of .* Received: 65."):
-        evaluate(copied_run, tmp_path / "records")
-
-
-def test_a_folder_that_is_no_run_is_refused(tmp_path, held_out_records):
-    with pytest.raises(InputError, match="has no run.json"):
-        evaluate(tmp_path, held_out_records)

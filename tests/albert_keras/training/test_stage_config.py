@@ -63,8 +63,8 @@ def test_all_problems_are_reported_with_their_stage():
         ),
         (
             [{"share": 0.5, "num_hidden_layers": 1}, {"share": 0.5}],
-            "`stages.0.num_hidden_layers` does not fit the model: `num_hidden_groups` must not "
-            "exceed `num_hidden_layers`.",
+            "`stages.0.num_hidden_layers` requires a model whose layers share all weights. "
+            "Received: 'all' in 2 group(s).",
         ),
     ],
 )

@@ -2,18 +2,14 @@
 
 import dataclasses
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from albert_keras.formats.open_model import open_model
-from albert_keras.runs.run import Run
-from albert_keras.serving.export.source import open_source
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.loop.curves import stage_edges
-from albert_keras.training.loop.log_file import TIMING, read_log, read_stages
+from albert_keras.training.curves import stage_edges
+from albert_keras.training.log_file import TIMING, read_log, read_stages
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.record_source import RecordSource
 from albert_keras.training.stages import Stages, check_stages, stages_of
@@ -39,7 +35,7 @@ def short_records(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path_fac
 def staged(tiny_training, short_records):
     """Returns a run of three stages that differ in everything, whose depths share no weights."""
     values = tiny_training.model_dump(exclude_unset=True)
-    values["model"] |= {"num_hidden_layers": 3, "sharing": "none"}
+    values["model"] |= {"num_hidden_layers": 3}
     values["training"] |= {"steps": STEPS, "checkpoint_every": 3, "keep_checkpoints": 9}
     values["training"] |= {"masks": "dynamic"}
     values["stages"] = [
@@ -112,36 +108,6 @@ def test_stages_without_changes_give_the_weights_of_a_run_without_stages(
         np.testing.assert_array_equal(found[name], values, err_msg=name)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["mirrored", "several steps per execution"])
-def test_a_model_grows_under_every_strategy(staged, staged_run, tiny_records, tmp_path, strategy):
-    """Two replicas compute what one does, up to the order of sums; several steps at once, too."""
-    values = staged.model_dump(exclude_unset=True)
-    values["training"] |= {"precision": "float32", "checkpoint_every": 3, "report_every": 3}
-    change = {"strategy": "mirrored"} if strategy == "mirrored" else {"steps_per_execution": 3}
-    values["training"] |= change
-    config = PretrainingConfig(**values)
-    program = (
-        "import sys\n"
-        "import tensorflow as tf\n"
-        "cpu = tf.config.list_physical_devices('CPU')[0]\n"
-        "one = tf.config.LogicalDeviceConfiguration()\n"
-        "tf.config.set_logical_device_configuration(cpu, [one, one])\n"
-        "from albert_keras.training.config import PretrainingConfig\n"
-        "from albert_keras.training.pretrain import pretrain\n"
-        "config = PretrainingConfig.model_validate_json(sys.argv[3])\n"
-        "pretrain(sys.argv[1], sys.argv[2], config)\n"
-    )
-    out = tmp_path / "run"
-    command = [sys.executable, "-c", program, tiny_records, out, config.model_dump_json()]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    expected, found = tensors_of(staged_run, STEPS), tensors_of(out, STEPS)
-    for name, values in expected.items():
-        if name.startswith("bert/"):
-            np.testing.assert_allclose(found[name], values, atol=2e-3, err_msg=name)
-
-
 def test_the_log_says_which_stage_a_step_belongs_to_and_where_stages_begin(staged_run):
     log, begun = lines_of(staged_run)
     assert [(line["step"], line["stage"]) for line in log] == [
@@ -164,36 +130,6 @@ def test_the_log_says_which_stage_a_step_belongs_to_and_where_stages_begin(stage
         "S 32, 3 layers, batch 8",
     ]
     assert (staged_run / "curves.png").is_file()
-
-
-def test_a_checkpoint_of_an_early_stage_is_one_of_a_smaller_model(staged_run, caplog):
-    caplog.set_level("INFO")
-    run = Run.open(staged_run)
-    depths = {step: run.load_model(step).config.num_hidden_layers for step in (2, 3, 4, 6, 9)}
-    assert depths == {2: 1, 3: 1, 4: 2, 6: 2, 9: 3}
-    assert "step 4 of" in caplog.text and "in stage 2, where the model has 2 of 3" in caplog.text
-    assert not any("/group_1/" in name for name in tensors_of(staged_run, 3))
-    weights = open_model(staged_run, 3)
-    assert (weights.albert_config.num_hidden_layers, weights.max_seq_length) == (1, 16)
-    weights = open_model(staged_run / "checkpoints" / "step-00000006")
-    assert weights.albert_config.num_hidden_layers == 2
-    weights.load(run.load_model(6))
-    weights = open_model(staged_run)
-    assert (weights.albert_config.num_hidden_layers, weights.max_seq_length) == (3, 32)
-    source = open_source(staged_run, 4)
-    assert source.model.config.num_hidden_layers == 2 and source.max_seq_length == 16
-    assert source.record["albert_config"]["num_hidden_layers"] == 2
-
-
-def test_a_deeper_stage_starts_from_copies_and_their_moments(staged_run):
-    """One step after the edge both depths are near the only one before it."""
-    before, after = tensors_of(staged_run, 3), tensors_of(staged_run, 4)
-    name = "bert/encoder/transformer/group_{}/inner_group_0/ffn_1/intermediate/dense/kernel"
-    for part in ("", "/adam_m"):
-        origin = before[name.format(0) + part].ravel()
-        for depth in (0, 1):
-            now = after[name.format(depth) + part].ravel()
-            assert np.corrcoef(now, origin)[0, 1] > 0.5
 
 
 def test_a_short_stage_keeps_the_longer_positions_of_the_weights_it_starts_from(
@@ -311,15 +247,3 @@ def test_a_run_is_resumed_with_its_stages_only(staged, staged_run, tiny_records,
     with pytest.raises(InputError, match="its model has 1 of 3 layers at step 3"):
         config, allowed = PretrainingConfig(**values), ("config.stages", "data.stages")
         pretrain(tiny_records, tmp_path / "run", config, allow_changes=allowed)
-
-
-def test_copied_records_of_a_stage_are_the_same_records(
-    staged, staged_run, tiny_records, short_records, tmp_path
-):
-    shutil.copytree(short_records, tmp_path / "copy")
-    shutil.copytree(staged_run, tmp_path / "run")
-    values = staged.model_dump(exclude_unset=True)
-    for stage in values["stages"][:2]:
-        stage["data"] = tmp_path / "copy"
-    result = pretrain(tiny_records, tmp_path / "run", PretrainingConfig(**values))
-    assert result.resumed_from == STEPS

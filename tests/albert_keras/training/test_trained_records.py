@@ -1,6 +1,5 @@
 """Records that were trained on are never scored as held-out ones in silence."""
 
-import json
 import shutil
 
 import pytest
@@ -12,7 +11,7 @@ from albert_keras.serving.export.model_card import model_card
 from albert_keras.serving.export.source import open_source
 from albert_keras.training import trained_records
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.loop.log_file import read_evaluations
+from albert_keras.training.log_file import read_evaluations
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.trained_records import check_held_out, training_digests
 from data_pipeline.building.build import build_records
@@ -77,18 +76,6 @@ def test_some_records_are_counted_in_output_and_log(run, mixed, capsys):
     assert f"{overlap['normalised']} of {overlap['rows']} records of `{mixed}`" in shown.err
 
 
-def test_the_model_card_does_not_call_them_held_out(run, mixed, held_out_records, tmp_path):
-    def card_of(data):
-        evaluate(run, data)
-        record = PRETRAINED | {"scores": open_source(run).describe()["scores"]}
-        return " ".join(model_card(publish(tmp_path / data.parent.name, 1, record)).split())
-
-    card = card_of(mixed)
-    assert "held-out records" not in card and "**These are not held-out scores: " in card
-    card = card_of(held_out_records)
-    assert "held-out records" in card and "trained on" not in card
-
-
 def test_during_a_run_they_are_counted(tiny_records, mixed, tiny_training, tmp_path, caplog):
     config = tiny_training.with_flags(steps=2, evaluate_every=2)
     run = pretrain(tiny_records, tmp_path / "run", config, eval_data=mixed).path
@@ -113,12 +100,6 @@ def test_of_older_runs_it_is_unknown_and_can_be_added(
     assert evaluate(run, mixed).overlap["normalised"] > 0
 
 
-def test_a_run_that_began_with_its_own_records_is_resumed(run, tiny_records, tiny_training, caplog):
-    """Older versions did not refuse them."""
-    pretrain(tiny_records, run, tiny_training, eval_data=tiny_records)
-    assert "All 696 records of" in caplog.text
-
-
 def test_records_of_the_initial_weights_count(
     tiny_run, tiny_records, held_out_records, tiny_training, tmp_path
 ):
@@ -140,10 +121,3 @@ def test_of_many_records_a_sample_is_kept(
     assert check_held_out(RecordFiles(held_out_records), trained).normalised == 0
     with pytest.raises(InputError, match="all 696 records"):
         check_held_out(RecordFiles(tiny_records), trained)
-
-
-def test_scores_in_json_have_the_overlap(run, held_out_records, capsys):
-    command = ["evaluate", "--run", str(run), "--data", str(held_out_records), "--json"]
-    assert main(command) == 0
-    found = json.loads(capsys.readouterr().out)["overlap"]
-    assert found["normalised"] == 0 and found["rows"] == len(RecordFiles(held_out_records))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from albert_keras.formats.hugging_face_config import to_values
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.distributed.strategy import build_strategy, choose_precision
+from albert_keras.training.strategy import build_strategy, choose_precision
 from data_pipeline.records.record_folder import RecordFiles
 from tests.benchmarks.learning.comparison import OURS
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tensorflow import keras
 
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.evaluate import build_scorer, score
+from albert_keras.training.evaluate import score
 from albert_keras.training.pretrain import pretrain
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles
@@ -22,7 +22,6 @@ class ScoreAtMarks(keras.callbacks.Callback):
         super().__init__()
         self.recorder = Recorder(job, self._score)
         self._dataset = evaluation_dataset(held_out, _BATCH_SIZE)
-        self._scorer = None
         self._batch = -1
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
@@ -39,11 +38,8 @@ class ScoreAtMarks(keras.callbacks.Callback):
         self.recorder.add_updates(made)
 
     def _score(self):
-        if self._scorer is None:
-            # A step of its own: evaluating resets all means of a step.
-            self._scorer = build_scorer(self.model.model)
-        self._scorer.num_hidden_layers = self.model.num_hidden_layers  # of this stage
-        scores = score(self._scorer, self._dataset)
+        with self.model.means_kept():
+            scores = score(self.model, self._dataset)
         return scores["masked_lm_loss"], scores["masked_lm_accuracy"]
 
 
@@ -57,7 +53,7 @@ def train(job: Job):
     folder = Path(job.points).parent / "run"
     clock = scores.recorder.seconds
     pretrain(settings["records"], folder, config, callbacks=[scores], clock=clock)
-    weights = scores.model.model.trainable_variables
+    weights = scores.model.trainable_variables
     scores.recorder.end(
         {
             "weights": sum(int(weight.shape.num_elements()) for weight in weights),

@@ -12,8 +12,7 @@ import pytest
 
 from albert_keras.conversion.convert import convert
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.loop.log_file import read_stages
-from albert_keras.training.pretraining_step import PretrainingStep
+from albert_keras.training.log_file import read_stages
 from data_pipeline.records.record_folder import RecordFiles
 from tests.benchmarks.learning import ours
 from tests.benchmarks.learning.batches import HELD_OUT, TRAINING, load
@@ -47,27 +46,6 @@ def test_our_training_ends_in_time_and_its_last_point_is_the_score_of_the_run(
     (_, first), (edge, _) = read_stages(tmp_path / "run")
     assert first["batch_size"] == 16
     assert points[-1]["positions"] == (edge * 16 + (final.step - edge) * 8) * 32
-
-
-def test_a_stage_is_scored_at_its_depth(held_out_records, pretrained, tmp_path, monkeypatch):
-    depths = []
-
-    def score(scorer, dataset):
-        depths.append(scorer.num_hidden_layers)
-        return {"masked_lm_loss": 5.0, "masked_lm_accuracy": 0.25}
-
-    monkeypatch.setattr(ours, "score", score)
-    job = Job(1e-9, 1, 2, "float32", "", str(tmp_path / "points.jsonl"), {})
-    scores = ours.ScoreAtMarks(job, RecordFiles(held_out_records))
-    step = PretrainingStep(pretrained)
-    step.num_hidden_layers = 1
-    scores.set_model(step)
-    scores.on_train_begin()
-    scores.on_train_batch_end(0)  # all marks are over
-    step.num_hidden_layers = 2
-    scores.on_train_batch_end(1)
-    scores.recorder.end({})
-    assert depths == [1, 2]
 
 
 @pytest.fixture(scope="module")

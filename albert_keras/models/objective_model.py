@@ -1,0 +1,485 @@
+"""Models with objectives: what `compile`, `fit` and `evaluate` do beyond Keras' own methods.
+
+A step is one update of the weights from the whole batch; accumulated parts and replicas only split
+the work. Losses are normalised over the whole batch, gradients are summed and then clipped, so that
+the result depends neither on the number of parts nor on the number of replicas.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.layers.dropout import DropoutSeed
+from albert_keras.layers.kernels import compiled_kernels, is_on_cpu
+from albert_keras.layers.rows import token_mask
+from albert_keras.models.step_state import LossScale, Running, UpdateGuard
+from albert_keras.optimization.build import clip_gradients, optimizer_of
+from albert_keras.optimization.lamb import Lamb
+from data_pipeline.settings import did_you_mean
+
+#: Keeps the quotient finite for a batch without a prediction (google-research/albert,
+#: `run_pretraining.py`).
+NO_PREDICTION_GUARD = 1e-5
+
+
+class Sums(NamedTuple):
+    """The contribution of a batch to loss and accuracy of one objective."""
+
+    loss: tf.Tensor  # sum of weight times loss, in nats
+    weight: tf.Tensor  # sum of weights: the number of predictions that count
+    correct: tf.Tensor  # sum of the weights of correct predictions
+
+
+class Objective(NamedTuple):
+    """What a model learns from a batch: which predictions count, and their losses.
+
+    Attributes:
+        weights: float [B, ...]. Weight of each prediction; 0 for one that does not count, such as
+            padding. They depend on the features alone: the loss of a batch is divided by their sum
+            over all replicas and parts before any of them has run.
+        loss: callable. Takes the outputs of the model, and returns the loss of each prediction in
+            nats, and 1 for each correct one, else 0: float32, each as large as `weights`.
+    """
+
+    weights: tf.Tensor
+    loss: Callable[[dict[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]
+
+    def sums(self, outputs: dict[str, tf.Tensor]) -> Sums:
+        """Returns the Sums of a batch or a part of it."""
+        return Sums(*(tf.reduce_sum(each) for each in self._weighted(outputs)))
+
+    def row_sums(self, outputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns the sums of losses and weights of each row, float32 [2, B]."""
+        rows = [tf.shape(self.weights)[0], -1]
+        losses, weights, _ = self._weighted(outputs)
+        return tf.stack([tf.reduce_sum(tf.reshape(each, rows), 1) for each in (losses, weights)])
+
+    def _weighted(self, outputs):
+        losses, is_right = (tf.reshape(each, [-1]) for each in self.loss(outputs))
+        weights = tf.reshape(tf.cast(self.weights, tf.float32), [-1])
+        if not weights.shape.is_compatible_with(losses.shape):
+            raise ValueError(
+                "An objective must return one loss for each of its weights. Received: "
+                f"{losses.shape[0]} losses and {weights.shape[0]} weights."
+            )
+        return weights * losses, weights, weights * is_right
+
+
+class ObjectiveModel(keras.Model):
+    """Base class of the models of this project: `fit` and `evaluate` train and score objectives.
+
+    To train another objective, or to mask one differently, override `objectives`, and give
+    `compile` the weight of each new one. Batches are dicts of features, such as
+    `training_dataset` reads.
+
+    Deviation from google-research/albert: that code normalises and clips on each core and then
+    averages; here both happen over the global batch.
+
+    Example:
+        class Shorter(AlbertForPretraining):
+            def objectives(self, features):
+                found = super().objectives(features)
+                size = lambda outputs: tf.norm(outputs["pooled_output"], axis=-1)
+                loss = lambda outputs: (size(outputs), tf.zeros_like(size(outputs)))
+                return found | {"size": Objective(features["example_weights"], loss)}
+
+        model = Shorter(AlbertConfig.from_name("albert-tiny"))
+        model.compile(objective_weights={"size": 0.01})
+    """
+
+    def objectives(self, features: dict[str, tf.Tensor]) -> dict[str, Objective]:
+        """Returns what the model learns from a batch, or from a part of it, by name.
+
+        This is the one method to override for other losses and masks. It is called on each replica
+        while the graph is built, on the batch and on each accumulated part of it.
+
+        Args:
+            features: dict of [B, ...]. What the data set yields.
+        """
+        raise NotImplementedError
+
+    def outputs_of(
+        self,
+        features: dict[str, tf.Tensor],
+        training: bool,
+        dropout_seed: DropoutSeed | None = None,
+    ) -> dict[str, tf.Tensor]:
+        """Returns the outputs that the losses of `objectives` read."""
+        return self(features, training=training, dropout_seed=dropout_seed)
+
+    def compile(
+        self,
+        optimizer: Any = "lamb",
+        objective_weights: Mapping[str, float] | None = None,
+        clip_norm: float | None = 1.0,
+        accumulation_steps: int = 1,
+        skip_spikes: bool = False,
+        hard_examples: float = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        """Configures the training; call it in the scope of the strategy that the model is made in.
+
+        Args:
+            optimizer: "lamb", "adamw" or "muon", see `Lamb`; an optimizer of Keras or its name; or
+                None for a model that is only evaluated.
+            objective_weights: dict of str to float. Weight of each objective in the loss.
+            clip_norm: float or None. Largest global norm of the gradients of the whole batch. It
+                replaces the `global_clipnorm` of the optimizer.
+            accumulation_steps: int. Parts of a replica's batch, computed one after the other, which
+                need less memory.
+            skip_spikes: bool. Whether to skip updates whose loss is an outlier, see `UpdateGuard`.
+                Updates that are not finite are always skipped.
+            hard_examples: float. Fraction of each replica's batch that is trained on, the rows with
+                the highest loss.
+            **kwargs: `steps_per_execution`, `jit_compile` and `run_eagerly` of Keras.
+
+        Raises:
+            TypeError: For `loss`, `metrics` and unknown arguments.
+        """
+        allowed = ("steps_per_execution", "jit_compile", "run_eagerly")
+        for name in kwargs:
+            if name not in allowed:
+                raise TypeError(
+                    f"`compile` of {type(self).__name__} has no argument `{name}`"
+                    f"{did_you_mean(name, allowed)} Its losses and metrics come from `objectives`, "
+                    "which a subclass may override."
+                )
+        super().compile(optimizer=optimizer, **kwargs)
+        self._compiled_with: dict[str, Any] = {
+            "clip_norm": clip_norm,
+            "accumulation_steps": accumulation_steps,
+            "skip_spikes": skip_spikes,
+            "hard_examples": hard_examples,
+        }
+        self.objective_weights = dict(objective_weights or {})
+        self.clip_norm, self.accumulation_steps = clip_norm, accumulation_steps
+        self.hard_examples = hard_examples
+        if getattr(self.optimizer, "global_clipnorm", None) is not None:
+            self.optimizer.global_clipnorm = None
+        self.waited: float | None = None  # seconds spent waiting for data, if that is known
+        #: Whether the logs of a step contain what only the reports of a run read.
+        self.has_full_logs = False
+        self._keeps_means = False
+        names = ["loss", "gradient_norm"]
+        names += [f"{name}_{what}" for name in self.objective_weights for what in _MEANS]
+        if hard_examples < 1:  # the loss of all rows; the chosen ones have a higher loss
+            names.append("candidate_loss")
+        with self.distribute_strategy.scope():
+            self.guard = UpdateGuard(skip_spikes)
+            is_float16 = self.trained_model.dtype_policy.name == "mixed_float16"
+            self.loss_scale = LossScale() if is_float16 else None
+            # Reset at each report or epoch: logs have means and sums over the interval.
+            self.means = {name: Running(name) for name in names}
+            self.tokens = Running("tokens", sums=True)
+            self.skipped = Running("skipped", sums=True)
+
+    def get_compile_config(self) -> dict[str, Any] | None:
+        if not self._is_compiled or self.optimizer is None:
+            return None
+        settings = dict(self._compiled_with)
+        settings["objective_weights"] = dict(self.objective_weights)
+        return settings | {"optimizer": keras.saving.serialize_keras_object(self.optimizer)}
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        optimizer = keras.saving.deserialize_keras_object(config["optimizer"])
+        ObjectiveModel.compile(self, **config | {"optimizer": optimizer})
+        optimizer.build(self.trainable_variables)  # so that Keras can restore the moments
+
+    def _get_optimizer(self, optimizer):
+        # Keras would wrap it for float16; here the guard must see the gradients before that.
+        return None if optimizer is None else optimizer_of(optimizer)
+
+    @property
+    def trained_model(self) -> keras.Model:
+        """keras.Model. The model whose weights are trained and saved: this one."""
+        return self
+
+    @property
+    def trained_weights(self) -> list[tf.Variable]:
+        """list of variables. The weights that the loss depends on."""
+        return self.trainable_variables
+
+    @property
+    def state(self) -> dict[str, tf.Variable]:
+        """dict of name -> variable. What resuming needs besides weights and moments."""
+        variables = self.guard.variables()
+        for running in self._running():
+            variables |= running.variables()
+        return variables | (self.loss_scale.variables() if self.loss_scale else {})
+
+    @property
+    def metrics(self) -> list[Any]:
+        return []  # `reset_metrics` resets our own means
+
+    def forget_graphs(self) -> None:
+        """Makes the next `fit` and `evaluate` build new graphs, as required for other shapes.
+
+        A graph that has seen two shapes would be built for any shape: its results would differ in
+        the last bits from the results of a graph for one shape.
+        """
+        self.train_function = self.train_tf_function = self.test_function = None
+
+    def keep_means(self) -> None:
+        """Makes the next `fit` continue the restored means instead of resetting them."""
+        self._keeps_means = True
+
+    def reset_metrics(self) -> None:
+        """Resets all means and sums; Keras calls it at the beginning of each epoch."""
+        if self._keeps_means:
+            self._keeps_means = False
+        else:
+            for running in self._running():
+                running.reset()
+
+    @contextlib.contextmanager
+    def means_kept(self) -> Iterator[None]:
+        """Restores the means of the training after a block that evaluates the model."""
+        variables = [
+            variable for running in self._running() for variable in running.variables().values()
+        ]
+        values = [variable.numpy() for variable in variables]
+        yield
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+
+    def counts(self, features):
+        """Returns the divisor of each objective's loss for a replica's features."""
+        found = self._checked_objectives(features)
+        return [tf.reduce_sum(tf.cast(each.weights, tf.float32)) for each in found]
+
+    def sums(self, features, training, dropout_seed=None):
+        """Runs the model on a part of a batch, and returns the Sums of each objective."""
+        found = self._checked_objectives(features)
+        outputs = self.outputs_of(features, training, dropout_seed)
+        return [each.sums(outputs) for each in found]
+
+    def row_sums(self, features):
+        """Returns loss and count of each objective and row, float32 [objectives, 2, B]."""
+        found = self._checked_objectives(features)
+        outputs = self.outputs_of(features, training=False)
+        return tf.stack([each.row_sums(outputs) for each in found])
+
+    def _checked_objectives(self, features):
+        """Returns the objectives in the order of their weights; those of weight 0 are left out."""
+        found = self.objectives(features)
+        missing = [name for name in self.objective_weights if name not in found]
+        if missing:
+            raise ValueError(
+                f"`compile` has a weight for the objective(s) {', '.join(missing)}, which "
+                f"`objectives` must return. Received: {', '.join(found)}."
+            )
+        return [found[name] for name in self.objective_weights]
+
+    def train_step(self, features):
+        """Makes one optimizer step; Keras calls it on each replica with its part of the batch."""
+        with compiled_kernels(is_on_cpu()):
+            return self._train_step(features)
+
+    def _train_step(self, features):
+        weights = self.trained_weights
+        features, candidate_loss = self._chosen(features)
+        *counts, tokens = tf.unstack(_over_replicas(self._counts(features)))
+        counts = tf.stack(counts)
+        scale = self.loss_scale.value() if self.loss_scale else None
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        first_row = tf.cast(replica, tf.int64) * _num_rows(features)
+
+        def gradients_of(part, number):
+            dropout_seed = DropoutSeed(
+                self.optimizer.iterations, first_row + number * _num_rows(part)
+            )
+            with tf.GradientTape() as tape:
+                sums = self._sums(part, training=True, dropout_seed=dropout_seed)
+                loss = self._loss(sums, counts)
+                loss = loss if scale is None else loss * scale
+            return [*map(tf.convert_to_tensor, tape.gradient(loss, weights)), sums]
+
+        *gradients, sums = _sum_over_parts(
+            gradients_of,
+            features,
+            self.accumulation_steps,
+            [*weights, tf.zeros([len(self.objective_weights), 3])],
+        )
+        gradients, sums = _over_replicas(gradients), _over_replicas(sums)
+        if scale is not None:
+            gradients = [gradient / scale for gradient in gradients]
+        norm = tf.linalg.global_norm(gradients)
+        loss = self._loss(sums, counts)
+        is_usable = self.guard.decide(loss, norm)
+        if self.loss_scale is not None:
+            self.loss_scale.update(tf.math.is_finite(norm))
+        gradients, _ = clip_gradients(gradients, self.clip_norm, norm, is_usable)
+        if not isinstance(self.optimizer, Lamb):  # ours change nothing if a gradient is not finite
+            gradients = [tf.where(is_usable, each, tf.zeros_like(each)) for each in gradients]
+        self.optimizer.apply_gradients(
+            zip(gradients, weights, strict=True), experimental_aggregate_gradients=False
+        )
+        self._count(sums, loss, is_usable)
+        self.means["gradient_norm"].add(norm, is_usable)
+        if candidate_loss is not None:
+            self.means["candidate_loss"].add(candidate_loss, is_usable)
+        self.tokens.add(tokens)
+        self.skipped.add(tf.cast(~is_usable, tf.float32))
+        results = self._results()
+        if self.has_full_logs:
+            results |= {running.name: running.result() for running in (self.tokens, self.skipped)}
+            results["skipped_in_row"] = self.guard.consecutive_skips
+            if scale is not None:
+                results["loss_scale"] = scale
+        return {name: tf.convert_to_tensor(value) for name, value in results.items()}
+
+    def test_step(self, features):
+        """Scores one batch; rows with `example_weights` 0 do not count."""
+        sums = _over_replicas(self._sums(features, training=False))
+        self._count(sums, tf.constant(0.0), tf.constant(True))
+        results = self._results()
+        for name in ("candidate_loss", "gradient_norm"):
+            results.pop(name, None)
+        # Each prediction counts once, although the last batch may be filled up.
+        losses = [
+            weight * results[f"{name}_loss"] for name, weight in self.objective_weights.items()
+        ]
+        return results | {"loss": tf.add_n(losses)}
+
+    def make_train_function(self, force=False):
+        """Returns the function that `fit` calls for each step; it measures the wait for data."""
+        if self.train_function is not None and not force:
+            return self.train_function
+        if hasattr(self.optimizer, "build"):  # all moments exist, as in a restored checkpoint
+            self.optimizer.build(self.trained_model.trainable_variables)
+        is_special = self._jit_compile or self.run_eagerly
+        if is_special or int(self._steps_per_execution.numpy()) > 1:
+            return super().make_train_function(force)
+        strategy = self.distribute_strategy
+
+        @tf.function(reduce_retracing=True)
+        def run(features):
+            results = strategy.run(self.train_step, args=(features,))
+            self._train_counter.assign_add(1)
+            return {
+                name: strategy.experimental_local_results(value)[0]
+                for name, value in results.items()
+            }
+
+        def train_function(batches):
+            started = time.monotonic()
+            features = next(batches)
+            self.waited += time.monotonic() - started
+            return run(features)
+
+        self.waited = self.waited or 0.0
+        self.train_function = self.train_tf_function = train_function
+        return train_function
+
+    def _chosen(self, features):
+        """Returns the features to train on, and the mean loss of all candidates or None."""
+        if self.hard_examples == 1:
+            return features, None
+        number = round(_num_rows(features) * self.hard_examples)
+        sums = _in_parts(self.row_sums, features, self.accumulation_steps)
+        weights = tf.constant([*self.objective_weights.values()], tf.float32)
+        losses, counts = tf.unstack(_over_replicas(tf.reduce_sum(sums, axis=2)), axis=1)
+        mean = tf.reduce_sum(weights * losses / (counts + NO_PREDICTION_GUARD))
+        means = tf.math.divide_no_nan(sums[:, 0], sums[:, 1])  # [objectives, B]
+        of_rows = tf.linalg.matvec(means, weights, transpose_a=True)
+        # Losses that are not finite count as the highest, so that they are noticed.
+        of_rows = tf.where(tf.math.is_finite(of_rows), of_rows, of_rows.dtype.max)
+        rows = tf.sort(tf.math.top_k(of_rows, number).indices)
+        return {name: tf.gather(values, rows) for name, values in features.items()}, mean
+
+    def _counts(self, features):
+        """Returns this replica's counts of each objective, and tokens, float32 [objectives + 1]."""
+        tokens = tf.reduce_sum(tf.cast(token_mask(features), tf.float32))
+        return tf.stack([*self.counts(features), tokens])
+
+    def _sums(self, features, training, dropout_seed=None):
+        """Returns loss, count and correct answers of each objective, float32 [objectives, 3]."""
+        return tf.stack(
+            [tf.stack(values) for values in self.sums(features, training, dropout_seed)]
+        )
+
+    def _loss(self, sums, counts):
+        """Returns what the sums of a part add to the loss of the batch, float32 scalar."""
+        weights = [*self.objective_weights.values()]
+        return tf.reduce_sum(tf.constant(weights) * sums[:, 0] / (counts + NO_PREDICTION_GUARD))
+
+    def _count(self, sums, loss, is_usable):
+        self.means["loss"].add(loss, is_usable)
+        for number, name in enumerate(self.objective_weights):
+            total, count, correct = tf.unstack(sums[number])
+            for what, value in zip(_MEANS, (total, correct), strict=True):
+                self.means[f"{name}_{what}"].add(value, is_usable, count)
+
+    def _running(self):
+        return [*self.means.values(), self.tokens, self.skipped]
+
+    def _results(self):
+        return {name: running.result() for name, running in self.means.items()}
+
+
+_MEANS = ("loss", "accuracy")
+
+
+def _sum_over_parts(function, features, num_parts, like):
+    """Splits a batch into parts of equal size, calls a function on each and sums the results.
+
+    The parts run in a loop of the graph, so that the memory of one is free before the next starts.
+    The function takes the features of a part and its number (int64 scalar). It returns a list of
+    float tensors with the static shapes and the dtypes of `like`.
+    """
+    if num_parts == 1:
+        return function(features, tf.zeros([], tf.int64))
+    parts = _split(features, num_parts)
+
+    def add_part(number, sums):
+        results = function({name: values[number] for name, values in parts.items()}, number)
+        return number + 1, [total + value for total, value in zip(sums, results, strict=True)]
+
+    zeros = [tf.zeros(result.shape, result.dtype) for result in like]
+    _, sums = tf.while_loop(
+        lambda number, _: number < num_parts,
+        add_part,
+        (tf.zeros([], tf.int64), zeros),
+        maximum_iterations=num_parts,
+        parallel_iterations=1,
+    )
+    return sums
+
+
+def _in_parts(function, features, num_parts):
+    """Calls a function on parts of a batch and joins its float32 [N, 2, b] to [N, 2, B]."""
+    if num_parts == 1:
+        return function(features)
+    parts = _split(features, num_parts)
+    found = tf.map_fn(function, parts, fn_output_signature=tf.float32, parallel_iterations=1)
+    found = tf.transpose(found, (1, 2, 0, 3))  # [N, 2, parts, b]
+    return tf.reshape(found, [*found.shape[:2], found.shape[2] * found.shape[3]])
+
+
+def _split(features, num_parts):
+    """Splits [B, ...] into equal parts, [parts, B / parts, ...]."""
+    sizes = {name: values.shape[0] for name, values in features.items()}
+    if any(size is None or size % num_parts for size in sizes.values()):
+        raise ValueError(
+            f"The batch of a replica must be a multiple of {num_parts} accumulated parts. "
+            f"Received: {sizes}."
+        )
+    return {
+        name: tf.reshape(values, [num_parts, -1, *values.shape[1:]])
+        for name, values in features.items()
+    }
+
+
+def _num_rows(features):
+    """Returns the rows of a batch: int if that is static, else an int64 scalar Tensor."""
+    values = next(iter(features.values()))
+    return values.shape[0] or tf.shape(values, tf.int64)[0]
+
+
+def _over_replicas(values):
+    context = tf.distribute.get_replica_context()
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, values)

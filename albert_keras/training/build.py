@@ -1,0 +1,127 @@
+"""The settings of a run as arguments of a model, of its training and of its optimizer."""
+
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.models.objective_model import ObjectiveModel
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.optimization.build import build_optimizer
+from albert_keras.training.loop_config import LoopConfig
+from data_pipeline.errors import InputError
+
+#: Proportion of padding from which skipping it pays: it costs some passes over memory.
+_MIN_PADDING = 0.05
+
+
+class TrainingStep(ObjectiveModel):
+    """Trains another model, which has no objectives of its own.
+
+    Subclasses define `counts` and `sums`.
+    """
+
+    def __init__(self, model: keras.Model, objectives: dict[str, float], **settings):
+        super().__init__()
+        self.model, self.objective_weights = model, objectives
+        self._settings = settings
+
+    def compile(self, **kwargs):
+        settings = dict(self._settings)
+        settings.pop("scales_loss", None)
+        super().compile(objective_weights=dict(self.objective_weights), **settings, **kwargs)
+
+    @property
+    def trained_model(self):
+        return self.model
+
+    @property
+    def trained_weights(self):
+        return self.model.trainable_variables
+
+    def call(self, features, training=False):
+        return self.model(features, training=training)
+
+
+def should_skip_padding(
+    strategy: tf.distribute.Strategy, training: LoopConfig, statistics: dict | None = None
+) -> bool:
+    """Returns whether training does no work on padding; raises InputError for "skip" on a TPU.
+
+    The statistics are `positions` and `real_positions` of the data.
+    """
+    on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+    if training.padding == "skip" and on_tpu:
+        raise InputError(
+            "`training.padding` must be auto or compute on a TPU, whose shapes are fixed. "
+            "Received: skip."
+        )
+    if training.padding != "auto" or on_tpu or not statistics:
+        return training.padding == "skip"
+    return statistics["real_positions"] < (1 - _MIN_PADDING) * statistics["positions"]
+
+
+def model_settings(training: LoopConfig, skips_padding: bool) -> dict:
+    """Returns the keyword arguments that the settings determine for any trained model."""
+    return {
+        "seed": training.seed,
+        "dtype": training.precision,
+        "recompute": training.recompute,
+        "skips_padding": skips_padding,
+    }
+
+
+def step_settings(config) -> dict:
+    """Returns the arguments of `ObjectiveModel.compile` that a configuration determines."""
+    training = config.training
+    return {
+        "clip_norm": config.optimizer.clip_norm,
+        "accumulation_steps": training.accumulation_steps,
+        "skip_spikes": training.skip_spikes,
+    }
+
+
+def build_pretraining(
+    config, albert_config: AlbertConfig, skips_padding: bool = False, model_class=None, **objectives
+) -> AlbertForPretraining:
+    """Builds and compiles the model of a resolved PretrainingConfig, moments included.
+
+    Call it in the strategy's scope.
+
+    Args:
+        model_class: callable or None. Takes the arguments of AlbertForPretraining.
+        **objectives: Further arguments of `AlbertForPretraining.compile`.
+    """
+    training = config.training
+    model = (model_class or AlbertForPretraining)(
+        albert_config,
+        sentence_head=training.sentence_order_weight > 0,
+        **model_settings(training, skips_padding),
+    )
+    compile_step(
+        model,
+        config,
+        sentence_order_weight=training.sentence_order_weight,
+        hard_examples=training.hard_examples,
+        **step_settings(config),
+        **objectives,
+    )
+    return model
+
+
+def compile_step(training_step: ObjectiveModel, config, **arguments):
+    """Compiles a model for a resolved configuration; call it in the strategy's scope.
+
+    The optimizer's moments exist afterwards: restoring a checkpoint needs them.
+    """
+    training = config.training
+    optimizer = build_optimizer(
+        config.optimizer,
+        num_steps=training.steps,
+        batch_size=training.batch_size,
+        adjustable=training.time_budget is not None,
+        matrix_dtype="bfloat16" if training.precision == "mixed_bfloat16" else "float32",
+    )
+    training_step.compile(
+        optimizer=optimizer, steps_per_execution=training.steps_per_execution, **arguments
+    )
+    optimizer.build(training_step.trained_model.trainable_variables)

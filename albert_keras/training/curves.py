@@ -1,0 +1,205 @@
+"""The log of a run as a picture."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from albert_keras.report import BLUE, GREEN, ORANGE, RED, log_ticks, new_figure, save_figure, tidy
+from albert_keras.training.log_file import read_evaluations, read_log, read_stages
+
+#: Logs with fewer lines than the first number get a marker for each line; logs with at least the
+#: second number of lines get thin curves.
+_FEW_LINES, _MANY_LINES = 40, 500
+
+
+class Curve(NamedTuple):
+    """A curve: `name` of its values in the log, `label`, `colour`, `style`, `scale` (a factor)."""
+
+    name: str
+    label: str
+    colour: str
+    style: str = "-"
+    scale: float = 1.0
+
+    def values(self, log: list[dict]) -> list[tuple[int, float]]:
+        """Returns (step, value) of the reports of `read_log` that have this value; NaN included."""
+        return [(line["step"], self.scale * line[self.name]) for line in log if self.name in line]
+
+    def points(self, evaluations: list[tuple[int, dict]]) -> list[tuple[int, float]]:
+        """Returns (step, score) of the evaluations of `read_evaluations` that have this score."""
+        found = [(step, scores.get(self.name)) for step, scores in evaluations]
+        return [(step, score) for step, score in found if score is not None]
+
+    def points_label(self, evaluations: list[tuple[int, dict]]) -> str:
+        """Returns the label of the points: whether they are scores on held-out data, if known."""
+        overlaps = [scores.get("overlap") for _, scores in evaluations]
+        if any(overlap and overlap.get("normalised") for overlap in overlaps):
+            return f"{self.label}, partly trained on"
+        return f"{self.label}, {'held out' if all(overlaps) else 'evaluated'}"
+
+
+class Panel(NamedTuple):
+    """A part of the picture: `title`, `unit` and `range` of its y axis, and `curves`."""
+
+    title: str
+    unit: str
+    curves: tuple[Curve, ...]
+    range: tuple[float | None, float | None] = (0, None)
+    is_logarithmic: bool = False
+    marks_skipped: bool = False
+
+
+PANELS = (
+    Panel(
+        "Loss",
+        "nats",
+        (
+            Curve("loss", "total", BLUE),
+            Curve("masked_lm_loss", "masked LM", ORANGE, "--"),
+            Curve("sentence_order_loss", "sentence order", GREEN, ":"),
+        ),
+        marks_skipped=True,
+    ),
+    Panel(
+        "Accuracy",
+        "fraction correct",
+        (
+            Curve("masked_lm_accuracy", "masked LM", ORANGE, "--"),
+            Curve("sentence_order_accuracy", "sentence order", GREEN, ":"),
+        ),
+        range=(0, 1),
+    ),
+    Panel(
+        "Speed",
+        "thousand tokens per second",
+        (
+            Curve("positions_per_second", "with padding", ORANGE, "--", 1e-3),
+            Curve("tokens_per_second", "without padding", BLUE, "-", 1e-3),
+        ),
+    ),
+    Panel("Learning rate", "learning rate", (Curve("learning_rate", "learning rate", BLUE),)),
+    Panel(
+        "Gradient norm before clipping",
+        "global norm, log scale",
+        (Curve("gradient_norm", "gradient norm", BLUE),),
+        range=(None, None),
+        is_logarithmic=True,
+        marks_skipped=True,
+    ),
+    Panel(
+        "Hardware use",
+        "percent",
+        (
+            Curve("mfu", "of the peak FLOP/s (MFU)", BLUE, "-", 100),
+            Curve("input_wait", "of the time waiting for data", RED, "--", 100),
+        ),
+    ),
+)
+
+#: The panel with the labels of stages: there is room below its curve.
+_LABELLED = PANELS[3]
+
+
+def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
+    """Draws the log of a run over its steps in six panels, and returns the path of the picture.
+
+    Evaluations in the log are points at their steps. Reports with skipped updates are crosses at
+    the bottom of the panels of loss and gradient norm. Vertical lines are the edges of stages; the
+    panel of the learning rate says what each stage is.
+    """
+    folder = Path(folder)
+    log, evaluations = read_log(folder), read_evaluations(folder)
+    edges = stage_edges(read_stages(folder))
+    reached = f"step {log[-1]['step']:,}" if log else "no report yet"
+    figure, found = new_figure(15, 8, f"{folder.absolute().name}, {reached}", rows=2, columns=3)
+    for axes, panel in zip(found.ravel(), panels, strict=True):
+        _draw(axes, panel, log, evaluations)
+        _draw_edges(axes, edges, with_labels=panel == _LABELLED)
+    return save_figure(figure, folder / "curves.png")
+
+
+def stage_edges(stages: list[tuple[int, dict]]) -> list[tuple[int, str]]:
+    """Returns the first step of each stage, and what distinguishes it from others as a short label.
+
+    Args:
+        stages: As `read_stages` returns them.
+
+    Returns:
+        list of (step, label), such as (900, "S 512, batch 16"); [] for a single stage.
+    """
+
+    def label(stage):
+        layers = stage["num_hidden_layers"]
+        parts = {
+            "max_seq_length": f"S {stage['max_seq_length']}",
+            "num_hidden_layers": f"{layers} layer{'s' if layers > 1 else ''}",
+            "batch_size": f"batch {stage['batch_size']}",
+        }
+        differ = [name for name in parts if len({other[name] for _, other in stages}) > 1]
+        return ", ".join(parts[name] for name in differ) or f"stage {stage['number']}"
+
+    return [(step, label(stage)) for step, stage in stages] if len(stages) > 1 else []
+
+
+def _draw_edges(axes, edges, with_labels):
+    for step, _ in edges[1:]:
+        axes.axvline(step, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+    left, right = axes.get_xlim()
+    for step, label in edges if with_labels else ():
+        if step < right:
+            style = {"fontsize": 8, "color": "0.3", "rotation": 90, "va": "bottom", "ha": "left"}
+            place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+            axes.annotate(label, (max(step, left), 0), xytext=(2, 4), **style, **place)
+
+
+def _draw(axes, panel, log, evaluations):
+    """Draws the curves of a panel, from the log and the evaluations of a run."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    axes.set_title(panel.title, fontsize=11)
+    axes.set(xlabel="step", ylabel=panel.unit)
+    if panel.is_logarithmic:
+        axes.set_yscale("log")
+    drawn = [_draw_curve(axes, curve, log, evaluations) for curve in panel.curves]
+    if panel.marks_skipped:
+        _mark_skipped(axes, log)
+    if not any(drawn):
+        axes.annotate("nothing logged", (0.5, 0.5), xycoords="axes fraction", ha="center")
+        axes.set(xticks=[], yticks=[])
+        return
+    axes.set_ylim(*panel.range)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    tidy(axes)
+    if panel.is_logarithmic:
+        log_ticks(axes.yaxis)
+    if len(axes.get_legend_handles_labels()[1]) > 1:  # below the panel, where it hides no curve
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14), "ncols": 2}
+        axes.legend(fontsize=9, frameon=False, **place)
+
+
+def _draw_curve(axes, curve, log, evaluations):
+    """Draws a curve and the points of its evaluations; returns whether there were any."""
+    values, points = curve.values(log), curve.points(evaluations)
+    if values:
+        axes.plot(
+            *zip(*values, strict=True),
+            curve.style,
+            marker="." if len(values) < _FEW_LINES else None,
+            color=curve.colour,
+            linewidth=1.3 if len(values) < _MANY_LINES else 0.8,
+            label=curve.label,
+        )
+    if points:
+        style = {"color": curve.colour, "markeredgecolor": "black", "clip_on": False, "zorder": 3}
+        label = curve.points_label(evaluations)
+        axes.plot(*zip(*points, strict=True), "o", label=label, **style)
+    return bool(values or points)
+
+
+def _mark_skipped(axes, log):
+    steps = [line["step"] for line in log if line.get("skipped")]
+    if steps:
+        count = sum(line.get("skipped", 0) for line in log)
+        label = f"{count:,} skipped update{'s' if count > 1 else ''}"
+        style = {"color": RED, "markersize": 6, "transform": axes.get_xaxis_transform()}
+        axes.plot(steps, [0.02] * len(steps), "x", label=label, **style)

@@ -1,0 +1,324 @@
+"""A run in this process: created or resumed, with the same result on all workers, and trained."""
+
+import functools
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.models.objective_model import ObjectiveModel
+from albert_keras.runs.run import Run
+from albert_keras.runs.run_record import flat_values
+from albert_keras.runs.tensors import training_variables
+from albert_keras.training.cluster import any_of, broadcast, is_chief
+from albert_keras.training.errors import TrainingDiverged, TrainingStopped
+from albert_keras.training.peak import measure_peak
+from albert_keras.training.reports import Report
+from albert_keras.training.run_callbacks import RunCallbacks
+from albert_keras.training.saving import SaveCheckpoints, StopWhenDiverged
+from albert_keras.training.stage_plan import StagePlan
+from albert_keras.training.time_budget import FollowBudget, TimeBudget
+from albert_keras.training.tracking import open_tracker
+from data_pipeline.errors import InputError
+from data_pipeline.files import write_json
+from data_pipeline.progress import parse_duration
+
+logger = logging.getLogger(__name__)
+
+#: The report of what was loaded into the first weights, beside `run.json`.
+LOADED = "loaded.json"
+#: More steps than any run has, for Keras if the clock ends the run, and without `max_steps`.
+_ENDLESS = 10**9
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """A run that is trained by this process."""
+
+    strategy: tf.distribute.Strategy
+    run: Run
+    training: Any
+    source: Any  # the training data
+    training_step: ObjectiveModel  # in the state after `first_step`
+    first_step: int  # steps done by earlier calls
+    state: dict[str, Any]  # state saved beside the variables of `first_step`
+
+    @property
+    def is_chief(self):
+        """bool. Whether this process is the worker that writes the run."""
+        return is_chief(self.strategy)
+
+
+def create_or_resume(
+    strategy, out, config, albert_config, source, training_step, allow_changes=(), lock=None
+) -> RunContext:
+    """Creates the folder of a run, or opens it and restores its newest valid checkpoint.
+
+    The first worker writes the folder, an existing one only after the training step has received
+    the state of the checkpoint. `Run.prepare` explains the arguments. Call it in the scope of the
+    strategy.
+
+    Raises:
+        InputError: As `Run.prepare`; or if all checkpoints are damaged, or the newest does
+            not fit.
+    """
+
+    def misfits(run):
+        step = run.checkpoints.newest_valid()
+        if step is None:
+            return []
+        return run.checkpoints.misfits(step, checkpoint_variables(training_step))
+
+    def prepare():
+        run = Run.prepare(out, config, albert_config, source, allow_changes, lock, misfits)
+        if not run.checkpoints.steps():
+            run.write()  # the other workers open it
+        return run
+
+    run = on_first_worker(strategy, out, prepare)
+    run = Run.open(out) if run is None else run
+    newest = run.checkpoints.newest_valid() if is_chief(strategy) else None
+    first_step, state = broadcast(strategy, newest or 0), {}
+    if first_step:
+        state = run.checkpoints.load(first_step, checkpoint_variables(training_step))
+        training_step.optimizer.iterations.assign(first_step)
+        training_step.keep_means()
+        logger.info("%s", run.resume_banner(first_step))
+    run.write()
+    return RunContext(strategy, run, config.training, source, training_step, first_step, state)
+
+
+def on_first_worker(strategy, out, function: Callable[[], Any]) -> Any:
+    """Calls a function on the first worker and returns its result there, None on the others.
+
+    If it fails, the others raise InputError.
+    """
+    if not is_chief(strategy):
+        if not broadcast(strategy, 0):
+            raise InputError(f"Worker 0 could not start the run `{out}`. See its error message.")
+        return None
+    try:
+        result = function()
+    except BaseException:
+        broadcast(strategy, 0)  # or the others would wait forever
+        raise
+    broadcast(strategy, 1)
+    return result
+
+
+def report_loaded(context: RunContext, lines: list[str]):
+    """Logs what was loaded into the first weights and saves it in the run."""
+    for line in lines:
+        logger.info("%s", line)
+    if context.is_chief:
+        write_json(context.run.path / LOADED, lines)
+
+
+def checkpoint_variables(training_step: ObjectiveModel) -> dict[str, tf.Variable]:
+    """Returns everything that a checkpoint contains, by name."""
+    variables = training_variables(training_step.trained_model, training_step.optimizer)
+    return variables | training_step.state
+
+
+def fit(
+    context: RunContext,
+    scores=None,
+    max_steps: int | None = None,
+    later_trainings: int = 0,
+    stages=None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    clock: Callable[[], float] = time.monotonic,
+) -> int:
+    """Trains until the last step of a run, a signal, or the end of its time.
+
+    Each stage is a `fit` of Keras; model, optimizer, schedule, means and callbacks are the same in
+    all of them.
+
+    Args:
+        scores: keras Callback or None. Scores the model regularly: its `score` (lower is better) at
+            its `step` chooses the best checkpoint, and `scored_on` names its data, None if these
+            never change in a run. Its `saving` is set; its `time`, a ScoringTime, is part of the
+            remaining time; callbacks see its `results` at the end of an epoch.
+        max_steps: Largest number of steps to make now; None if it is not limited.
+        later_trainings: Number of equal trainings that follow, for the remaining time.
+        stages: Stages or None. The stages of the run; None if it has only one.
+        callbacks: More callbacks, see `RunCallbacks`. If a callback has a method
+            `begin_stage(positions_per_step, flops_per_step)`, it is called at the beginning of each
+            stage with the trained positions of a step, B · S, padding included, and its useful
+            operations.
+        clock: Seconds by which a time budget is measured; callbacks may stop it.
+
+    Returns:
+        Steps done by all calls.
+
+    Raises:
+        TrainingStopped, TrainingDiverged, WorkerLost, InputError: See `pretrain`.
+    """
+    strategy, run, training = context.strategy, context.run, context.training
+    model, writes, first_step = context.training_step, context.is_chief, context.first_step
+    limit = _ENDLESS if max_steps is None else first_step + max_steps
+    plan, source = StagePlan.of_one(training.steps), context.source
+    if stages is not None:
+        stages.resume(context)
+        plan, source = stages.plan, stages
+    budget = _follow_budget(context, plan, clock)
+    last_step = min(_last_step(context, budget), limit)
+    if first_step >= last_step:
+        logger.info("`%s` is complete, there is nothing left to train", run.path)
+        return first_step
+
+    # === Callbacks: report, score, those of the user, save ===
+    send = None
+    if writes:
+        parts = {part: run.record[part] for part in ("config", "albert_config")}
+        send = open_tracker(training.track, run.path, flat_values(parts))
+    report = Report(
+        run.path,
+        training.report_every,
+        first_step,
+        training.steps,
+        model.optimizer.schedule,
+        peak_flops=_peak_flops(strategy, training) if writes else None,
+        waited=lambda: model.waited,
+        writes=writes,
+        scoring=scores and scores.time,
+        later_trainings=later_trainings,
+        plan=plan,
+        budget=budget,
+        send=send,
+    )
+
+    def save(step):
+        if not writes:  # all workers have the same values
+            return
+        state = {} if budget is None else {"budget": budget.state()}
+        if stages is not None:
+            state["stages"] = stages.state()
+        is_in_last_stage = plan.number_at(step - 1) == len(plan) - 1
+        score = _score(scores, report, step, is_in_last_stage)
+        run.checkpoints.save(step, checkpoint_variables(model), state, *score)
+
+    saving = SaveCheckpoints(
+        save,
+        training.checkpoint_every,
+        first_step,
+        last_step,
+        training.time_limit_seconds,
+        agree=functools.partial(any_of, strategy),
+    )
+    skipped_before = int(model.guard.consecutive_skips.numpy())
+    diverged = StopWhenDiverged(
+        run.path, saving, first_step, source.numbers, skipped_before, writes
+    )
+    first, last = [report], [diverged, saving]
+    if scores is not None:
+        scores.saving = saving
+        first.append(scores)
+    if budget is not None:
+        everyone = (*first, *callbacks, *last)
+        budget.followers = tuple(each for each in everyone if hasattr(each, "last_step"))
+        last.append(budget)
+    every = getattr(training, "evaluate_every", None) or training.steps
+    run_callbacks = RunCallbacks(
+        first, callbacks, last, every, first_step, lambda: _epoch_logs(report, scores)
+    )
+    saving.stop_if = lambda: run_callbacks.is_stopped
+
+    # === Training ===
+    model.has_full_logs = True
+    with saving:
+        try:
+            for number in range(plan.number_at(first_step), len(plan)):
+                if plan.ends[number] <= saving.step:  # changed settings may leave no step
+                    continue
+                part = context.source
+                if stages is not None:
+                    part = stages.begin(number, context, saving.step)
+                positions = part.positions_per_step
+                run_callbacks.begin_stage(positions, part.flops(model.trained_model))
+                end = min(_ENDLESS if budget else plan.ends[number], limit)
+                model.fit(
+                    part.batches(strategy, saving.step),
+                    epochs=1,
+                    steps_per_epoch=end - saving.step,
+                    callbacks=[run_callbacks],
+                    verbose=0,
+                )
+                if saving.stopping or saving.step < plan.ends[number] or saving.step >= limit:
+                    break
+            run_callbacks.end()
+            saving.save_now()  # if `max_steps` ended it earlier than planned
+        except tf.errors.OpError as error:
+            if source.failure is not None:
+                raise source.failure from error
+            raise
+        finally:
+            if send is not None:
+                send(None)
+    if diverged.numbers is not None:
+        skipped = int(model.guard.consecutive_skips.numpy())
+        raise TrainingDiverged(run.path, saving.saved, skipped, diverged.numbers)
+    if any_of(strategy, saving.stopped_by is not None):
+        raise TrainingStopped(run.path, saving.saved)
+    if saving.step < saving.last_step:
+        reason = "a callback ended the run" if run_callbacks.is_stopped else "time limit reached"
+        logger.info("%s at step %d of %d", reason, saving.step, saving.last_step)
+    return saving.step
+
+
+def _epoch_logs(report, scores):
+    """Returns what callbacks see at the end of an epoch: means, and scores as `val_loss` ..."""
+    line = report.last_line or {}
+    logs = {name: value for name, value in line.items() if value is not None and name != "step"}
+    results = getattr(scores, "results", None) or {}
+    return logs | {f"val_{name}": value for name, value in results.items()}
+
+
+def _follow_budget(context, plan, clock):
+    training = context.training
+    if training.time_budget is None:
+        return None
+    budget = FollowBudget(
+        TimeBudget(parse_duration(training.time_budget)),
+        context.training_step.optimizer.schedule,
+        every=training.report_every,
+        first_step=context.first_step,
+        # All workers use the clock of the first one.
+        clock=lambda: broadcast(context.strategy, int(clock() * 1e6)) / 1e6,
+        plan=plan,
+    )
+    if "budget" in context.state:
+        budget.restore(context.state["budget"])
+    return budget
+
+
+def _last_step(context, budget):
+    """Returns the step that ends the run, as far as is known now."""
+    if budget is None:
+        return context.training.steps
+    first_step = context.first_step
+    return first_step if first_step and budget.is_over else budget.last_step
+
+
+def _score(scores, report, step, is_in_last_stage):
+    """Returns the score by which the best checkpoint is chosen, or None, and what it is of."""
+    if scores is not None:
+        return scores.score if scores.step == step else None, scores.scored_on
+    if not is_in_last_stage:  # other records, lengths or masks have other losses
+        return None, None
+    return report.last_line.get("loss") if report.last_line else None, "training"
+
+
+def _peak_flops(strategy, training):
+    """Returns the peak of all replicas together, in operations per second."""
+    replicas = strategy.num_replicas_in_sync
+    if training.peak_tflops is not None:
+        return training.peak_tflops * 1e12 * replicas
+    if not tf.config.list_logical_devices("GPU"):  # the logical devices of a CPU share its peak
+        replicas = 1
+    peak = measure_peak(training.precision)
+    return peak and peak * replicas

@@ -1,0 +1,128 @@
+"""The file `log.jsonl` of a run: how its lines are read and written. No TensorFlow here."""
+
+import json
+import logging
+import math
+import os
+from pathlib import Path
+
+from data_pipeline.files import naming, whole_file
+from data_pipeline.limits import parse_json
+
+logger = logging.getLogger(__name__)
+
+#: Keys of a line that depend on the clock; all others are the same if a run is repeated.
+TIMING = ("tokens_per_second", "positions_per_second", "mfu", "input_wait", "seconds")
+
+_LOG = "log.jsonl"
+#: Keys of the lines that are no reports of the training.
+_EVALUATION, _MINIMAL_PAIRS, _STAGE = "evaluation", "minimal_pairs", "stage_begins"
+
+
+def read_log(folder):
+    """Reads the training reports in a run's `log.jsonl`: list of dicts, NaN in place of null."""
+    return [
+        {name: math.nan if value is None else value for name, value in line.items()}
+        for line in _lines(folder)
+        if line.keys().isdisjoint((_EVALUATION, _MINIMAL_PAIRS, _STAGE))
+    ]
+
+
+def read_evaluations(folder):
+    """Reads the evaluations in a run's `log.jsonl`: list of (step, scores), as logged."""
+    return [(line["step"], line[_EVALUATION]) for line in _lines(folder) if _EVALUATION in line]
+
+
+def log_evaluation(folder, step, scores):
+    """Appends the scores of an evaluation (dict) to a run's `log.jsonl`."""
+    append_to_log(folder, json.dumps({"step": step, _EVALUATION: scores}) + "\n")
+
+
+def log_stage(folder: str | Path, step: int, stage: dict) -> None:
+    """Appends the stage that begins after `step` to a run's `log.jsonl`, unless it is there.
+
+    The `stage` has its `number`, counted from 1, `max_seq_length`, `batch_size` and
+    `num_hidden_layers`.
+    """
+    if not any(known["number"] == stage["number"] for _, known in read_stages(folder)):
+        append_to_log(folder, json.dumps({"step": step, _STAGE: stage}) + "\n")
+
+
+def read_stages(folder: str | Path) -> list[tuple[int, dict]]:
+    """Reads from a run's `log.jsonl` which stages began after which step, as logged."""
+    return [(line["step"], line[_STAGE]) for line in _lines(folder) if _STAGE in line]
+
+
+def log_minimal_pairs(folder, step, accuracies):
+    """Appends accuracies on minimal pairs (dict) to a run's `log.jsonl`.
+
+    The line has another key than the scores on held-out records, which it does not replace.
+    """
+    append_to_log(folder, json.dumps({"step": step, _MINIMAL_PAIRS: accuracies}) + "\n")
+
+
+def keep_log_until(folder, step):
+    """Removes lines of later steps, which are repeated because no checkpoint contains them."""
+    path = Path(folder) / _LOG
+    if not path.is_file():
+        return
+    kept = [raw + b"\n" for raw, line in _read_lines(folder) if line["step"] <= step]
+    with naming(path), whole_file(path) as temporary:
+        temporary.write_bytes(b"".join(kept))
+
+
+def _lines(folder):
+    return [line for _, line in _read_lines(folder)]
+
+
+def _read_lines(folder):
+    """Returns the lines of a log: list of (bytes, dict).
+
+    Damaged ones are reported and left out: checkpoints do not depend on the log.
+    So is, without a report, the incomplete last one of a process that was killed.
+    """
+    path = Path(folder) / _LOG
+    if not path.is_file():
+        return []
+    lines, damaged = [], []
+    *complete, last = path.read_bytes().split(b"\n")
+    for number, raw in enumerate([*complete, last] if last else complete, start=1):
+        line = _parsed(raw)
+        if line is not None:
+            lines.append((raw, line))
+        elif raw is not last:
+            damaged.append(str(number))
+    if damaged:
+        logger.warning(
+            "`%s` is damaged in line %s, which is ignored. The checkpoints do not depend on it.",
+            path,
+            ", ".join(damaged),
+        )
+    return lines
+
+
+def _parsed(raw):
+    """Returns the dict of a line, or None if it is none that was written by this module."""
+    try:
+        line = parse_json(raw)
+    except ValueError:
+        return None
+    if not isinstance(line, dict) or type(line.get("step")) is not int:
+        return None
+    # A report has numbers, the other kinds an object under their key.
+    others = [line[name] for name in (_EVALUATION, _MINIMAL_PAIRS, _STAGE) if name in line]
+    if others:
+        return line if all(isinstance(each, dict) for each in others) else None
+    is_number = all(isinstance(each, int | float | None) for each in line.values())
+    return line if is_number else None
+
+
+def append_to_log(folder, text):
+    """Appends complete lines (str) to a run's `log.jsonl`, after ending a truncated last line."""
+    path = Path(folder) / _LOG
+    with naming(path), open(path, "ab+") as log:
+        if log.seek(0, os.SEEK_END):
+            log.seek(-1, os.SEEK_END)
+            if log.read(1) != b"\n":
+                log.write(b"\n")
+        log.write(text.encode())

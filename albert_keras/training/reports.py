@@ -1,0 +1,305 @@
+"""The log of a run: one JSON line per report, TensorBoard, a line on the screen."""
+
+import json
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.training.log_file import append_to_log, keep_log_until, read_log
+from albert_keras.training.scoring_time import ScoringTime
+from albert_keras.training.stage_plan import StagePlan
+from albert_keras.training.time_budget import FollowBudget
+from data_pipeline.progress import UPDATE, State, format_duration, log_state
+
+logger = logging.getLogger(__name__)
+
+#: A line appears in a log file at least this often during training, and on a terminal.
+_SECONDS_BETWEEN_LINES, _SECONDS_BETWEEN_UPDATES = 8, 0.5
+#: The time left is estimated from this many recent steps or seconds, whichever is more: enough to
+#: include saves and evaluations.
+_RECENT_STEPS, _RECENT_SECONDS = 200, 900
+#: The first steps are slower, while buffers of data fill and memory is allocated: of the first
+#: seconds only the later half counts, and these seconds not at all once there are twice as many.
+_SLOW_SECONDS = 10
+
+_ON_SCREEN = (
+    ("loss", "loss", ".3f"),
+    ("of all candidates", "candidate_loss", ".3f"),
+    ("mlm", "masked_lm_accuracy", ".3f"),
+    ("sop", "sentence_order_accuracy", ".3f"),
+    ("acc", "answer_accuracy", ".3f"),
+    ("lr", "learning_rate", ".1e"),
+    ("gnorm", "gradient_norm", ".2f"),
+)
+
+
+class Report(keras.callbacks.Callback):
+    """Writes the means since the last report to the log, TensorBoard and the screen.
+
+    A line of the log contains `step`; `stage`, counted from 1, if there are several; the model's
+    metrics, null if all updates were skipped; `learning_rate` of the last step; `skipped`, the
+    number of skipped updates; then the keys of `log_file.TIMING`:
+
+    tokens_per_second     without padding
+    positions_per_second  with padding
+    mfu                   model FLOPs utilisation, fraction of `peak_flops`, or of the highest
+                          speed so far if that is higher; if the peak is known
+    input_wait            fraction of the time spent waiting for data; if that is known
+    seconds               since the last report, or since training started
+
+    Rates exclude the first execution, which builds the graph, unless it is the only one.
+
+    If one execution makes several steps, the first that reaches or passes a multiple of `every`
+    reports. The last step of a stage reports, too, so that no mean is taken over two stages.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,  # of the run
+        every: int,  # steps between reports
+        first_step: int,  # steps done before this `fit`
+        last_step: int,
+        schedule: Callable,  # learning rate after a number of steps
+        peak_flops: float | None = None,  # of all replicas together, in operations per second
+        waited: Callable[[], float | None] = lambda: 0.0,  # seconds spent waiting for data so far
+        writes: bool = True,  # if not, only resets the metrics at the same steps as the others
+        scoring: ScoringTime | None = None,  # if a later callback scores the model
+        later_trainings: int = 0,  # equal trainings that follow, for the remaining time
+        plan: StagePlan | None = None,  # of the run; None for a single stage
+        budget: FollowBudget | None = None,  # whose time is shown instead of steps
+        send: Callable[[dict], None] | None = None,  # sends a line to a tracker
+    ):
+        super().__init__()
+        self._budget = budget
+        self.scoring, self.later_trainings = scoring, later_trainings
+        self.folder, self.every, self.writes = Path(folder), every, writes
+        self.first_step = self.step = first_step
+        #: The step that ends the run; may be changed during training.
+        self.last_step = last_step
+        self.schedule = schedule
+        self.positions_per_step = self.flops_per_step = 0  # see `begin_stage`
+        self.peak_flops = peak_flops
+        self.last_line = None  # newest line of the log
+        self._waited, self._send = waited, send
+        self._plan = plan if plan is not None and len(plan) > 1 else None
+        self._pace = _Pace()
+        self._first_of_stage = first_step
+
+    def begin_stage(self, positions_per_step: int, flops_per_step: int):
+        """Begins to report a stage, whose steps differ from those before.
+
+        Args:
+            positions_per_step: Positions that a step trains on, padding included.
+            flops_per_step: Useful operations, see `training_flops`.
+        """
+        self.positions_per_step, self.flops_per_step = positions_per_step, flops_per_step
+        self._first_of_stage = self.step
+        self._pace = _Pace()
+
+    def on_train_begin(self, logs=None):
+        if not self.writes:
+            return
+        keep_log_until(self.folder, self.first_step)
+        append_to_log(self.folder, "")  # fails now if the log cannot be written
+        self._tensorboard = tf.summary.create_file_writer(str(self.folder / "tensorboard"))
+        log = read_log(self.folder)
+        # The metrics are restored: they may include steps of an earlier process.
+        self._interval_start = log[-1]["step"] if log else 0
+        self._rates_start = self._moment()
+        self._shown = self._updated = self._reported = self._rates_start.seconds
+
+    def on_train_batch_end(self, batch, logs=None):
+        # Keras gives the index of the last step of the execution.
+        before, self.step = self.step, self.first_step + batch + 1
+        is_due = self.step // self.every > before // self.every or self.step >= self.last_step
+        if self._plan is not None:
+            is_due |= self.step >= self._plan.ends[self._plan.number_at(before)]
+        if self.writes:
+            self._update(logs if is_due else None, is_first=before == self._first_of_stage)
+        if is_due:
+            self.model.reset_metrics()
+
+    def on_train_end(self, logs=None):
+        if self.writes:
+            self._tensorboard.close()
+
+    def _update(self, logs, is_first):
+        now = self._moment()
+        self._pace.add(now.step, self._training_seconds(now))
+        position = self._position()
+        if logs is not None:
+            self._report({name: float(value) for name, value in logs.items()}, now, position)
+        elif is_first:
+            seconds = format_duration(now.seconds - self._reported)
+            logger.info("step %s done after %s, the graph is built", position, seconds)
+        elif now.seconds > self._shown + _SECONDS_BETWEEN_LINES:
+            log_state(logger, logging.INFO, self._state(now, position))
+        else:
+            if now.seconds > self._updated + _SECONDS_BETWEEN_UPDATES:
+                self._updated = now.seconds
+                if logger.isEnabledFor(UPDATE):
+                    log_state(logger, UPDATE, self._state(now, position))
+            return
+        self._shown = self._updated = now.seconds
+        if logs is not None or is_first:
+            self._rates_start = now
+
+    def _position(self):
+        """Returns how much of the run is done: of its steps, or of its time if that ends it."""
+        if self._budget is None:
+            return f"{self.step:,}/{self.last_step:,}"
+        used, seconds = map(format_duration, (self._budget.seconds_used, self._budget.seconds))
+        return f"{self.step:,}, {used} of {seconds}"
+
+    def _report(self, values, now, position):
+        tokens = values.pop("tokens")
+        line = {"step": now.step}
+        if self._plan is not None:
+            line["stage"] = self._plan.number_at(now.step - 1) + 1
+        line |= self._metrics(values) | self._rates(tokens, now)
+        append_to_log(self.folder, json.dumps(line, allow_nan=False) + "\n")
+        with self._tensorboard.as_default():
+            for name, value in line.items():
+                if name != "step" and value is not None:
+                    tf.summary.scalar(name, value, step=now.step)
+        if self._send is not None:
+            self._send(line)
+        self.last_line = line
+        self._interval_start, self._reported = now.step, now.seconds
+        seconds, note = self._eta(now)
+        text = f"step {position}  {_on_screen(line)}  ETA {_duration(seconds)}{note}"
+        logger.info("%s", text, extra={"report": line | {"eta_seconds": seconds}})
+
+    def _metrics(self, values):
+        """Returns the values of a line that do not depend on the clock."""
+        skipped = int(values.pop("skipped", 0))
+        has_updates = skipped < self.step - self._interval_start
+        metrics = {}
+        for name, value in values.items():
+            is_mean = name == "gradient_norm" or name.endswith(("loss", "accuracy"))
+            is_known = math.isfinite(value) and (has_updates or not is_mean)
+            metrics[name] = value if is_known else None
+        if "skipped_in_row" in metrics:
+            metrics["skipped_in_row"] = int(values["skipped_in_row"])
+        rate = float(self.schedule(self.step - 1))
+        return metrics | {"learning_rate": rate, "skipped": skipped}
+
+    def _rates(self, tokens, now):
+        start = self._rates_start
+        steps, seconds = now.step - start.step, max(now.seconds - start.seconds, 1e-9)
+        fraction = steps / (now.step - self._interval_start)
+        rates = {
+            "tokens_per_second": fraction * tokens / seconds,
+            "positions_per_second": steps * self.positions_per_step / seconds,
+        }
+        if self.flops_per_step and self.peak_flops:
+            speed = steps * self.flops_per_step / seconds
+            # Nothing is faster than its peak: the peak was measured while the machine was busy.
+            self.peak_flops = max(self.peak_flops, speed)
+            rates["mfu"] = speed / self.peak_flops
+        if start.waited is not None and now.waited is not None:
+            rates["input_wait"] = min(max((now.waited - start.waited) / seconds, 0.0), 1.0)
+        return rates | {"seconds": now.seconds - self._reported}
+
+    def _moment(self):
+        return _Moment(self.step, time.monotonic(), self._waited())
+
+    def _training_seconds(self, now):
+        return now.seconds - (self.scoring.seconds if self.scoring else 0)
+
+    def _state(self, now, position):
+        seconds, note = self._eta(now)
+        pace = self._pace.seconds_per_step(now.step, self._training_seconds(now))
+        text = f"step {position}  ETA {_duration(seconds)}{note}"
+        rate = 1 / pace if pace else 0.0
+        if self._budget is not None:
+            done = round(self._budget.seconds_used), round(self._budget.seconds)
+            return State(text, "training", *done, "seconds", 1.0, seconds, note)
+        return State(text, "training", now.step, self.last_step, "steps", rate, seconds, note)
+
+    def _eta(self, now):
+        """Returns the remaining seconds, None if unknown, and what else they include."""
+        if self._budget is not None:
+            return max(self._budget.seconds - self._budget.seconds_used, 0.0), ""
+        pace = self._pace.seconds_per_step(now.step, self._training_seconds(now))
+        if pace is None:
+            return None, ""
+
+        def seconds_after(step):
+            ahead = self.scoring.ahead(step, self.last_step, pace) if self.scoring else 0
+            steps = self.last_step - step if self._plan is None else self._plan.steps_ahead(step)
+            return pace * steps + ahead
+
+        eta = seconds_after(now.step) + self.later_trainings * seconds_after(0)
+        if not self.later_trainings:
+            return eta, ""
+        plural = "s" if self.later_trainings > 1 else ""
+        return eta, f" with {self.later_trainings} more training{plural}"
+
+
+class _Moment(NamedTuple):
+    step: int
+    seconds: float
+    waited: float | None
+
+
+class _Pace:
+    """The speed of the recent steps, without the first execution and without scoring."""
+
+    def __init__(self):
+        self._samples = deque()  # (step, seconds), at least a second apart
+        self._began = 0.0  # seconds of the first one
+
+    def add(self, step, seconds):
+        if self._samples and seconds - self._samples[-1][1] < 1:
+            return
+        if not self._samples:
+            self._began = seconds
+        self._samples.append((step, seconds))
+        while len(self._samples) > 1:
+            second_step, second_seconds = self._samples[1]
+            is_recent = (
+                step - second_step < _RECENT_STEPS or seconds - second_seconds < _RECENT_SECONDS
+            )
+            if is_recent:
+                break
+            self._samples.popleft()
+
+    def seconds_per_step(self, step, seconds):
+        slow_until = self._began + min((seconds - self._began) / 2, _SLOW_SECONDS)
+        first_step, first_seconds = self._samples[0]
+        for sample in self._samples:
+            if sample[1] > slow_until:
+                break
+            first_step, first_seconds = sample
+        return (seconds - first_seconds) / (step - first_step) if step > first_step else None
+
+
+def _duration(seconds):
+    return "?" if seconds is None else format_duration(seconds)
+
+
+def _on_screen(line):
+    """Returns a line of the log for the screen; with `-v`, also what concerns the machine alone."""
+    parts = []
+    for label, name, form in _ON_SCREEN:
+        if name in line:
+            parts.append(f"{label} {'-' if line[name] is None else format(line[name], form)}")
+    tokens = f"{line['tokens_per_second']:,.0f} tok/s"
+    if logger.isEnabledFor(logging.DEBUG):
+        parts.append(f"{tokens} ({line['positions_per_second']:,.0f} with padding)")
+        for label, name in (("mfu", "mfu"), ("wait", "input_wait")):
+            if name in line:
+                parts.append(f"{label} {line[name]:.0%}")
+    else:
+        parts.append(tokens)
+    if line["skipped"]:
+        parts.append(f"skipped {line['skipped']}")
+    return "  ".join(parts)

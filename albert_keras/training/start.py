@@ -1,0 +1,204 @@
+"""How a pre-training begins: from random weights, or from trained ones, if they fit."""
+
+import logging
+from typing import Any
+
+import tensorflow as tf
+
+from albert_keras.config import FREE_SETTINGS, AlbertConfig
+from albert_keras.formats.loading import LoadReport
+from albert_keras.formats.model_weights import HEADS
+from albert_keras.formats.opened_model import OpenedModel
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.training.build import build_pretraining
+from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.record_source import RecordSource
+from data_pipeline.errors import InputError, Mistake
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER, DatasetInfo
+from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary_extension import is_extension
+
+logger = logging.getLogger(__name__)
+
+OUTPUT_BIAS = "cls/predictions/output_bias"
+_HEADS = HEADS["masked_lm"] + HEADS["sentence_order"]
+
+
+class Start:
+    """The beginning of a pre-training run from random weights; the base class of all others.
+
+    Attributes:
+        strategy: tf.distribute.Strategy or None. What the run is trained under; None lets the
+            settings decide.
+        weights: OpenedModel or None. The weights that the run starts from or learns from: their
+            training records count as trained on.
+        trained_positions: int. Positions whose embeddings were trained before.
+        source_class: callable. Takes the arguments of RecordSource.
+    """
+
+    strategy: tf.distribute.Strategy | None = None
+    weights: OpenedModel | None = None
+    trained_positions = 0
+    source_class: Any = RecordSource
+
+    def configured(self, config: PretrainingConfig) -> PretrainingConfig:
+        """Returns the configuration with the shape of the model that the weights imply."""
+        return config
+
+    def build(
+        self, config: PretrainingConfig, albert_config: AlbertConfig, skips_padding: bool
+    ) -> AlbertForPretraining:
+        """Builds the compiled model of a resolved configuration, in the strategy's scope."""
+        return build_pretraining(config, albert_config, skips_padding)
+
+    def describe(self) -> dict | None:
+        """Returns the description of the weights in `run.json`."""
+        return None
+
+    def load(self, model: AlbertForPretraining) -> LoadReport | None:
+        """Assigns the first weights, all or none; None if all of them are random."""
+        return None
+
+    def lines(self, report: LoadReport) -> list[str]:
+        """Returns what was loaded as text."""
+        return report.lines()
+
+
+class ContinuedPretraining(Start):
+    """Initial weights that were combined with the records to continue with, see `of`."""
+
+    def __init__(self, initial, extended, has_copies):
+        self.weights = self._initial = initial
+        self._extended = extended
+        self._has_copies = has_copies  # of trained positions, for later ones
+        #: Shape of the model, with the vocabulary of the records.
+        self.albert_config = extended.albert_config
+        #: Rows of the vocabulary that the weights do not have.
+        self.num_new_pieces = self.albert_config.vocab_size - initial.albert_config.vocab_size
+        #: Positions whose embeddings were trained before.
+        self.trained_positions = initial.trained_positions
+
+    @classmethod
+    def of(
+        cls,
+        initial: OpenedModel,
+        records: RecordFiles,
+        positions: int | None = None,
+        first_length: int | None = None,
+        position_embedding: str | None = None,
+    ):
+        """Combines weights with records that were built with their tokenizer or an extension of it.
+
+        Args:
+            positions: `max_position_embeddings` of the model; None takes the value of the weights.
+            first_length: Tokens of the sequences of the first stage, if not those of `records`.
+                Positions up to it that were never trained start as copies of trained ones.
+            position_embedding: As in AlbertConfig; "rotary" discards a table of absolute positions.
+                None takes the value of the weights.
+
+        Raises:
+            InputError: If the records were built with another tokenizer, or the weights have more
+                positions.
+        """
+        info, ours = records.info, initial.tokenizer
+        if positions is None and (first_length or info.max_seq_length) > initial.trained_positions:
+            positions = initial.albert_config.max_position_embeddings
+        longer = initial.lengthened(positions)
+        has_copies = longer is not initial
+        if position_embedding == "rotary":
+            longer = longer.with_rotary_positions()
+        if info.tokenizer_digest == ours.digest:
+            return cls(initial, longer, has_copies)
+        if info.tokenizer_digest is None:
+            if info.vocab_size != ours.vocab_size:
+                raise InputError(
+                    f"`{records.folder}` must have the {ours.vocab_size:,} pieces of "
+                    f"`{initial}`. Received: {info.vocab_size:,}."
+                )
+            logger.warning(
+                "`%s` has no tokenizer, so it cannot be checked that its ids are the same as in "
+                "`%s`",
+                records.folder,
+                initial,
+            )
+            return cls(initial, longer, has_copies)
+        folder = records.folder / TOKENIZER_FOLDER
+        theirs = Tokenizer.load(folder) if folder.is_dir() else None
+        is_theirs = theirs is not None and theirs.digest == info.tokenizer_digest
+        if not is_theirs or not is_extension(ours, theirs):
+            raise InputError(
+                f"`{records.folder}` must be built with the tokenizer of `{initial}`, with the "
+                f"digest {ours.digest}, or with an extension of it by `vocab extend`. Received: "
+                f"{info.tokenizer_digest}.",
+                Mistake.OTHER_TOKENIZER,
+            )
+        return cls(initial, longer.extended(theirs), has_copies)
+
+    def configured(self, config):
+        return config.replace(model=self.model_settings(config))
+
+    def model_settings(self, config: PretrainingConfig) -> dict:
+        """Returns the nearest named model and the settings in which this model differs from it.
+
+        The given `config.model` may change settings that weights do not depend on, such as dropout.
+
+        Raises:
+            InputError: If other settings do not agree with the weights; the error lists them all.
+        """
+        given = config.model if "model" in config.model_fields_set else {}
+        changes = {name: value for name, value in given.items() if name != "size"}
+        requested = dict(AlbertConfig.from_name(config.size, **changes))
+        named = requested.keys() - {"vocab_size"} if "size" in given else set()
+        problems = [
+            f"{name}: {ours!r} in the weights, {requested[name]!r} in the settings"
+            for name, ours in self.albert_config
+            if name in (named | changes.keys()) - FREE_SETTINGS and ours != requested[name]
+        ]
+        if problems:
+            listing = "\n  ".join(problems)
+            raise InputError(
+                f"The settings of the model contradict the weights of `{self._initial}`:\n"
+                f"  {listing}\nOmit --size and these settings."
+            )
+        free = {name: requested[name] for name in changes.keys() & FREE_SETTINGS}
+        return self.albert_config.replace(**free).as_settings()
+
+    def describe(self):
+        return self._initial.describe()
+
+    def load(self, model):
+        # All weights that the source has, heads included; see `load_encoder`.
+        return self._extended.load(model, heads=_HEADS)
+
+    def lines(self, report):
+        lines = report.lines()
+        longest, trained = self.albert_config.max_position_embeddings, self.trained_positions
+        if not self.albert_config.position_rows:
+            if self._initial.albert_config.position_rows:
+                lines.append("positions are rotary: the table of absolute positions is discarded")
+        elif self._has_copies and 0 < trained < longest:
+            first = trained + 1
+            lines.append(f"positions {first} to {longest} start as copies of trained ones")
+        if self.num_new_pieces:
+            old = self._initial.albert_config.vocab_size
+            lines.append(
+                f"vocabulary: the rows of {old:,} pieces are kept; each of the "
+                f"{self.num_new_pieces:,} new ones starts as the mean of the pieces that its text "
+                "was split into"
+            )
+        return lines
+
+
+def start_of(initial: OpenedModel | None, records: RecordFiles, config: PretrainingConfig) -> Start:
+    """Returns how a run begins, from random weights or from `initial`; raises as `of`."""
+    if initial is None:
+        return Start()
+    first = config.stages[0].data if config.stages else None
+    return ContinuedPretraining.of(
+        initial,
+        records,
+        config.model.get("max_position_embeddings"),
+        None if first is None else DatasetInfo.read(first).max_seq_length,
+        config.model.get("position_embedding"),
+    )

@@ -1,0 +1,253 @@
+"""A step is one update of the whole batch, however the batch is split, or none at all."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras import AlbertConfig, AlbertForPretraining
+from albert_keras.models.objective_model import Objective
+from albert_keras.models.step_state import SPIKE_WINDOW, LossScale, UpdateGuard
+from albert_keras.optimization.lamb import Lamb
+
+B, S, P, V = 8, 24, 4, 60
+CONFIG = AlbertConfig(
+    vocab_size=V,
+    hidden_size=16,
+    num_attention_heads=2,
+    intermediate_size=32,
+    embedding_size=8,
+    num_hidden_layers=3,
+    max_position_embeddings=S,
+)
+
+
+def batch(seed=0):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(S // 2, S + 1, (B, 1))
+    return {
+        "input_ids": tf.constant(rng.integers(0, V, (B, S)), tf.int32),
+        "input_mask": tf.constant(np.arange(S) < lengths, tf.int32),
+        "segment_ids": tf.constant(rng.integers(0, 2, (B, S)), tf.int32),
+        "masked_lm_positions": tf.constant(rng.integers(0, S // 2, (B, P)), tf.int32),
+        "masked_lm_ids": tf.constant(rng.integers(0, V, (B, P)), tf.int32),
+        "masked_lm_weights": tf.constant(np.arange(P) < rng.integers(1, P + 1, (B, 1)), tf.float32),
+        "sentence_order_labels": tf.constant(rng.integers(0, 2, B), tf.int32),
+        "example_weights": tf.ones(B),
+    }
+
+
+class Received(keras.optimizers.legacy.SGD):
+    """Keeps the gradients it is given instead of applying them."""
+
+    def apply_gradients(self, pairs, **_):
+        self.given = {variable.name: gradient.numpy() for gradient, variable in pairs}
+        self.iterations.assign_add(1)
+
+
+def build(dropout=0.0, optimizer=None, dtype="float32", recompute=False, **settings):
+    config = CONFIG.replace(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+    model = AlbertForPretraining(config, seed=3, dtype=dtype, recompute=recompute)
+    model.compile(optimizer or Lamb(0.01), **settings)
+    model.has_full_logs = True
+    if isinstance(model.optimizer, Lamb):
+        model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def gradients(features, **settings):
+    step = build(optimizer=Received(), **settings)
+    step.train_step(features)
+    return step.optimizer.given
+
+
+def assert_same(ours, others, relative=1e-6):
+    assert ours.keys() == others.keys() and ours
+    scale = max(np.abs(values).max() for values in others.values())
+    for name, values in ours.items():
+        np.testing.assert_allclose(values, others[name], rtol=0, atol=relative * scale)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("parts", [2, 4, 8])
+def test_accumulated_parts_give_the_gradients_of_the_whole_batch(parts, dropout):
+    features = batch()
+    whole = gradients(features, dropout=dropout, clip_norm=None)
+    assert_same(
+        gradients(features, dropout=dropout, clip_norm=None, accumulation_steps=parts), whole
+    )
+
+
+def test_accumulated_parts_are_one_step_of_optimizer_and_schedule():
+    step = build(accumulation_steps=4)
+    logs = step.train_step(batch())
+    assert step.optimizer.iterations.numpy() == 1
+    whole = build()
+    expected = whole.train_step(batch())
+    for name, value in expected.items():
+        np.testing.assert_allclose(logs[name], value, rtol=1e-5, err_msg=name)
+    for ours, others in zip(step.optimizer.variables, whole.optimizer.variables, strict=True):
+        np.testing.assert_allclose(ours, others, atol=1e-6, err_msg=ours.name)
+
+
+def test_parts_of_unequal_size_are_refused():
+    with pytest.raises(ValueError, match="multiple of 3 accumulated parts"):
+        build(accumulation_steps=3).train_step(batch())
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_blocks_computed_again_give_the_same_gradients(dropout, dtype):
+    kept = gradients(batch(), dropout=dropout, dtype=dtype)
+    again = gradients(batch(), dropout=dropout, dtype=dtype, recompute=True)
+    assert_same(again, kept)
+
+
+def test_dropout_changes_with_the_step_and_not_with_the_clock():
+    first, second = (build(dropout=0.2, optimizer=Received()) for _ in range(2))
+    for step in (first, second):
+        step.train_step(batch())
+    name = next(name for name in first.optimizer.given if "query/kernel" in name)
+    once = first.optimizer.given[name]
+    np.testing.assert_array_equal(once, second.optimizer.given[name])
+    first.train_step(batch())
+    assert (first.optimizer.given[name] != once).any()
+
+
+def state_of(step):
+    return [value.numpy() for value in [*step.weights, *step.optimizer.variables[1:]]]
+
+
+@pytest.mark.parametrize("clip_norm", [1.0, None])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_what_is_not_finite_changes_nothing_and_is_counted(clip_norm, parts):
+    step = build(clip_norm=clip_norm, accumulation_steps=parts)
+    good = batch()
+    step.train_step(good)
+    before = state_of(step)
+    bad = good | {"masked_lm_weights": tf.fill((B, P), float("nan"))}
+    for count in (1, 2):
+        logs = step.train_step(bad)
+        assert logs["skipped"] == logs["skipped_in_row"] == count
+    for then, now in zip(before, state_of(step), strict=True):
+        np.testing.assert_array_equal(then, now)
+    assert np.isfinite([float(value) for value in logs.values()]).all()
+    assert step.optimizer.iterations.numpy() == 3  # the data goes on, and the schedule with it
+    logs = step.train_step(good)
+    assert logs["skipped_in_row"] == 0 and logs["skipped"] == 2
+    assert any((a != b).any() for a, b in zip(before, state_of(step), strict=True))
+
+
+def test_a_norm_that_is_not_finite_changes_nothing_even_where_the_loss_is():
+    step = build(sentence_order_weight=1e25)
+    before = state_of(step)
+    logs = step.train_step(batch())
+    assert logs["skipped"] == 1
+    for then, now in zip(before, state_of(step), strict=True):
+        np.testing.assert_array_equal(then, now)
+
+
+def test_a_spike_is_left_out_and_what_stays_high_becomes_usual():
+    guard = UpdateGuard(skip_spikes=True)
+    rng = np.random.default_rng(0)
+    for loss in rng.normal(5.0, 0.1, SPIKE_WINDOW):
+        assert guard.decide(tf.constant(loss, tf.float32), tf.constant(1.0))
+    assert guard.decide(tf.constant(5.5), tf.constant(1.0))
+    assert not guard.decide(tf.constant(6.5), tf.constant(1.0))
+    assert guard.consecutive_skips == 1
+    assert not guard.decide(tf.constant(float("nan")), tf.constant(1.0))
+    decisions = [bool(guard.decide(tf.constant(6.5), tf.constant(1.0))) for _ in range(20)]
+    assert not decisions[0] and decisions[-1]
+
+
+def test_the_loss_scale_halves_on_overflow_and_doubles_after_2000_good_steps():
+    scale = LossScale()
+    begun = float(scale.value())
+    scale.update(tf.constant(False))
+    assert float(scale.value()) == begun / 2
+    for _ in range(1999):
+        scale.update(tf.constant(True))
+    assert float(scale.value()) == begun / 2
+    scale.update(tf.constant(True))
+    assert float(scale.value()) == begun
+    for _ in range(40):
+        scale.update(tf.constant(False))
+    assert float(scale.value()) == 1
+
+
+def test_float16_trains_with_a_scaled_loss():
+    step = build(dtype="mixed_float16")
+    losses = []
+    for _ in range(30):
+        step.reset_metrics()
+        losses.append(float(step.train_step(batch())["loss"]))
+    assert losses[-1] < losses[0] - 0.5
+    exact = gradients(batch(), clip_norm=None)
+    scaled = gradients(batch(), clip_norm=None, dtype="mixed_float16")
+    assert_same(scaled, exact, relative=5e-3)
+
+
+def test_what_a_run_needs_to_go_on_has_names_of_its_own():
+    step = build(skip_spikes=True, dtype="mixed_float16")
+    names = step.state.keys()
+    assert {"training/loss_scale", "training/losses", "training/loss/total"} <= names
+    assert len(names) == len({id(variable) for variable in step.state.values()})
+
+
+class Shorter(AlbertForPretraining):
+    """Has an objective of its own, as the documentation shows."""
+
+    def objectives(self, features):
+        def size(outputs):
+            sizes = tf.norm(outputs["pooled_output"], axis=-1)
+            return sizes, tf.zeros_like(sizes)
+
+        found = super().objectives(features)
+        return found | {"size": Objective(features["example_weights"], size)}
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_an_objective_of_ones_own_joins_the_loss(parts):
+    model = Shorter(CONFIG, seed=3)
+    model.compile(Lamb(0.01), objective_weights={"size": 0.5}, accumulation_steps=parts)
+    logs = model.train_step(batch())
+    expected = build().train_step(batch())
+    own = tf.norm(AlbertForPretraining(CONFIG, seed=3)(batch())["pooled_output"], axis=-1)
+    np.testing.assert_allclose(logs["size_loss"], tf.reduce_mean(own), rtol=1e-5)
+    total = expected["loss"] + 0.5 * logs["size_loss"]
+    np.testing.assert_allclose(logs["loss"], total, rtol=1e-5)
+
+
+def test_what_compile_cannot_use_is_named():
+    model = AlbertForPretraining(CONFIG)
+    with pytest.raises(TypeError, match="has no argument `loss`.*come from `objectives`"):
+        model.compile(loss="mse")
+    model.compile(objective_weights={"sizes": 1.0})
+    with pytest.raises(ValueError, match="weight for the objective.s. sizes, which `objectives`"):
+        model.train_step(batch())
+    model.compile()
+    with pytest.raises(ValueError, match="take batches of `training_dataset`"):
+        model.train_step({"input_ids": batch()["input_ids"]})
+
+
+def test_a_saved_model_goes_on_with_moments_and_step(tmp_path):
+    data = tf.data.Dataset.from_tensors(batch()).repeat()
+    model = build()
+    model.fit(data, steps_per_epoch=3, verbose=0)
+    model.save(tmp_path / "m.keras")
+    loaded = keras.models.load_model(tmp_path / "m.keras")
+    assert int(loaded.optimizer.iterations) == 3
+    for each in (model, loaded):
+        each.fit(data, steps_per_epoch=2, verbose=0)
+    for ours, theirs in zip(model.weights, loaded.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "muon", keras.optimizers.legacy.SGD(0.1)])
+def test_any_optimizer_of_keras_skips_what_is_not_finite(optimizer):
+    model = build(optimizer=optimizer)
+    before = model(batch())["pooled_output"]
+    model.train_step(batch() | {"masked_lm_weights": tf.fill((B, P), float("nan"))})
+    np.testing.assert_array_equal(model(batch())["pooled_output"], before)
+    model.train_step(batch())
+    assert (model(batch())["pooled_output"] != before).numpy().any()

@@ -1,0 +1,331 @@
+"""Reports come at the right steps, repeat exactly, and measure what this process did."""
+
+import json
+import logging
+import math
+from types import SimpleNamespace
+
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.training import reports, scoring_time
+from albert_keras.training.log_file import (
+    TIMING,
+    keep_log_until,
+    log_evaluation,
+    read_evaluations,
+    read_log,
+)
+from albert_keras.training.reports import Report
+from albert_keras.training.scoring_time import ScoringTime
+from albert_keras.training.stage_plan import StagePlan
+from data_pipeline.progress import format_duration
+
+#: What the log of a usual step holds, besides sums.
+MEANS = {
+    "loss": 5.1234,
+    "gradient_norm": 0.984,
+    "masked_lm_loss": 4.5,
+    "masked_lm_accuracy": 0.2312,
+    "sentence_order_loss": 0.6,
+    "sentence_order_accuracy": 0.7118,
+}
+TOKENS_PER_STEP = 80
+
+
+class Fit:
+    """Calls a Report as Keras would; each step takes so long, and waits for data so long."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.waited, self.tokens, self.skipped = 1000.0, 0.0, 0, 0
+        self.resets = []
+        for module in (reports, scoring_time):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+
+    def begin(self, folder, every=4, first_step=0, last_step=12, flops_per_step=0, **others):
+        self.report = Report(
+            folder=folder,
+            every=every,
+            first_step=first_step,
+            last_step=last_step,
+            schedule=lambda step: step / 1000,
+            **{"waited": lambda: self.waited} | others,
+        )
+        self.report.set_model(SimpleNamespace(reset_metrics=self._reset))
+        self.report.begin_stage(100, flops_per_step)
+        self.report.on_train_begin()
+        return self
+
+    def run(self, steps, seconds=1.0, together=1, waits=0.0, skips=0, **logs):
+        for _ in range(steps // together):
+            self.now += seconds * together
+            self.waited += waits * together
+            self.tokens += TOKENS_PER_STEP * together
+            self.skipped += skips
+            values = MEANS | {"tokens": self.tokens, "skipped": self.skipped} | logs
+            batch = self.report.step - self.report.first_step + together - 1
+            self.report.on_train_batch_end(batch, values)
+        return self
+
+    def end(self):
+        self.report.on_train_end()
+
+    def _reset(self):
+        self.resets.append(self.report.step)
+        self.tokens = self.skipped = 0
+
+
+@pytest.fixture
+def fit(monkeypatch):
+    return Fit(monkeypatch)
+
+
+@pytest.fixture
+def screen(caplog):
+    caplog.set_level(logging.INFO, "albert_keras")
+    return caplog
+
+
+def test_a_line_holds_means_rate_and_skipped_and_then_what_depends_on_the_clock(fit, tmp_path):
+    fit.begin(tmp_path, flops_per_step=50, peak_flops=100)
+    fit.run(1, seconds=30).run(2, waits=0.25).run(1, skips=1, skipped_in_row=1.0, loss_scale=8.0)
+    fit.end()
+    [line] = map(json.loads, (tmp_path / "log.jsonl").read_text().splitlines())
+    assert list(line) == ["step", *MEANS, "skipped_in_row", "loss_scale"] + [
+        "learning_rate",
+        "skipped",
+        *TIMING,
+    ]
+    assert line["loss"] == 5.1234 and line["loss_scale"] == 8.0
+    assert line["step"] == 4 and line["learning_rate"] == 0.003
+    assert line["skipped"] == 1 and isinstance(line["skipped"], int)
+    assert line["skipped_in_row"] == 1
+    assert line["seconds"] == 33
+    # Of the three steps after the first one, in three seconds.
+    assert line["tokens_per_second"] == 80 and line["positions_per_second"] == 100
+    assert line["mfu"] == 0.5 and line["input_wait"] == pytest.approx(0.5 / 3)
+    assert fit.report.last_line == line
+
+
+def test_a_report_comes_with_the_execution_that_reaches_or_passes_a_multiple(fit, tmp_path):
+    fit.begin(tmp_path, every=10, last_step=23)
+    fit.run(20, together=4).run(3, together=3).end()
+    assert [line["step"] for line in read_log(tmp_path)] == fit.resets == [12, 20, 23]
+    assert [line["positions_per_second"] for line in read_log(tmp_path)] == [100] * 3
+
+
+def test_the_last_step_may_change(fit, tmp_path):
+    fit.begin(tmp_path).run(5)
+    fit.report.last_step = 6
+    fit.run(1).end()
+    assert [line["step"] for line in read_log(tmp_path)] == [4, 6]
+
+
+def test_the_utilisation_never_exceeds_1(fit, tmp_path):
+    # The peak, measured on a busy machine, is a fifth of what the training then reaches.
+    fit.begin(tmp_path, flops_per_step=50, peak_flops=10).run(4).run(4, seconds=2).end()
+    assert [line["mfu"] for line in read_log(tmp_path)] == [1, 0.5]
+
+
+def test_a_resumed_run_reports_the_same_and_its_own_speed(monkeypatch, tmp_path):
+    for name in ("whole", "parts"):
+        (tmp_path / name).mkdir()
+    whole = Fit(monkeypatch).begin(tmp_path / "whole").run(12)
+    whole.end()
+    parts = Fit(monkeypatch).begin(tmp_path / "parts").run(6)
+    tokens = parts.tokens  # a checkpoint keeps the metrics
+    parts.run(2, seconds=5)
+    parts.begin(tmp_path / "parts", first_step=6)
+    parts.tokens = tokens
+    parts.run(1, seconds=60).run(5, seconds=2).end()
+
+    def repeatable(line):
+        return {name: value for name, value in line.items() if name not in TIMING}
+
+    pairs = zip(read_log(tmp_path / "whole"), read_log(tmp_path / "parts"), strict=True)
+    assert all(repeatable(one) == repeatable(other) for one, other in pairs)
+    line = read_log(tmp_path / "parts")[1]
+    assert line["tokens_per_second"] == pytest.approx(40)  # one step of 80 tokens in 2 s
+    assert line["positions_per_second"] == 50
+
+
+def test_an_interval_without_any_update_has_no_means(fit, tmp_path, screen):
+    fit.begin(tmp_path).run(4, skips=1, skipped_in_row=4.0, loss=0.0).end()
+    text = (tmp_path / "log.jsonl").read_text()
+    assert '"loss": null' in text and '"gradient_norm": null' in text and "NaN" not in text
+    [line] = read_log(tmp_path)
+    assert math.isnan(line["loss"]) and line["skipped"] == line["skipped_in_row"] == 4
+    assert fit.report.last_line["loss"] is None
+    assert "loss -  mlm -  sop -  lr 3.0e-03  gnorm -" in screen.messages[-1]
+
+
+def test_the_screen_shows_one_line_per_report(fit, tmp_path, screen):
+    fit.begin(tmp_path, every=2000, last_step=125_000, flops_per_step=41, peak_flops=100)
+    fit.run(1, seconds=30).run(1999, waits=0.02, skipped=1).end()
+    assert screen.messages[0] == "step 1/125,000 done after 30 s, the graph is built"
+    assert screen.messages[-1] == (
+        "step 2,000/125,000  loss 5.123  mlm 0.231  sop 0.712  lr 2.0e+00  gnorm 0.98  "
+        "80 tok/s  skipped 1  ETA 1 day 10 h"
+    )
+
+
+def test_what_concerns_the_machine_is_shown_with_verbose(fit, tmp_path, screen, monkeypatch):
+    monkeypatch.setattr(reports.logger, "isEnabledFor", lambda level: True)
+    fit.begin(tmp_path, every=2000, last_step=125_000, flops_per_step=41, peak_flops=100)
+    fit.run(1, seconds=30).run(1999, waits=0.02).end()
+    assert "  80 tok/s (100 with padding)  mfu 41%  wait 2%  " in screen.messages[-1]
+
+
+def test_time_is_shown_where_it_ends_the_run(fit, tmp_path, screen):
+    budget = SimpleNamespace(seconds=28_800.0, seconds_used=0.0)
+    fit.begin(tmp_path, every=2000, last_step=4987, budget=budget)
+    fit.run(1, seconds=30)
+    budget.seconds_used = 4320.0
+    fit.run(1999).end()
+    assert screen.messages[-1].startswith("step 2,000, 1 h 12 min of 8 h 0 min  loss ")
+    assert screen.messages[-1].endswith("  ETA 6 h 48 min")
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.3, 20])
+def test_after_a_twentieth_of_the_run_the_time_left_is_right_within_a_tenth(
+    fit, tmp_path, screen, seconds
+):
+    fit.begin(tmp_path, every=100, last_step=2000).run(1, seconds=300)
+    began = fit.now
+    told = []
+    for step in range(2, 2001):
+        fit.run(1, seconds=seconds)
+        if step % 100 == 0:
+            told.append((fit.now, seconds_of(screen.messages[-1].split("ETA ")[1])))
+        if step % 50 == 0:
+            fit.now += 10 * seconds  # a checkpoint is saved
+    assert fit.now - began == pytest.approx((1999 + 40 * 10) * seconds)
+    for now, left in told[:-4]:
+        assert left == pytest.approx(fit.now - now, rel=0.1, abs=0.6)
+
+
+def seconds_of(eta):
+    seconds = {"days": 86_400, "day": 86_400, "h": 3600, "min": 60, "s": 1}
+    words = eta.split()
+    return sum(float(n) * seconds[unit] for n, unit in zip(words[::2], words[1::2], strict=True))
+
+
+def test_the_time_left_includes_scoring_and_the_trainings_that_follow(fit, tmp_path, screen):
+    def eta():
+        return screen.messages[-1].split("ETA ")[1]
+
+    # Steps take 1 s. A scoring is expected to take 5 steps, and takes 20 s.
+    scoring = ScoringTime(every=10, steps_per_scoring=5, at_end=1)
+    options = {"every": 4, "last_step": 40, "scoring": scoring, "later_trainings": 2}
+    fit.begin(tmp_path, **options).run(4)
+    training, scorings = 40, 5  # after 10, 20, 30, 40, and once more at the end
+    each = training + scorings * 5
+    assert eta() == f"{format_duration(each - 4 + 2 * each)} with 2 more trainings"
+    fit.run(6)
+    with scoring.measured():
+        fit.now += 20
+    fit.run(2)
+    each = training + scorings * 20
+    assert eta() == f"{format_duration(28 + 4 * 20 + 2 * each)} with 2 more trainings"
+
+
+@pytest.mark.parametrize("last_step", [1, 9, 10, 11, 20, 25])
+def test_the_number_of_scorings_ahead_is_exact(last_step):
+    scoring = ScoringTime(every=10, steps_per_scoring=1)
+    for step in range(last_step + 1):
+        later = [n for n in range(step + 1, last_step + 1) if n % 10 == 0 or n == last_step]
+        assert scoring.ahead(step, last_step, 1.0) == len(later)
+
+
+def test_tensorboard_shows_what_the_log_holds(fit, tmp_path):
+    fit.begin(tmp_path).run(4).run(4, skips=1).end()
+    [path] = (tmp_path / "tensorboard").iterdir()
+    shown = {
+        (event.step, value.tag): float(tf.make_ndarray(value.tensor))
+        for event in tf.compat.v1.train.summary_iterator(str(path))
+        for value in event.summary.value
+    }
+    logged = {
+        (line["step"], name): pytest.approx(value)
+        for line in read_log(tmp_path)
+        for name, value in line.items()
+        if name != "step" and not math.isnan(value)
+    }
+    assert shown == logged and (8, "skipped") in shown and (8, "loss") not in shown
+
+
+def test_a_log_that_cannot_be_written_is_found_before_the_first_step(fit, tmp_path):
+    (tmp_path / "log.jsonl").mkdir()
+    with pytest.raises(OSError) as error:
+        fit.begin(tmp_path)
+    assert error.value.filename == str(tmp_path / "log.jsonl")
+
+
+def test_evaluations_stand_beside_reports(fit, tmp_path):
+    fit.begin(tmp_path).run(4)
+    log_evaluation(tmp_path, 4, {"loss": 1.5, "sentence_order_loss": None})
+    fit.run(4).end()
+    assert [line["step"] for line in read_log(tmp_path)] == [4, 8]
+    assert read_evaluations(tmp_path) == [(4, {"loss": 1.5, "sentence_order_loss": None})]
+
+
+def test_lines_of_steps_to_be_done_again_and_a_cut_one_are_dropped(tmp_path):
+    lines = ['{"step": 4}\n', '{"step": 4, "evaluation": {}}\n', '{"step": 8}\n']
+    (tmp_path / "log.jsonl").write_text("".join(lines) + '{"st')
+    keep_log_until(tmp_path, 7)
+    assert (tmp_path / "log.jsonl").read_text() == "".join(lines[:2])
+
+
+def test_a_damaged_line_is_reported_and_left_out(tmp_path, caplog):
+    lines = [
+        b'{"step": 4, "loss": 1.5}',
+        b'{"step": 8, "lo\xf3s": 1.5}',
+        b'{"st\x65p": 12, "loss": 1.0',
+        b'{"stdp": 12, "loss": 1.0}',
+        b'{"step": "12", "loss": 1.0}',
+        b'{"step": 12, "evaluatinn": {"loss": 1.0}}',
+        b'{"step": 12, "evaluation": 7}',
+        b"[" * 100_000,
+        b'{"step": 16, "loss": 2.5}',
+        b'{"step": 20, "loss": 2.5}',
+    ]
+    (tmp_path / "log.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    assert [line["step"] for line in read_log(tmp_path)] == [4, 16, 20]
+    assert read_evaluations(tmp_path) == []
+    caplog.clear()
+    keep_log_until(tmp_path, 16)
+    assert (tmp_path / "log.jsonl").read_bytes() == lines[0] + b"\n" + lines[-2] + b"\n"
+    (message,) = caplog.messages
+    assert "log.jsonl` is damaged in line 2, 3, 4, 5, 6, 7, 8, which is ignored" in message
+
+
+class Step(keras.Model):
+    """Counts the tokens of batches as the step of pre-training does."""
+
+    def __init__(self):
+        super().__init__()
+        self.sums = {name: keras.metrics.Sum(name) for name in ("tokens", "skipped")}
+
+    @property
+    def metrics(self):
+        return list(self.sums.values())
+
+    def train_step(self, batch):
+        self.sums["tokens"].update_state(batch)
+        return {name: total.result() for name, total in self.sums.items()} | {"loss": 1.0}
+
+
+def test_a_stage_ends_with_a_report_and_the_next_has_its_own_rates(fit, tmp_path, screen):
+    plan = StagePlan([0.4, 0.6], [6, 12], [50, 200])
+    fit.begin(tmp_path, flops_per_step=50, peak_flops=1000, plan=plan)
+    fit.run(6)
+    assert "step 6/12" in screen.messages[-1] and "ETA 24 s" in screen.messages[-1]
+    fit.report.begin_stage(positions_per_step=400, flops_per_step=200)
+    fit.run(1, seconds=30).run(5, seconds=4.0).end()
+    log = read_log(tmp_path)
+    assert [(line["step"], line["stage"]) for line in log] == [(4, 1), (6, 1), (8, 2), (12, 2)]
+    assert fit.resets == [4, 6, 8, 12]
+    rates = [(line["positions_per_second"], line["mfu"]) for line in log]
+    assert rates == [(100, 0.05), (100, 0.05), (100, 0.05), (100, 0.05)]
+    assert "step 8/12" in screen.messages[-3] and "ETA 16 s" in screen.messages[-3]

@@ -1,0 +1,174 @@
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from albert_keras.training import strategy as strategies
+from albert_keras.training.strategy import (
+    build_strategy,
+    choose_precision,
+    choose_strategy,
+    describe_devices,
+    find_tpu,
+)
+from data_pipeline.errors import InputError
+
+
+def in_new_process(code, **environ):
+    """Devices and workers can only be set up before TensorFlow starts."""
+    code = "import os\nos.environ.update(" + repr(environ) + ")\n" + code
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    return run.stdout.split() or run.stderr[-3000:]
+
+
+@pytest.fixture
+def devices(tmp_path):
+    for folder in ("none", "tpu_v4/accel0", "tpu_v5/vfio/0", "intel_npu/accel/accel0", "vm/vfio"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "libtpu.so").touch()
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def no_tpu_no_cluster(monkeypatch):
+    for name in ("TPU_NAME", "TPU_LIBRARY_PATH", "TF_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    "folder, tpu",
+    [("none", None), ("tpu_v4", "local"), ("tpu_v5", "local"), ("intel_npu", None), ("vm", None)],
+)
+def test_a_tpu_is_known_by_its_device_files(folder, tpu, devices):
+    libraries = [devices / "libtpu.so"]
+    assert find_tpu({}, devices / folder, libraries) == tpu
+
+
+@pytest.mark.parametrize(
+    "tpu, num_gpus, name",
+    [
+        ("local", 0, "tpu"),
+        (None, 8, "mirrored"),
+        (None, 2, "mirrored"),
+        (None, 1, "single"),
+        (None, 0, "single"),
+    ],
+)
+def test_auto_takes_the_best_of_the_machine(tpu, num_gpus, name):
+    assert choose_strategy(tpu, num_gpus) == name
+
+
+def test_single_is_the_default_strategy():
+    assert build_strategy("single") is tf.distribute.get_strategy()
+
+
+def test_mirrored_splits_over_all_logical_devices():
+    code = """
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from albert_keras.training.strategy import build_strategy
+strategy = build_strategy("mirrored")
+print(type(strategy).__name__, strategy.num_replicas_in_sync)
+"""
+    assert in_new_process(code, CUDA_VISIBLE_DEVICES="") == ["MirroredStrategy", "2"]
+
+
+def test_multiworker_joins_the_cluster_of_tf_config():
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    cluster = {"cluster": {"worker": [address]}, "task": {"type": "worker", "index": 0}}
+    code = """
+from albert_keras.training.strategy import build_strategy
+strategy = build_strategy("multiworker")
+print(type(strategy).__name__, strategy.cluster_resolver.task_type)
+"""
+    built = in_new_process(code, TF_CONFIG=json.dumps(cluster), CUDA_VISIBLE_DEVICES="")
+    assert built == ["CollectiveAllReduceStrategy", "worker"]  # the class behind the public name
+
+
+@pytest.mark.parametrize(
+    "tf_config",
+    [
+        None,
+        "",
+        "{}",
+        "no json",
+        '{"cluster": {"worker": ["a:1"]}}',
+        '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}}',
+        '{"cluster": {"worker": ["a:1"]}, "task": {"type": "chief", "index": 0}}',
+        '{"cluster": {"worker": 3}, "task": {"type": "worker", "index": 0}}',
+    ],
+)
+def test_multiworker_without_a_usable_tf_config_is_refused(tf_config, monkeypatch):
+    if tf_config is not None:
+        monkeypatch.setenv("TF_CONFIG", tf_config)
+    with pytest.raises(InputError, match="`TF_CONFIG` (must be|is not set)"):
+        build_strategy("multiworker")
+
+
+def test_tpu_without_a_tpu_is_refused(monkeypatch):
+    monkeypatch.setattr("albert_keras.training.strategy.find_tpu", lambda: None)
+    with pytest.raises(InputError, match="needs a TPU"):
+        build_strategy("tpu")
+
+
+def test_a_tpu_that_does_not_start_is_an_error_and_not_a_run_on_the_cpu(monkeypatch):
+    monkeypatch.setenv("TPU_NAME", "local")
+    if tf.config.list_physical_devices("TPU"):
+        pytest.skip("this machine has a TPU")
+    with pytest.raises(InputError, match="TPU `local` could not be started"):
+        build_strategy("auto")
+
+
+def test_a_tpu_is_initialised_before_its_strategy_is_made(monkeypatch):
+    calls = []
+
+    def noted(name):
+        return lambda *args, **kwargs: calls.append((name, args, kwargs)) or name
+
+    resolver = "tensorflow.distribute.cluster_resolver.TPUClusterResolver"
+    monkeypatch.setattr(f"{resolver}", noted("resolver"))
+    monkeypatch.setattr(tf.config, "experimental_connect_to_cluster", noted("connect"))
+    monkeypatch.setattr(tf.tpu.experimental, "initialize_tpu_system", noted("initialize"))
+    monkeypatch.setattr(tf.distribute, "TPUStrategy", noted("strategy"))
+    monkeypatch.setenv("TPU_NAME", "local")
+    assert build_strategy("tpu") == "strategy"
+    assert calls == [
+        ("resolver", (), {"tpu": "local"}),
+        ("connect", ("resolver",), {}),
+        ("initialize", ("resolver",), {}),
+        ("strategy", ("resolver",), {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "flags, precision",
+    [("amx_bf16", "mixed_bfloat16"), ("avx512_bf16", "mixed_bfloat16"), ("avx512f", "float32")],
+)
+def test_precision_follows_the_processor(tmp_path, flags, precision):
+    (tmp_path / "cpuinfo").write_text(f"flags : fpu {flags} avx")
+    strategy = build_strategy("single")
+    assert choose_precision(strategy, tmp_path / "cpuinfo") == precision
+    assert choose_precision(strategy, tmp_path / "nowhere") == "float32"
+
+
+def test_the_device_is_named(monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(strategies, "NVIDIA_DEVICES", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 5}, raising=False)
+    assert describe_devices() == describe_devices(build_strategy("single")) == "CPU with 3 cores"
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {7}, raising=False)
+    assert describe_devices() == "CPU with 1 core"
+    assert not caplog.messages
+    (tmp_path / "nvidia0").touch()
+    monkeypatch.setattr(tf.sysconfig, "get_build_info", lambda: {"cuda_version": "12.5.1"})
+    with caplog.at_level(logging.WARNING):
+        assert describe_devices() == "CPU with 1 core"
+    assert f"`tensorflow[and-cuda]=={tf.__version__}`" in caplog.text
+    assert "a driver for CUDA 12.5.1;" in caplog.text
