@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_keras.serving.exported_task import read_task
+from albert_keras.serving.exported_task import ExportedTask, read_task
 from albert_keras.serving.layout import AFTER_DAMAGE, MASK_LITERAL, TOP_K, version_folder
 from albert_keras.tasks.kinds import TAGGING
-from albert_keras.tasks.task import Task, check_text
+from albert_keras.tasks.task import check_text
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -111,18 +111,18 @@ class Predictor:
         from albert_keras.tasks.typed_examples import typed_examples
 
         inputs = [inputs] if isinstance(inputs, str | dict) else list(inputs)
-        return typed_examples(self._finetuned_task(), inputs)
+        return typed_examples(self._finetuned().task, inputs)
 
     def answers(self, examples: list[Any]) -> list[Any]:
         """Answers examples: list of named tuples, see `Task.answers`."""
         from albert_keras.serving.task_answers import answer_by_signatures, answer_in_python
 
-        task = self._finetuned_task()
-        if "predict_tokens" in self._signatures and self._is_of_an_earlier_version():
+        exported = self._finetuned()
+        if "predict_tokens" in self._signatures and self._is_of_an_earlier_version(exported.task):
             with self._time_limit(len(examples)):
                 predict_tokens = self._signatures["predict_tokens"]
-                return answer_in_python(self.path, self._exported, predict_tokens, examples)
-        return answer_by_signatures(self.ask, task, examples, self._exported.tuned)
+                return answer_in_python(self.path, exported, predict_tokens, examples)
+        return answer_by_signatures(self.ask, exported.task, examples, exported.tuned)
 
     def fill_mask(self, texts: list[str], top_k: int = 5) -> list[FilledMask]:
         """Fills each `[MASK]` of some texts.
@@ -233,9 +233,9 @@ class Predictor:
 
         return call_by_rows(self.ask, signature, **inputs)
 
-    def _is_of_an_earlier_version(self):
+    def _is_of_an_earlier_version(self, task):
         """Returns whether the signatures over strings lack a part of the answers of the task."""
-        kind = self._finetuned_task().kind
+        kind = task.kind
         name, output = "serving_default", "dropped_tokens"
         if kind.finds_spans:
             name, output = "question_answering", "nbest_starts"
@@ -244,13 +244,13 @@ class Predictor:
         function = self._signatures.get(name)
         return function is None or output not in function.structured_outputs
 
-    def _finetuned_task(self) -> Task:
-        if self.task is None:
+    def _finetuned(self) -> ExportedTask:
+        if self._exported is None:
             raise InputError(
                 f"`{self.path}` must be an export of a fine-tuned model, with its export.json. "
                 "Received: a pre-trained one, which fills masks, or a SavedModel without that file."
             )
-        return self.task
+        return self._exported
 
     def _check_signature(self, name):
         if name not in self._model.signatures:

@@ -132,10 +132,10 @@ def export(
                 draft, functional, run, functional.check, functional.buckets, functional.tokenizer
             )
             record = functional.describe()
-            losses, lite_bytes, precision = {}, {}, "float32"
+            found_step, losses, lite_bytes, precision = None, {}, {}, "float32"
         else:
             source = open_source(run, step, max_seq_length)
-            step = source.step
+            found_step = source.step
             if lite and source.task is not None:
                 raise InputError(
                     f"`lite` is for pre-trained models. Received: {', '.join(lite)} and a model "
@@ -189,7 +189,7 @@ def export(
     return ExportResult(
         path,
         draft.version,
-        None if isinstance(run, keras.Model) else step,
+        found_step,
         num_bytes,
         precision,
         written.num_bytes,

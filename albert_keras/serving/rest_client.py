@@ -128,15 +128,7 @@ class RestClient:
     def metadata(self) -> dict[str, Signature]:
         """Returns the signatures of the model."""
         metadata = self._call("GET", "/metadata", "metadata")
-        return {
-            name: Signature(
-                one.get("method_name", "").rpartition("/")[2],
-                {key: _tensor(info) for key, info in sorted(one.get("inputs", {}).items())},
-                {key: _tensor(info) for key, info in sorted(one.get("outputs", {}).items())},
-            )
-            for name, one in metadata["signature_def"]["signature_def"].items()
-            if not name.startswith("__")  # __saved_model_init_op cannot be called
-        }
+        return signatures_from_json(metadata["signature_def"]["signature_def"])
 
     def _call(self, method, path, key, body=None):
         """Returns the value of a key of the answer."""
@@ -239,6 +231,19 @@ def to_json_value(value: Any) -> Any:
         "Inputs must be nested lists or arrays of strings, bytes and numbers. "
         f"Received: {type(value).__name__}."
     )
+
+
+def signatures_from_json(definitions: dict[str, dict]) -> dict[str, Signature]:
+    """Returns the signatures of SignatureDef messages in JSON."""
+    return {
+        name: Signature(
+            one.get("method_name", "").rpartition("/")[2],
+            {key: _tensor(info) for key, info in sorted(one.get("inputs", {}).items())},
+            {key: _tensor(info) for key, info in sorted(one.get("outputs", {}).items())},
+        )
+        for name, one in definitions.items()
+        if not name.startswith("__")  # __saved_model_init_op cannot be called
+    }
 
 
 def _tensor(info):

@@ -63,7 +63,8 @@ def encode_sentences(texts: Sequence[str], tokenizer: Tokenizer) -> EncodedSente
     Their scores are then equal exactly, whatever batches they would be in.
     """
     numbers: dict[bytes, int] = {}
-    different, rows = [], []
+    different: list[np.ndarray] = []
+    rows = []
     for ids in tokenizer.encode_batch(texts):
         key = ids.tobytes()
         if key not in numbers:

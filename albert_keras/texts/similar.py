@@ -67,13 +67,14 @@ def similar(
     if isinstance(queries, str) or not queries:
         raise InputError("`queries` must be a list of at least one text.")
     texts = [row.text for row in given_texts(queries)]
+    file, rows = None, list[Text]()
     if Path(corpus).suffix.lower() == ".npy":
         if text_column is not None or id_column is not None:
             raise InputError(
                 f"Columns are for tables. Received: `{corpus}`, which contains vectors already."
             )
         file = VectorFile(corpus)
-        encoder, vectors, lookup = _encoder_of(file, model, batch_size), file.vectors, file.lookup
+        encoder, vectors = _encoder_of(file, model, batch_size), file.vectors
     else:
         storage.open_to_read(corpus).close()  # fails for a file that does not exist
         if model is None:
@@ -83,14 +84,10 @@ def similar(
         rows = list(read_texts(corpus, text_column, id_column))
         encoder = TextEncoder(model, batch_size=batch_size)
         vectors = encoder.encode([row.text for row in rows]).vectors
-
-        def lookup(numbers) -> dict[int, Text]:
-            return {number: rows[number] for number in numbers}
-
     scores, numbers = nearest(encoder.encode(texts).vectors, vectors, top_k)
     if not numbers.size:
         raise InputError(f"`{corpus}` must contain at least one text. It is empty.")
-    found = lookup(set(numbers.ravel().tolist()))
+    found = dict(enumerate(rows)) if file is None else file.lookup(set(numbers.ravel().tolist()))
     return [
         SimilarTexts(
             text,

@@ -132,7 +132,7 @@ def _answer(models, route, body):
         return model.answer(route["method"], body)
     if route["part"]:
         spec = {"name": name, "signature_name": "", "version": str(model.version)}
-        metadata = {"signature_def": {"signature_def": model.definitions()}}
+        metadata = {"signature_def": {"signature_def": model.definitions}}
         return json.dumps({"model_spec": spec, "metadata": metadata})
     status = {"error_code": "OK", "error_message": ""}
     entry = {"version": str(model.version), "state": "AVAILABLE", "status": status}

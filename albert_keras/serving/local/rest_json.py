@@ -108,39 +108,33 @@ def encode(answer: dict[str, Any]) -> bytes:
 
 
 def _to_array(value, spec):
-    elements = np.array(value, object)
-    if elements.size and isinstance(elements.flat[0], list):
-        raise InputError(f"All rows and lists of the input `{spec.name}` must have the same shape.")
-    if not spec.shape.is_compatible_with(elements.shape):
+    try:
+        array = tf.constant(_with_bytes(value), spec.dtype).numpy()
+    except (TypeError, ValueError) as error:
         raise InputError(
-            f"The input `{spec.name}` must have the shape {spec.shape}. Received: {elements.shape}."
+            f"The input `{spec.name}` must be {spec.dtype.name}, and all rows and lists must have "
+            f"the same shape. Received: {shortened_value(value)}."
+        ) from error
+    if not spec.shape.is_compatible_with(np.shape(array)):
+        raise InputError(
+            f"The input `{spec.name}` must have the shape {spec.shape}. "
+            f"Received: {np.shape(array)}."
         )
-    converted = [_to_element(one, spec) for one in elements.flat]
-    return np.array(converted, spec.dtype.as_numpy_dtype).reshape(elements.shape)
+    return np.asarray(array)
 
 
-def _to_element(value, spec):
-    dtype = spec.dtype
-    if dtype == tf.string:
-        if isinstance(value, str):
-            return value.encode("utf-8", errors="surrogateescape")
-        if _is_base64(value):
-            try:
-                return base64.b64decode(value["b64"], validate=True)
-            except ValueError as error:
-                raise InputError("`b64` must be base64 in the standard alphabet.") from error
-    elif isinstance(value, bool):
-        if dtype == tf.bool:
-            return value
-    elif dtype.is_integer and isinstance(value, int):
-        if dtype.min <= value <= dtype.max:
-            return value
-    elif dtype.is_floating and isinstance(value, int | float):
-        if not float(dtype.max) < abs(value) < math.inf:
-            return float(value)
-    raise InputError(
-        f"The input `{spec.name}` takes {dtype.name}. Received: {shortened_value(value)}."
-    )
+def _with_bytes(value):
+    """Returns nested lists of JSON values with their strings, also in base64, as bytes."""
+    if isinstance(value, list):
+        return [_with_bytes(one) for one in value]
+    if isinstance(value, str):
+        return value.encode("utf-8", errors="surrogateescape")
+    if _is_base64(value):
+        try:
+            return base64.b64decode(value["b64"], validate=True)
+        except ValueError as error:
+            raise InputError("`b64` must be base64 in the standard alphabet.") from error
+    return value
 
 
 def _to_features(example):
@@ -153,8 +147,7 @@ def _to_features(example):
     for name, content in example.items():
         values = content if isinstance(content, list) else [content]
         if all(isinstance(value, str) or _is_base64(value) for value in values):
-            spec = tf.TensorSpec([], tf.string, name)
-            kind = {"bytes_list": {"value": [_to_element(value, spec) for value in values]}}
+            kind = {"bytes_list": {"value": _with_bytes(values)}}
         elif all(isinstance(value, int) for value in values):
             kind = {"int64_list": {"value": values}}
         elif all(isinstance(value, float) for value in values):

@@ -4,11 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from google.protobuf.json_format import MessageToDict
 
 from albert_keras.serving.local import rest_json
 from albert_keras.serving.predictor import Predictor
+from albert_keras.serving.rest_client import signatures_from_json
 from albert_keras.serving.sample_texts import sample_texts
-from albert_keras.serving.saved_model.signature_methods import METHOD_NAMES, read_signatures
+from albert_keras.serving.saved_model.server_ops import read_saved_model
+from albert_keras.serving.saved_model.signature_methods import read_signatures
 from albert_keras.serving.saved_model.warm_up import sample_inputs
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.task import check_text
@@ -40,23 +43,22 @@ class ServedModel:
         self._predictor = Predictor(folder)
         self._signatures = {one.name: one for one in read_signatures(folder)}
         self._samples = sample_texts(folder)
+        (graph,) = read_saved_model(folder).meta_graphs
+        #: The signatures in the JSON of `SignatureDef` messages.
+        self.definitions = {
+            name: MessageToDict(graph.signature_def[name], preserving_proto_field_name=True)
+            for name in self._signatures
+        }
         for signature in self._signatures.values():  # the first call takes longer than later ones
             self._predictor.call(signature.name, sample_inputs(signature, [b""], length=1))
 
     def describe(self) -> dict[str, Any]:
         """Returns the description of the model that the page needs, plain JSON."""
-        task = self._predictor.task
+        task, signatures = self._predictor.task, signatures_from_json(self.definitions)
         return {
             "name": self.name,
             "version": self.version,
-            "signatures": {
-                one.name: {
-                    "method": one.method,
-                    "inputs": {name: _tensor(spec) for name, spec in one.inputs.items()},
-                    "outputs": {name: _tensor(spec) for name, spec in one.outputs.items()},
-                }
-                for one in self._signatures.values()
-            },
+            "signatures": {name: one._asdict() for name, one in signatures.items()},
             "task": task
             and {
                 "name": task.config.name,
@@ -65,31 +67,6 @@ class ServedModel:
                 "finds_spans": task.kind.finds_spans,
             },
             "samples": self._samples._asdict(),
-        }
-
-    def definitions(self) -> dict[str, Any]:
-        """Returns the signatures in the JSON of `SignatureDef` messages."""
-
-        def infos(specs):
-            return {
-                name: {
-                    "dtype": _tensor(spec)[0],
-                    "tensor_shape": {
-                        "dim": [{"size": str(size), "name": ""} for size in _tensor(spec)[1] or ()],
-                        "unknown_rank": spec.shape.rank is None,
-                    },
-                    "name": name,
-                }
-                for name, spec in specs.items()
-            }
-
-        return {
-            one.name: {
-                "inputs": infos(one.inputs),
-                "outputs": infos(one.outputs),
-                "method_name": METHOD_NAMES[one.method],
-            }
-            for one in self._signatures.values()
         }
 
     def answer(self, method: str, body: bytes) -> bytes:
@@ -164,10 +141,3 @@ class ServedModel:
                 f"signature `text_pair` with `first` and `second`. Received: {text[:60]!r}."
             )
         return [("text", first), *([("pair", second)] if task.kind is SIMILARITY else [])]
-
-
-def _tensor(spec):
-    """Returns dtype and shape of a tensor as the page and metadata have them."""
-    name = spec.dtype.name.upper().replace("FLOAT32", "FLOAT").replace("FLOAT64", "DOUBLE")
-    shape = None if spec.shape.rank is None else [-1 if n is None else n for n in spec.shape]
-    return f"DT_{name}", shape

@@ -75,7 +75,6 @@ def set_method_names(folder: Path) -> None:
         return
     updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(str(folder))
     for signature in chosen:
-        check_signature(signature)
         updater.replace_method_name(signature.name, METHOD_NAMES[signature.method], tags=_TAG)
     # The updater does not write atomically; an incomplete file must not get the name.
     with tempfile.TemporaryDirectory(dir=folder) as staging:
@@ -83,53 +82,6 @@ def set_method_names(folder: Path) -> None:
         with whole_file(folder / "saved_model.pb") as temporary:
             os.replace(Path(staging) / "saved_model.pb", temporary)
     fingerprinting_utils.write_fingerprint(str(folder))
-
-
-def check_signature(signature: Signature) -> None:
-    """Raises InputError unless a signature has the inputs and outputs that its method requires.
-
-    - classify: one input `inputs`, strings [batch], each a serialized `tf.Example`; outputs
-      `classes`, strings [batch, k], `scores`, float32 [batch, k], or both, and no others.
-    - regress: the same input; one output `outputs`, float32 [batch] or [batch, 1].
-    - predict: anything.
-    """
-    if signature.method == "predict":
-        return
-    inputs, outputs = _shapes(signature.inputs), _shapes(signature.outputs)
-    if inputs != {"inputs": (tf.string, [None])}:
-        _refuse(signature, "have one input: `inputs`, string [None]", signature.inputs)
-    if signature.method == "regress":
-        if outputs not in [{"outputs": (tf.float32, shape)} for shape in ([None], [None, 1])]:
-            rule = "have one output: `outputs`, float32 [None] or [None, 1]"
-            _refuse(signature, rule, signature.outputs)
-        return
-    dtypes = {"classes": tf.string, "scores": tf.float32}
-    are_valid = [
-        dtype == dtypes.get(name) and shape is not None and shape[:-1] == [None]
-        for name, (dtype, shape) in outputs.items()
-    ]
-    if not outputs or not all(are_valid) or len({shape[1] for _, shape in outputs.values()}) > 1:
-        rule = (
-            "have the outputs `classes`, string [None, k], or `scores`, float32 [None, k], or both"
-        )
-        _refuse(signature, rule, signature.outputs)
-
-
-def _shapes(specs):
-    return {
-        name: (spec.dtype, spec.shape.as_list() if spec.shape.rank is not None else None)
-        for name, spec in specs.items()
-    }
-
-
-def _refuse(signature, rule, specs):
-    received = ", ".join(
-        f"`{name}`, {spec.dtype.name} {spec.shape}" for name, spec in sorted(specs.items())
-    )
-    raise InputError(
-        f"Signature `{signature.name}` with the method {signature.method} must {rule}. "
-        f"Received: {received or 'none'}."
-    )
 
 
 def _specs(tensors):

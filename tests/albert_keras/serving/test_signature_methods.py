@@ -1,16 +1,13 @@
-"""Signatures get the method of their name, if they are what it asks for."""
+"""Signatures get the method of their name."""
 
 import pytest
 import tensorflow as tf
 
 from albert_keras.serving.saved_model.server_ops import read_saved_model
 from albert_keras.serving.saved_model.signature_methods import (
-    Signature,
-    check_signature,
     read_signatures,
     set_method_names,
 )
-from data_pipeline.errors import InputError
 
 EXAMPLES = tf.TensorSpec([None], tf.string, name="inputs")
 FEATURES = {
@@ -95,61 +92,3 @@ def test_a_model_without_such_names_is_left_alone(tmp_path):
     before = (tmp_path / "saved_model.pb").stat()
     set_method_names(tmp_path)
     assert (tmp_path / "saved_model.pb").stat() == before
-
-
-def test_a_model_that_breaks_a_rule_is_left_as_it_was(tmp_path):
-    save(tmp_path, regress=classify)
-    before = (tmp_path / "saved_model.pb").read_bytes()
-    with pytest.raises(InputError, match="Received: `classes`, string .*, `scores`, float32"):
-        set_method_names(tmp_path)
-    assert (tmp_path / "saved_model.pb").read_bytes() == before
-
-
-def spec(dtype, *shape):
-    return tf.TensorSpec(None if shape == ("any",) else shape, dtype)
-
-
-INPUT = {"inputs": spec(tf.string, None)}
-CLASSES, SCORES = spec(tf.string, None, 3), spec(tf.float32, None, 3)
-VALUES = spec(tf.float32, None)
-
-
-@pytest.mark.parametrize(
-    "method, outputs",
-    [
-        ("classify", {"classes": CLASSES, "scores": SCORES}),
-        ("classify", {"scores": spec(tf.float32, None, None)}),
-        ("classify", {"classes": CLASSES}),
-        ("regress", {"outputs": VALUES}),
-        ("regress", {"outputs": spec(tf.float32, None, 1)}),
-        ("predict", {"anything": spec(tf.int32, "any")}),
-    ],
-)
-def test_what_follows_the_rules_passes(method, outputs):
-    check_signature(Signature("name", method, INPUT, outputs, {}))
-
-
-@pytest.mark.parametrize(
-    "method, inputs, outputs",
-    [
-        ("classify", {"text": INPUT["inputs"]}, {"scores": SCORES}),
-        ("classify", INPUT | {"more": INPUT["inputs"]}, {"scores": SCORES}),
-        ("classify", {"inputs": spec(tf.string, 4)}, {"scores": SCORES}),
-        ("classify", {"inputs": spec(tf.int32, None)}, {"scores": SCORES}),
-        ("classify", INPUT, {}),
-        ("classify", INPUT, {"scores": SCORES, "more": SCORES}),
-        ("classify", INPUT, {"scores": spec(tf.float32, None)}),
-        ("classify", INPUT, {"scores": spec(tf.float32, 4, 3)}),
-        ("classify", INPUT, {"scores": spec(tf.float32, "any")}),
-        ("classify", INPUT, {"scores": spec(tf.float64, None, 3)}),
-        ("classify", INPUT, {"classes": CLASSES, "scores": spec(tf.float32, None, 2)}),
-        ("regress", {"inputs": spec(tf.string, None, 1)}, {"outputs": VALUES}),
-        ("regress", INPUT, {"scores": VALUES}),
-        ("regress", INPUT, {"outputs": VALUES, "more": VALUES}),
-        ("regress", INPUT, {"outputs": spec(tf.float32, None, 2)}),
-        ("regress", INPUT, {"outputs": spec(tf.int32, None)}),
-    ],
-)
-def test_what_breaks_a_rule_is_refused(method, inputs, outputs):
-    with pytest.raises(InputError, match=f"`name` with the method {method} must have"):
-        check_signature(Signature("name", method, inputs, outputs, {}))
