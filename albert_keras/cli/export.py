@@ -5,7 +5,7 @@ from pathlib import Path
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
 from albert_keras.cli.preflight import check_model_folder
-from albert_keras.report import percent
+from albert_keras.report import count_of, percent
 from albert_keras.serving.layout import check_model_name
 from data_pipeline.errors import InputError
 
@@ -14,8 +14,8 @@ from data_pipeline.errors import InputError
 def export(arguments, run: Path | None = None, layers: str | None = None, card: bool = False):
     """Export a run as a SavedModel and as a .keras model.
 
-    The SavedModel takes plain strings. A version is published only after its answers have been
-    checked in a process that has only the operations of tensorflow_model_server.
+    The SavedModel takes plain strings. A version is published only if tensorflow_model_server has
+    its operations, and its answers equal those of the Python code.
 
     Examples:
       albert-keras export --run runs/books --out saved_models/books
@@ -113,7 +113,16 @@ def _variant_lines(result):
         if variant in result.losses:
             line += f", {_describe_loss(result.losses[variant])}"
         yield line
-    any_loss = next(iter(result.losses.values()))
+    for variant, loss in result.losses.items():
+        if variant.startswith("run "):
+            yield (
+                f"`predict` of the run computes in {variant[4:]}, the export in float32: "
+                f"{_describe_loss(loss)}, on {count_of(loss.num_predictions, 'example')}"
+            )
+    losses = [loss for name, loss in result.losses.items() if not name.startswith("run ")]
+    if not losses:
+        return
+    any_loss = losses[0]
     unit = "masked tokens" if hasattr(any_loss, "float32_loss") else "examples"
     yield f"measured on {any_loss.num_predictions} {unit}"
 

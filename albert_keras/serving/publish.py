@@ -53,7 +53,7 @@ class ExportResult(NamedTuple):
     saved_model_bytes: int  #: Size of what a server loads: graph, tokenizer and weights.
     lite_bytes: dict[str, int]  #: "float16" or "int8" -> size of the `.tflite` file.
     #: By variant: "bfloat16", "int8", "lite float16", "lite int8", "keras float16" or
-    #: "keras bfloat16". TaskLoss if fine-tuned.
+    #: "keras bfloat16"; "run mixed_bfloat16" is the run itself. TaskLoss if fine-tuned.
     losses: dict[str, AccuracyLoss | TaskLoss]
     keras_file: Path  #: The model for Keras, beside the folder of the version.
     signatures: tuple[str, ...]  #: Names of the signatures.

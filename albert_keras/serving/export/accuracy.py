@@ -31,6 +31,8 @@ _BATCH_SIZE = 16
 _MAX_TOKENS = 128
 #: Minimum number of tokens on each side of a masked one.
 _CONTEXT = 2
+#: Examples that the run's own precision is compared on, which is part of every export.
+NUM_OF_RUN = 32
 #: Proportion of equal answers below which something is probably wrong.
 _MIN_AGREEMENT = 0.9
 
@@ -82,25 +84,33 @@ def prepare_comparison(
     Returns:
         A function of a StringModel, a dict of "float16" or "int8" -> Path of a `.tflite` file, and
         the `.keras` file; it returns a dict of variant -> AccuracyLoss or TaskLoss, empty if there
-        is only float32.
+        is only float32. If a run was fine-tuned in another precision, in which `predict` answers
+        for it, that is a variant as well, such as "run mixed_bfloat16".
     """
     task, tokenizer, length = source.task, source.tokenizer, source.max_seq_length
     has_variants = lite or (precision, keras_precision) != ("float32", "float32")
+    of_run = source.load_trained if task is not None else None
     if eval_data is not None and not has_variants:
         raise InputError(
             "`eval_data` (--eval-data) is for the comparison with float32, which requires another "
             f"`precision`, `keras_precision` or `lite`. Received: `{eval_data}` and float32 only."
         )
     if task is not None:
-        examples, are_labelled = _examples(task, eval_data) if has_variants else ([], False)
+        needs_examples = has_variants or of_run
+        examples, are_labelled = _examples(task, eval_data) if needs_examples else ([], False)
     elif eval_data is not None:
         examples = masked_records(eval_data, tokenizer.vocab_size, length, tokenizer.digest)
     elif has_variants:
         examples = masked_texts(tokenizer, length)
 
     def compare_variants(module, lite_files, keras_file):
+        losses = {}
+        if of_run:
+            name = f"run {source.trained_precision}"
+            part = examples[:NUM_OF_RUN]
+            losses[name] = _compare_task(source, of_run(), name, part, are_labelled)
         if not has_variants:
-            return {}
+            return losses
         stored = {} if precision == "float32" else {precision: module.stored}
         if keras_precision != "float32":
             loaded = keras.models.load_model(keras_file, compile=False)
@@ -108,8 +118,8 @@ def prepare_comparison(
         names = [*stored, *(f"lite {name}" for name in lite_files)]
         logger.info("comparing %s with float32", ", ".join(names))
         if task is not None:
-            return {
-                name: _compare_task(source, variant, name, examples, are_labelled)
+            return losses | {
+                name: _compare_task(source, variant.outputs, name, examples, are_labelled)
                 for name, variant in stored.items()
             }
         variants = {name: graph_logits(variant) for name, variant in stored.items()}
@@ -259,14 +269,14 @@ def _examples(task, eval_data):
 def _compare_task(source, variant, name, examples, are_labelled):
     task = source.task
 
-    def answers(stored):
+    def answers(outputs):
         def model(inputs, training):
-            return stored.outputs(inputs)
+            return outputs(inputs)
 
         config = source.model.config
         return TaskPredictor(task, source.tokenizer, model, source.tuned, config).answers(examples)
 
-    expected, found = answers(StoredModel(source.model)), answers(variant)
+    expected, found = answers(StoredModel(source.model).outputs), answers(variant)
     pairs = list(zip(expected, found, strict=True))
     differences = np.concatenate([_difference(one, other) for one, other in pairs])
     loss = TaskLoss(

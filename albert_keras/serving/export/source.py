@@ -1,6 +1,7 @@
 """What is exported: a trained model, and everything that belongs to it."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +45,10 @@ class ExportSource(NamedTuple):
     scores: dict[str, Any]  #: Scores of the checkpoint on development examples; may be empty.
     #: Main score of each baseline on these examples, by its name in a FinetuneResult; may be empty.
     baselines: dict[str, float] = {}
+    #: Precision of the training, in which `predict` answers for a run, and a function that loads
+    #: the model in it; None if it is float32 or unknown.
+    trained_precision: str = "float32"
+    load_trained: Callable | None = None
 
     def string_model(self, precision: str, layers: tuple[int, ...] = ()) -> StringModel:
         """Builds the StringModel; arguments and errors as of that class."""
@@ -166,8 +171,7 @@ def _finetuned(run, step, max_seq_length):
     settings = FinetuneConfig(**{name: settings[name] for name in ("task", "model", "training")})
     task = build_task(settings.task.replace(max_seq_length=length))
     model = run.load_model(step, precision="float32", task=task)
-    tuned, scores = read_tuned(run), _scores(run, step)
-    return ExportSource(
+    source = ExportSource(
         run.kind,
         run.record,
         step,
@@ -175,9 +179,15 @@ def _finetuned(run, step, max_seq_length):
         run.tokenizer,
         length,
         task,
-        tuned,
-        scores,
+        read_tuned(run),
+        _scores(run, step),
         _baselines(run),
+    )
+    precision = settings.training.precision
+    if precision in ("float32", "auto"):
+        return source
+    return source._replace(
+        trained_precision=precision, load_trained=lambda: run.load_model(step, task=task)
     )
 
 

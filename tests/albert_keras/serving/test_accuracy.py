@@ -1,13 +1,24 @@
 """What variants lose is counted right, on texts that are the same each time."""
 
+import json
 import logging
 import math
 
 import numpy as np
 import pytest
 
-from albert_keras.serving.export.accuracy import NUM_TEXTS, compare, masked_records, masked_texts
+from albert_keras.serving.export.accuracy import (
+    NUM_OF_RUN,
+    NUM_TEXTS,
+    compare,
+    masked_records,
+    masked_texts,
+    prepare_comparison,
+)
+from albert_keras.serving.export.source import open_source
 from data_pipeline.errors import InputError
+from tests.albert_keras.serving.small_exports import make_model, write_run
+from tests.albert_keras.tasks.small_tasks import make_task
 
 #: Two texts with two masks each; the last mask does not count.
 BATCH = {
@@ -83,3 +94,20 @@ def test_records_are_taken_once_each(tiny_records, tiny_tokenizer):
 def test_records_that_do_not_fit_are_refused(tiny_records, fit, rule):
     with pytest.raises(InputError, match=rule):
         masked_records(tiny_records, *fit)
+
+
+def test_a_run_in_another_precision_is_compared_with_its_export(
+    tiny_tokenizer, tiny_corpus, tmp_path
+):
+    task = make_task("classification")
+    model = make_model(task, tiny_tokenizer)
+    run = write_run(tmp_path / "run", task, model, tiny_tokenizer, tiny_corpus)
+    assert open_source(run).load_trained is None
+    record = json.loads((run / "run.json").read_text())
+    record["config"]["training"]["precision"] = "mixed_bfloat16"
+    (run / "run.json").write_text(json.dumps(record))
+    source = open_source(run)
+    losses = prepare_comparison(source, "float32", (), None)(None, {}, None)
+    (loss,) = losses.values()
+    assert list(losses) == ["run mixed_bfloat16"] and loss.num_predictions == NUM_OF_RUN
+    assert 0 < loss.mean_difference < 0.05 and loss.agreement > 0.8

@@ -9,11 +9,30 @@ export function element(id) {
   return found;
 }
 
-/** Creates an element with properties; children are elements or strings, which become text. */
+/**
+ * Creates an element with properties; children are elements or strings, which become text.
+ *
+ * The direction of its text is the one of the text, from left to right or from right to left.
+ */
 export function make(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
+  const hasText = "textContent" in properties || children.some((one) => typeof one === "string");
+  const direction = hasText ? { dir: "auto" } : {};
+  const made = Object.assign(document.createElement(tag), direction, properties);
   made.append(...children);
   return made;
+}
+
+/**
+ * Returns the parts of a piece of a vocabulary: its text, and marks instead of ▁, a space.
+ *
+ * A mark has no direction of its own, so it stays on the side of the space.
+ */
+export function partsOfPiece(piece) {
+  const parts = piece.split("▁");
+  return parts.flatMap((part, at) => {
+    const text = part ? [make("bdi", { textContent: part })] : [];
+    return at ? [make("span", { className: "space", textContent: "␣" }), ...text] : text;
+  });
 }
 
 /** Scrolls a box until its first marked text is visible in it. */
@@ -43,18 +62,18 @@ export function percent(share) {
 /**
  * Creates a list of bars.
  *
- * Each of `rows` has a `label` and a `share` from 0 to 1. With `isBest` the bar is highlighted;
- * with `choose`, a function, the label becomes a button that calls it.
+ * Each of `rows` has a `label`, or the `parts` of a label, and a `share` from 0 to 1. With `isBest`
+ * the bar is highlighted; with `choose`, a function, the label becomes a button that calls it.
  */
 export function bars(rows, className = "") {
-  const items = rows.map(({ label, share, isBest, choose }) => {
+  const items = rows.map(({ label, parts = [label], share, isBest, choose }) => {
     const fill = make("span", { className: "fill" });
     fill.style.width = `${100 * share}%`;
     const track = make("span", { className: "track" }, fill);
     track.ariaHidden = "true";
     const name = choose
-      ? make("button", { type: "button", className: "label", textContent: label, onclick: choose })
-      : make("span", { className: "label", textContent: label });
+      ? make("button", { type: "button", className: "label", onclick: choose }, ...parts)
+      : make("span", { className: "label" }, ...parts);
     const number = make("span", { className: "number", textContent: percent(share) });
     return make("li", { className: isBest ? "best" : "" }, name, track, number);
   });

@@ -1,10 +1,11 @@
 // The candidates for each [MASK]; the chosen ones are inserted into the text.
 
 import { AskError } from "./ask.js";
-import { bars, element, make } from "./elements.js";
+import { bars, element, make, partsOfPiece } from "./elements.js";
 import { suggest } from "./panel.js";
 
 const MASK = "[MASK]";
+const MOST_LISTS = 50; // masks whose candidates are listed
 const field = element("fill-mask-text");
 let lists = []; // the candidates of each mask
 
@@ -32,22 +33,22 @@ export const view = {
     if (sentence === output.filled_text) say(...marked(parts, words));
     else say(output.filled_text);
 
-    const choose = (mask, piece, list) => {
-      words[mask] = wordOf(piece);
+    const choose = (mask, chosen, list) => {
+      words[mask] = wordOf(output.pieces[mask][chosen]);
       isChosen[mask] = true;
       field.value = joined(parts, words.map((word, at) => (isChosen[at] ? word : MASK)));
       say(...marked(parts, words));
-      for (const button of list.querySelectorAll("button")) {
-        button.ariaPressed = String(button.textContent === piece);
-      }
+      list.querySelectorAll("button").forEach((button, at) => {
+        button.ariaPressed = String(at === chosen);
+      });
     };
-    lists = first.map((piece, mask) => {
+    lists = first.slice(0, MOST_LISTS).map((piece, mask) => {
       if (!piece) return make("p", { textContent: "The text was truncated before this mask." });
-      const rows = output.pieces[mask].map((label, at) => ({
-        label,
+      const rows = output.pieces[mask].map((candidate, at) => ({
+        parts: partsOfPiece(candidate),
         share: output.scores[mask][at],
         isBest: at === 0,
-        choose: () => choose(mask, label, lists[mask]),
+        choose: () => choose(mask, at, lists[mask]),
       }));
       return bars(rows, "pieces");
     });
@@ -56,6 +57,10 @@ export const view = {
       return make("div", {}, make("h3", { textContent: title }), list);
     });
     answer.append(make("div", { className: "masks" }, ...masks));
+    if (count > MOST_LISTS) {
+      const text = `The candidates of the first ${MOST_LISTS} of ${count} masks are listed.`;
+      answer.append(make("p", { className: "hint", textContent: text }));
+    }
   },
 };
 

@@ -1,6 +1,6 @@
 // The tokens of a text, coloured by id.
 
-import { make, tint } from "./elements.js";
+import { make, partsOfPiece, tint } from "./elements.js";
 import { JoinedTexts } from "./joined_texts.js";
 
 const SPECIAL = new Set(["[CLS]", "[SEP]", "[MASK]", "<unk>", "<pad>"]);
@@ -23,7 +23,7 @@ export const view = {
     const items = output.pieces.slice(0, count).map((piece, at) => {
       const id = output.ids[at];
       const className = SPECIAL.has(piece) ? "special" : tint(id);
-      const name = make("span", { className: "word", textContent: piece });
+      const name = make("span", { className: "word" }, ...partsOfPiece(piece));
       const number = make("span", { className: "note", textContent: String(id) });
       return make("li", { className }, name, " ", number);
     });

@@ -85,6 +85,14 @@ def test_each_field_has_a_label():
     assert fields == set(HTML.values("for"))
 
 
+def test_text_has_the_direction_of_its_script():
+    fields = [(tag, given) for tag, given in HTML.elements if tag in ("input", "textarea")]
+    texts = [given for tag, given in fields if tag == "textarea" or given.get("type") == "text"]
+    assert len(texts) > 10 and all(given.get("dir") == "auto" for given in texts)
+    (headline,) = [given for _, given in HTML.elements if given.get("class") == "headline"]
+    assert headline["dir"] == "auto"
+
+
 def contrast(one, other):
     """Returns the contrast of two colours, (red, green, blue) from 0 to 1, as WCAG 2 has it."""
 
@@ -128,13 +136,14 @@ def test_scripts_count_characters_and_quote_for_the_shell(tmp_path):
     (tmp_path / "ask_all.js").write_text(
         """
         import { bodyOf, curlLine } from "./ask.js";
-        import { percent } from "./elements.js";
+        import { partsOfPiece, percent } from "./elements.js";
         import { truncationNotice } from "./truncation.js";
         import { partAt } from "./unicode.js";
         globalThis.document = { baseURI: "http://host:1/", createElement: () => ({ append() {} }) };
         const row = { text: "it's \\ud800 \U0001f600", options: ["\\udc00"] };
         console.log(JSON.stringify({
           parts: partAt("\U0001f600 \U0001d518b \U0001f3dd c", 2, 6),
+          pieces: ["▁a", "b", "▁"].map(partsOfPiece),
           shares: [0, 0.0001, 0.1234, 0.99999, 1].map(percent),
           body: JSON.parse(bodyOf("s", [row])),
           notices: [
@@ -152,6 +161,8 @@ def test_scripts_count_characters_and_quote_for_the_shell(tmp_path):
     run = ["node", "ask_all.js"]
     found = json.loads(subprocess.run(run, cwd=tmp_path, capture_output=True, check=True).stdout)
     assert found["parts"] == ["\U0001f600 ", "\U0001d518b \U0001f3dd", " c"]
+    shown = [[(one["textContent"], one["dir"]) for one in piece] for piece in found["pieces"]]
+    assert shown == [[("␣", "auto"), ("a", "auto")], [("b", "auto")], [("␣", "auto")]]
     assert found["shares"] == ["0.0%", "<0.1%", "12.3%", ">99.9%", "100.0%"]
     texts = [notice and notice["textContent"] for notice in found["notices"]]
     assert texts == [
