@@ -1,8 +1,9 @@
 """`albert-keras analyze ...`."""
 
+from albert_keras.cli.arguments import check_files, check_records
 from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.output import plain
-from albert_keras.cli.preflight import check_files, check_origin, check_records
+from albert_keras.formats.detection import detect
 from albert_keras.report import count_of, optional, percent, table
 from data_pipeline.files import check_output_folder
 
@@ -139,7 +140,7 @@ def _check(arguments):
     """Finds mistakes in paths before TensorFlow is imported."""
     check_output_folder(arguments["out"])
     for model in arguments.get("models") or [arguments["model"]]:
-        check_origin(str(model))
+        detect(model)
     data = arguments.get("data")
     check = check_records if data is not None and data.is_dir() else check_files
     check(data)

@@ -1,8 +1,13 @@
-"""Reads `--config FILE or recipe` and `--set key=value` into nested values."""
+"""Reads `--config FILE or recipe` and `--set key=value` into nested values, and finds files.
+
+Files are looked for before TensorFlow is imported, so that a wrong path is reported at once; they
+are checked where they are read.
+"""
 
 from pathlib import Path
 
 from albert_keras import recipes
+from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.loop_config import drop_steps, fit_warmup
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import did_you_mean
@@ -91,3 +96,31 @@ def _parse(text, source):
         return parse_yaml(text)[1]
     except NotYaml as error:
         raise InputError(f"{source} {error}") from error
+
+
+def check_records(*folders: Path | None):
+    """Raises InputError unless all of the folders, except None, are folders of records."""
+    from data_pipeline.records.record_folder import RecordFiles
+
+    for folder in folders:
+        if folder is not None:
+            RecordFiles(folder)
+
+
+def check_task_files(task: TaskConfig):
+    """Raises InputError if a file or folder of a task does not exist."""
+    check_files(task.train, task.dev)
+    if task.data_dir is not None and not Path(task.data_dir).is_dir():
+        raise InputError(
+            f"`{task.data_dir}` does not exist or is not a folder. `data_dir` must be the folder "
+            f"with the official files of {task.name}."
+        )
+
+
+def check_files(*paths: str | Path | None):
+    """Raises InputError if one of the paths, except None, does not exist or cannot be read."""
+    from data_pipeline.text import storage
+
+    for path in paths:
+        if path is not None and not storage.is_folder(path):
+            storage.open_to_read(path).close()

@@ -14,7 +14,7 @@ from albert_keras.cli.interruption import interruptible
 from albert_keras.cli.output import show, start
 from albert_keras.cli.parameters import given_of, help_and_entries, parameters_of
 from albert_keras.cli.removed import check_command, check_options
-from albert_keras.cli.usage_errors import values_of
+from albert_keras.cli.usage_errors import USAGE_ERRORS, values_of
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import options_of
 
@@ -61,7 +61,14 @@ class _Command(_GivenOnce, typer.core.TyperCommand):
 class _Group(_GivenOnce, typer.core.TyperGroup):
     def resolve_command(self, ctx, args):
         check_command(ctx.command_path, args[0])
-        return super().resolve_command(ctx, args)
+        try:
+            return super().resolve_command(ctx, args)
+        except USAGE_ERRORS as error:
+            for name, group in self.commands.items():
+                if args[0] in getattr(group, "commands", ()):
+                    command = f"{ctx.command_path} {name} {args[0]}"
+                    error.message = f"No such command {args[0]!r}. Did you mean `{command}`?"
+            raise
 
     def format_commands(self, ctx, formatter):
         """Lists the commands by their panels, which typer does only with rich."""

@@ -2,17 +2,12 @@
 
 from pathlib import Path
 
-from albert_keras.cli.arguments import read_values
+from albert_keras.cli.arguments import check_records, check_task_files, read_values
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.preflight import (
-    check_model_folder,
-    check_origin,
-    check_records,
-    check_task_files,
-)
 from albert_keras.cli.pretrain import lines_of
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
+from albert_keras.formats.detection import detect
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import options_of
@@ -96,7 +91,7 @@ def distill(
     _check_options(flags, options_of(DistillationConfig).keys(), given, "records")
     settings = DistillationConfig.of(values, **flags)
     check_records(data, eval_data, *(stage.data for stage in settings.stages))
-    check_origin(teacher)
+    detect(teacher)
     settings.albert_config(vocab_size=1)  # checks the depths of the stages
     from albert_keras.distillation.distill import distill as distill_model
 
@@ -120,8 +115,9 @@ def _on_task(teacher, out, flags, origin, allow_change, values):
     if student is not None:
         AlbertConfig.from_name(student)  # checks the name
     settings = TaskDistillationConfig.of(values, **flags)
-    check_model_folder(Path(teacher))
-    check_origin(origin)
+    detect(teacher, ("run", "fine-tuning"), "A teacher on a task is a fine-tuning.")
+    if origin is not None:
+        detect(origin)
     check_task_files(settings.task)
     from albert_keras.distillation.task import distill_task
     from albert_keras.tasks.result_table import lines

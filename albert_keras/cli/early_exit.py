@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from albert_keras.cli.arguments import check_files
 from albert_keras.cli.command import Output
 from albert_keras.cli.output import plain
-from albert_keras.cli.preflight import check_files, check_model_folder
 from albert_keras.formats.detection import kind_of_run
 from albert_keras.report import count_of, table
 from data_pipeline.errors import InputError
@@ -17,7 +17,6 @@ def evaluate_exits(runs: list[Path], confidences: str, arguments: dict[str, Any]
         raise InputError(
             f"`--exit-at-confidence` requires one `--run`. Received: {', '.join(map(str, runs))}."
         )
-    check_model_folder(runs[0], accepts_exports=True)
     if kind_of_run(runs[0]) != "finetuning":
         raise InputError(
             f"`--exit-at-confidence` requires a fine-tuned model. Received: `{runs[0]}`."

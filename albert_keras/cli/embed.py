@@ -1,16 +1,13 @@
 """`albert-keras embed`."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import typer
-
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import quiet, shell
+from albert_keras.cli.output import shell
+from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
 from albert_keras.report import count_of
 from data_pipeline.errors import InputError
-from data_pipeline.limits import bounded_lines
 
 
 @command("albert_keras.texts.embed:embed")
@@ -72,15 +69,6 @@ def parse_layers(text: str) -> tuple[int, ...]:
 
 
 def lines_of_stdin() -> Iterator[str]:
-    """Yields the lines of stdin that are not blank; InputError if one is not UTF-8 or too long."""
-    if sys.stdin.isatty():
-        quiet()
-        typer.echo("reading lines from the keyboard until Ctrl-D", err=True)
-    for number, data in enumerate(bounded_lines(sys.stdin.buffer, "stdin"), start=1):
-        try:
-            line = data.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            byte = f"0x{data[error.start]:02x}"
-            raise InputError(f"Line {number} of stdin is not UTF-8. Received: {byte}.") from None
-        if line.strip():
-            yield line
+    """Yields the lines of stdin that are not blank; InputError if there is none."""
+    for lines in converted_lines(arriving_lines(), lambda _, line: line):
+        yield from lines

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import typer
 
+from albert_keras.cli.arguments import check_files, check_records
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.early_exit import evaluate_exits
 from albert_keras.cli.minimal_pairs import evaluate_pairs
 from albert_keras.cli.parameters import refuse, refuse_others
-from albert_keras.cli.preflight import check_files, check_model_folder, check_records
-from albert_keras.formats.detection import kind_of_run
+from albert_keras.formats.detection import detect, kind_of_run
 from albert_keras.report import count_of, percent
 from data_pipeline.errors import InputError
 
@@ -18,6 +18,13 @@ _TASK = "albert_keras.tasks.evaluate:evaluate_task"
 _PAIRS = "albert_keras.texts.pair_accuracy:evaluate_minimal_pairs"
 _EXITS = "albert_keras.research.analyze.early_exit:evaluate_early_exit"
 _FILES = "albert_keras.tasks.score_files:score_predictions"
+
+#: Kinds of models that are evaluated on records or examples.
+_KINDS = ("run", "fine-tuning", "export")
+_WANTED = (
+    "It must be the folder of a run or a fine-tuning, or an export. Create one with "
+    "`albert-keras pretrain` or `finetune`."
+)
 
 
 @command(_RECORDS, _TASK, _PAIRS, _EXITS, _FILES)
@@ -84,7 +91,7 @@ def evaluate(
         return evaluate_pairs(run, minimal_pairs, arguments)
     refuse(context, ("mask_rest_of_word", "overwrite"), "requires `--minimal-pairs`.")
     for each in run:
-        check_model_folder(each, accepts_exports=True)
+        detect(each, _KINDS, _WANTED)
     kinds = [kind_of_run(each) for each in run]
     if len(set(kinds)) > 1:
         listing = ", ".join(f"`{each}` ({kind})" for each, kind in zip(run, kinds, strict=True))

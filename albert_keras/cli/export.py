@@ -4,7 +4,7 @@ from pathlib import Path
 
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
-from albert_keras.cli.preflight import check_model_folder
+from albert_keras.formats.detection import detect
 from albert_keras.report import count_of, percent
 from albert_keras.serving.layout import check_model_name
 from data_pipeline.errors import InputError
@@ -49,7 +49,7 @@ def export(arguments, run: Path | None = None, layers: str | None = None, card: 
         raise InputError("`--run` is required, unless --card writes the model card again.")
     layers = _parse_numbers(layers)
     check_model_name(out.absolute().name)
-    check_model_folder(run, accepts_checkpoints=True, accepts_exports=True)
+    detect(run)
     from albert_keras.serving.publish import export as export_run
 
     result = export_run(run, layers=layers, **arguments)

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from albert_keras.cli.arguments import read_values
+from albert_keras.cli.arguments import check_task_files, read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
-from albert_keras.cli.preflight import check_origin, check_task_files
+from albert_keras.formats.detection import ANY_MODEL, detect
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kind import FIELD_OPTIONS
 from albert_keras.training.tracking import check_tracker
@@ -62,7 +62,8 @@ def finetune(
     settings = FinetuneConfig.of(values, **flags)
     seeds = _parse_seeds(seeds)
     check_tracker(settings.training.track)
-    check_origin(origin, accepts_random=True)
+    if origin != "random":
+        detect(origin, wanted=f"{ANY_MODEL} `random` stands for random weights.")
     check_task_files(settings.task)
     from albert_keras.tasks.finetune import finetune as finetune_model
     from albert_keras.tasks.result_table import is_ahead, lines

@@ -3,10 +3,9 @@
 import enum
 from pathlib import Path
 
-from albert_keras.cli.arguments import read_values
+from albert_keras.cli.arguments import check_records, check_task_files, read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
-from albert_keras.cli.preflight import check_records, check_task_files
 from albert_keras.config_files.initial import (
     DATA,
     FILE_KINDS,

@@ -6,9 +6,8 @@ from typing import Any
 
 from albert_keras.cli.command import Output
 from albert_keras.cli.output import plain
-from albert_keras.cli.preflight import check_origin
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
-from albert_keras.formats.detection import kind_of_run
+from albert_keras.formats.detection import detect, kind_of_run
 from albert_keras.report import count_of, percent
 from albert_keras.texts.minimal_pairs import check_score_file, pair_files
 from data_pipeline.errors import InputError
@@ -98,7 +97,7 @@ def describe_score(score) -> list[str]:
 
 def _check_pretrained(model):
     """Raises InputError if there is no model at a path, or a fine-tuned one."""
-    check_origin(str(model))
+    detect(model)
     if model.is_dir() and kind_of_run(model) == "finetuning":
         raise InputError(
             f"`{model}` must be a pre-trained model with a masked-LM head, which scores sentences. "

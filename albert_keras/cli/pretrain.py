@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from albert_keras.cli.arguments import read_values
+from albert_keras.cli.arguments import check_records, read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
-from albert_keras.cli.preflight import check_origin, check_records
+from albert_keras.formats.detection import detect
 from albert_keras.report import percent
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.tracking import check_tracker
@@ -60,8 +60,9 @@ def pretrain(
         raise InputError(
             "`--init-from` must be a path. Received: random. Omit it to start from random weights."
         )
-    check_origin(init_from)
-    if init_from is None:  # otherwise the weights determine the model
+    if init_from is not None:
+        detect(init_from)
+    else:  # otherwise the weights determine the model
         if settings.training.time_budget is not None:
             from albert_keras.machine.plan import suggest_config
 

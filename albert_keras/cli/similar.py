@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
+from albert_keras.cli.arguments import check_files
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.embed import lines_of_stdin
-from albert_keras.cli.preflight import check_files
-from data_pipeline.errors import InputError
 
 
 @command("albert_keras.texts.similar:similar")
@@ -29,8 +28,6 @@ def similar(arguments, corpus: Path, texts: list[str] | None = None):
       batch_size {1..}: Texts per batch.
     """
     queries = list(texts or lines_of_stdin())
-    if not queries:
-        raise InputError("There is nothing to search for. Give TEXT, or lines on stdin.")
     check_files(corpus)
     from albert_keras.texts.similar import similar as find_similar
 

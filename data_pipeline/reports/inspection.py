@@ -4,6 +4,7 @@ Everything is computed from the records alone, as a reader would see them, not f
 counted or intended.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,6 +86,42 @@ class Inspection(NamedTuple):
     masks: Masks | None  # None if the reader samples them
     problems: list[str]
     examples: list[Example]
+
+    def findings(self) -> Iterator[tuple[str, str]]:
+        """Yields what the sample shows as (name, text), for the screen and for reports."""
+        yield (
+            "length, predictions",
+            f"S = {self.max_seq_length}, P = {self.max_predictions_per_seq}",
+        )
+        yield "input format", f"{self.input_format or 'unknown'}, objective {self.objective}"
+        lengths = ", ".join(f"{name} {length}" for name, length in self.lengths.items())
+        yield "length of sequences", lengths
+        yield "padding", f"{_percent(self.padding)} of positions"
+        if self.label_1:
+            share, low, high = map(_percent, self.label_1)
+            yield "label 1", f"{share} (95 % interval {low} to {high})"
+        if self.word_starts is not None:
+            yield "word starts", f"{_percent(self.word_starts)} of tokens"
+        masks = self.masks
+        if masks is None:
+            yield "masks", "sampled by the reader"
+            return
+        yield (
+            "predictions",
+            f"{masks.per_sequence:.1f} per sequence, {_percent(masks.quota_reached)} of sequences "
+            "have the expected number",
+        )
+        yield (
+            "replaced by",
+            f"[MASK] {_percent(masks.mask)}, the token itself {_percent(masks.kept)}, a random "
+            f"token {_percent(masks.random)}",
+        )
+        runs = "unknown: the records do not mark starts of words"
+        if masks.run_words is not None:
+            parts = [f"{size}: {_percent(part)}" for size, part in masks.run_words.items()]
+            runs = f"{', '.join(parts)} of runs (adjacent n-grams count as one run)"
+        yield "masked words", runs
+        yield "most often masked", ", ".join(f"{piece} {n}" for piece, n in masks.top_pieces)
 
 
 def inspect_records(
@@ -337,3 +374,7 @@ def _next(flags):
 
 def _most_common(ids):
     return int(np.bincount(ids).argmax()) if ids.size else -1
+
+
+def _percent(fraction):
+    return f"{100 * fraction:.1f} %"

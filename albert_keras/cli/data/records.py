@@ -4,7 +4,7 @@ from pathlib import Path
 
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import plain
-from albert_keras.report import count_of, percent
+from albert_keras.report import count_of
 from data_pipeline.errors import InputError
 
 
@@ -37,45 +37,14 @@ def _error(where, problems):
 
 
 def _inspection_lines(seen):
-    lengths = ", ".join(f"{name} {length}" for name, length in seen.lengths.items())
     yield f"{count_of(seen.num_records, 'record')}, sample of {seen.num_sampled}: {seen.folder}"
-    yield f"  length, predictions  S = {seen.max_seq_length}, P = {seen.max_predictions_per_seq}"
-    yield f"  input format         {seen.input_format or 'unknown'}, objective {seen.objective}"
-    yield f"  length of sequences  {lengths}"
-    yield f"  padding              {percent(seen.padding)} of positions"
-    if seen.label_1:
-        fraction, low, high = map(percent, seen.label_1)
-        yield f"  label 1              {fraction} (95 % interval {low} to {high})"
-    if seen.word_starts is not None:
-        yield f"  word starts          {percent(seen.word_starts)} of tokens"
-    yield from _mask_lines(seen.masks)
+    yield from (f"  {name:19}  {text}" for name, text in seen.findings())
     for example in seen.examples:
         yield ""
         padding = f", {count_of(example.padding, 'padding position')}" if example.padding else ""
         yield f"record {example.record}, order: {example.order}{padding}"
         for segment in example.segments:
             yield f"  {segment}"
-
-
-def _mask_lines(masks):
-    if masks is None:
-        yield "  masks                sampled by the reader"
-        return
-    yield (
-        f"  predictions          {masks.per_sequence:.1f} per sequence, "
-        f"{percent(masks.quota_reached)} of sequences have the expected number"
-    )
-    yield (
-        f"  replaced by          [MASK] {percent(masks.mask)}, the token itself "
-        f"{percent(masks.kept)}, a random token {percent(masks.random)}"
-    )
-    if masks.run_words is None:
-        yield "  masked words         unknown: the records do not mark starts of words"
-    else:
-        runs = ", ".join(f"{size}: {percent(part)}" for size, part in masks.run_words.items())
-        yield f"  masked words         {runs} of runs (adjacent n-grams count as one run)"
-    pieces = ", ".join(f"{piece} {count}" for piece, count in masks.top_pieces)
-    yield f"  most often masked    {pieces}"
 
 
 @command()

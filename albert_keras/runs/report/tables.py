@@ -199,24 +199,6 @@ def _records(data):
         found = inspect_records(folder, examples=0, sample=_SAMPLE)
     except InputError as error:
         return Table(name, _HEADER, [*cells, ("more", f"not available: {error}")])
-    counts = info.statistics
+    counts, problems = info.statistics, [("problem", problem) for problem in found.problems]
     cells += [(label, f"{counts[key]:,}") for key, label in _COUNTS.items() if counts.get(key)]
-    return Table(name, _HEADER, [*cells, *_sampled(found)])
-
-
-def _sampled(found):
-    """Yields rows about a sample of records."""
-    yield "objective of the segments", found.objective
-    yield "padding", f"{found.padding:.1%} of the positions"
-    lengths = ", ".join(f"{name} {value}" for name, value in found.lengths.items())
-    yield "tokens of a record, without padding", lengths
-    if found.label_1 is not None:
-        share, low, high = found.label_1
-        yield "records with label 1", f"{share:.1%} (95 % interval {low:.1%} to {high:.1%})"
-    if found.masks is None:
-        yield "masks", "sampled again in each epoch"
-    else:
-        yield "masked tokens per record", f"{found.masks.per_sequence:.1f}"
-        most = ", ".join(piece for piece, _ in found.masks.top_pieces)
-        yield "most frequent masked tokens", most
-    yield from (("problem", problem) for problem in found.problems)
+    return Table(name, _HEADER, [*cells, *found.findings(), *problems])

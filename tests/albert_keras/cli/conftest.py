@@ -1,4 +1,6 @@
-"""Commands in the process of a test print the same lines on a slow machine."""
+"""Commands run in the process of a test, and print the same lines on a slow machine."""
+
+import os
 
 import pytest
 
@@ -6,5 +8,7 @@ from albert_keras.cli import log_lines
 
 
 @pytest.fixture(autouse=True)
-def _patient_start(monkeypatch):
+def _as_in_a_process_of_its_own(monkeypatch):
+    """Restores TensorFlow's log level, which a command sets."""
     monkeypatch.setattr(log_lines, "LONGEST_START", 1e9)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from albert_keras import recipes
-from albert_keras.cli import main
 from albert_keras.cli.arguments import read_values
 from data_pipeline.errors import InputError
 
@@ -23,12 +22,6 @@ def test_a_file_takes_precedence_over_a_recipe_of_its_name(tmp_path, monkeypatch
     assert read_values("albert-base-paper") == {"training": {"steps": 3}}
 
 
-def test_a_folder_of_its_name_does_not_hide_a_recipe(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("albert-base-paper").mkdir()
-    assert "optimizer" in read_values("albert-base-paper")
-
-
 def test_a_misspelt_recipe_gets_the_nearest_name_and_all_others():
     with pytest.raises(InputError) as caught:
         read_values("albert-base-papr")
@@ -36,19 +29,6 @@ def test_a_misspelt_recipe_gets_the_nearest_name_and_all_others():
         "`albert-base-papr` is neither a configuration file nor the name of a recipe. "
         f"Did you mean `albert-base-paper`? Recipes: {', '.join(recipes.names())}."
     )
-
-
-def test_a_missing_file_gets_the_recipes(tmp_path):
-    with pytest.raises(InputError) as caught:
-        read_values(tmp_path / "nowhere.yaml")
-    assert f"`{tmp_path}/nowhere.yaml` is neither a configuration file" in str(caught.value)
-    assert str(caught.value).endswith(f"Expected one of: {', '.join(recipes.names())}.")
-
-
-def test_the_command_line_names_the_nearest_recipe(tmp_path, capsys):
-    command = ["pretrain", "--data", "records", "--out", str(tmp_path / "run")]
-    assert main([*command, "--config", "albert-base"]) == 2
-    assert "Did you mean `albert-base-" in capsys.readouterr().err
 
 
 def test_assignments_are_nested_yaml_values():

@@ -14,12 +14,6 @@ from albert_keras.cli import main
 from albert_keras.cli.output import finish, report_error, start
 
 
-@pytest.fixture(autouse=True)
-def quiet_again(monkeypatch):
-    """Commands set up logging and TensorFlow's log level for a process of their own."""
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
-
-
 @pytest.fixture
 def corpus(tmp_path, tiny_corpus):
     path = tmp_path / "corpus.txt"

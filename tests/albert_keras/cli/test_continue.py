@@ -35,19 +35,6 @@ def test_a_vocabulary_is_extended_by_command(tiny_vocabulary, domain, tmp_path, 
     assert "is not empty" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "command, message",
-    [
-        (["vocab", "--size", "280"], "Missing option '--corpus'"),
-        (["vocab", "--corpus", "a.txt"], "Missing option '--out'"),
-        (["vocab", "--out", "o", "extend", "--add", "2"], "Options must follow `extend`"),
-    ],
-)
-def test_a_missing_option_of_vocab_is_reported(command, message, capsys):
-    assert main(command) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_foreign_records_are_adopted_by_command(tiny_records, tmp_path, capsys):
     folder = shutil.copytree(tiny_records, tmp_path / "records")
     (folder / "dataset_info.json").unlink()
@@ -68,31 +55,6 @@ def test_a_run_starts_from_weights_by_command(tiny_run, tiny_records, tmp_path, 
     assert record["config"]["optimizer"]["lr"] == 1e-4
     assert record["albert_config"]["hidden_size"] == 32
     assert "step 5" in json.loads((tmp_path / "run" / "loaded.json").read_text())[0]
-
-
-@pytest.mark.parametrize(
-    "more, says",
-    [
-        (["--from-step", "5"], "`--from-step` requires `--init-from`"),
-        (["--init-from", "random"], "`--init-from` must be a path"),
-        (["--init-from", "RUN", "--from-step", "7"], "no checkpoint of step 7. It has: 5, 10, 12"),
-        (
-            ["--init-from", "RUN", "--size", "albert-base"],
-            "hidden_size: 32 in the weights, 768 in the settings",
-        ),
-        (
-            ["--init-from", "RUN", "--size", "albert-mini"],
-            "hidden_size: 32 in the weights, 256 in the settings",
-        ),
-    ],
-)
-def test_a_run_that_cannot_start_leaves_nothing_behind(
-    tiny_run, tiny_records, tmp_path, capsys, more, says
-):
-    more = [str(tiny_run) if word == "RUN" else word for word in more]
-    command = ["pretrain", "--data", str(tiny_records), "--out", f"{tmp_path}/run", *more]
-    assert main(command) == 2
-    assert says in capsys.readouterr().err and not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

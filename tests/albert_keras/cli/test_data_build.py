@@ -2,8 +2,6 @@
 
 import json
 import os
-import re
-import subprocess
 import sys
 
 import pytest
@@ -54,16 +52,6 @@ def bytes_of(folder):
     }
 
 
-def test_help_loads_nothing_that_takes_long():
-    check = (
-        "import sys; from albert_keras.cli import main\n"
-        "code = main(['data', 'build', '--help'])\n"
-        "print(code, {'tensorflow', 'numpy', 'apache_beam'} & sys.modules.keys())"
-    )
-    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=60)
-    assert done.stdout.splitlines()[-1] == "0 set()", done.stderr
-
-
 def test_the_bytes_do_not_depend_on_the_workers(command, tmp_path, monkeypatch):
     monkeypatch.setattr("data_pipeline.building.encoding._SMALLEST_PART", 4000)
     command += ["--num-shards", "3"]
@@ -85,59 +73,6 @@ def test_a_preset_decides_what_no_option_does(command, tmp_path):
     assert masking["max_ngram"] == 2
 
 
-MISTAKES = {
-    "preset": (["--preset", "refrence"], "`preset=refrence` is unknown. Did you mean `reference`"),
-    "splitter": (["--splitter", "punkt"], "`splitter=punkt` is unknown. Expected one of: line"),
-    "endless records": (["--max-seq-length", "100000"], "max_seq_length` must be at most 8192"),
-    "language of another script": (["--language", "ja"], "`ja` is written in Han and Hiragana"),
-    "option": (["--max-seq-lenght", "64"], "No such option: --max-seq-lenght"),
-    "option before Beam's": (
-        ["--runner", "DirectRunner", "--max-seq-lenght", "64", "--", "--project=p"],
-        "No such option: --max-seq-lenght",
-    ),
-    "pattern without quotes": (["b.txt"], r"unexpected extra argument \(b.txt\).* Quote a pattern"),
-    "word behind --": (
-        ["--runner", "DataflowRunner", "--", "--project", "p"],
-        r"unexpected extra argument \(p\).* have the form `--name=value`",
-    ),
-    "Beam option without a runner": (
-        ["--", "--project=p", "--region=r"],
-        "require `--runner NAME`. Received: --project=p --region=r",
-    ),
-    "option of ours behind --": (
-        ["--runner", "FlinkRunner", "--", "--seed=3"],
-        "`--seed` must precede `--`",
-    ),
-    "second runner": (
-        ["--runner", "FlinkRunner", "--", "--runner=SparkRunner"],
-        "`--runner` must precede `--`",
-    ),
-    "workers of other machines": (
-        ["--runner", "DataflowRunner", "--workers", "2"],
-        "`--workers` must not be given with `--runner DataflowRunner`.* --workers 2",
-    ),
-    "scheme without a runner": (["--out", "gs://bucket/x"], "`gs://bucket/x` .* Add --runner"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_gets_one_short_message_and_leaves_nothing(
-    mistake, command, passed_to_beam, tmp_path, monkeypatch, capfd
-):
-    monkeypatch.chdir(tmp_path)
-    before = sorted(tmp_path.rglob("*"))
-    words, message = MISTAKES[mistake]
-    command += ["--out", "out"]
-    for option in {"--out", "--max-seq-length"}.intersection(words):  # each is given once
-        start = command.index(option)
-        del command[start : start + 2]
-    assert main([*command, *words]) == 2
-    shown = capfd.readouterr().err
-    assert re.search(message, shown) and "Traceback" not in shown
-    assert len(shown.strip().splitlines()) <= 4
-    assert sorted(tmp_path.rglob("*")) == before and not passed_to_beam
-
-
 def test_the_next_command_starts_from_the_model_whose_vocabulary_was_extended(
     command, tiny_tokenizer, tiny_corpus, tmp_path, capsys
 ):
@@ -156,13 +91,6 @@ def test_the_next_command_starts_from_the_model_whose_vocabulary_was_extended(
     assert main([*command, "--out", out]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
         f"next: albert-keras pretrain --data '{out}' --init-from ... --out runs/..."
-    )
-
-
-def test_the_next_command_after_an_ordinary_build_starts_at_random(command, tmp_path, capsys):
-    assert main([*command, "--out", f"{tmp_path}/out"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        f"next: albert-keras pretrain --data {tmp_path}/out --out runs/..."
     )
 
 

@@ -42,11 +42,6 @@ def write_documents(path, texts):
     path.write_text("\n".join(json.dumps({"text": text}) for text in texts))
 
 
-def test_help_shows_an_example(capsys):
-    assert main(["data", "check", "--help"]) == 0
-    assert "albert-keras data check" in capsys.readouterr().out.split("Example")[1]
-
-
 def test_a_good_corpus_is_reported_on_one_screen(corpus, tokenizer, capsys):
     assert main(["data", "check", str(corpus), *tokenizer]) == 0
     shown = capsys.readouterr()
@@ -92,14 +87,6 @@ def test_refused_files_are_counted_after_the_whole_report_with_exit_code_2(
     assert "A build would refuse 12 of 41 files" in shown.err
     assert shown.err.count("Latin-1`") == 0 and shown.err.count("It looks like Latin-1") == 10
     assert "... and 2 more" in shown.err
-
-
-def test_an_empty_corpus_has_exit_code_2(tmp_path, capsys):
-    (tmp_path / "x.txt").write_text("\n")
-    assert main(["data", "check", str(tmp_path)]) == 2
-    shown = capsys.readouterr()
-    assert "✔ repeated" not in shown.out
-    assert "A build would refuse this corpus" in shown.err
 
 
 def test_json_has_the_numbers_by_name_and_the_warnings(corpus, tokenizer, capsys):

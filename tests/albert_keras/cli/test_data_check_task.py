@@ -90,28 +90,6 @@ def test_the_tokenizer_may_be_that_of_a_run(mail, tiny_vocabulary, tmp_path, cap
         assert "unknown tokens" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        ([], "Either the files of a corpus or `--task` must be given"),
-        (["books/", "--task", "race"], "Received: books/ and --task race."),
-        (["books/", "--train", "x.tsv"], "`--train` is an option for a task; add `--task`"),
-        (
-            ["--task", "sst-2", "--copies", "2", "--format", "prose"],
-            "is an option for a corpus, not for the examples of a task. Received: --copies, --form",
-        ),
-        (["--task", "sst2"], "Did you mean `sst-2`"),
-        (["--task", "sst-2"], "`data_dir` must be the folder with the files of sst-2"),
-        (["--task", "classification", "--text", "a"], "`--train` must be the file of examples"),
-        (["--task", "sst-2", "--data-dir", ".", "--tokenizer", "no"], "A tokenizer must be"),
-    ],
-)
-def test_a_mistake_is_one_message(words, message, capsys):
-    assert main(["data", "check", *words]) == 2
-    shown = capsys.readouterr().err
-    assert message in shown and "Traceback" not in shown
-
-
 def test_fine_tuning_logs_the_short_form_before_it_trains(mail, tiny_tokenizer, caplog):
     from albert_keras.formats.open_model import open_model
     from albert_keras.tasks.finetune_config import FinetuneConfig
@@ -143,8 +121,3 @@ def test_rows_that_were_skipped_are_listed(mail, capsys):
     assert "skipped rows: 2 rows cannot be used" in report["warnings"]
     assert main(["data", "check", *mail, "--skip-bad-rows"]) == 0
     assert "⚠ skipped rows       2; --json lists all of them" in capsys.readouterr().out
-
-
-def test_a_table_without_its_option_is_explained(mail, capsys):
-    assert main(["data", "check", mail[3], "--task", "classification"]) == 2
-    assert "Give the table of a task as `--train`." in capsys.readouterr().err

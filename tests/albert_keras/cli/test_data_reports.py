@@ -98,22 +98,3 @@ def test_records_without_masks_are_reported_as_such(tiny_records, tmp_path, caps
     title, problem = shown.err.splitlines()
     assert title.startswith("error: 1 problem in the records of")
     assert "masks, although the reader has to sample them" in problem
-
-
-@pytest.mark.parametrize(
-    "command, message",
-    [
-        (["verify", "{tmp}/nowhere"], "not a folder of records"),
-        (["verify", "{tmp}"], "has no dataset_info.json"),
-        (["inspect", "{tmp}"], "has no dataset_info.json"),
-        (["inspect", "{records}", "--sample", "0"], "--sample"),
-        (["inspect", "{records}", "--examples", "-1"], "--examples"),
-        (["inspect"], "RECORDS"),
-    ],
-)
-def test_a_mistake_gets_one_short_message(command, message, tiny_records, tmp_path, capsys):
-    words = [word.format(tmp=tmp_path, records=tiny_records) for word in command]
-    assert main(["data", *words]) == 2
-    shown = capsys.readouterr().err
-    assert message in shown and len(shown.splitlines()) <= 4
-    assert not list(tmp_path.iterdir())

@@ -1,7 +1,6 @@
 """`albert-keras distill` as a user runs it, and its mistakes."""
 
 import json
-import os
 
 import pytest
 
@@ -10,12 +9,6 @@ from albert_keras.cli import main
 SMALL = ["--set", "model.embedding_size=16", "--set", "model.intermediate_size=64"]
 SMALL += ["--set", "model.num_attention_heads=2", "--set", "model.max_position_embeddings=64"]
 SMALL += ["--set", "model.hidden_size=32", "--set", "training.peak_tflops=1"]
-
-
-@pytest.fixture(autouse=True)
-def quiet_again(monkeypatch):
-    """Commands set up logging and TensorFlow's log level for a process of their own."""
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
 
 
 def test_a_student_is_trained_and_the_next_command_is_named(

@@ -3,37 +3,14 @@
 import json
 import os
 import re
-import shlex
 import shutil
 
 import pytest
-import typer
 
-from albert_keras.cli import app, main
+from albert_keras.cli import main
 from albert_keras.config import AlbertConfig
 
 FAST = ["--batch-size", "4", "--precision", "float32", "--set", "training.peak_tflops=1"]
-
-
-@pytest.fixture(autouse=True)
-def quiet_again(monkeypatch):
-    """Commands set up logging and TensorFlow's log level for a process of their own."""
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
-
-
-@pytest.mark.parametrize("name", ["finetune", "evaluate", "predict"])
-def test_every_example_of_the_help_is_a_command(name, capsys):
-    assert main([name, "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert max(map(len, shown.splitlines())) <= 100
-    examples = shown.split("Examples:")[1].split("\n\n")[0].replace("\\\n", " ")
-    lines = [shlex.split(line) for line in examples.strip().splitlines()]
-    assert len(lines) >= 3
-    for program, *words in lines:
-        command = typer.main.get_command(app)
-        context = command.make_context(program, words, ignore_unknown_options=False)
-        called = command.get_command(context, words[0])
-        assert called.make_context(words[0], words[1:], parent=context).params
 
 
 @pytest.fixture(scope="module")
@@ -129,94 +106,6 @@ def test_a_fine_tuning_is_scored_by_command(tuned, place, tmp_path, capsys):
 
 
 # What is added to `finetune` with a table (T), something to begin from (O), both (TO) or none.
-MISTAKES = {
-    "no task": ("O", [], "`--task` is required"),
-    "misspelt task": ("O", ["--task", "sst2"], "Did you mean `sst-2`"),
-    "task without files": ("O", ["--task", "sst-2"], "`data_dir` must be the folder with the"),
-    "questions without files": ("O", ["--task", "squad1"], "`data_dir` with `train-v1.1.json`"),
-    "wrong folder": (
-        "O",
-        ["--task", "cola", "--data-dir", "{place}/nothing"],
-        "nothing/CoLA/train.tsv` does not exist",
-    ),
-    "no passages": ("O", ["--task", "race", "--data-dir", "{place}/nothing"], "nothing"),
-    "missing text": ("TO", ["--text", "bdy"], "no column `bdy`. Did you mean `body`"),
-    "missing label": ("TO", ["--label", "9"], "no column 9: it has 2, counted from 0"),
-    "label that is no number": (
-        "TO",
-        ["--task", "regression"],
-        "40 problems .*the first 5. .*--skip-bad-rows:\n *line 2 must have a number as .* 'ham'",
-    ),
-    "pair without pair": ("TO", ["--task", "pair"], "name the column of the second text"),
-    "no training file": ("TO", ["--train", "{place}/no.tsv"], "no.tsv` cannot be read: No such"),
-    "folder as table": ("TO", ["--train", "{place}/nothing"], "end in .tsv, .csv or .jsonl"),
-    "empty file": ("TO", ["--train", "{place}/empty.tsv"], "at least one row. It is empty"),
-    "only a header": ("TO", ["--train", "{place}/header.tsv"], "at least one row. It is empty"),
-    "one class": (
-        "TO",
-        ["--train", "{place}/one.tsv"],
-        r"two classes of labels. Received: \['ham'",
-    ),
-    "blank text": (
-        "TO",
-        ["--train", "{place}/blank.tsv"],
-        "2 problems in .*blank.tsv`. .* --skip-bad-rows:\n  line 3 .* It is blank.\n  line 4 ",
-    ),
-    "broken row": (
-        "TO",
-        ["--train", "{place}/ragged.tsv"],
-        "ragged.tsv` line 3 must have 2 columns, like the first row. It has 1. .*--skip",
-    ),
-    "not UTF-8": ("TO", ["--train", "{place}/latin.tsv"], "line 2 must be UTF-8. Its byte 3"),
-    "spreadsheet": ("TO", ["--train", "{place}/mail.xlsx"], "must end in .tsv, .csv or .jsonl"),
-    "broken JSON": ("TO", ["--train", "{place}/broken.jsonl"], "line 2 must be a JSON object"),
-    "unknown label": (
-        "TO",
-        ["--dev", "{place}/unknown.tsv"],
-        "line 3 has an unknown label, `inbox`. Expected one of: ham, spam",
-    ),
-    "unlabelled file": ("TO", ["--dev", "{place}/open.tsv"], "open.tsv` has no column `folder`"),
-    "ragged tags": (
-        "O",
-        ["--task", "tagging", "--train", "{place}/ragged.conll"],
-        "line 3 must have 2 columns",
-    ),
-    "version 2 as 1": (
-        "O",
-        ["--task", "squad1", "--train", "{place}/v2.json", "--dev", "{place}/v2.json"],
-        "squad2 is for questions without answers",
-    ),
-    "columns of GLUE": ("O", ["--task", "sst-2", "--text", "body"], "has its own columns"),
-    "nothing to begin from": ("T", ["--from", "{place}/nothing"], "must be the folder of a run"),
-    "no such origin": ("T", ["--from", "{place}/no"], "No weights were found at"),
-    "file as origin": ("T", ["--from", "{place}/mail.tsv"], "No weights were found at"),
-    "no tokenizer": ("T", ["--from", "random"], "has no tokenizer"),
-    "unknown shape": ("TO", ["--albert-config", "albert-bas"], "Did you mean `albert-base"),
-    "zero steps": ("TO", ["--steps", "0"], "`training.steps` must be greater"),
-    "word as steps": ("TO", ["--steps", "many"], "Invalid value for '--steps'"),
-    "no epochs": ("TO", ["--epochs", "0"], "`training.epochs` must be greater than 0"),
-    "word as rate": ("TO", ["--lr", "abc"], "must be a positive number or \"auto\". .*'abc'"),
-    "no batch": ("TO", ["--batch-size", "0"], "`training.batch_size` must be greater"),
-    "too long": ("TO", ["--max-seq-length", "99"], "Received: 99 and 32"),
-    "too short": ("TO", ["--max-seq-length", "4"], "`task.max_seq_length` must be greater"),
-    "word as seeds": ("TO", ["--seeds", "x"], "`--seeds` must be a positive number .* Received: x"),
-    "no seed": ("TO", ["--seeds", "0"], "`--seeds` must be a positive number .* Received: 0"),
-    "negative seeds": (
-        "TO",
-        ["--seeds", "-2"],
-        "`--seeds` must be a positive number .* Received: -2",
-    ),
-    "a seed as their number": ("TO", ["--seeds", "12345"], "at most 100 .* use `--seed 12345`"),
-    "seed twice": ("TO", ["--seeds", "3,3"], "different seeds .* Received: 3,3"),
-    "unknown precision": ("TO", ["--precision", "half"], "`training.precision` must be 'auto'"),
-    "unknown recipe": ("TO", ["--config", "sst"], "Did you mean `sst-2`"),
-    "unknown key": ("TO", ["--set", "training.stps=1"], "Did you mean `steps`"),
-    "value for a section": ("TO", ["--set", "task=3"], "`task` must contain keys and values"),
-    "value and no task": ("O", ["--set", "task=3"], "`task` must contain keys and values"),
-    "unwritable": ("TO", ["--out", "/proc/x"], "`/proc/x` cannot be written"),
-    "other things there": ("TO", ["--out", "{place}"], "is not empty"),
-    "file there": ("TO", ["--out", "{place}/mail.tsv"], "is not empty"),
-}
 
 
 def shown_mistake(command, folder, capfd):
@@ -230,23 +119,6 @@ def shown_mistake(command, folder, capfd):
     lines = [line for line in errors.strip().splitlines() if "see docs/errors.md" not in line]
     assert len(lines) <= 6
     return errors
-
-
-def overridden(command, words):
-    """Returns a command without the options that are given again in `words`, and these."""
-    pairs = zip(command[1::2], command[2::2], strict=True)
-    kept = [word for pair in pairs if pair[0] not in words for word in pair]
-    return [command[0], *kept, *words]
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_gets_one_short_message_and_leaves_nothing(mistake, place, begin, capfd):
-    with_, words, message = MISTAKES[mistake]
-    command = ["finetune", "--out", f"{place}/new"]
-    command += begin["table"] if "T" in with_ else []
-    command += begin["origin"] if "O" in with_ else []
-    command = overridden(command, [word.format(place=place) for word in words])
-    assert re.search(message, shown_mistake(command, place, capfd))
 
 
 @pytest.fixture(scope="module")

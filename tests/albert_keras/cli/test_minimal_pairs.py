@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import shutil
 
 import pytest
@@ -14,12 +13,6 @@ ROWS = [
     {"good": "The old ferry left.", "bad": "The ferry old left.", "group": "order"},
     {"good": "Rain.", "bad": "Rain.", "group": "same"},
 ]
-
-
-@pytest.fixture(autouse=True)
-def quiet_again(monkeypatch):
-    """Commands set up logging and TensorFlow's log level for a process of their own."""
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
 
 
 @pytest.fixture

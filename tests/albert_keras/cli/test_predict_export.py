@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 import shutil
 import sys
@@ -15,12 +14,6 @@ from tests.albert_keras.serving.small_exports import make_model, write_export, w
 from tests.albert_keras.tasks.small_tasks import make_task
 
 QUESTION = ["--question", "Who left?"]
-
-
-@pytest.fixture(autouse=True)
-def quiet_again(monkeypatch):
-    """Commands set up logging and TensorFlow's log level for a process of their own."""
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
 
 
 @pytest.fixture(scope="module")
@@ -95,59 +88,6 @@ def test_a_question_is_answered_from_a_passage(folders, ask, tiny_corpus):
     (answer,) = Predictor(export).answer({"context": tiny_corpus[0], "question": "Who left?"})
     assert code == 0
     assert shown == f"{answer.text or '(no answer)'}  {100 * answer.probability:.1f} %  Who left?\n"
-
-
-@pytest.mark.parametrize(
-    "kind, words, message",
-    [
-        ("classification", ["a"], "An example of pair must have `text` and `pair` (--pair)"),
-        ("classification", [" ", "--pair", "b"], "`text` must be a text. It is blank."),
-        (
-            "classification",
-            ["a", *QUESTION],
-            "`--question` must not be given: the inputs of pair are `text` and `pair`.",
-        ),
-        (
-            "classification",
-            ["a", "--option", "b"],
-            "`--option` must not be given: the inputs of pair",
-        ),
-        (
-            "spans_or_none",
-            ["a", *QUESTION, "--pair", "b"],
-            "`--pair` must not be given: the inputs of squad2 are `context` and `question`.",
-        ),
-        (
-            "classification",
-            ["a", "--then", "b"],
-            "`--then` requires an export of a pre-trained model: `{export}` is fine-tuned.",
-        ),
-        ("classification", ["a", "--top-k", "3"], "`--top-k` requires an export of a pre-trained"),
-        ("classification", ["--file", "a.tsv"], "`a.tsv` cannot be read"),
-        (
-            "classification",
-            ["--split", "dev"],
-            "`--split` requires a run: `{export}` is an export.",
-        ),
-        ("classification", ["a", "--out", "b.json"], "`--out` must end in .csv or .jsonl"),
-        (
-            "spans_or_none",
-            ["--file", __file__, "--text-column", "b"],
-            "column of `text` must not be",
-        ),
-        ("classification", ["a", "--with", "b"], "`--with` requires a run"),
-        ("classification", ["a", "--all-seeds"], "`--all-seeds` requires a run"),
-        ("classification", ["a", "--text-column", "b"], "Columns of text and pair require `file`"),
-        ("classification", [], "There is nothing to process"),
-    ],
-)
-def test_a_mistake_gets_one_sentence(folders, ask, kind, words, message):
-    export = folders(kind)[1]
-    code, _, shown = ask(export, *words)
-    sentence, *number = shown.splitlines()  # some mistakes have a number
-    assert code == 2 and sentence.startswith("error: ")
-    assert not number or re.fullmatch(r"AK\d+: see docs/errors.md", *number)
-    assert message.format(export=export) in shown
 
 
 def test_neither_run_nor_training_file_is_needed(folders, ask, tmp_path):

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 import re
 import sys
 from types import SimpleNamespace
@@ -23,12 +22,6 @@ from albert_keras.tasks.examples import (
 )
 from albert_keras.tasks.spans.task import SpanAnswer
 from albert_keras.tasks.tagging.task import TagAnswer
-
-
-@pytest.fixture(autouse=True)
-def quiet_again(monkeypatch):
-    """Commands set up logging and TensorFlow's log level for a process of their own."""
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
 
 
 @pytest.fixture(scope="module")
@@ -191,80 +184,6 @@ def test_a_line_is_answered_before_the_next_one_arrives(ask, tuned, monkeypatch)
 def test_a_split_is_answered_by_several_models(ask, tuned):
     alone, together = ask("--split", "dev"), ask("--split", "dev", "--with", tuned, "--all-seeds")
     assert alone == together and alone.count("|") > 0
-
-
-MISTAKES = {
-    "no pair": (["Rain."], b"", "`pair`"),
-    "blank": ([" ", "--pair", "Wind."], b"", "`text` must be a text. It is blank"),
-    "nothing": ([], b"\n \n", "There is nothing to process"),
-    "broken object": (
-        [],
-        b'{"text": "a", "pair": "b"}\n\n{"text": "a"\n',
-        "Line 3 of stdin starts with { but is not a valid JSON object",
-    ),
-    "other bytes": (
-        ["--pair", "b"],
-        b"Rain.\ncaf\xe9\n",
-        "Line 2 of stdin is not UTF-8. Received: 0xe9",
-    ),
-    "half a pair": ([], b'{"text": "\\ud800", "pair": "b"}\n', "half a surrogate pair"),
-    "wrong object": (
-        [],
-        b'{"text": "a", "pair": "b"}\n{"text": 3}\n',
-        "Line 2 of stdin: An example",
-    ),
-    "id twice": (
-        [],
-        b'{"text": "a", "pair": "b", "id": 1}\n' * 2,
-        "Inputs must have different ids. Received twice: '1'",
-    ),
-    "question": (
-        ["Rain.", "--question", "Who?"],
-        b"",
-        r"An example of pair must have `text` and `pair` \(--pair\). Received: context, question",
-    ),
-    "export's": (["Rain.", "--then", "Wind."], b"", "`--then` requires an export"),
-    "export's number": (["Rain.", "--top-k", "3"], b"", "`--top-k` requires an export"),
-    "text and file": (["Rain.", "--file", "a.tsv"], b"", "`TEXT` must not be given with"),
-    "pair and file": (["--pair", "b", "--file", "a.tsv"], b"", "`--pair` must not be given"),
-    "file and split": (["--split", "dev", "--file", "a.tsv"], b"", "Received: file and split"),
-    "no file": (["--file", "nowhere.tsv"], b"", "`nowhere.tsv` cannot be read"),
-    "spreadsheet": (["--file", __file__], b"", "must end in .tsv, .csv or .jsonl"),
-    "unknown split": (["--split", "test"], b"", "`test` of pair is unknown"),
-    "column of nothing": (["a", "--pair", "b", "--text-column", "c"], b"", "require `file`"),
-    "folder of nothing": (["a", "--pair", "b", "--data-dir", "c"], b"", "requires `split`"),
-    "other table": (["a", "--pair", "b", "--out", "a.xlsx"], b"", "must end in .csv or .jsonl"),
-    "no table to replace": (["a", "--pair", "b", "--overwrite"], b"", "`--overwrite` requires"),
-    "unwritable": (["a", "--pair", "b", "--out", "/proc/x"], b"", "cannot be written"),
-    "no other": (["a", "--pair", "b", "--with", "nowhere"], b"", "`nowhere` must be the folder"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_gets_one_short_message(mistake, tuned, monkeypatch, capsys):
-    words, stdin, message = MISTAKES[mistake]
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-    assert main(["predict", str(tuned), *words]) == 2
-    shown = capsys.readouterr().err
-    assert re.search(message, shown) and len(shown.splitlines()) <= 5
-
-
-@pytest.mark.parametrize("option", ["--pair", "--file", "--text-column", "--data-dir", "--with"])
-def test_an_export_takes_no_options_of_tasks(option, tmp_path, capsys):
-    (tmp_path / "1").mkdir()
-    assert main(["predict", str(tmp_path), "a [MASK]", option, "b"]) == 2
-    shown = capsys.readouterr().err
-    reason = f"requires a fine-tuned model: `{tmp_path}` is a pre-trained export."
-    assert shown == f"error: `{option}` {reason}\n"
-
-
-def test_neither_export_nor_fine_tuning(tmp_path, tiny_run, capsys):
-    assert main(["predict", str(tmp_path), "a"]) == 2
-    assert "contains no exported model and no fine-tuning" in capsys.readouterr().err
-    assert main(["predict", f"{tmp_path}/nowhere", "a"]) == 2
-    assert f"The folder `{tmp_path}/nowhere` does not exist" in capsys.readouterr().err
-    assert main(["predict", str(tiny_run), "a"]) == 2
-    assert "must be a fine-tuned run. Received: a run of pretraining" in capsys.readouterr().err
 
 
 SHOWN = [

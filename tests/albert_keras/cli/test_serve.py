@@ -65,11 +65,6 @@ def test_json_has_the_same_result(served, capsys):
     }
 
 
-def test_mistakes_are_reported_in_one_line(tmp_path, capsys):
-    assert main(["serve", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.startswith(f"error: `{tmp_path}` contains no exported model.")
-
-
 #: The command, with a model that takes a second and a half for an answer.
 SLOW = """
 import time

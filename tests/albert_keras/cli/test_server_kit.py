@@ -80,23 +80,3 @@ def test_so_many_of_the_newest_versions_are_served(export_folder, tmp_path):
     words = ["--out", f"{tmp_path / 'kit'}", "--latest", "2"]
     assert main(["server-kit", str(export_folder), *words]) == 0
     assert config_of(tmp_path / "kit").model_version_policy.latest.num_versions == 2
-
-
-@pytest.mark.parametrize(
-    "words, says",
-    [
-        (["--latest", "1", "--specific", "41"], "--latest or --specific"),
-        (["--latest", "0"], "`latest`"),
-        (["--label", "stable"], "`--label` must be LABEL=VERSION"),
-        (["--label", "stable=x"], "`--label` must be LABEL=VERSION"),
-        (["--label", f"stable={'4' * 9999}"], "`--label` must be LABEL=VERSION"),
-        (["--label", "a=42", "--label", "a=41"], "with each label only once"),
-        (["--label", "stable=41"], "version that is served (42)"),
-        (["--name", "Books"], "name of a model"),
-    ],
-)
-def test_a_mistake_is_one_error_and_leaves_no_kit(words, says, export_folder, tmp_path, capsys):
-    assert main(["server-kit", str(export_folder), "--out", f"{tmp_path / 'kit'}", *words]) == 2
-    done = capsys.readouterr()
-    assert not done.out and done.err.count("error") == 1 and says in done.err
-    assert not (tmp_path / "kit").exists()

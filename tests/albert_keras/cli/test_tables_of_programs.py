@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 
 import pytest
 
@@ -11,12 +10,6 @@ from albert_keras.config import AlbertConfig
 
 FAST = ["--batch-size", "4", "--precision", "float32", "--set", "training.peak_tflops=1"]
 COLUMNS = ["--label", "toxic", "--label", "insult"]
-
-
-@pytest.fixture(autouse=True)
-def quiet_again(monkeypatch):
-    """Commands set up logging and TensorFlow's log level for a process of their own."""
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
 
 
 @pytest.fixture(scope="module")
@@ -103,23 +96,3 @@ def test_other_tables_are_evaluated_and_answered(place, tuned, tmp_path, capsys)
         probabilities = answer["probabilities"]
         assert list(probabilities) == ["toxic", "insult"]
         assert answer["labels"] == [name for name, value in probabilities.items() if value >= 0.5]
-
-
-def test_settings_of_a_table_require_a_table(tuned, capsys):
-    assert main(["predict", str(tuned), "Ho", "--encoding", "utf-16"]) == 2
-    assert "`encoding` requires `file`" in capsys.readouterr().err
-    assert (
-        main(
-            [
-                "evaluate",
-                "--run",
-                str(tuned),
-                "--data",
-                str(tuned / "errors.tsv"),
-                "--delimiter",
-                "ab",
-            ]
-        )
-        == 2
-    )
-    assert "`delimiter` must be one character" in capsys.readouterr().err

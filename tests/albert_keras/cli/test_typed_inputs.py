@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from albert_keras.cli.embed import lines_of_stdin
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines, line_fields
 from data_pipeline import limits
 from data_pipeline.errors import InputError
@@ -66,11 +65,10 @@ def test_a_line_is_a_text_or_an_object():
         line_fields(7, "{", {})
 
 
-@pytest.mark.parametrize("read", [arriving_lines, lines_of_stdin])
-def test_a_line_without_end_is_an_error_before_it_is_read(monkeypatch, read):
+def test_a_line_without_end_is_an_error_before_it_is_read(monkeypatch):
     monkeypatch.setattr(limits, "MAX_LINE_BYTES", 1 << 17)
     give(monkeypatch, b"a\nb\n" + b"c" * (1 << 22))
-    lines = read()
+    lines = arriving_lines()
     assert next(lines)
     with pytest.raises(InputError, match="(?i)stdin.* must have at most 131,072 bytes"):
         list(lines)
