@@ -7,7 +7,7 @@ import re
 from decimal import ROUND_CEILING, Context
 from typing import NamedTuple
 
-from albert_keras.training.memory import PROCESS_BYTES, TRACE_BYTES
+from albert_keras.machine.step_memory import PROCESS_BYTES, TRACE_BYTES
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 

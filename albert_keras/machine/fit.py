@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from albert_keras.machine.devices import rounded_up
-from albert_keras.training.memory import StepMemory, largest_batch, step_memory
+from albert_keras.machine.step_memory import StepMemory, largest_batch, step_memory
 
 #: Fraction of the memory that stays free: the formula is not exact, and allocators leave gaps.
 FREE_FRACTION = 0.1

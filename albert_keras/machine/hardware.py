@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.machine.packages import FAULT, OK, WARNING, Finding
+from albert_keras.machine.step_memory import PROCESS_BYTES, TRACE_BYTES
 from albert_keras.report import bytes_text
-from albert_keras.training.memory import PROCESS_BYTES, TRACE_BYTES
 from data_pipeline.files import is_disk_full
 from data_pipeline.tensorflow_line import required_line
 

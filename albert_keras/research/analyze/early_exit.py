@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.layers.kernels import inference
-from albert_keras.models.early_exit import check_confidence
+from albert_keras.tasks.classification.early_exit import check_confidence
 from albert_keras.tasks.finetuned import FinetunedModels
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.trained_rows import check_scored

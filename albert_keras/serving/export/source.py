@@ -10,7 +10,6 @@ from tensorflow import keras
 from albert_keras.formats.detection import best_run, detect
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_model import open_model
-from albert_keras.models.early_exit import check_confidence
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.task_model import AlbertForTask
 from albert_keras.runs.run import Run
@@ -18,6 +17,7 @@ from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.serving.layout import read_export_record
+from albert_keras.tasks.classification.early_exit import check_confidence
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import read_tuned
 from albert_keras.tasks.kinds import build_task

@@ -6,7 +6,7 @@ Source: `race_utils.py` in google-research/albert.
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.models.task_heads import LinearHead
+from albert_keras.tasks.heads import LinearHead
 from albert_keras.tasks.task_model import AlbertTaskModel, of_classes, sequences_of_rows
 
 

@@ -6,16 +6,16 @@ Source: `classifier_utils.py` in google-research/albert.
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.models.early_exit import classify_until_confident
 from albert_keras.models.encoder_inputs import encoder_inputs
-from albert_keras.models.pair_encoding import (
+from albert_keras.models.pooling import mean_over_tokens
+from albert_keras.tasks.classification.early_exit import classify_until_confident
+from albert_keras.tasks.classification.pair_encoding import (
     COMPARISON_WIDTHS,
     PAIR_ENCODINGS,
     comparison,
     separate_texts,
 )
-from albert_keras.models.pooling import mean_over_tokens
-from albert_keras.models.task_heads import LinearHead
+from albert_keras.tasks.heads import LinearHead
 from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes, required
 
 

@@ -6,7 +6,7 @@ Source: `squad_utils.py` in google-research/albert.
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.models.task_heads import SpansHead, SpansOrNoneHead
+from albert_keras.tasks.heads import SpansHead, SpansOrNoneHead
 from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes
 
 

@@ -3,7 +3,7 @@
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.models.task_heads import LinearHead
+from albert_keras.tasks.heads import LinearHead
 from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes, required
 
 

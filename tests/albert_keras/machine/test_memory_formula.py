@@ -3,8 +3,8 @@
 import pytest
 
 from albert_keras.config import AlbertConfig
+from albert_keras.machine.step_memory import largest_batch, step_memory
 from albert_keras.models.weight_count import count_weights
-from albert_keras.training.memory import largest_batch, step_memory
 from data_pipeline.errors import InputError
 
 #: V = 11, E = 3, H = 4, L = 2, I = 5.

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.dropout import DropoutSeed
-from albert_keras.models.pair_encoding import comparison, separate_texts
 from albert_keras.tasks.classification.model import AlbertForClassification
+from albert_keras.tasks.classification.pair_encoding import comparison, separate_texts
 from albert_keras.tasks.kinds import CLASSIFICATION
 from data_pipeline.instances.packing import pack
 from tests.albert_keras import numpy_albert

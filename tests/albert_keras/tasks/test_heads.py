@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.task_heads import LinearHead, SpansHead, SpansOrNoneHead
+from albert_keras.tasks.heads import LinearHead, SpansHead, SpansOrNoneHead
 from tests.albert_keras import numpy_albert
 
 H = 8
