@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import os
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.bag_of_words import bag_of_words_answers, selected
 from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.given import settings_of
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.results import (
     BagOfWords,
@@ -75,7 +77,9 @@ def finetune(
         bag_of_words: bool. Whether to train the bag-of-words baseline of `bag_of_words_answers`,
             too, if the task classifies or scores texts.
         teaching: TaskTeaching or None. The teacher of a distillation, see `distillation/task.py`.
-        **flags: Single settings by the keywords of `options_of(FinetuneConfig)`.
+        **flags: Single settings by the keywords of `options_of(FinetuneConfig)`. Besides files,
+            `train` and `dev` may be examples in memory: (inputs, labels) as `fit` of a model takes
+            them, a tf.data.Dataset of both, or a DataFrame with columns `text`, `pair`, `label`.
 
     Returns:
         FinetuneResult.
@@ -89,6 +93,9 @@ def finetune(
         result = finetune("runs/books", "runs/sst-2", task="sst-2", data_dir="glue")
         print(result.seeds[0].scores["dev"]["accuracy"])
     """
+    given = {name: flags.pop(name) for name in ("train", "dev") if _is_in_memory(flags.get(name))}
+    if "train" in given:
+        flags = settings_of(flags, given["train"])
     config = FinetuneConfig.of({}, **flags) if config is None else config.with_flags(**flags)
     all_seeds = seeds_of(config, seeds)
     out = Path(out)
@@ -103,7 +110,7 @@ def finetune(
             else open_model(origin, from_step, albert_config, tokenizer)
         ).lengthened(config.model.max_position_embeddings)
         is_new = not any(out.glob("seed-*/run.json"))
-        data = prepare(config, initial_weights, choose_precision(strategy), is_new)
+        data = prepare(config, initial_weights, choose_precision(strategy), is_new, given)
         data = data if teaching is None else teaching.taught(data)
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)
@@ -158,6 +165,10 @@ def finetune(
         if not is_chief(strategy):
             result = read_results(out)
     return result
+
+
+def _is_in_memory(data):
+    return data is not None and not isinstance(data, str | os.PathLike)
 
 
 def seeds_of(config: FinetuneConfig, seeds: int | Sequence[int]) -> tuple[int, ...]:

@@ -5,9 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, TAGGING, build_task
 from albert_keras.tasks.task import Task
+from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.tasks.typed_examples import typed_example
 from data_pipeline.errors import InputError
+
+#: Tasks whose files are tables with named columns.
+_OF_TABLES = ("classification", "pair", "regression", "similarity")
 
 
 def columns_of(task: Task, inputs: Any, labels: Any = None) -> tuple[dict[str, list], list | None]:
@@ -36,7 +41,7 @@ def columns_of(task: Task, inputs: Any, labels: Any = None) -> tuple[dict[str, l
             inputs = {name: [row[name] for row in inputs] for name in inputs[0]}
     if isinstance(inputs, Mapping):
         columns = {str(name): plain(values) for name, values in inputs.items()}
-    elif isinstance(inputs, tuple):
+    elif _has_parts(inputs):
         names = ("text", "pair") if task.fields[0] == "text" else task.fields
         columns = {name: plain(values) for name, values in zip(names, inputs, strict=False)}
         if len(columns) < len(inputs):
@@ -78,20 +83,57 @@ def examples_of(task: Task, columns: dict[str, list], truths: list | None = None
     ]
 
 
-def frame_columns(task: Task, frame: Any) -> tuple[dict[str, list], list]:
-    """Returns the inputs and the labels in the columns of a pandas DataFrame.
+def settings_of(settings: Mapping[str, Any], data: Any) -> dict[str, Any]:
+    """Returns settings of a task with names for the parts of examples that are in memory.
 
-    The configuration of the task names the columns `text`, `pair` and `label`.
+    Args:
+        settings: By keyword, among them `task`.
+        data: (inputs, labels), see `columns_of`; a dataset of both; or a DataFrame, whose columns
+            `text`, `pair` and `label` name as those of a file.
     """
-    config, columns = task.config, {}
-    for name in ("text", "pair"):
-        if getattr(config, name) is not None:
-            columns[name] = plain(_column(frame, getattr(config, name)))
-    labels = config.label
-    if isinstance(labels, tuple):
-        several = [plain(_column(frame, label)) for label in labels]
-        return columns, [list(row) for row in zip(*several, strict=True)]
-    return columns, plain(_column(frame, labels))
+    found = dict(settings)
+    if not hasattr(data, "columns") and found.get("task") in _OF_TABLES:
+        found = {"text": "text", "label": "label"} | found
+        inputs = data[0] if isinstance(data, tuple) else None
+        if _has_parts(inputs) or found["task"] in ("pair", "similarity"):
+            found = {"pair": "pair"} | found
+    return found
+
+
+def read_given(config: TaskConfig, data: Any) -> tuple[TaskConfig, list]:
+    """Returns the examples of data in memory, see `settings_of`, and a config with their labels.
+
+    Raises:
+        InputError: If an input or a label does not suit the task.
+    """
+    task = build_task(config)
+    if hasattr(data, "columns"):
+        columns, truths = _frame_columns(config, data)
+    else:
+        columns, truths = columns_of(task, *(data if isinstance(data, tuple) else (data,)))
+    if config.labels is None and task.kind in (CLASSIFICATION, MULTI_LABEL, TAGGING):
+        several = task.kind is not CLASSIFICATION
+        names = {str(name) for truth in truths or () for name in (truth if several else (truth,))}
+        config = config.replace(labels=tuple(sorted(names, key=lambda name: (len(name), name))))
+        if not all(name.isdecimal() for name in names):
+            config = config.replace(labels=tuple(sorted(names)))
+        task = build_task(config)
+    return config, examples_of(task, columns, truths)
+
+
+def _frame_columns(config, frame):
+    """Returns the inputs and the labels in the columns of a DataFrame."""
+    names = [name for name in ("text", "pair") if getattr(config, name) is not None]
+    columns = {name: plain(_column(frame, getattr(config, name))) for name in names}
+    if not isinstance(config.label, tuple):
+        return columns, plain(_column(frame, config.label))
+    several = [plain(_column(frame, label)) for label in config.label]
+    return columns, [list(row) for row in zip(*several, strict=True)]
+
+
+def _has_parts(inputs):
+    """Returns whether inputs are a tuple with a list of each part, and not a tuple of texts."""
+    return isinstance(inputs, tuple) and not (inputs and isinstance(inputs[0], str | bytes))
 
 
 def plain(values: Iterable) -> list:

@@ -1,8 +1,8 @@
 """What all trainings of a fine-tuning share: task, examples, features, settings."""
 
 import logging
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
@@ -12,7 +12,9 @@ from albert_keras.tasks.example_findings import near_equal_finding, short_findin
 from albert_keras.tasks.example_report import report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.given import read_given
 from albert_keras.tasks.kinds import SIMILARITY, build_task
+from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.trained_rows import check_dev, digest_rows
 from data_pipeline.errors import InputError, Mistake
@@ -52,12 +54,14 @@ def prepare(
     initial_weights: OpenedModel,
     precision: str,
     is_new: bool = True,
+    given: Mapping[str, Any] | None = None,
 ) -> TaskData:
     """Reads the files of a task and encodes its examples.
 
     Args:
         precision: Value for the precision "auto".
         is_new: Whether the fine-tuning begins, see `check_dev`.
+        given: Examples in memory, "train" and perhaps "dev", see `read_given`.
 
     Raises:
         InputError: If files, settings and model do not fit together, or all development examples
@@ -70,8 +74,11 @@ def prepare(
     if task.kind is SIMILARITY and task.objective == "unsupervised":
         config = _with_dropout(config, initial_weights.albert_config)
         albert_config = config.model.applied(initial_weights.albert_config)
-    train = task.read("train")
-    dev = {split: task.read(split) for split in task.dev_splits}
+    if given:
+        config, task, train, dev = _given(config, given)
+    else:
+        train = task.read("train")
+        dev = {split: task.read(split) for split in task.dev_splits}
     listing = ", ".join(f"{split} {len(examples):,}" for split, examples in dev.items())
     logger.info("Examples of %s: train %s, %s", config.task.name, f"{len(train):,}", listing)
     batch_size = config.training.batch_size
@@ -100,6 +107,19 @@ def prepare(
     return TaskData(
         task, config, albert_config, tokenizer, train, dev, fingerprints, trained, overlaps
     )
+
+
+def _given(config, given):
+    """Returns config, task and examples in memory; without "dev" a part of them is held out."""
+    task_config, train = read_given(config.task, given["train"])
+    task = build_task(task_config)
+    if "dev" in given:
+        _, dev = read_given(task_config, given["dev"])
+    elif task_config.dev is not None:
+        dev = task.read("dev")
+    else:
+        train, dev = hold_out(train, task_config.dev_share)
+    return config.replace(task=task_config), task, train, {"dev": dev}
 
 
 def _log_report(report):

@@ -135,6 +135,23 @@ def test_a_model_in_memory_learns_what_the_command_learns(encoder, tmp_path):
     assert {name: found[name] for name in scores} == pytest.approx(scores)
 
 
+def test_a_fine_tuning_takes_examples_in_memory(small_shape, tiny_tokenizer, tmp_path):
+    rows = [(f"{text} {number}", "ab"[number % 2]) for number, text in enumerate(TEXTS)]
+    path = tmp_path / "train.tsv"
+    path.write_text("\n".join(["text\tlabel", *("\t".join(row) for row in rows)]) + "\n")
+    words = {"albert_config": small_shape, "tokenizer": tiny_tokenizer, "steps": 2}
+    words |= {"task": "classification", "batch_size": 4, "max_seq_length": 16}
+    words |= {"random_baseline": False, "precision": "float32"}
+    texts, labels = zip(*rows, strict=True)
+    by_file = finetune(
+        "random", tmp_path / "file", train=str(path), text="text", label="label", **words
+    )
+    in_memory = finetune("random", tmp_path / "memory", train=(texts, labels), **words)
+    assert in_memory.seeds[0].scores == by_file.seeds[0].scores
+    assert in_memory.bag_of_words.scores == by_file.bag_of_words.scores
+    assert in_memory.model.predict(texts[:2]) == by_file.model.predict(texts[:2])
+
+
 def test_what_does_not_suit_the_task_is_refused(encoder):
     build = albert_keras.AlbertForClassification.from_preset
     with pytest.raises(InputError, match="`labels` must be the names"):
