@@ -44,11 +44,6 @@ def test_a_list_is_answered_before_the_next_one_is_read(caplog):
     ]
 
 
-def test_nothing_is_logged_if_nothing_was_truncated(caplog):
-    assert len(list(answer_stream(Counting(), [inputs("a"), []]))) == 1
-    assert not caplog.messages
-
-
 def test_words_without_a_tag_are_counted(caplog):
     class Tagging:
         task = None

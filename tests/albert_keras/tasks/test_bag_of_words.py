@@ -2,7 +2,6 @@
 
 import random
 
-import numpy as np
 import pytest
 
 from albert_keras.tasks import bag_of_words
@@ -45,13 +44,6 @@ def test_words_that_determine_the_class_are_learned_and_answers_are_deterministi
     assert answers == bag_of_words_answers(task, train, {"dev": dev, "train": train})
 
 
-def test_the_order_of_two_words_is_learned():
-    pairs = {"bad": ["not good"], "good": ["good not"]}
-    task, train, dev = task_of(), texts(200, pairs), texts(50, pairs, seed=1)
-    answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
-    assert task.scores(dev, answers)["accuracy"] > 0.95
-
-
 def test_more_than_two_classes_are_learned_and_one_without_examples_is_never_answered():
     task = task_of(labels=("bad", "good", "fair", "odd"))
     words = WORDS | {"fair": ["decent", "plain"]}
@@ -59,13 +51,6 @@ def test_more_than_two_classes_are_learned_and_one_without_examples_is_never_ans
     answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
     assert task.scores(dev, answers)["accuracy"] == 1
     assert all(answer.probabilities["odd"] < 1e-6 for answer in answers)
-
-
-def test_a_single_class_is_always_answered():
-    task, dev = task_of(), texts(5, WORDS)
-    train = texts(9, {"good": ["warm"]})
-    answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
-    assert {answer.label for answer in answers} == {"good"}
 
 
 def test_scripts_without_spaces_are_learned_by_their_characters():
@@ -127,34 +112,12 @@ def test_several_labels_and_several_scores_are_predicted():
     assert task.scores(dev, answers)["pearson"] > 0.9
 
 
-def test_a_text_without_words_in_training_is_answered():
-    task = task_of()
-    (answer,) = bag_of_words_answers(task, texts(30, WORDS), {"x": [TextExample("0", "!")]})["x"]
-    assert answer.label in WORDS and sum(answer.probabilities.values()) == pytest.approx(1)
-
-
-def test_other_tasks_have_no_such_baseline():
-    task = build_task(TaskConfig(name="race"))
-    assert bag_of_words_answers(task, [], {"dev": []}) is None
-
-
 def test_of_more_examples_than_the_limit_the_same_selection_is_used(monkeypatch):
     examples = texts(60, WORDS)
     monkeypatch.setattr(bag_of_words, "MAX_EXAMPLES", 20)
     few = selected(examples)
     assert len(few) == 20 and few == selected(list(examples)) and few != examples[:20]
     assert [example.id for example in few] == sorted((one.id for one in few), key=int)
-
-
-def test_the_characters_of_all_texts_and_classes_are_limited(monkeypatch):
-    examples = texts(60, WORDS)
-    mean = np.mean([len(example.first) for example in examples])
-    monkeypatch.setattr(bag_of_words, "_MAX_CHARACTERS", int(30 * mean))
-    assert 25 <= len(selected(examples)) <= 35
-    monkeypatch.setattr(bag_of_words, "_MAX_CHARACTERS_OF_MODELS", int(30 * mean))
-    assert 7 <= len(selected(examples, num_outputs=3)) <= 13
-    monkeypatch.setattr(bag_of_words, "_MAX_TEXT", 1)
-    assert selected(examples, num_outputs=3) == examples
 
 
 def test_4000_rows_of_sst_2_give_the_known_accuracy(shared_data):

@@ -98,16 +98,6 @@ def test_the_scores_are_those_of_the_fine_tuning(tuned, evaluation):
     assert list(evaluation.scores)[0] == "f1" and evaluation.files == {}
 
 
-def test_guessing_is_the_best_answer_that_is_always_the_same(evaluation):
-    assert evaluation.guessing["f1"] == pytest.approx(100 / 3)
-
-
-def test_one_run_twice_scores_as_it_does_once(tuned, evaluation):
-    twice = evaluate_task([tuned, tuned])
-    assert twice.scores == evaluation.scores and twice.tuned == evaluation.tuned
-    assert len(twice.runs) == 2
-
-
 def test_only_on_examples_that_chose_the_checkpoint_anything_is_tuned(strict, files):
     here = evaluate_task(strict)
     assert here.is_tuned_here and here.tuned["null_threshold"] > -1e9

@@ -4,15 +4,12 @@ import pytest
 
 from albert_keras.tasks.example_findings import (
     findings,
-    near_equal_finding,
     short_findings,
     warning_texts,
 )
 from albert_keras.tasks.example_report import near_equal, report_examples
-from albert_keras.tasks.example_tokens import ExampleTokens
 from albert_keras.tasks.examples import (
     Answer,
-    ChoiceExample,
     QuestionExample,
     TaggedExample,
     TextExample,
@@ -96,14 +93,6 @@ def test_labels_that_are_probably_the_same_are_grouped(names, groups):
     assert near_equal(names) == groups
 
 
-def test_similar_labels_are_a_warning():
-    examples = rows(*[(f"{TEXT} {n}", ("pos", "POS", "neg")[n % 3]) for n in range(30)])
-    report = report_examples(text_task(labels=("neg", "POS", "pos")), {"train": examples})
-    assert near_equal_finding(report).text.startswith("`POS` and `pos` count as different")
-    (warning,) = warning_texts(report)
-    assert warning.startswith("similar labels: `POS` and `pos`")
-
-
 def test_lengths_are_quantiles_of_each_part(tiny_tokenizer):
     task = text_task("pair", pair="b", labels=("x", "y"))
     examples = [TextExample("0", "a b c", "d", "x"), TextExample("1", "a", None, "y")]
@@ -141,23 +130,6 @@ def test_unknown_tokens_name_their_characters_and_words(tiny_tokenizer):
     assert finding_of(report, "unknown tokens").is_good
 
 
-def test_a_sample_of_the_tokens_says_so(tiny_tokenizer):
-    examples = rows(*[(f"{TEXT} {n}", "xy"[n % 2]) for n in range(25)])
-    task = text_task(labels=("x", "y"))
-    report = report_examples(task, {"train": examples}, tiny_tokenizer, most_encoded=10)
-    assert report.splits["train"].encoded == 9
-    assert finding_of(report, "truncated").text.endswith("(of 9 that were encoded)")
-    assert report.splits["train"].lengths["text"]["words"]["max"] == 7
-
-
-def test_scores_have_a_range_and_no_classes():
-    report = report_examples(text_task("regression"), {"train": rows(("a", 1.0), ("b", 4.0))})
-    one = report.splits["train"]
-    assert one.labels == {}
-    expected = {"min": 1, "5%": 1.15, "median": 2.5, "95%": 3.85, "max": 4, "mean": 2.5}
-    assert one.scores == pytest.approx(expected)
-
-
 def test_tags_are_counted_and_long_sentences_take_several_rows(tiny_tokenizer):
     task = build_task(TaskConfig(name="tagging", labels=("O", "B-X"), max_seq_length=8))
     examples = [
@@ -186,23 +158,3 @@ def test_questions_say_how_many_have_no_answer_and_how_long_the_answers_are(tiny
     other = answered._replace(id="3", answers=(Answer("ferry", 8),))
     report = report_examples(task, {"train": [answered, other]})
     assert report.splits["train"].conflicts == 0  # annotators choose different spans
-
-
-def test_right_options_are_counted_by_letter(tiny_tokenizer):
-    task = build_task(TaskConfig(name="race", max_seq_length=512))
-    examples = [ChoiceExample(str(n), TEXT, f"Why {n}?", ("rain", "snow"), n % 2) for n in range(3)]
-    one = report_examples(task, {"train": examples}, tiny_tokenizer).splits["train"]
-    assert one.labels == {"A": 2, "B": 1}
-    assert set(one.lengths) == {"passage", "question", "option"}
-
-
-def test_texts_of_similarity_have_a_row_each(tiny_tokenizer):
-    task = build_task(
-        TaskConfig(name="similarity", train="x.tsv", text="a", pair="b", max_seq_length=16)
-    )
-    words = len(tiny_tokenizer.encode(TEXT))
-    assert words <= 14 < 2 * words
-    longer = f"{TEXT} {TEXT} {TEXT}"
-    assert len(tiny_tokenizer.encode(longer)) > 14
-    examples = [TextExample("0", TEXT, TEXT), TextExample("1", longer, TEXT)]
-    assert ExampleTokens(task, examples, tiny_tokenizer).too_long == 1

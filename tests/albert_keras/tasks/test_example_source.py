@@ -11,7 +11,6 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.finetune_config import FinetuneTraining
 from albert_keras.tasks.kinds import KINDS
 from albert_keras.tasks.task import Features
-from albert_keras.training.flops import forward_flops
 
 COUNT, B = 500, 20
 
@@ -68,15 +67,6 @@ def test_every_epoch_holds_every_example_once_in_another_order(batch_size):
     assert (epochs[0] != epochs[1]).mean() > 0.9
 
 
-def test_far_away_examples_meet():
-    it = source()
-    rows = np.array([it.numbers(step) for step in range(COUNT // B)])
-    assert (np.diff(rows.ravel()) == 1).mean() < 0.05  # not the order of the file
-    # Uniformly drawn, batches of 20 have means of about 250 ± 32 and reach over 450 rows.
-    assert np.abs(rows.mean(axis=1) - COUNT / 2).max() < 130
-    assert np.ptp(rows, axis=1).mean() > 400
-
-
 def test_a_batch_depends_on_seed_and_step_alone():
     straight = seen(source(), 0, 30)
     for begin in (1, 24, 25, 29):
@@ -119,32 +109,12 @@ def test_rows_of_every_kind_arrive_as_they_are_with_shapes_that_are_known(
     assert it.max_seq_length == np.prod(shape[1:])
 
 
-def test_what_kept_a_batch_from_being_read_is_kept():
-    it = source(Numbered(broken=int(source().numbers(1)[5])))
-    with pytest.raises(tf.errors.OpError):
-        first(it.batches(tf.distribute.get_strategy(), 0), 3)
-    assert isinstance(it.failure, OSError) and "cannot be read" in str(it.failure)
-    assert source().failure is None
-
-
 def test_a_record_of_the_run_tells_what_was_learnt_from(tiny_tokenizer, tmp_path):
     it = source(tokenizer=tiny_tokenizer)
     assert it.describe() == {"fingerprint": "f", "num_records": COUNT, "max_seq_length": 8}
     assert it.tokenizer_digest == tiny_tokenizer.digest and it.kind == "finetuning"
     it.save_tokenizer(tmp_path)
     assert any(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("kind, sequences", [("tagging", 4), ("choice", 12)])
-def test_operations_are_those_of_real_pieces(
-    small_shape, task_of, examples_of, tiny_tokenizer, kind, sequences
-):
-    model = SimpleNamespace(config=small_shape, features=None)
-    features = task_of(kind).features(examples_of(kind), tiny_tokenizer, training=True)
-    forward = [forward_flops(small_shape, sequences, int(length)) for length in features.lengths]
-    assert source(features, batch_size=4).flops(model) == 3 * int(np.mean(forward))
-    model.features = object()  # of a frozen encoder
-    assert source(features, batch_size=4).flops(model) == int(np.mean(forward))
 
 
 def test_examples_are_told_apart_by_all_that_is_in_them():

@@ -3,13 +3,11 @@
 import json
 import random
 import statistics
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from albert_keras.runs.run import Run
-from albert_keras.tasks.finetune import seeds_of
 from albert_keras.tasks.results import best_seed, read_results
 from albert_keras.training.log_file import read_evaluations, read_log
 from data_pipeline.errors import InputError
@@ -80,14 +78,6 @@ def test_a_bag_of_words_is_scored_on_the_same_examples(tuned_toy, tune, untraine
     assert words.interval.low <= words.scores["dev"]["accuracy"] <= words.interval.high
     assert tuned_toy.positive_class == "yes"
     assert tune(tmp_path / "without", bag_of_words=False).bag_of_words is None
-
-
-def test_other_steps_with_the_best_score_are_named(tuned_toy):
-    (seed,) = tuned_toy.seeds
-    evaluations = read_evaluations(Path(tuned_toy.path) / seed.path)
-    scores = {step: found["accuracy"] for step, found in evaluations}
-    best = scores.pop(seed.best_step)
-    assert seed.tied_steps == tuple(step for step, score in scores.items() if score == best)
 
 
 def test_a_run_is_begun_from_with_new_heads_and_compared_with_random_weights(
@@ -175,13 +165,6 @@ def test_weights_that_do_not_fit_leave_no_run(tune, untrained, tiny_tokenizer, t
     assert tune(tmp_path / "out", origin=tmp_path / "from", **words).seeds
 
 
-@pytest.mark.parametrize("seeds", [0, [], [3, 3], [-1, 2]])
-def test_seeds_are_different_numbers(seeds, toy_config):
-    with pytest.raises(InputError, match="`seeds` must be one or more different integers"):
-        seeds_of(toy_config, seeds)
-    assert seeds_of(toy_config, 2) == (SEED, SEED + 1) and seeds_of(toy_config, [5, 1]) == (5, 1)
-
-
 def glue_file(path, header, rows):
     path.parent.mkdir(exist_ok=True)
     path.write_text("".join("\t".join(row) + "\n" for row in [header, *rows]))
@@ -211,25 +194,6 @@ def test_a_second_split_is_scored_and_has_a_folder(tune, untrained, tiny_corpus,
     assert read_results(tmp_path / "out") == result
 
 
-@pytest.mark.parametrize("name", ["regression", pytest.param("pair", marks=pytest.mark.slow)])
-def test_numbers_and_pairs_have_results_too(name, tune, untrained, tiny_corpus, tmp_path):
-    rng = random.Random(2)
-    labels = {"regression": lambda: f"{rng.gauss(3, 1):.2f}", "pair": lambda: rng.choice("abc")}
-    rows = [[*rng.sample(tiny_corpus, 2), labels[name]()] for _ in range(60)]
-    glue_file(tmp_path / "train.tsv", ["one", "two", "is"], rows)
-    words = {"task": name, "train": str(tmp_path / "train.tsv"), "text": "one", "label": "is"}
-    words |= {"pair": "two"} if name == "pair" else {}
-    result = tune(tmp_path / "out", None, steps=2, max_seq_length=32, precision="float32", **words)
-    assert result.metric == {"regression": "pearson", "pair": "accuracy"}[name]
-    assert 0 < result.examples["dev"] < 30  # held out
-    assert result.majority["dev"][result.metric] == (
-        0 if name == "regression" else pytest.approx(0.33, abs=0.3)
-    )
-    picture = {"regression": "scores.png", "pair": "confusion.png"}[name]
-    assert (tmp_path / "out" / picture).is_file()
-    assert read_results(tmp_path / "out") == result
-
-
 @pytest.mark.slow
 def test_several_seeds_differ_and_the_best_of_them_answers(tune, toy_config, tmp_path):
     config = toy_config.with_flags(steps=80)
@@ -243,29 +207,3 @@ def test_several_seeds_differ_and_the_best_of_them_answers(tune, toy_config, tmp
     assert len((tmp_path / "out" / "errors.tsv").read_text().splitlines()) == 1 + wrong
     alone = tune(tmp_path / "alone", config, seeds=[1])
     assert alone.seeds[0]._replace(seconds=0) == result.seeds[1]._replace(seconds=0)
-
-
-@pytest.mark.slow
-def test_a_number_is_learnt(tune, tiny_corpus, tmp_path):
-    rng = random.Random(3)
-    rows = []
-    for _ in range(300):
-        words = rng.choice(tiny_corpus).split()[:3]
-        value = rng.randint(0, 4)
-        rows.append([" ".join([*words, *["harbour"] * value]), f"{value + 0.5}"])
-    glue_file(tmp_path / "train.tsv", ["text", "score"], rows)
-    words = {"task": "regression", "train": str(tmp_path / "train.tsv"), "text": "text"}
-    words |= {"label": "score", "steps": 150, "batch_size": 16, "lr": 1e-3}
-    result = tune(tmp_path / "out", None, max_seq_length=32, precision="float32", **words)
-    assert result.seeds[0].scores["dev"]["pearson"] > 0.8
-    log = read_log(tmp_path / "out" / f"seed-{SEED}")
-    assert log[-1]["loss"] < log[0]["loss"] and "answer_accuracy" not in log[0]
-
-
-@pytest.mark.slow
-def test_several_steps_at_a_time_learn_the_same(tune, toy_config, tuned_toy, tmp_path):
-    config = toy_config.with_flags(steps_per_execution=4, evaluate_every=6, patience=None, steps=18)
-    config = config.replace(training=config.training.replace(checkpoint_every=None))
-    out = tune(tmp_path / "out", config)
-    assert out.seeds[0].last_step == 18
-    assert [step for step, _ in read_evaluations(tmp_path / "out" / f"seed-{SEED}")] == [8, 12, 18]

@@ -12,8 +12,6 @@ from data_pipeline.errors import InputError
 from data_pipeline.files import LOCK_FILE, FolderLock
 from tests.albert_keras.tasks.small_tasks import build_model
 
-SEED = 12345
-
 
 @pytest.fixture
 def toy_copy(tuned_toy, tmp_path):
@@ -59,21 +57,6 @@ def test_another_setting_is_refused_by_name(toy_copy, tune):
     refused(tune, toy_copy, "config.training.patience: was 6, is now 7", patience=7)
 
 
-def test_a_single_label_that_was_changed_is_refused(toy, toy_copy, tune, untrained, tmp_path):
-    names = {"train": "data.fingerprint", "dev": "data.dev_fingerprint"}
-    paths = {split: shutil.copy(toy / f"{split}.tsv", tmp_path) for split in names}
-    assert tune(toy_copy, **paths).seeds  # the same, elsewhere
-    shutil.rmtree(toy_copy / "features")
-    for split, says in names.items():
-        lines = (toy / f"{split}.tsv").read_text().splitlines()
-        text, label = lines[7].split("\t")
-        lines[7] = f"{text}\t{'no' if label == 'yes' else 'yes'}"
-        changed = tmp_path / f"changed-{split}.tsv"
-        changed.write_text("\n".join([*lines, ""]))
-        with pytest.raises(InputError, match=f"started with other settings or data:\n  {says}: "):
-            tune(toy_copy, **{split: str(changed)})
-
-
 def test_other_weights_to_begin_with_are_refused(
     toy_copy, tune, small_shape, tiny_tokenizer, tmp_path
 ):
@@ -88,26 +71,12 @@ def test_other_weights_to_begin_with_are_refused(
     )
 
 
-def test_a_line_of_the_log_that_was_cut_does_no_harm(toy_copy, tune, tuned_toy, untrained):
-    log = toy_copy / f"seed-{SEED}" / "log.jsonl"
-    whole = log.read_text()
-    log.write_text(whole + '{"step": 10')
-    assert tune(toy_copy).seeds[0].best_step == tuned_toy.seeds[0].best_step
-    assert log.read_text() == whole
-
-
 def test_a_folder_of_something_else_is_left_alone(tune, tiny_run, tmp_path):
     (tmp_path / "notes" / "features").mkdir(parents=True)
     (tmp_path / "notes" / "a.txt").write_text("a")
     refused(tune, tmp_path / "notes", "is not empty")
     refused(tune, tmp_path / "notes" / "a.txt", "a.txt")
     refused(tune, shutil.copytree(tiny_run, tmp_path / "run"), "is the folder of a run")
-
-
-def test_what_a_killed_process_left_is_no_obstacle(tune, untrained, tmp_path):
-    for name in ("a/features", "b/.seed-12345.tmp-99", "c"):
-        (tmp_path / name).mkdir(parents=True)
-        assert tune(tmp_path / name.split("/")[0]).seeds
 
 
 def test_a_stopped_training_has_no_results_yet(tune, monkeypatch, tmp_path):

@@ -4,12 +4,10 @@ import pytest
 import yaml
 
 from albert_keras import recipes
-from albert_keras.config import AlbertConfig
 from albert_keras.tasks.finetune_config import (
     FinetuneConfig,
     FinetuneOptimizer,
     FinetuneTraining,
-    ModelChanges,
 )
 from albert_keras.tasks.kinds import build_task
 from data_pipeline.errors import InputError
@@ -36,26 +34,6 @@ def test_steps_take_precedence_over_epochs_and_determine_them():
     training = resolved(num_examples=64, batch_size=32, steps=5, epochs=9.0)
     assert (training.steps, training.epochs) == (5, 2.5)
     assert resolved(num_examples=64, batch_size=32, epochs=0.01).steps == 1
-
-
-def test_resolving_twice_changes_nothing():
-    training = resolved(batch_size=7, epochs=1.5)
-    assert training.resolved(1000, "mixed_bfloat16") == training
-
-
-def test_given_values_are_kept():
-    training = resolved(evaluate_every=7, checkpoint_every=3, precision="mixed_float16", steps=50)
-    assert (training.evaluate_every, training.checkpoint_every) == (7, 3)
-    assert training.precision == "mixed_float16"
-
-
-@pytest.mark.parametrize("given", [{}, {"evaluate_every": 5}, {"steps": 37, "evaluate_every": 9}])
-def test_evaluations_fall_on_host_calls(given):
-    training = resolved(batch_size=32, steps_per_execution=4, report_every=8, **given)
-    assert training.steps == given.get("steps", 96)
-    assert training.evaluate_every == given.get("evaluate_every", 12)
-    assert training.checkpoint_every % 4 == 0
-    assert 0 <= training.checkpoint_every - training.evaluate_every < 4
 
 
 def test_checkpoints_between_host_calls_are_refused():
@@ -122,18 +100,6 @@ def test_an_unknown_key_or_value_is_refused_by_name(values, message):
         FinetuneConfig.of({"task": {"name": "rte"}} | values)
 
 
-def test_a_section_may_be_empty_but_must_not_be_a_value():
-    rte = {"task": {"name": "rte"}}
-    assert FinetuneConfig.of(rte | {"training": None}, steps=3).training.steps == 3
-    with pytest.raises(InputError, match="`training` must contain keys and values. Received: 'a'"):
-        FinetuneConfig.of(rte | {"training": "a"})
-
-
-def test_an_unknown_keyword_is_a_type_error():
-    with pytest.raises(TypeError, match="`stepz` is not a known setting. Did you mean `steps`"):
-        FinetuneConfig.of({"task": {"name": "rte"}}, stepz=3)
-
-
 @pytest.mark.parametrize("name", recipes.names("finetuning"))
 def test_every_recipe_can_be_resolved_and_warms_up_within_its_steps(name):
     config = of_recipe(name)
@@ -165,13 +131,6 @@ def test_the_default_rate_follows_the_hidden_size():
     )
     given = config.with_flags(lr="3e-3")
     assert given.resolved(task, 384, 100, "float32").optimizer.lr == 3e-3
-
-
-def test_only_given_dropout_rates_change():
-    shape = AlbertConfig(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
-    assert ModelChanges(head_dropout=0.5).applied(shape) == shape
-    changed = ModelChanges(hidden_dropout_prob=0.0).applied(shape)
-    assert (changed.hidden_dropout_prob, changed.attention_probs_dropout_prob) == (0.0, 0.2)
 
 
 def test_defaults_cover_every_setting_except_the_task():

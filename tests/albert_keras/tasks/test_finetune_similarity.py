@@ -6,9 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from albert_keras import Predictor, embed, evaluate_task, export
-from albert_keras.cli import main
-from albert_keras.runs.run import Run
+from albert_keras import Predictor, embed, export
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import FinetunedModels
@@ -87,29 +85,6 @@ def test_the_baseline_is_the_mean_vector_of_the_initial_weights(result, tiny_run
     expected = models.task.scores(examples, answers)["spearman"]
     found = result.baselines["mean vector before training"]["dev"]["spearman"]
     assert found == pytest.approx(expected, abs=1e-3)
-
-
-def test_it_resumes_to_the_same_weights(result, tiny_run, config, tmp_path):
-    stopped = shutil.copytree(result.path, tmp_path / "stopped")
-    run = stopped / result.seeds[0].path
-    shutil.rmtree(run / "checkpoints" / "step-00000030")
-    assert Run.open(run).checkpoints.steps() == [15]
-    (stopped / "results.json").unlink()
-    again = finetune(tiny_run, stopped, config)
-    assert again.seeds[0].scores == result.seeds[0].scores
-    weights = [Run.open(path) for path in (run, f"{result.path}/{result.seeds[0].path}")]
-    models = [one.load_model("best", task=FinetunedModels(result.path).task) for one in weights]
-    for one, other in zip(*(model.get_weights() for model in models), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_evaluate_and_predict_give_cosines(result, pairs, capsys):
-    evaluation = evaluate_task(result.path, data=pairs)
-    assert evaluation.scores == pytest.approx(result.seeds[0].scores["dev"], abs=1e-4)
-    words = ["predict", result.path, "The old ferry left.", "--pair", "The old ferry left."]
-    assert main([*words, "--json"]) == 0
-    [answer] = json.loads(capsys.readouterr().out)
-    assert answer["score"] == pytest.approx(1, abs=1e-5)
 
 
 def test_texts_are_embedded_with_the_pooling_of_the_training(result, tmp_path):

@@ -15,7 +15,6 @@ from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.tasks.evaluate import evaluate_task
-from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.predict import predict_task
 from data_pipeline.errors import InputError
@@ -97,29 +96,9 @@ def test_an_interrupted_training_ends_with_the_same_weights(
         np.testing.assert_array_equal(once.read(name), twice.read(name), err_msg=name)
 
 
-def test_other_layers_are_another_training(frozen, tune, tuned_toy, config):
-    origin = f"{tuned_toy.path}/{tuned_toy.seeds[0].path}"
-    other = config.replace(model=config.model.replace(layers="last"))
-    with pytest.raises(InputError, match="config.model.layers: was None, is now 'last'"):
-        tune(frozen, other, origin, random_baseline=False, bag_of_words=False)
-
-
 def test_no_other_format_gets_the_head(frozen):
     with pytest.raises(InputError, match="Received: a head on layers of a frozen encoder"):
         complete(open_model(frozen))
-
-
-def test_similarity_has_nothing_to_train(toy, tune, tmp_path):
-    task = {"name": "similarity", "train": str(toy / "train.tsv"), "text": "text"}
-    config = FinetuneConfig(task=task, model={"freeze_encoder": True})
-    with pytest.raises(InputError, match="`freeze_encoder` must not be used for similarity"):
-        tune(tmp_path / "out", config)
-    assert not list((tmp_path / "out").glob("seed-*"))
-
-
-def test_exit_heads_have_no_frozen_encoder(config, tune, tmp_path):
-    with pytest.raises(InputError, match="`freeze_encoder` must not be used with `exit_heads`"):
-        tune(tmp_path / "out", config.replace(task=config.task.replace(exit_heads=True)))
 
 
 def frozen_model(kind, shape):

@@ -6,7 +6,6 @@ import pytest
 
 from albert_keras.tasks.examples import TaggedExample, TextExample
 from albert_keras.tasks.labels import hold_out
-from data_pipeline.errors import InputError
 
 EXAMPLES = [TextExample(str(number), f"text {number}", label="a") for number in range(2000)]
 
@@ -37,14 +36,6 @@ def test_equal_texts_stay_together():
     assert len(rest) == 2 * len(sides[0]) and len(held) == 2 * len(sides[1])
 
 
-def test_both_texts_of_a_pair_count():
-    pairs = [TextExample(str(number), "same", f"second {number}") for number in range(100)]
-    rest, held = hold_out(pairs, 0.5)
-    assert 30 < len(held) < 70 and len(rest) + len(held) == 100
-    joined = [TextExample("1", "a b", "c"), TextExample("2", "a", "b c")]
-    assert [len(side) for side in hold_out(joined, 0.5)] == [1, 1]
-
-
 @pytest.mark.parametrize("share", [1e-9, 0.1, 0.5, 1 - 1e-9])
 @pytest.mark.parametrize("count", [2, 3, 7])
 def test_no_side_is_ever_empty(count, share):
@@ -57,12 +48,3 @@ def test_no_side_is_ever_empty(count, share):
         assert len(rest) == 1
     backwards = hold_out(examples[::-1], share)
     assert [sorted(side) for side in backwards] == [sorted(rest), sorted(held)]
-
-
-@pytest.mark.parametrize(
-    "examples",
-    [[], EXAMPLES[:1], [TextExample("1", "Same text"), TextExample("2", "same  text ")]],
-)
-def test_less_than_two_different_texts_are_refused(examples):
-    with pytest.raises(InputError, match="at least two different texts"):
-        hold_out(examples, 0.5)

@@ -10,17 +10,13 @@ from albert_keras.tasks.metrics import (
     Interval,
     accuracy,
     bootstrap_interval,
-    confusion_matrix,
-    count_caution,
     f1,
     interval_caution,
     macro_f1,
     majority_baseline,
     matthews,
-    mean_squared_error,
     pearson,
     scores,
-    shown_metric,
     spearman,
 )
 from data_pipeline.errors import InputError
@@ -111,46 +107,11 @@ def test_what_is_undefined_is_zero_without_a_warning(metric, labels, predictions
         assert metric(labels, predictions) == 0.0
 
 
-@pytest.mark.parametrize(
-    "metric, labels, predictions, says",
-    [
-        (accuracy, [], [], "Received: 0 labels, 0 predictions."),
-        (accuracy, [0, 1], [0], "Received: 2 labels, 1 predictions."),
-        (pearson, [1.0, 2.0], [1.0, np.nan], "`predictions` must be finite"),
-        (mean_squared_error, [1.0, np.inf], [1.0, 2.0], "`labels` must be finite"),
-    ],
-)
-def test_what_has_no_score_is_refused(metric, labels, predictions, says):
-    with pytest.raises(InputError) as error:
-        metric(labels, predictions)
-    assert says in str(error.value)
-
-
-def test_an_unknown_metric_is_refused():
-    with pytest.raises(InputError, match="`pearsen` is unknown. Did you mean `pearson`?"):
-        scores(["pearsen"], [1.0], [1.0])
-    with pytest.raises(InputError, match="`pearsen` is unknown"):
-        bootstrap_interval("pearsen", [1.0], [1.0])
-
-
-def test_the_confusion_matrix_has_labels_as_rows():
-    matrix = confusion_matrix([0, 0, 2], [0, 1, 1], num_classes=4)
-    assert matrix.dtype == np.int64
-    assert matrix.tolist() == [[1, 1, 0, 0], [0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
-
-
 def test_the_bootstrap_repeats_with_its_seed(classes):
     first = bootstrap_interval("f1", *classes, resamples=50, seed=3)
     assert first == bootstrap_interval(f1, *classes, resamples=50, seed=3)
     assert first != bootstrap_interval(f1, *classes, resamples=50, seed=4)
     assert first.low < f1(*classes) < first.high
-
-
-def test_the_bootstrap_interval_is_as_wide_as_a_binomial(classes):
-    low, high = bootstrap_interval("accuracy", *classes, resamples=1000)
-    part = accuracy(*classes)
-    expected = 2 * 1.96 * np.sqrt(part * (1 - part) / 500)
-    assert high - low == pytest.approx(expected, rel=0.15)
 
 
 def test_the_bootstrap_takes_any_metric_of_any_examples():
@@ -189,21 +150,3 @@ def test_an_interval_without_width_is_explained():
     assert interval_caution("pearson", Interval(0.0, 0.0), 9).endswith(
         "It does not show how uncertain the score is"
     )
-
-
-def test_few_examples_are_explained():
-    assert count_caution(30, "accuracy") is None
-    assert count_caution(8, "accuracy") == (
-        "the development set has only 8 examples: one answer changes the accuracy by 0.125"
-    )
-    # A regression has no accuracy.
-    assert count_caution(8, "pearson") == (
-        "the development set has only 8 examples, which is too few for a reliable pearson"
-    )
-    one = count_caution(1, "accuracy", "evaluated set")
-    assert one.startswith("the evaluated set has only 1 example: a score on it is all or nothing")
-
-
-def test_f1_is_shown_with_its_class():
-    assert shown_metric("f1", "spam") == "f1 (of `spam`)"
-    assert (shown_metric("f1"), shown_metric("macro_f1", "spam")) == ("f1", "macro_f1")

@@ -88,12 +88,6 @@ def test_no_other_format_gets_the_head(tuned):
         complete(open_model(tuned))
 
 
-def test_joint_is_another_training(tuned, tiny_run, config):
-    other = config.replace(task=config.task.replace(pair_encoding="joint"))
-    with pytest.raises(InputError, match="pair_encoding: was 'separate', is now 'joint'"):
-        finetune(tiny_run, tuned, other, random_baseline=False, bag_of_words=False)
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -107,8 +101,3 @@ def test_joint_is_another_training(tuned, tiny_run, config):
 def test_only_classes_and_scores_of_pairs_can_be_compared(settings):
     with pytest.raises(InputError, match="`pair_encoding` separate requires pairs of texts"):
         build_task(TaskConfig(**settings, pair_encoding="separate"))
-
-
-def test_it_cannot_stop_early():
-    with pytest.raises(InputError, match="`pair_encoding` must be joint with a classifier after"):
-        TaskConfig(name="mrpc", pair_encoding="separate", exit_heads=True)

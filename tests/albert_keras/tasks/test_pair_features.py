@@ -8,11 +8,9 @@ import pytest
 
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.pair_features import (
-    EncodedPairs,
     PairFeatures,
     encode_pairs,
     encode_texts,
-    lay_out,
     pair_features,
     truncated_lengths,
 )
@@ -96,21 +94,3 @@ def test_each_different_text_is_encoded_once(tiny_tokenizer):
     assert ids.tolist() == a + b
     assert starts.tolist() == [0, len(a), 0]
     assert lengths.tolist() == [len(a), len(b), len(a)]
-
-
-def test_a_part_can_be_laid_out_alone(tiny_tokenizer):
-    examples = [TextExample("1", FIRST, SECOND), TextExample("2", SECOND, FIRST)]
-    pairs = encode_pairs(examples, tiny_tokenizer, 32)
-    part = lay_out(EncodedPairs(pairs.ids, pairs.starts[1:], pairs.lengths[1:]), tiny_tokenizer, 32)
-    whole = pair_features(examples, tiny_tokenizer, 32)
-    assert all((part[name] == whole[name][1:]).all() for name in whole)
-
-
-def test_no_examples_make_no_rows(tiny_tokenizer):
-    assert {values.shape for values in pair_features([], tiny_tokenizer, 8).values()} == {(0, 8)}
-
-
-def test_a_length_without_room_for_a_pair_is_refused(tiny_tokenizer):
-    pair_features([TextExample("1", FIRST, SECOND)], tiny_tokenizer, 5)
-    with pytest.raises(InputError, match="`max_seq_length` must be at least 5.* Received: 4"):
-        pair_features([TextExample("1", FIRST, SECOND)], tiny_tokenizer, 4)

@@ -9,7 +9,6 @@ from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import FinetunedModels
 from albert_keras.tasks.predict import predict_task
-from data_pipeline.errors import InputError
 
 PAIR = {"text": "The ferry left.", "pair": "Nobody knew why."}
 
@@ -98,36 +97,3 @@ def test_several_models_answer_with_their_mean(tuned, typed):
     together = predict_task([tuned, tuned], [PAIR, {"text": "Rain.", "pair": "Why?"}])
     assert together.answers == typed
     assert len(FinetunedModels([tuned, tuned]).runs) == 2
-
-
-@pytest.mark.parametrize(
-    "arguments, says",
-    [
-        ({}, "exactly one of `inputs`, `file` and `split`.* Received: none"),
-        ({"inputs": []}, "Received: none"),
-        ({"inputs": ["a"], "split": "dev"}, "Received: inputs and split"),
-        ({"file": "a.tsv", "split": "dev"}, "Received: file and split"),
-        ({"inputs": ["a"], "data_dir": "d"}, "`data_dir` requires `split`. Received: d and inputs"),
-        ({"inputs": ["a"], "text": "b"}, "Columns of text and pair require `file`"),
-        ({"inputs": ["a"]}, "`pair`"),
-        ({"inputs": [PAIR, {"text": "a"}]}, "^Input 2 of 2: .*`pair`"),
-        (
-            {"inputs": [PAIR | {"question": "b"}]},
-            "An example of regression must have .*Received: text, pair, question",
-        ),
-        ({"file": "nowhere.tsv"}, "`nowhere.tsv` cannot be read"),
-        ({"file": "new.xlsx"}, "must end in .tsv, .csv or .jsonl"),
-        ({"split": "test"}, "`test` of regression is unknown"),
-        ({"inputs": [PAIR], "out": "/proc/nowhere"}, "cannot be written"),
-        ({"inputs": [PAIR], "step": 9}, "no checkpoint of step 9"),
-    ],
-)
-def test_what_cannot_be_answered_is_refused(tuned, arguments, says):
-    with pytest.raises(InputError, match=says):
-        predict_task(tuned, **arguments)
-
-
-def test_a_missing_column_is_named(tuned, tmp_path):
-    (tmp_path / "a.tsv").write_text("one\tothr\na\tb\n")
-    with pytest.raises(InputError, match="no column `other`. Did you mean `othr`"):
-        predict_task(tuned, file=tmp_path / "a.tsv")

@@ -15,10 +15,8 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.predictions import (
     mean_outputs,
     mean_probabilities,
-    one_line,
     write_predictions,
 )
-from data_pipeline.errors import InputError
 
 EXAMPLES = [TextExample("a", "x"), TextExample("b", "y")]
 
@@ -60,24 +58,3 @@ def test_the_best_class_is_answered_and_the_first_of_equals():
         ScoreAnswer("a", 1.5),
         ScoreAnswer("b", 2.0),
     ]
-
-
-@pytest.mark.parametrize(
-    "results, says",
-    [
-        ([{"logits": np.zeros((2, 3))}], r"must be \[2, 2\]. Received: \[2, 3\]"),
-        (
-            [{"logits": np.zeros((2, 2))}, {"logits": np.array([[0, np.nan], [0, np.inf]])}],
-            "2 of 4 `logits` of the model are not finite",
-        ),
-    ],
-)
-def test_outputs_that_cannot_be_used_are_refused(results, says):
-    for mean in (mean_outputs, mean_probabilities):
-        with pytest.raises(InputError, match=says):
-            mean(results, (2, 2))
-
-
-def test_texts_are_told_in_one_line():
-    assert one_line("a\tb\r\n c ", None) == "a b c"
-    assert one_line("a", "b\u2028c") == "a ||| b c"

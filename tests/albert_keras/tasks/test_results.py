@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from albert_keras.tasks.metrics import Interval
@@ -10,16 +9,13 @@ from albert_keras.tasks.results import (
     BagOfWords,
     FinetuneResult,
     SeedResult,
-    Spread,
     as_json,
     baseline_scores,
     best_seed,
     first_split,
     read_results,
     save_results,
-    spread,
 )
-from data_pipeline.errors import InputError
 
 
 def seed_of(seed, accuracy, **changes):
@@ -70,61 +66,9 @@ def test_results_without_baselines_are_read_as_they_were_saved(tmp_path, result)
     assert read_results(tmp_path) == small
 
 
-def test_numbers_of_numpy_and_paths_become_plain(tmp_path, result):
-    seed = seed_of(np.int64(5), np.float32(0.25), interval=Interval(np.float32(0), np.float64(1)))
-    values = as_json(result._replace(seeds=(seed,), path=tmp_path))
-    assert values == json.loads(json.dumps(values))
-    assert values["path"] == str(tmp_path)
-    assert values["seeds"][0]["scores"]["dev"] == {"accuracy": 0.25, "total": 872}
-    assert values["random"]["seed"] == 1
-
-
-def test_scores_that_are_not_finite_are_not_kept(tmp_path, result):
-    with pytest.raises(ValueError):
-        save_results(tmp_path, result._replace(random=seed_of(1, float("nan"))))
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_without_results_is_named(tmp_path):
-    with pytest.raises(InputError, match="must be a complete fine-tuning"):
-        read_results(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "damage, says",
-    [
-        (lambda text: text[:-20], r"line \d+ column"),
-        (lambda text: "[]", ""),
-        (lambda text: text.replace('"best_step": 600', '"best_step": "late"'), "seeds.0.best_step"),
-        (lambda text: text.replace('"metric": "accuracy"', '"metric": "f1"'), "the score `f1`"),
-        (lambda text: text.replace('"task"', '"tasks"'), "task: Field required"),
-        (lambda text: text.replace("ä", "\udce4"), "utf-8"),
-    ],
-)
-def test_damaged_results_are_an_input_error(tmp_path, result, damage, says):
-    path = save_results(tmp_path, result)
-    text = damage(path.read_text(encoding="utf-8"))
-    path.write_bytes(text.encode("utf-8", errors="surrogateescape"))
-    with pytest.raises(InputError, match=f"results.json` is damaged.*: .*{says}"):
-        read_results(tmp_path)
-
-
-def test_results_without_a_seed_are_damaged(tmp_path, result):
-    save_results(tmp_path, result._replace(seeds=()))
-    with pytest.raises(InputError, match="at least one seed"):
-        read_results(tmp_path)
-
-
 def test_the_best_seed_is_that_of_the_first_split(result):
     assert first_split(result) == "dev"
     assert best_seed(result).seed == 2  # as good as seed 4, and before it
-
-
-def test_the_spread_counts_collapsed_seeds_in(result):
-    over = spread(seed.scores["dev"]["accuracy"] for seed in result.seeds)
-    deviation = np.std([0.75, 0.875, 0.5, 0.875], ddof=1)
-    assert over == Spread(0.8125, 0.5, 0.875, pytest.approx(deviation), 4)
-    assert spread([0.5]) == Spread(0.5, 0.5, 0.5, 0.0, 1)
 
 
 def test_the_main_scores_of_the_baselines_are_found(result):

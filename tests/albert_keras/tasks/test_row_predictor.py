@@ -114,14 +114,6 @@ def test_any_batch_size_gives_the_same_and_a_single_row_does_not_matter(kind, fe
     check(kind, Some(features, [shortest]), model=model)
 
 
-def test_places_that_were_not_computed_cannot_be_chosen(features_of):
-    features = features_of("spans")
-    short = Some(features, np.flatnonzero(features.lengths <= 16)[:1])
-    found = check("spans", short)
-    for name in ("start_logits", "end_logits"):
-        assert found[name].shape == (1, 40) and (found[name][:, 16:] == np.float32(-1e30)).all()
-
-
 def predict_on(kind, strategy, features):
     for rows in (np.arange(len(features)), [5], np.arange(9)):
         check(kind, Some(features, rows), strategy, batch_size=4)

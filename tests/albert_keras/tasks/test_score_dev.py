@@ -8,7 +8,7 @@ import pytest
 
 from albert_keras.runs.checkpoints import CheckpointFolder
 from albert_keras.tasks.score_dev import ScoreDev, is_enough, values_so_far
-from albert_keras.training.log_file import log_evaluation, read_evaluations
+from albert_keras.training.log_file import read_evaluations
 from albert_keras.training.saving import SaveCheckpoints
 
 
@@ -78,28 +78,10 @@ def test_the_model_is_scored_at_multiples_and_at_the_end(tmp_path):
     assert (scores.step, scores.score, saving.step) == (12, -3.0, 12)
 
 
-def test_of_several_steps_at_a_time_the_first_that_pass_a_multiple_are_scored(tmp_path):
-    scores = ScoreDev(
-        tmp_path, Scripted(), {"dev": ([], None)}, lambda _: {"value": 1.0}, 5, None, 0, 12
-    )
-    scores.saving = SimpleNamespace(save_soon=lambda: None)
-    for batch in (3, 7, 11):
-        scores.on_train_batch_end(batch)
-    assert [step for step, _ in read_evaluations(tmp_path)] == [8, 12]
-
-
 def test_the_best_is_saved_amid_checkpoints_and_stays(tmp_path):
     *_, saved, checkpoints = run(tmp_path, [0.5, 0.9, 0.7, 0.8], steps=20, checkpoint_every=15)
     assert saved == {5: -0.5, 10: -0.9, 15: -0.7, 20: -0.8}
     assert checkpoints.steps() == [10, 20] and checkpoints.best() == 10
-
-
-def test_of_equals_the_newest_is_the_best_whatever_else_was_saved(tmp_path):
-    for number, every in enumerate((1000, 5, 4)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        *_, saved, checkpoints = run(folder, [0.9, 0.7, 0.9, 0.8], steps=20, checkpoint_every=every)
-        assert checkpoints.best() == 15 and {5, 15, 20} <= saved.keys()
 
 
 @pytest.mark.parametrize(
@@ -139,19 +121,6 @@ def test_patience_remembers_what_came_before_an_interruption(tmp_path):
     assert values_so_far(again, "f1", 25) == values_so_far(straight, "f1", 25) == values[:5]
 
 
-def test_the_last_score_does_not_end_early_what_ends_anyway(tmp_path, caplog):
-    with caplog.at_level(logging.INFO):
-        run(tmp_path, [0.5, 0.4], patience=1, steps=10)
-    assert "Stopping early" not in caplog.text
-
-
-def test_scores_so_far_are_those_up_to_a_step(tmp_path):
-    for step, scores in ((5, {"f1": 0.1}), (10, {"f1": 0.2}), (10, {"loss": 3}), (15, {"f1": 0.3})):
-        log_evaluation(tmp_path, step, scores)
-    assert values_so_far(tmp_path, "f1", 10) == [0.1, 0.2]
-    assert values_so_far(tmp_path / "nowhere", "f1", 10) == []
-
-
 def test_only_the_first_split_decides(tmp_path, caplog):
     dev = {"dev": ([], None), "dev_mm": ([], None)}
     with caplog.at_level(logging.INFO):
@@ -166,28 +135,3 @@ def test_only_the_first_split_decides(tmp_path, caplog):
         "  *best"
     )
     assert told[0] == line and not told[1].endswith("*best")
-
-
-def test_a_score_that_equals_the_best_is_marked(tmp_path, caplog):
-    with caplog.at_level(logging.INFO):
-        run(tmp_path, [0.5, 0.5, 0.4], steps=15)
-    logged = [line for line in caplog.messages if line.startswith("dev at")]
-    assert logged[0].endswith("  *best")
-    assert logged[1].endswith("  *best (equal to an earlier evaluation; the newest is used)")
-    assert "best" not in logged[2]
-
-
-def test_collapse_is_told_at_each_score(tmp_path, caplog):
-    with caplog.at_level(logging.WARNING):
-        scores, *_ = run(tmp_path, [0.5, 0.5], steps=10, collapse="all 60 answers are `no`")
-    assert scores.collapse == "all 60 answers are `no`"
-    told = [line for line in caplog.messages if "all 60" in line]
-    assert told == [f"At step {step}, all 60 answers are `no`." for step in (5, 10)]
-
-
-def test_a_worker_that_does_not_write_decides_the_same(tmp_path, caplog):
-    with caplog.at_level(logging.INFO):
-        scores, saving, saved, _ = run(tmp_path, [0.5, 0.4], patience=1, writes=False)
-    assert saving.step == 10 and set(saved) == {5, 10}
-    assert read_evaluations(tmp_path) == []
-    assert not [line for line in caplog.messages if line.startswith("dev at")]

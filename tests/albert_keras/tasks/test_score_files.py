@@ -8,8 +8,7 @@ import scipy.stats
 import sklearn.metrics
 
 from albert_keras.cli import main
-from albert_keras.tasks.score_files import SCORED_TASKS, score_predictions
-from data_pipeline.errors import InputError
+from albert_keras.tasks.score_files import score_predictions
 
 
 def write(path, *lines):
@@ -95,27 +94,3 @@ def test_null_odds_find_thresholds_and_change_no_score(tmp_path):
     assert (found["best_f1"], found["best_f1_thresh"]) == (100, 1.5)
     without = score_predictions("squad2", data, predictions).scores
     assert without == {name: found[name] for name in without}
-
-
-@pytest.mark.parametrize(
-    "lines, message",
-    [
-        (["0\t1", "1\tyes", "2\t0", "3\t1"], "line 3 must be an index and 0 or 1. Received: 1 y"),
-        (["0\t1", "1", "2\t0", "3\t1"], "line 3 must be an index"),
-        (["0\t1"], "a prediction for each of 4 rows. Received: 1"),
-    ],
-)
-def test_a_broken_row_is_named(cola, lines, message):
-    with pytest.raises(InputError, match=message):
-        cola(*lines)
-
-
-def test_what_cannot_be_scored_is_refused(tmp_path):
-    data = squad(tmp_path, a=["fox"])
-    with pytest.raises(InputError, match="'squad' is unknown. Did you mean `squad"):
-        score_predictions("squad", data, data)
-    with pytest.raises(InputError, match="`null_odds` must not be given for squad1"):
-        score_predictions("squad1", data, data, data)
-    with pytest.raises(InputError, match="must be the header `index`, `prediction`"):
-        score_predictions("sst-2", write(tmp_path / "d", "sentence\tlabel", "Good\t1"), data)
-    assert "ax" not in SCORED_TASKS  # has no labels

@@ -1,14 +1,12 @@
 """Rows of texts and of tagged sentences, a batch at a time."""
 
 import numpy as np
-import pytest
 
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import TaggedExample, TextExample
 from albert_keras.tasks.pair_features import encode_pairs, lay_out
 from albert_keras.tasks.tagging.features import tag_features, tag_rows
 from albert_keras.tasks.task_config import TaskConfig
-from data_pipeline.errors import InputError
 
 PAIRS = [
     TextExample("0", "Rain had washed the chalk marks from the wall", "so", "yes"),
@@ -68,36 +66,3 @@ def test_sentences_are_cut_to_the_length(tiny_tokenizer):
     assert all((batch[name] == whole[name][last:, :short]).all() for name in batch)
     assert features.batch(np.array([0, last]))["tag_ids"].shape == (2, 16)
     assert "tag_ids" not in tag_features(SENTENCES, tiny_tokenizer, 16).batch([0])
-
-
-def test_a_length_that_rows_do_not_fit_is_refused(tiny_tokenizer):
-    texts = text_features(PAIRS, tiny_tokenizer, 16)
-    tags = tag_features(SENTENCES, tiny_tokenizer, 16)
-    for features in (texts, tags):
-        longest = int(features.lengths.max())
-        for length in (longest - 1, 17):
-            with pytest.raises(InputError, match=rf"row \({longest}\) .*Received: {length}"):
-                features.batch(np.arange(len(features)), length)
-
-
-def test_features_are_kept(tiny_tokenizer, tmp_path, monkeypatch):
-    made = [
-        (text_features, "text_task.encode_pairs", PAIRS, None),
-        (tag_features, "tagging.tag_features.tag_rows", SENTENCES, ["X", "Y"]),
-    ]
-    for number, (make, builder, examples, names) in enumerate(made, start=1):
-        first = make(examples, tiny_tokenizer, 16, names, tmp_path)
-        make(examples, tiny_tokenizer, 15, names, tmp_path)
-        assert len(list(tmp_path.iterdir())) == 2 * number
-        with monkeypatch.context() as patch:
-            patch.setattr(f"albert_keras.tasks.{builder}", None)
-            again = make(examples, tiny_tokenizer, 16, names, tmp_path)
-        first, again = first.batch([0, 1]), again.batch([0, 1])
-        assert all((again[name] == first[name]).all() for name in first if name != "labels")
-    tag_features(SENTENCES, tiny_tokenizer, 16, ["Y", "X"], tmp_path)
-    assert len(list(tmp_path.iterdir())) == 5
-
-
-def test_no_examples_are_no_rows(tiny_tokenizer):
-    assert len(text_features([], tiny_tokenizer, 16)) == 0
-    assert len(tag_features([], tiny_tokenizer, 16)) == 0

@@ -97,12 +97,6 @@ def test_probabilities_of_several_models_are_averaged():
     assert json.loads(json.dumps(answers[0]._asdict()))["choice"] == 3
 
 
-def test_a_model_that_gives_no_numbers_is_named():
-    bad = {"logits": np.full((3, 4), np.nan)}
-    with pytest.raises(InputError, match="of the model are not finite"):
-        task().answers(EXAMPLES, None, [bad])
-
-
 def test_scores_and_what_went_wrong():
     answers = answered(0, 2, 1)
     assert task().scores(EXAMPLES, answers) == {
@@ -121,13 +115,6 @@ def test_scores_and_what_went_wrong():
     surer = answers[0]._replace(choice=3, probability=0.9)
     errors = task().errors(EXAMPLES, [surer, *answers[1:]])
     assert [error.id for error in errors] == ["m1", "m2"]
-
-
-def test_the_interval_is_of_accuracy():
-    examples = [EXAMPLES[number % 4 % 3]._replace(id=str(number)) for number in range(100)]
-    answers = task().answers(examples, None, [outputs(*[1] * 100)])
-    low, high = task().interval(examples, answers)
-    assert 0.3 < low < 0.5 < high < 0.7
 
 
 def test_collapse_and_guesses(tmp_path):

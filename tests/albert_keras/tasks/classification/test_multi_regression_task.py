@@ -64,8 +64,3 @@ def test_errors_are_ordered_by_the_mean_distance():
     first, second = task().errors(EXAMPLES[:2], answers)
     assert first[1:] == ("A.", "grade 1, length 0", "grade 2, length 1", 1.0)
     assert second.confidence == 0
-
-
-def test_names_of_numbers_are_different():
-    with pytest.raises(InputError, match="`labels` must be at least two, all different"):
-        task(labels=["a", "a"])

@@ -118,40 +118,12 @@ def test_what_is_missing_is_named(files, settings, split, message):
         task_of(files, **settings).read(split)
 
 
-def test_a_blank_second_text_is_refused(files):
-    (files / "blank.tsv").write_text("a\tb\tc\nRain.\t \t1\n")
-    with pytest.raises(InputError, match="line 2 must have a text as `b`. It is blank"):
-        task_of(files, train="blank.tsv", **COLUMNS).read("train")
-    with pytest.raises(InputError, match="`pair` must be a text. It is blank"):
-        task_of(files, data_dir=".").example(0, {"text": "a", "pair": " "})
-
-
 def test_a_blank_second_text_can_be_skipped(files):
     (files / "blank.tsv").write_text("a\tb\tc\nRain.\t \t1\nRain.\tIt rained.\t4\n")
     task = task_of(files, train="blank.tsv", dev="pairs.tsv", skip_bad_rows=True, **COLUMNS)
     assert [example.second for example in task.read("train")] == ["It rained."]
     (skipped,) = task.skipped_rows[str(files / "blank.tsv")]
     assert skipped.line == 2
-
-
-def test_rows_to_answer_keep_all_columns(files):
-    (files / "new.csv").write_text("order,a,b\n7,Rain fell.,It rained.\n")
-    examples, columns = task_of(files, train="pairs.tsv", **COLUMNS).read_rows(files / "new.csv")
-    assert (examples[0].first, examples[0].second) == ("Rain fell.", "It rained.")
-    assert columns == [{"order": "7", "a": "Rain fell.", "b": "It rained."}]
-
-
-@pytest.mark.parametrize("settings", [{"encoding": "latin-1"}, {"delimiter": ";"}])
-def test_a_file_of_texts_takes_no_settings_of_tables(files, settings):
-    with pytest.raises(InputError, match="are for tables. Received: .*texts.txt"):
-        task_of(files, train="texts.txt", **settings).read("train")
-    task = task_of(files, train="texts.txt", dev="pairs.tsv", **COLUMNS, **settings)
-    assert len(task.read("train")) == 2  # the settings are for the pairs
-
-
-def test_other_tasks_have_no_objective():
-    with pytest.raises(InputError, match="`objective` must be auto"):
-        TaskConfig(name="regression", text="a", objective="pairs")
 
 
 def test_a_row_is_two_sequences(tiny_tokenizer, files):

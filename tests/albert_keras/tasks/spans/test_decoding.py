@@ -8,7 +8,6 @@ from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.spans.decoding import decode_v1, decode_v2
 from albert_keras.tasks.spans.scores import apply_null_threshold
 from albert_keras.tasks.spans.windows import SquadWindowConfig, span_features
-from data_pipeline.errors import InputError
 
 CONTEXT = "The old ferry left the  harbour; the old ferry (again) left before sunrise."
 WINDOWS = SquadWindowConfig(max_seq_length=24, doc_stride=6, max_query_length=4)
@@ -90,11 +89,6 @@ def test_a_model_alone_answers_the_same_with_normalized_logits(features):
         for one, other in zip(found.nbest[id], texts, strict=True):
             assert one["text"] == other["text"]
             assert one["probability"] == pytest.approx(other["probability"])
-
-
-def place(features, row, piece):
-    """Returns where a piece of the passage stands in a window."""
-    return int(piece - features.passage_offsets[row] + features.passage_starts[row])
 
 
 def decoded_by_hand(features, proposed, n_best, max_length, nothing):
@@ -194,24 +188,6 @@ def test_version_2_decodes_as_plain_loops_do(models, features):
         assert answers.null_scores[example.id] == pytest.approx(np.mean(lowest))
 
 
-def test_a_clear_answer_is_read_from_the_raw_text(features):
-    starts, ends = np.zeros((2, *features.input_ids.shape), np.float32)
-    first, last = features.passages[0].covering(
-        CONTEXT.index("left the  harbour"), CONTEXT.index("; the")
-    )
-    for row in np.flatnonzero(features.example_indices == 0):
-        start, end = place(features, row, first), place(features, row, last)
-        if start >= 0 and end < features.input_ids.shape[1] and features.is_max_context[row, start]:
-            starts[row, start] = ends[row, end] = 9
-    answers = decode_v1(EXAMPLES, features, [logits(starts, ends)])
-    assert answers.predictions["a"] == "left the  harbour"
-    assert answers.predictions["empty"] == "empty"
-    assert answers.nbest["empty"] == [
-        {"text": "empty", "probability": 1.0, "start_log_prob": 0.0, "end_log_prob": 0.0}
-    ]
-    assert sum(one["probability"] for one in answers.nbest["a"]) == pytest.approx(1)
-
-
 def nothing_but_cls(features, null_logits):
     windows = len(features)
     zeros = np.zeros((windows, 1), np.int64)
@@ -243,13 +219,3 @@ def test_the_files_hold_the_answers(features, tmp_path):
     version_1.mkdir()
     answers._replace(null_scores=None).save(version_1)
     assert not (version_1 / "null_odds.json").exists()
-
-
-def test_outputs_that_are_no_numbers_are_refused(features):
-    good = np.zeros(features.input_ids.shape)
-    bad = good.copy()
-    bad[0, 0] = np.nan
-    with pytest.raises(InputError, match=f"1 of {good.size} `end_logits` .* not finite"):
-        decode_v1(EXAMPLES, features, [logits(good, bad)])
-    with pytest.raises(InputError, match=f"{len(features)} of .* `null_logits`"):
-        decode_v2(EXAMPLES, features, [nothing_but_cls(features, np.full(len(features), np.nan))])

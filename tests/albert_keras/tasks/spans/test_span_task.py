@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import Answer, QuestionExample
-from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
+from albert_keras.tasks.kinds import SPANS
 from albert_keras.tasks.spans.files import read_null_odds, read_predictions
 from albert_keras.tasks.spans.scores import score_v1, score_v2
 from albert_keras.tasks.spans.task import SpanAnswer, SpanTask
@@ -51,12 +51,6 @@ def golden(task, examples, tokenizer, nulls=None):
         result[f"{name}_indices"] = np.tile(best[:, None], count)
         result[f"{name}_log_probs"] = np.tile(np.where(best > 0, -0.25, -9)[:, None], count)
     return features, [result]
-
-
-def test_names_and_kinds():
-    assert (task("squad1").kind, task("squad2").kind) == (SPANS, SPANS_OR_NONE)
-    for one in (task("squad1"), task()):
-        assert (one.metric, one.max_seq_length, one.num_outputs) == ("f1", 384, 1)
 
 
 def test_known_answers_are_read_out_where_they_stand(tiny_tokenizer):
@@ -115,15 +109,6 @@ def test_where_silence_is_best_no_question_is_answered(tiny_tokenizer):
     assert [answer.text for answer in answers] == [""] * 4
 
 
-def test_several_models_are_averaged(tiny_tokenizer):
-    squad = small()
-    features, one = golden(squad, EXAMPLES, tiny_tokenizer, [-1.0, 1.0, -3.0, -1.0])
-    _, other = golden(squad, EXAMPLES, tiny_tokenizer, [3.0, 1.0, 1.0, -1.0])
-    answers = squad.answers(EXAMPLES, features, one + other)
-    assert [answer.null_score for answer in answers] == [1.0, 1.0, -1.0, -1.0]
-    assert [answer.text for answer in answers] == ["", "", "the  harbour", "Before sunrise"]
-
-
 @pytest.mark.parametrize("name", ["squad1", "squad2"])
 def test_the_official_files_are_written(name, tiny_tokenizer, tmp_path):
     squad = small(name)
@@ -166,14 +151,6 @@ def test_wrong_answers_are_told_the_worst_first():
     assert len(error.text) < 400 and "…x x" in error.text and "old ferry left" in error.text
 
 
-def test_the_interval_is_of_f1_in_percent():
-    examples = [ANSWERABLE[0]._replace(id=str(number)) for number in range(100)]
-    answers = [answer(one, "ferry" if int(one.id) % 4 else "me") for one in examples]
-    low, high = small("squad1").interval(examples, answers)
-    assert 60 < low < 75 < high < 90
-    assert small("squad2").interval(examples[1:4], answers[1:4]) == (100.0, 100.0)
-
-
 def test_collapse_and_guesses():
     squad = small()
     guesses = squad.guesses(EXAMPLES, EXAMPLES)
@@ -185,16 +162,6 @@ def test_collapse_and_guesses():
     assert squad.collapse(same) == "all 4 answers are `sunrise`"
     assert squad.collapse([*same, answer(EXAMPLES[0], "ferry")]) is None
     assert squad.collapse(same[:1]) is None
-
-
-@pytest.mark.parametrize("name", ["squad1", "squad2"])
-def test_a_model_that_gives_no_numbers_is_named(name, tiny_tokenizer):
-    squad = small(name)
-    features, results = golden(squad, ANSWERABLE, tiny_tokenizer)
-    array = "end_logits" if name == "squad1" else "null_logits"
-    results[0][array] = np.full_like(results[0][array], np.nan)
-    with pytest.raises(InputError, match=f"of .* `{array}` of the model are not finite"):
-        squad.answers(ANSWERABLE, features, results)
 
 
 def squad_file(folder, name, *examples):
@@ -227,19 +194,6 @@ def test_official_names_come_first_and_one_like_them_will_do(tmp_path, caplog):
         task("squad1").read("train")
     with pytest.raises(InputError, match="The split `eval` of squad2 is unknown"):
         squad.read("eval")
-
-
-def test_questions_without_answers_are_refused_where_answers_should_be(tmp_path):
-    path = squad_file(tmp_path, "x.json", *EXAMPLES[:2])
-    with pytest.raises(
-        InputError, match=r"squad2 is for questions.* 1 of 2 questions without an answer, .* 'b'"
-    ):
-        task("squad1").read_file(path, labelled=True)
-    assert len(task("squad2").read_file(path, labelled=True)) == 2
-    path = squad_file(tmp_path, "y.json", EXAMPLES[1]._replace(is_impossible=None))
-    with pytest.raises(InputError, match="answer or be impossible. Received: 1 of 1"):
-        task("squad2").read_file(path, labelled=True)
-    assert len(task("squad2").read_file(path, labelled=False)) == 1
 
 
 def test_a_question_may_be_typed():

@@ -13,7 +13,6 @@ from albert_keras.tasks.spans.windows import (
     span_features,
 )
 from data_pipeline.errors import InputError
-from data_pipeline.settings import SettingsError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 CONTEXT = "The old ferry left the harbour before  sunrise, and nobody (but me) wondered why."
@@ -82,14 +81,6 @@ def test_every_place_of_every_window_is_laid_out_as_in_the_original(tiny_tokeniz
     assert all(array.dtype == np.int32 for array in inputs.values())
 
 
-def test_some_windows_may_be_asked_for(tiny_tokenizer):
-    features = span_features([question("1", "ferry")], tiny_tokenizer, WINDOWS, training=True)
-    inputs = targets = features.batch([2, 0])
-    for name, array in features.batch(slice(None)).items():
-        np.testing.assert_array_equal(inputs[name], array[[2, 0]])
-    assert targets["start_positions"].tolist() == features.starts[[2, 0]].tolist()
-
-
 @pytest.mark.parametrize("answer", ["ferry", "harbour before  sunrise", "(but me)", "why.", "The"])
 def test_an_answer_is_placed_where_it_is_read_again(answer, tiny_tokenizer):
     config = SquadWindowConfig(max_seq_length=60, doc_stride=10, max_query_length=8)
@@ -120,13 +111,6 @@ def test_an_impossible_question_has_no_place(tiny_tokenizer):
     assert features.is_impossible.all() and not features.ends.any()
 
 
-def test_for_prediction_answers_are_not_read(tiny_tokenizer):
-    example = question()._replace(answers=(Answer("x", 0), Answer("y", 99)), is_impossible=True)
-    features = span_features([example], tiny_tokenizer, WINDOWS)
-    assert features.starts is features.ends is features.is_impossible is None
-    assert "start_positions" not in features.batch(slice(None))
-
-
 def test_training_wants_one_answer_that_leaves_something(tiny_tokenizer):
     two = question("7", "ferry")._replace(answers=(Answer("The", 0), Answer("old", 4)))
     for example, count in ((two, 2), (question("7"), 0)):
@@ -148,13 +132,6 @@ def test_an_empty_passage_has_no_window_and_is_logged(tiny_tokenizer, caplog):
         span_features([], tiny_tokenizer, WINDOWS)
     with pytest.raises(InputError, match="1 questions, all about empty passages"):
         span_features(examples[:1], tiny_tokenizer, WINDOWS)
-
-
-def test_window_lengths_are_checked_together():
-    with pytest.raises(SettingsError) as error:
-        SquadWindowConfig(max_seq_length=67, doc_stride=0)
-    assert "`max_query_length` + 3" in str(error.value)
-    assert "`doc_stride` must be greater than or equal to 1. Received: 0" in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """Windows as rows for a model, and their way to disk and back."""
 
 import dataclasses
-import logging
 
 import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import Answer, QuestionExample
-from albert_keras.tasks.spans import windows as module
 from albert_keras.tasks.spans.windows import (
     SquadWindowConfig,
     span_features,
@@ -24,48 +22,6 @@ EXAMPLES = [
     QuestionExample("c", "Who sang?", LONG, (), True),
     QuestionExample("d", "Who?", " ", (), True),
 ]
-
-
-def assert_equal(first, second):
-    for field in dataclasses.fields(first):
-        one, other = getattr(first, field.name), getattr(second, field.name)
-        if field.name == "passages":
-            assert len(one) == len(other)
-            for pieces, others in zip(one, other, strict=True):
-                for array, another in zip(pieces, others, strict=True):
-                    assert array.dtype == another.dtype
-                    np.testing.assert_array_equal(array, another)
-        elif one is None:
-            assert other is None
-        else:
-            assert one.dtype == other.dtype
-            np.testing.assert_array_equal(one, other)
-
-
-def test_training_has_no_use_for_the_best_window(tiny_tokenizer):
-    assert span_features(EXAMPLES, tiny_tokenizer, WINDOWS, True).is_max_context is None
-
-
-@pytest.mark.parametrize("training", [False, True])
-def test_what_was_kept_is_not_made_again(training, tiny_tokenizer, tmp_path, monkeypatch, caplog):
-    plain = span_features(EXAMPLES, tiny_tokenizer, WINDOWS, training)
-    made = span_features(EXAMPLES, tiny_tokenizer, WINDOWS, training, tmp_path)
-    monkeypatch.setattr(module, "_make_features", None)
-    caplog.clear()
-    with caplog.at_level(logging.WARNING):
-        kept = span_features(EXAMPLES, tiny_tokenizer, WINDOWS, training, tmp_path)
-    assert_equal(plain, made)
-    assert_equal(plain, kept)
-    assert "1 of 4 questions are about an empty passage" in caplog.text
-    for change in (
-        lambda: span_features(EXAMPLES[:3], tiny_tokenizer, WINDOWS, training, tmp_path),
-        lambda: span_features(EXAMPLES, tiny_tokenizer, WINDOWS, not training, tmp_path),
-        lambda: span_features(
-            EXAMPLES, tiny_tokenizer, WINDOWS.replace(doc_stride=5), training, tmp_path
-        ),
-    ):
-        with pytest.raises(TypeError, match="not callable"):  # it would be made anew
-            change()
 
 
 def test_a_batch_is_cut_to_a_length(tiny_tokenizer):

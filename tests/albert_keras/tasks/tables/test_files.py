@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.tables.cells import ClassLabel, ScoreLabel
+from albert_keras.tasks.tables.cells import ScoreLabel
 from albert_keras.tasks.tables.files import label_names, read_table
 from data_pipeline.errors import InputError
 
@@ -113,42 +113,6 @@ def test_a_table_that_cannot_be_used_is_refused(tmp_path, name, text, says):
     assert says in str(error.value)
 
 
-@pytest.mark.parametrize("value", ["", "x", "nan", "-inf", "3,5"])
-def test_a_score_that_is_no_number_is_refused(tmp_path, value):
-    path = write(tmp_path, "x.tsv", f"text\tscore\nA.\t{value}\n")
-    with pytest.raises(InputError, match="line 2 must have a number as label"):
-        read_table(path, "text", None, "score", ScoreLabel())
-
-
-def test_all_missing_columns_are_told(tmp_path):
-    path = write(tmp_path, "x.csv", "sentence,gold\nA.,1\n")
-    with pytest.raises(InputError) as error:
-        read_table(path, "sentense", "pair", 2)
-    assert str(error.value).split("\n") == [
-        f"`{path}` has no column `sentense`. Did you mean `sentence`?",
-        f"`{path}` has no column `pair`. Expected one of: gold, sentence.",
-        f"`{path}` has no column 2: it has 2, counted from 0.",
-    ]
-
-
-def test_problems_of_several_rows_are_told_up_to_a_few(tmp_path):
-    path = write(tmp_path, "x.tsv", "text\tlabel\n" + "\t1\n" * 3 + "A.\t1\n" + "A.\n" * 4)
-    with pytest.raises(InputError) as error:
-        read_table(path, "text", label="label")
-    first, *lines = str(error.value).split("\n")
-    assert first == (
-        f"7 problems in `{path}`, the first 5. Correct this, or skip such rows with "
-        "--skip-bad-rows:"
-    )
-    assert [line.split(" must")[0] for line in lines] == [f"  line {n}" for n in (2, 3, 4, 6, 7)]
-
-
-def test_a_label_unknown_to_the_training_file_is_refused(tmp_path):
-    path = write(tmp_path, "x.tsv", "text\tlabel\nA.\tgood\nB.\tgoood\n")
-    with pytest.raises(InputError, match="line 3 has an unknown label, `goood`. Did you mean `go"):
-        read_table(path, "text", None, "label", ClassLabel(("bad", "good")))
-
-
 @pytest.mark.parametrize(
     "labels, expected",
     [
@@ -160,11 +124,6 @@ def test_a_label_unknown_to_the_training_file_is_refused(tmp_path):
 def test_label_names_are_ordered(labels, expected):
     examples = [TextExample("0", "A.", None, label) for label in labels]
     assert label_names(examples) == expected
-
-
-def test_a_single_class_is_refused():
-    with pytest.raises(InputError, match="at least two classes"):
-        label_names([TextExample("0", "A.", None, "x")] * 3)
 
 
 def test_a_label_for_nearly_each_row_is_no_class():
@@ -190,13 +149,6 @@ def test_an_open_quote_costs_one_row(tmp_path):
     path, skipped = write(tmp_path, "x.csv", 'mood,text\ngood,"open\n' + rows), []
     assert len(read_table(path, "text", label="mood", skipped=skipped)) == 9
     assert [row.line for row in skipped] == [2]
-
-
-def test_a_byte_that_is_not_utf_8_is_a_bad_row(tmp_path):
-    lines = "".join(f"Grüße {number}\t1\n" for number in range(9)).encode()
-    path, skipped = write(tmp_path, "x.tsv", b"text\tlabel\n" + lines + b"A\xfc\t1\n"), []
-    assert len(read_table(path, "text", label="label", skipped=skipped)) == 9
-    assert [row.reason for row in skipped] == ["must be UTF-8. Its byte 1 (0xfc) is not."]
 
 
 def test_nearly_all_rows_must_not_be_skipped(tmp_path):

@@ -4,12 +4,8 @@ import tracemalloc
 import pytest
 
 from albert_keras.tasks.tables import raw_table
-from albert_keras.tasks.tables.dialect import Dialect, checked_delimiter, checked_encoding
+from albert_keras.tasks.tables.dialect import Dialect
 from albert_keras.tasks.tables.raw_table import read_raw_table
-from albert_keras.tasks.tables.rows import tsv_rows
-from albert_keras.tasks.tagging.files import read_tagged
-from albert_keras.texts.reading import read_texts
-from data_pipeline import limits
 from data_pipeline.errors import InputError
 
 ROWS = [("Grüße aus Köln", "ja"), ("Dann kam, sagte er, Müller", "nein"), ("Das war es", "ja")] * 4
@@ -68,17 +64,6 @@ def test_utf_16_is_recognized_in_any_script(tmp_path, text, encoding):
     assert found.dialect.encoding == encoding and found.rows[-1].fields == [text, "1"]
 
 
-def test_a_zero_in_utf_8_is_text(tmp_path):
-    found = read(tmp_path, "x.tsv", b"text\tlabel\na\0b\t1\n")
-    assert found.dialect.encoding == "utf-8" and found.rows[0].fields == ["a\0b", "1"]
-
-
-def test_without_a_header_the_delimiter_of_equally_wide_rows_is_detected(tmp_path):
-    found = read(tmp_path, "x.csv", table(";").encode(), (0, 1), has_header=False)
-    assert found.dialect.delimiter == ";" and found.header is None
-    assert found.values(found.rows[2], [1, 0]) == ["nein", ROWS[1][0]]
-
-
 def test_what_is_given_is_not_detected(tmp_path, caplog):
     data = table(";", header=("text,x", "label")).encode("latin-1")
     with caplog.at_level(logging.INFO):
@@ -112,28 +97,6 @@ def test_bytes_that_may_be_anything_are_reported_with_their_line(tmp_path, data)
     assert "must be UTF-8. Its byte" in found.rows[-1].problem
 
 
-def test_utf_16_that_ends_within_a_character_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"must be utf-16. Its byte .* Give its encoding with --e"):
-        read(tmp_path, "x.tsv", table("\t").encode("utf-16")[:-1])
-
-
-@pytest.mark.parametrize("given, is_character", [("tab", "\t"), ("\\t", "\t"), (";", ";")])
-def test_delimiters_may_be_named(given, is_character):
-    assert checked_delimiter(given) == is_character
-
-
-@pytest.mark.parametrize("given", ["", ";;", "a", "1", '"', "\n", " "])
-def test_a_delimiter_is_one_character_that_texts_need_not(given):
-    with pytest.raises(ValueError, match="must be one character"):
-        checked_delimiter(given)
-
-
-@pytest.mark.parametrize("given", ["", "utf-9", "rot13", "base64", "undefined"])
-def test_an_encoding_is_one_of_texts(given):
-    with pytest.raises(ValueError, match="must be the name of an encoding"):
-        checked_encoding(given)
-
-
 @pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl"])
 def test_a_line_without_end_is_an_error_before_it_is_read(ending, tmp_path, monkeypatch):
     monkeypatch.setattr(raw_table, "MAX_LINE_BYTES", 1 << 21)
@@ -158,22 +121,3 @@ def test_a_table_is_read_the_same_in_blocks(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(raw_table, "MAX_LINE_BYTES", 10)
             assert read_raw_table(path).header == ["text", "label"]
-
-
-@pytest.mark.parametrize("read", [tsv_rows, read_tagged, read_texts])
-def test_a_line_without_end_of_other_files_is_an_error_too(read, tmp_path, monkeypatch):
-    monkeypatch.setattr(limits, "MAX_LINE_BYTES", 1 << 16)
-    path = tmp_path / "lines.txt"
-    path.write_bytes(b"a\tb\n" * 3 + b"a" * (1 << 24))
-    tracemalloc.start()
-    with pytest.raises(InputError, match="line 4 must have at most 65,536 bytes. Received: more"):
-        list(read(path))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 1 << 22
-
-
-def test_a_text_may_have_many_lines(tmp_path):
-    text = "a line of it\n" * 20_000
-    found = read(tmp_path, "x.csv", f'text,label\n"{text}",ja\n'.encode())
-    assert [row.fields for row in found.rows] == [[text, "ja"]]

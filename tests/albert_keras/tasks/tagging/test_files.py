@@ -52,15 +52,6 @@ def test_tabs_spaces_byte_order_marks_and_line_ends_do_not_matter(tmp_path):
     ]
 
 
-def test_quotes_and_control_characters_are_text(tmp_path):
-    content = '" O\na\0b\x12\x85 O\n10\u00a0000 O\n'
-    assert read_tagged(write(tmp_path / "x.txt", content))[0].words == (
-        '"',
-        "a\0b\x12\x85",
-        "10\u00a0000",
-    )
-
-
 def test_objects_are_read(tmp_path):
     first = '{"words": ["a b", "c"], "tags": ["X", "Y"], "id": 7}'
     content = f'\ufeff{first}\r\n\n{{"words": ["d"], "tags": ["Z"]}}'
@@ -105,11 +96,6 @@ def test_a_broken_object_is_named(tmp_path, line, says):
     path = write(tmp_path / "x.jsonl", f'{{"words": ["a"], "tags": ["X"]}}\n{line}\n')
     with pytest.raises(InputError, match=f"x.jsonl`, line 2 .*{says}"):
         read_tagged(path)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(InputError, match="none.txt` cannot be read: No such file"):
-        read_tagged(tmp_path / "none.txt")
 
 
 def test_the_first_piece_of_a_word_has_its_tag(tiny_tokenizer):
@@ -191,29 +177,8 @@ def test_predictions_find_back_to_their_words(tiny_tokenizer, max_seq_length, en
     assert tags == [tag for example in examples for tag in example.tags]
 
 
-def test_a_word_longer_than_a_row_is_told(tiny_tokenizer, caplog):
-    features = tag_rows(SENTENCES[1:], tiny_tokenizer, 3)
-    kept = [tiny_tokenizer.encode(word)[0] for word in SENTENCES[1].words]
-    assert features["input_ids"][:, 1].tolist() == kept
-    assert "2 words have more than 1 tokens and are truncated, such as 'Nobody'" in caplog.text
-
-
 def test_a_word_of_nothing_is_an_unknown_piece(tiny_tokenizer):
     assert tiny_tokenizer.encode("\u00a0") == []
     features = tag_rows([TaggedExample("1", ("\u00a0",), ("O",))], tiny_tokenizer, 4, ["O"])
     assert features["input_ids"][0, 1] == tiny_tokenizer.unk_id
     assert features["tag_ids"].tolist() == [[NOT_SCORED, 0, NOT_SCORED, NOT_SCORED]]
-
-
-@pytest.mark.parametrize("encode", [tag_rows, tag_windows])
-def test_no_sentences_make_no_rows(tiny_tokenizer, encode):
-    features = encode([], tiny_tokenizer, 8, ["O"])
-    assert {values.shape for values in features.values()} == {(0, 8)}
-
-
-def test_tags_that_cannot_be_learned_are_named(tiny_tokenizer):
-    with pytest.raises(InputError, match="The label `LOC` is unknown.*LOK"):
-        tag_rows(SENTENCES, tiny_tokenizer, 32, ["LOK", "O"])
-    assert "tag_ids" not in tag_rows([SENTENCES[1]._replace(tags=None)], tiny_tokenizer, 32)
-    with pytest.raises(InputError, match="`max_seq_length` must be at least 3. Received: 2"):
-        tag_rows(SENTENCES, tiny_tokenizer, 2)

@@ -5,9 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
-from albert_keras.tasks.tagging.scores import entity_scores
 from albert_keras.tasks.tagging.task import TagAnswer, TagTask
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
@@ -64,16 +62,6 @@ def test_objects_are_read_and_a_share_is_held_out(tmp_path):
     assert (again.read("dev"), again.read("train")) == (dev, train)
 
 
-def test_no_file_is_needed_if_tags_are_given(tiny_tokenizer):
-    it = task(labels=TAGS)
-    assert (it.kind.name, it.metric, it.labels, it.num_outputs) == ("tagging", "entity_f1", TAGS, 3)
-    assert (it.dev_splits, it.test_splits, it.max_seq_length) == (("dev",), (), 128)
-    example = it.example(0, {"text": "geese left"})
-    features = it.features([example], tiny_tokenizer)
-    [found] = it.answers([example], features, [logits(features, [2, 0])])
-    assert (found.words, found.tags) == (("geese", "left"), ("O", "B-LOC"))
-
-
 @pytest.mark.parametrize(
     "labels, metric",
     [
@@ -96,25 +84,6 @@ def test_an_unknown_tag_is_told_by_file_and_sentence(tmp_path, labels):
     it = task(text=1, label=0, train=train, labels=labels)
     with pytest.raises(InputError, match="new.txt`, sentence 2, word `Ada` has an unknown tag"):
         it.read_file(path, labelled=True)
-
-
-@pytest.mark.parametrize(
-    "settings, split, says",
-    [
-        ({}, "train", "`train` must be the training file"),
-        ({}, "test", "split `test` of tagging is unknown"),
-        ({"text": "word"}, "train", "`text` of tagging must be the number of a column"),
-        ({"pair": 1}, "train", "Tagging takes no `pair`"),
-        ({"labels": ("O",)}, "train", "`labels` must be at least two"),
-        ({"labels": ("O", "X", "O")}, "train", "`labels` must be at least two, all different"),
-        ({"train": "train.txt", "text": 1, "label": 0}, "train", "tags in `train.txt` must be"),
-    ],
-)
-def test_what_cannot_be_used_is_told(tmp_path, monkeypatch, settings, split, says):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "train.txt", ["geese/O"], ["left/O"])
-    with pytest.raises(InputError, match=says):
-        task(**settings).read(split)
 
 
 def test_an_example_is_made_of_what_was_typed():
@@ -183,15 +152,6 @@ def test_models_with_other_tokenizers_and_lengths_answer_together(tiny_tokenizer
     assert found.tags == tuple(TAGS[number] for number in (1, 1, 2, 0, 1, 2, 0, 1, 0))
 
 
-def test_untagged_sentences_cannot_be_learnt_or_scored(tiny_tokenizer):
-    it, examples = task(labels=TAGS), [PLACES[1]._replace(tags=None)]
-    assert "tag_ids" not in it.features([*PLACES, *examples], tiny_tokenizer).batch([0])
-    with pytest.raises(InputError, match="Sentence 2 must have tags. It has none."):
-        it.features(examples, tiny_tokenizer, training=True)
-    with pytest.raises(InputError, match="Sentence 2 must have tags. It has none."):
-        it.scores(examples, [answer(PLACES[1], "O", "O")])
-
-
 def test_scores_are_of_entities_or_of_words():
     answers = [answer(PLACES[0], "O", "O", "B-LOC", *TAGS[:2]), answer(PLACES[1], "O", "O")]
     found = task(labels=TAGS).scores(PLACES, answers)
@@ -205,29 +165,6 @@ def test_scores_are_of_entities_or_of_words():
     words = [TaggedExample("1", ("a", "b"), ("NN", "VB"))]
     it = task(labels=("NN", "VB"))
     assert it.scores(words, [answer(words[0], "NN", "NN")]) == {"accuracy": 0.5}
-
-
-def test_the_interval_is_the_bootstrap_over_sentences():
-    draw = np.random.default_rng(3)
-    sentences = [tuple(draw.choice(TAGS, size=5)) for _ in range(40)]
-    examples = [TaggedExample("1", tuple("abcde"), tags) for tags in sentences]
-    answers = [answer(examples[0], *tags) for tags in [*sentences[:20], *sentences[:20]]]
-
-    def entity_f1(rows, _):
-        return entity_scores([sentences[row] for row in rows], [answers[row].tags for row in rows])
-
-    slowly = metrics.bootstrap_interval(
-        lambda rows, same: entity_f1(rows, same).overall.f1, np.arange(40), np.arange(40)
-    )
-    it = task(labels=TAGS)
-    np.testing.assert_allclose(it.interval(examples, answers), slowly, rtol=1e-12)
-    low, high = task(labels=("B-LOC", "I-LOC", "O", "X")).interval(examples, answers)
-    assert low < task(labels=(*TAGS, "X")).scores(examples, answers)["accuracy"] < high
-
-
-def test_guesses_are_the_most_frequent_tag():
-    guesses = task(labels=TAGS).guesses(PLACES, PLACES[1:])
-    assert guesses == [TagAnswer("2", PLACES[1].words, ("O", "O"), (4 / 7, 4 / 7))]
 
 
 def test_collapse_to_one_tag_is_told():
