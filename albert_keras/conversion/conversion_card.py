@@ -4,8 +4,8 @@ from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import CONVERSION_RECORD
-from albert_keras.formats.model_folder import write_json
 from albert_keras.models.weight_count import family_name, model_line
+from data_pipeline.files import write_json
 
 #: In the folder of a converted model, beside `RECORD`.
 CARD = "README.md"

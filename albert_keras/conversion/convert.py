@@ -15,7 +15,6 @@ from albert_keras.formats.detection import (
     detect,
 )
 from albert_keras.formats.loading import ArrayTensors, encoder_digest
-from albert_keras.formats.model_folder import write_json
 from albert_keras.formats.model_weights import ModelWeights, with_padding_at
 from albert_keras.formats.open_model import format_module, open_model
 from albert_keras.formats.vocabulary import Vocabulary, files_for, notes_for
@@ -24,7 +23,7 @@ from albert_keras.shipped_models import find_model
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder, sha256_of, whole_folder
+from data_pipeline.files import check_output_folder, sha256_of, whole_folder, write_json
 
 _HUGGING_FACE = "hugging-face"
 _PRETRAINING = ("masked_lm", "sentence_order")

@@ -14,7 +14,6 @@ from albert_keras.formats.google_checkpoint import (
 from albert_keras.formats.model_folder import (
     read_tokenizer_files,
     write_files,
-    write_json,
 )
 from albert_keras.formats.model_weights import (
     ModelWeights,
@@ -32,6 +31,7 @@ from albert_keras.formats.tensor_table import (
 from albert_keras.formats.vocabulary import vocabulary_of
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.errors import InputError
+from data_pipeline.files import write_json
 from data_pipeline.limits import read_json
 
 CHECKPOINT = "bert_model.ckpt"

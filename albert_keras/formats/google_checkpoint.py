@@ -5,11 +5,12 @@ from pathlib import Path
 
 from albert_keras.config import LATER_FIELDS, AlbertConfig
 from albert_keras.formats.detection import ALBERT_CONFIG
-from albert_keras.formats.model_folder import write_files, write_json
+from albert_keras.formats.model_folder import write_files
 from albert_keras.formats.model_weights import check_expressible, projection_rule
 from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.errors import InputError
+from data_pipeline.files import write_json
 
 #: Prefix of the checkpoint in a release.
 CHECKPOINT = "model.ckpt-best"

@@ -33,7 +33,6 @@ from albert_keras.formats.model_folder import (
     check_file_name,
     read_vocabulary_file,
     write_files,
-    write_json,
 )
 from albert_keras.formats.model_weights import (
     HEADS,
@@ -60,6 +59,7 @@ from albert_keras.formats.tensor_table import (
 from albert_keras.formats.torch_file import read_torch_file
 from albert_keras.formats.vocabulary import vocabulary_of
 from data_pipeline.errors import InputError
+from data_pipeline.files import write_json
 from data_pipeline.limits import read_json
 
 WEIGHTS = "model.safetensors"

@@ -26,11 +26,12 @@ from albert_keras.formats.keras_nlp import (
     rows_of,
     to_theirs,
 )
-from albert_keras.formats.model_folder import read_vocabulary_file, write_json
+from albert_keras.formats.model_folder import read_vocabulary_file
 from albert_keras.formats.model_weights import ModelWeights, pretraining_tensors
 from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.formats.vocabulary import vocabulary_of
 from data_pipeline.errors import InputError
+from data_pipeline.files import write_json
 from data_pipeline.limits import read_json
 
 TASK_CONFIG, TASK_WEIGHTS = "task.json", "task.weights.h5"

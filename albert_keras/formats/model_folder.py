@@ -1,6 +1,5 @@
-"""Small files of a model folder: JSON objects, vocabularies, and names that must stay inside it."""
+"""Small files of a model folder: vocabularies, and names that must stay inside it."""
 
-import json
 from pathlib import Path
 
 from data_pipeline.errors import InputError
@@ -8,12 +7,6 @@ from data_pipeline.limits import MAX_VOCABULARY_BYTES, read_limited
 
 #: Google's releases have `30k-clean.model`, `vocab_chinese.txt` and `vocab.txt`.
 _VOCABULARIES = ("*.model", "vocab*.txt")
-
-
-def write_json(path: str | Path, values: dict, **options):
-    """Writes values as indented JSON; `options` are passed to `json.dumps`."""
-    text = json.dumps(values, **{"indent": 2, **options}) + "\n"
-    Path(path).write_text(text, encoding="utf-8")
 
 
 def read_vocabulary_file(path: Path) -> bytes:

@@ -37,6 +37,8 @@ from data_pipeline.limits import read_json
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 _PREFIX = "model.ckpt"
+#: Parts of names in checkpoints of brightmart/albert_zh, `modeling.py`.
+_FIRST_CHINESE = ("/layer_shared/", "/word_embeddings_2")
 
 
 class FoundWeights(NamedTuple):
@@ -151,6 +153,12 @@ def _of_checkpoint(prefix):
         raise InputError(
             f"`{prefix}` must contain tensors `bert/...`, as the reference names them. It has: "
             f"{some}."
+        )
+    if any(mark in name for name in tensors.shapes for mark in _FIRST_CHINESE):
+        raise InputError(
+            f"`{prefix}` is a model of the first generation of Chinese ALBERT (albert_zh), whose "
+            "tensors and layers are others than those of google-research/albert. Use one of the "
+            "Chinese models that google-research/albert released later, such as albert_base_zh."
         )
     step = int(tensors.read("global_step")) if "global_step" in tensors.shapes else None
     # RUN/checkpoints/step-00000500/model.ckpt

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tensorflow import keras
 
-from albert_keras.formats.detection import best_run, detect
+from albert_keras.formats.detection import best_run, convert_command, detect
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_model import open_model
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -20,9 +20,10 @@ from albert_keras.serving.layout import read_export_record
 from albert_keras.tasks.classification.early_exit import check_confidence
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import read_tuned
-from albert_keras.tasks.kinds import build_task
+from albert_keras.tasks.kinds import SIMILARITY, build_task
 from albert_keras.tasks.results import baseline_scores, read_results
 from albert_keras.tasks.task import Task
+from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.log_file import read_evaluations
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -194,25 +195,49 @@ def _finetuned(run, step, max_seq_length):
 def _checkpoint(origin, max_seq_length):
     """Opens a pre-trained model that was not trained here, such as a converted one."""
     if "masked_lm" not in origin.heads:
-        found = ", ".join(origin.heads) or "none"
-        raise InputError(
-            f"`{origin}` must have a masked-LM head to be exported. Received: heads {found}. "
-            "Fine-tune it first."
-        )
+        return _encoder(origin, max_seq_length)
     config, sentence_head = origin.albert_config, "sentence_order" in origin.heads
     usual = min(config.max_position_embeddings, _USUAL_LENGTH)
     length = _checked_length(config, max_seq_length or usual)
     model = AlbertForPretraining(config, sentence_head=sentence_head, dtype="float32")
     origin.load(model, heads=HEADS["masked_lm"] + HEADS["sentence_order"])
-    record = {
-        "kind": "pretraining",
-        "albert_config": config.to_dict(),
-        "tokenizer_digest": origin.tokenizer.digest,
-        "data": {"origin": Path(origin.path).name, "origin_digest": origin.digest},
-    }
+    record = {"kind": "pretraining"} | _known_of(origin)
     return ExportSource(
         "pretraining", record, origin.step, model, origin.tokenizer, length, None, {}, {}
     )
+
+
+def _encoder(origin, max_seq_length):
+    """Opens an encoder alone, such as one of sentence-transformers, as a model of similarity.
+
+    Its export has `encode`, `embed`, and the cosine of two texts.
+    """
+    if set(origin.heads) - {"sentence_order"}:
+        raise InputError(
+            f"`{origin}` must have a masked-LM head or none to be exported. Received: heads "
+            f"{', '.join(origin.heads)}. Convert it first: `{convert_command(origin.path)}` makes "
+            "a run that answers, which can be exported."
+        )
+    config, pooling = origin.albert_config, origin.pooling or "mean"
+    usual = min(origin.longest_text or _USUAL_LENGTH, config.max_position_embeddings)
+    length = _checked_length(config, max_seq_length or usual)
+    settings = {"name": SIMILARITY.own_tasks[0], "pooling": pooling, "max_seq_length": length}
+    model = SIMILARITY.build_model(config, 1, dtype="float32", pooling=pooling)
+    origin.load(model)
+    record = {"kind": "finetuning"} | _known_of(origin)
+    task = build_task(TaskConfig(**settings))
+    return ExportSource(
+        "finetuning", record, origin.step, model, origin.tokenizer, length, task, {}, {}
+    )
+
+
+def _known_of(origin):
+    """Returns what `run.json` would say about weights that come from elsewhere."""
+    return {
+        "albert_config": origin.albert_config.to_dict(),
+        "tokenizer_digest": origin.tokenizer.digest,
+        "data": {"origin": Path(origin.path).name, "origin_digest": origin.digest},
+    }
 
 
 def _exported(origin, folder, max_seq_length):

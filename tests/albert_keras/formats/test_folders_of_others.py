@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from albert_keras.conversion.convert import convert
 from albert_keras.formats import hugging_face
 from albert_keras.formats.open_model import load_tokenizer, open_model
 from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
+from albert_keras.serving.export.source import open_source
 from albert_keras.texts.encoder import TextEncoder
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import pretraining_weights, without
@@ -218,3 +220,35 @@ def test_other_ways_to_vectors_are_refused_by_name(folder):
     (folder / "modules.json").write_text(json.dumps(modules))
     with pytest.raises(InputError, match="must name folders inside of it"):
         open_model(folder)
+
+
+def test_an_encoder_alone_is_exported_with_its_vectors(folder):
+    write_modules(folder)
+    source = open_source(folder)
+    assert (source.kind, source.task.config.name, source.max_seq_length) == (
+        "finetuning",
+        "similarity",
+        12,
+    )
+    ids = np.array([[2, 40, 41, 3]], np.int32)
+    inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": 0 * ids}
+    hidden = source.model.encoder(inputs)["sequence_output"].numpy().mean(axis=1)
+    vectors = source.model.vectors(inputs).numpy()
+    np.testing.assert_allclose(vectors, hidden / np.linalg.norm(hidden), atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_model_of_sentence_transformers_gives_the_vectors_of_its_library(shared_data, tmp_path):
+    """all-MiniLM-L6-v2 on the development set of STS-B; its own library has 0.867."""
+    package = pytest.importorskip("all_minilm_l6_v2")
+    folder = package.extract_model(str(tmp_path))
+    encoder = TextEncoder(folder)
+    assert encoder.settings == ("mean", (-1,), True, 256)
+    lines = (shared_data / "glue/STS-B/dev.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    rows = [line.split("\t") for line in lines]
+    first, second = (encoder.encode([row[column] for row in rows]).vectors for column in (7, 8))
+    scores = [float(row[9]) for row in rows]
+    assert round(spearmanr((first * second).sum(axis=1), scores).statistic, 3) == 0.867
+    result = convert(folder, tmp_path / "ours", verify=False)
+    assert result.embedding == {"pooling": "mean", "normalize": True, "longest_text": 256}
+    assert TextEncoder(tmp_path / "ours").settings == encoder.settings
