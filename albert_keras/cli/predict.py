@@ -10,7 +10,7 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.minimal_pairs import score_texts
 from albert_keras.cli.parameters import refuse
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
-from albert_keras.formats.detection import detect
+from albert_keras.formats.detection import detect, kind_of_run
 from albert_keras.tasks.kind import FIELD_OPTIONS
 from albert_keras.tasks.request_checks import check_out, check_request
 from data_pipeline.errors import InputError
@@ -94,6 +94,10 @@ def predict(
         return score_texts(model, texts, mask_rest_of_word)
     refuse(context, ("mask_rest_of_word",), "requires `--score`.")
     exported = None
+    if kind_of_run(model) == "pretraining":
+        others = (*_FIELDS, *_FOR_RUNS, *_FOR_TABLES)
+        refuse(context, others, f"requires a fine-tuned model: `{model}` is a pre-training run.")
+        return _ask_pretrained(model, texts, then, top_k)
     if not _is_export(model):
         refuse(context, _FOR_PRETRAINED, f"requires an export: `{model}` is a fine-tuning.")
     else:

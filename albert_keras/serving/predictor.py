@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from albert_keras.formats.detection import kind_of_run
 from albert_keras.serving.exported_task import ExportedTask, read_task
 from albert_keras.serving.layout import AFTER_DAMAGE, MASK_LITERAL, TOP_K, version_folder
 from albert_keras.tasks.kinds import TAGGING
@@ -56,12 +57,13 @@ class Predictor:
     Args:
         path: str or Path. Folder of an exported model, which means its newest version, or of one
             version; or the name of a shipped model. A SavedModel without the other files of an
-            export returns what its signatures return.
+            export returns what its signatures return. Or a pre-training run, whose newest
+            checkpoint answers in float32 by the graph that `export` would write.
         timeout: float. Seconds that loading may take, and the answer to each text of a call,
             because a SavedModel is a program that may never end.
 
     Attributes:
-        path: Path. The folder of the version.
+        path: Path. The folder of the version or run.
         task: Task, or None for a pre-trained model.
 
     Raises:
@@ -71,8 +73,9 @@ class Predictor:
     """
 
     def __init__(self, path: str | Path, timeout: float = 120):
-        self.path = version_folder(path)
-        self._exported = read_task(self.path)
+        is_run = kind_of_run(path) == "pretraining"
+        self.path = Path(path) if is_run else version_folder(path)
+        self._exported = None if is_run else read_task(self.path)
         self.task = self._exported and self._exported.task
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
@@ -83,11 +86,14 @@ class Predictor:
             time_limit,
         )
 
-        check_saved_model(self.path)
+        self._tf = tf
         self._time_limit = lambda num_texts: time_limit(timeout * max(num_texts, 1), self.path)
+        if is_run:
+            self._model = _GraphOfRun(self.path)
+            return
+        check_saved_model(self.path)
         with reporting_damage(self.path), self._time_limit(1):
             self._model = tf.saved_model.load(str(self.path))
-        self._tf = tf
 
     def answer(self, inputs: list[dict[str, Any] | str] | dict[str, Any] | str) -> list[Any]:
         """Answers inputs of a fine-tuned model.
@@ -255,6 +261,26 @@ class Predictor:
     def _check_signature(self, name):
         if name not in self._model.signatures:
             raise InputError(f"`{self.path}` has no signature `{name}`.")
+
+
+class _GraphOfRun:
+    """The string model of a pre-training run, called as a SavedModel is."""
+
+    def __init__(self, run: Path):
+        from albert_keras.serving.export.source import open_source
+
+        functions = open_source(run).string_model("float32").functions
+        self.signatures = {name: _SignatureOfRun(one) for name, one in functions.items()}
+
+
+class _SignatureOfRun:
+    def __init__(self, function: Any):
+        self._function = function
+        specs = {spec.name: spec for spec in function.input_signature}
+        self.structured_input_signature = ((), specs)
+
+    def __call__(self, **inputs: Any) -> dict[str, Any]:
+        return self._function(*(inputs[name] for name in self.structured_input_signature[1]))
 
 
 def fill_mask(export: str | Path, texts: list[str], top_k: int = 5) -> list[FilledMask]:

@@ -5,6 +5,7 @@ import shutil
 import pytest
 import tensorflow as tf
 
+from albert_keras.cli import main
 from albert_keras.serving.predictor import Predictor, fill_mask
 from data_pipeline.errors import InputError
 
@@ -91,6 +92,21 @@ def test_a_signature_is_asked_with_what_it_takes(predictor):
         predictor.ask("tags", text=["a"])
     with pytest.raises(InputError, match="half a surrogate pair"):
         predictor.fill_mask(["\ud800 [MASK]"])
+
+
+def test_a_run_fills_masks_as_its_export(tiny_run, predictor, capsys):
+    texts = ["A [MASK] and a [MASK].", "[MASK]"]
+    of_run = Predictor(tiny_run)
+    for one, other in zip(of_run.fill_mask(texts), predictor.fill_mask(texts), strict=True):
+        assert one.filled_text == other.filled_text
+        for mine, theirs in zip(one.masks, other.masks, strict=True):
+            scores = [candidate.score for candidate in theirs]
+            assert [candidate.score for candidate in mine] == pytest.approx(scores, abs=1e-5)
+    pair = (["It began."], ["It ended."])
+    (one,), (other,) = of_run.sentence_order(*pair), predictor.sentence_order(*pair)
+    assert one.in_order == pytest.approx(other.in_order, abs=1e-5)
+    assert main(["predict", str(tiny_run), "A [MASK]."]) == 0
+    assert capsys.readouterr().out.count("%") >= 5
 
 
 class Trap(tf.saved_model.experimental.TrackableResource):
