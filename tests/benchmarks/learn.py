@@ -26,7 +26,6 @@ from tests.benchmarks.learning.learners import (
     PEER_RATES,
     PEER_RECIPE,
     PEERS,
-    USUAL_PEERS,
     learners_for,
     resolve,
 )
@@ -46,7 +45,7 @@ def benchmark_learn(
     model: str | None = None,
     recipe: str | None = None,
     rounds: int = 1,
-    peers: list[str] = USUAL_PEERS,
+    peers: list[str] = PEERS[:1],
     peer_lr: list[float] = PEER_RATES,
     peer_batch_size: int = 32,
 ) -> dict:

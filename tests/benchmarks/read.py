@@ -1,4 +1,4 @@
-"""How fast records are read, what sampling masks adds, and how much of it a model needs."""
+"""How fast records are read, and what sampling masks adds."""
 
 import logging
 import tempfile
@@ -7,12 +7,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from tensorflow import keras
 
 from albert_keras.report import table
-from albert_keras.training.build import build_pretraining
-from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.strategy import build_strategy, choose_precision
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.reader.reader import training_dataset, training_numbers
@@ -29,8 +25,6 @@ _SEED = 12345
 _WARM_UP = 8
 #: A step far into training; resuming there must cost nothing.
 FAR_STEP = 1_000_000
-#: Steps of the model: some to warm up, then those that count.
-_MODEL_WARM_UP, _MODEL_STEPS = 2, 5
 
 
 def benchmark_read(
@@ -38,8 +32,6 @@ def benchmark_read(
     batch_size: int = 32,
     steps: int = 2000,
     repeats: int = 5,
-    model: str = "albert-base",
-    model_batch_size: int = 2,
 ) -> dict:
     """Measures the reader of a folder of records; the runs take turns.
 
@@ -47,14 +39,11 @@ def benchmark_read(
         records: Folder; None builds records from the documentation of the installed packages.
         steps: Batches of one run.
         repeats: Runs of each kind.
-        model: Name of an `AlbertConfig` whose training the reader is compared with, or "none".
-        model_batch_size: Batch size of that training.
 
     Returns:
         dict for JSON: `machine`, `records`, `reading` (of "bytes only" and, as far as the records
         allow, "static masks" and "dynamic masks"; summaries of `sequences_per_second`,
-        `microseconds` and `cpu_microseconds`), `dynamic_cost` (a fraction, or None), `first_batch`,
-        `training` (or None).
+        `microseconds` and `cpu_microseconds`), `dynamic_cost` (a fraction, or None), `first_batch`.
     """
     if records is None:
         with tempfile.TemporaryDirectory() as folder:
@@ -63,7 +52,7 @@ def benchmark_read(
             tokenizer = Tokenizer.load(train_on(corpus, "auto", 8000, Path(folder, "tokenizer")))
             out = Path(folder, "records")
             build_records(corpus, tokenizer, out, PretrainingDataConfig())
-            return benchmark_read(out, batch_size, steps, repeats, model, model_batch_size)
+            return benchmark_read(out, batch_size, steps, repeats)
     facts = machine()
     folder, records = records, RecordFiles(records)
     settings = records, batch_size, steps
@@ -92,9 +81,6 @@ def benchmark_read(
             [seconds for seconds, _ in runs[f"{kind} masks"]] for kind in ("dynamic", "static")
         )
         cost = {name: ratio - 1 for name, ratio in ratios(dynamic, static).items()}
-    training = None
-    if model != "none":
-        training = _training_result(records, model, model_batch_size, reading)
     return {
         "machine": facts,
         "records": {
@@ -108,7 +94,6 @@ def benchmark_read(
         "reading": reading,
         "dynamic_cost": cost,
         "first_batch": {step: summary(found) for step, found in firsts.items()},
-        "training": training,
     }
 
 
@@ -140,35 +125,6 @@ def _clocks():
     return np.array([time.perf_counter(), time.process_time()])
 
 
-def _training_result(records, model, batch_size, reading):
-    logger.info("training %s at batch size %d", model, batch_size)
-    config = PretrainingConfig.of({}, size=model, batch_size=batch_size)
-    strategy = build_strategy()
-    config = config.resolved(choose_precision(strategy), records.info.objective != "none")
-    with strategy.scope():
-        step = build_pretraining(config, config.albert_config(records.info.vocab_size))
-        ends = []
-        clock = keras.callbacks.LambdaCallback(
-            on_batch_end=lambda batch, logs: ends.append(time.perf_counter())
-        )
-        step.fit(
-            training_dataset(records, batch_size, _SEED),
-            steps_per_epoch=_MODEL_WARM_UP + _MODEL_STEPS,
-            callbacks=[clock],
-            verbose=0,
-        )
-    seconds = summary(np.diff(ends[_MODEL_WARM_UP - 1 :]).tolist())
-    consumed = batch_size / seconds["median"]
-    speeds = {kind: found["sequences_per_second"]["median"] for kind, found in reading.items()}
-    return {
-        "model": model,
-        "batch_size": batch_size,
-        "step_seconds": seconds,
-        "sequences_per_second": consumed,
-        "times_faster": {kind: speed / consumed for kind, speed in speeds.items()},
-    }
-
-
 def read_lines(result):
     """Yields the lines of the result of `benchmark_read`."""
     records = result["records"]
@@ -194,11 +150,3 @@ def read_lines(result):
         yield f"dynamic masks cost {shown(result['dynamic_cost'], '+.1%')} time"
     for step, seconds in result["first_batch"].items():
         yield f"first batch at step {step}: {shown(seconds, '.2f')} s"
-    if training := result["training"]:
-        yield (
-            f"a step of {training['model']} takes {shown(training['step_seconds'], '.2f')} s at "
-            f"batch size {training['batch_size']}: {training['sequences_per_second']:.2f} "
-            "sequences/s"
-        )
-        for kind, factor in training["times_faster"].items():
-            yield f"  {kind}: {factor:,.0f} times as fast as training needs"

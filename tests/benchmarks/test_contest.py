@@ -28,13 +28,6 @@ def prepare_sleeper(seconds, log=None):
     return Prepared(run, facts)
 
 
-def prepare_holder(megabytes):
-    def run():
-        return len(b"x" * (megabytes * 1_000_000))
-
-    return Prepared(run, {})
-
-
 def prepare_nothing(reason):
     raise ValueError(f"{reason}\nmore about it")
 
@@ -81,13 +74,6 @@ def test_times_are_those_of_single_runs_and_rounds_their_means():
     assert sum(result["rounds"]) / 2 == pytest.approx(result["seconds"]["median"])
     assert min(result["times"]) <= result["seconds"]["low"] <= result["seconds"]["high"]
     assert result["start_seconds"] >= 0.02
-
-
-def test_memory_is_that_of_the_own_process():
-    contestants = [Contestant(f"{size}", "mb", prepare_holder, (size,)) for size in (300, 0)]
-    large, small = hold_contest(contestants, repeats=1, seconds=0).values()
-    assert 290 < large["step_mb"] < 350 and 300 < large["peak_mb"] < 500
-    assert small["step_mb"] < 20 and small["peak_mb"] < 200
 
 
 def test_those_that_cannot_take_part_are_told_and_the_others_go_on():

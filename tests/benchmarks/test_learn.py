@@ -154,11 +154,14 @@ def test_peers_have_the_width_and_depth_of_our_model_and_share_one_block(
         model=tiny_training.model | {"sharing": "none", "hidden_act": "gelu_erf"}
     )
     records = RecordFiles(tiny_records), RecordFiles(held_out_records)
-    ours, *peers = learners_for(*records, config, "tiny", ["transformers", "keras-nlp"], (1e-3,))
+    ours, *peers = learners_for(
+        *records, config, "tiny", ["transformers", "transformers-masked"], (1e-3,)
+    )
     assert ours.label == "ours, tiny" and ours.rate == 0.01
     assert ours.settings["config"]["model"]["sharing"] == "none"
     assert [peer.label for peer in peers] == [
-        "transformers, compiled, rate 0.001", "keras-nlp, fit, rate 0.001"
+        "transformers, compiled, rate 0.001",
+        "transformers, compiled, masked positions, rate 0.001",
     ]  # fmt: skip
     for peer in peers:
         assert peer.settings["config"]["num_hidden_layers"] == 2
@@ -172,8 +175,8 @@ def test_peers_have_the_width_and_depth_of_our_model_and_share_one_block(
 def test_wrong_calls_are_refused(tiny_records, held_out_records, tmp_path, monkeypatch):
     monkeypatch.setattr(learn, "suggest_config", None)  # the machine is not measured before
     out = tmp_path / "out"
-    with pytest.raises(InputError, match="Did you mean `keras-nlp`"):
-        learn.benchmark_learn(tiny_records, held_out_records, out, peers=("keras",))
+    with pytest.raises(InputError, match="Did you mean `transformers`"):
+        learn.benchmark_learn(tiny_records, held_out_records, out, peers=("transformer",))
     with pytest.raises(InputError, match="must not all be training records"):
         learn.benchmark_learn(tiny_records, tiny_records, out)
     assert not out.exists()

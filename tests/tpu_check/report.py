@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from albert_keras.report import markdown_table
 from tests.tpu_check.check import TOPOLOGIES, Checked
 
 _HEADINGS = (
@@ -21,14 +22,7 @@ _HEADINGS = (
 
 def table(results: Iterable[Checked]) -> list[str]:
     """Returns the lines of an aligned Markdown table."""
-    rows = [_HEADINGS, *(_cells(result) for result in results)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-        for row in rows
-    ]
-    lines.insert(1, "| " + " | ".join("-" * width for width in widths) + " |")
-    return lines
+    return markdown_table(_HEADINGS, map(_cells, results))
 
 
 def fault_lines(results):

@@ -9,17 +9,14 @@ from albert_keras.training.strategy import build_strategy, choose_precision
 from data_pipeline.records.record_folder import RecordFiles
 from tests.benchmarks.learning.comparison import OURS
 
-PEERS = ("transformers", "keras-nlp", "transformers-masked")
-#: Peers without changes; the third peer is the first one with a few lines of user code.
-USUAL_PEERS = PEERS[:2]
+#: The second one is the first one with a few lines of user code.
+PEERS = ("transformers", "transformers-masked")
 PEER_RATES = (2e-4, 5e-4, 1e-3)
 _TRAINERS = "tests.benchmarks.learning"
-_TRANSFORMERS = f"{_TRAINERS}.transformers_trainer", ("torch", "transformers", "numpy")
-#: Name in the table, module of the trainer, packages it needs in addition to our own.
-_PEER_TRAINERS = {
-    "transformers": ("transformers, compiled", *_TRANSFORMERS),
-    "keras-nlp": ("keras-nlp, fit", f"{_TRAINERS}.keras_nlp_trainer", ()),
-    "transformers-masked": ("transformers, compiled, masked positions", *_TRANSFORMERS),
+_NEEDS = ("torch", "transformers")
+_NAMES = {
+    "transformers": "transformers, compiled",
+    "transformers-masked": "transformers, compiled, masked positions",
 }
 #: The usual recipe of the peers: AdamW with these values, linear warm-up and decay.
 PEER_RECIPE = {"weight_decay": 0.01, "clip_norm": 1.0, "mask_rate": 0.15}
@@ -84,16 +81,16 @@ def learners_for(
         embedding_projection="always",
     )
     theirs = to_values(shape, ("masked_lm",))
+    module = f"{_TRAINERS}.transformers_trainer"
     for peer in peers:
-        name, module, needs = _PEER_TRAINERS[peer]
         for rate in dict.fromkeys(rates):
             settings = {
                 **PEER_RECIPE,
-                "config": shape.to_dict() if peer == "keras-nlp" else theirs,
+                "config": theirs,
                 "at_masked_positions": peer == "transformers-masked",
                 "lr": rate,
                 "batch_size": batch_size,
             }
-            label = f"{name}, rate {rate:g}"
-            found.append(Learner(label, peer, rate, module, needs, settings, precision))
+            label = f"{_NAMES[peer]}, rate {rate:g}"
+            found.append(Learner(label, peer, rate, module, _NEEDS, settings, precision))
     return found

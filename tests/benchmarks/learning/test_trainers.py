@@ -15,7 +15,6 @@ from albert_keras.training.evaluate import evaluate
 from albert_keras.training.log_file import read_stages
 from data_pipeline.records.record_folder import RecordFiles
 from tests.benchmarks.learning import ours
-from tests.benchmarks.learning.batches import HELD_OUT, TRAINING, load
 from tests.benchmarks.learning.export import write_arrays
 from tests.benchmarks.learning.job import Job, Recorder, read_points
 
@@ -59,28 +58,6 @@ def arrays(tiny_records, held_out_records, tmp_path_factory):
 def our_score(tiny_run, held_out_records):
     found = evaluate(tiny_run, held_out_records, allow_trained_rows=True)
     return [found.masked_lm_loss, found.masked_lm_accuracy]
-
-
-def test_keras_nlp_is_scored_as_ours_is(arrays, pretrained, our_score):
-    from albert_keras.formats.keras_nlp import to_keras_nlp
-    from tests.benchmarks.learning.keras_nlp_trainer import build_score
-
-    score = build_score(to_keras_nlp(pretrained), load(arrays, "held_out", HELD_OUT))
-    np.testing.assert_allclose(score(), our_score, rtol=1e-3)
-
-
-@pytest.mark.slow
-def test_keras_nlp_trains_on_masked_batches(arrays):
-    from tests.benchmarks.learning.keras_nlp_trainer import training_batches
-
-    pytest.importorskip("keras_nlp")
-    job = Job(1, 1, 2, "float32", str(arrays), "", {"batch_size": 4, "mask_rate": 0.15})
-    dataset = training_batches(job, load(arrays, "training", TRAINING))
-    inputs, labels, weights = next(iter(dataset))
-    mask_id = json.loads((arrays / "vocabulary.json").read_text())["mask_id"]
-    assert inputs["token_ids"].shape == (4, 32) and labels.shape == weights.shape == (4, 5)
-    taken = np.take_along_axis(inputs["token_ids"].numpy(), inputs["mask_positions"].numpy(), 1)
-    assert ((taken == mask_id) & (weights.numpy() > 0)).any()
 
 
 @pytest.fixture(scope="module")
