@@ -58,6 +58,21 @@ FORMATS = (
 )
 
 
+#: Rooms and modules of data_pipeline from the lowest up. Within a row, none imports another.
+DATA_ROWS = (
+    ("errors",),
+    ("limits", "progress", "tensorflow_line", "randomness", "child_processes"),
+    ("files", "settings", "array_files"),
+    ("config", "text"),
+    ("tokenizers",),
+    ("instances",),
+    ("records",),
+    ("building", "reader"),
+    ("reports",),
+)
+DATA_LEVEL = {name: level for level, row in enumerate(DATA_ROWS) for name in row}
+
+
 def imports_of(path):
     """Yields the full names of the modules a file imports, wherever in the file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -74,6 +89,18 @@ def files_of(package):
 def test_the_data_side_does_not_know_the_model_side():
     for path in files_of("data_pipeline"):
         assert not any(name.startswith("albert_keras") for name in imports_of(path)), path
+
+
+def test_each_room_of_the_data_side_imports_from_lower_ones_only():
+    for path in files_of("data_pipeline"):
+        here = path.relative_to(PACKAGES / "data_pipeline").parts[0].removesuffix(".py")
+        if here.startswith("__"):
+            continue
+        for name in imports_of(path):
+            if name.startswith("data_pipeline."):
+                there = name.split(".")[1]
+                is_lower = DATA_LEVEL[there] < DATA_LEVEL[here]
+                assert there == here or is_lower, f"{path} imports {name}"
 
 
 def test_each_package_imports_from_lower_ones_only():
