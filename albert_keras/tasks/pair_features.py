@@ -8,7 +8,7 @@ import numpy as np
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.task import Features
 from data_pipeline.errors import InputError
-from data_pipeline.instances.packing import pack
+from data_pipeline.instances.segments import pack
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 

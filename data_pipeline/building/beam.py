@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from data_pipeline.building.beam_steps import FAULT, WORK, Job, add_steps
-from data_pipeline.building.result import BuildResult, is_result_of, warn_of_lost_text
+from data_pipeline.building.folder import BuildResult, is_result_of, warn_of_lost_text
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo

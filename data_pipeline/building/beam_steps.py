@@ -26,9 +26,9 @@ from data_pipeline.building.encoding import (
     range_digest,
     text_bytes,
 )
-from data_pipeline.building.progress import LocalCounters
-from data_pipeline.building.result import info_of, why_no_records
+from data_pipeline.building.folder import info_of, why_no_records
 from data_pipeline.building.shards import shard_name, write_shard
+from data_pipeline.building.workers import LocalCounters
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MaskingVocabulary

@@ -15,17 +15,24 @@ from typing import NamedTuple
 
 from data_pipeline.building.document_order import order_documents
 from data_pipeline.building.encoding import encode_part, parts_of_documents, parts_of_ranges
-from data_pipeline.building.folder import BuildFolder, failure, remove_remains
-from data_pipeline.building.progress import LocalCounters, Progress, SharedCounters
-from data_pipeline.building.result import (
+from data_pipeline.building.folder import (
+    BuildFolder,
     BuildResult,
+    failure,
     info_of,
     is_result_of,
+    remove_remains,
     warn_of_lost_text,
     why_no_records,
 )
 from data_pipeline.building.shards import ShardTask, build_shard, finished_shard, shard_name
-from data_pipeline.building.workers import Workers, num_processors
+from data_pipeline.building.workers import (
+    LocalCounters,
+    Progress,
+    SharedCounters,
+    Workers,
+    num_processors,
+)
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake, WorkInterrupted
 from data_pipeline.files import whole_folder

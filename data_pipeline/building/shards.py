@@ -10,16 +10,17 @@ import numpy as np
 
 from data_pipeline.building.document_order import DocumentOrder, KeyRange
 from data_pipeline.building.encoding import gather
-from data_pipeline.building.progress import LocalCounters, SharedCounters
+from data_pipeline.building.workers import LocalCounters, SharedCounters
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.files import sha256_of, whole_file, write_json
 from data_pipeline.instances.masking import MaskingVocabulary, mask_ngrams, word_boundaries
-from data_pipeline.instances.packing import pack, truncate_pairs
 from data_pipeline.instances.segments import (
     DocumentBlock,
     add_separators,
     concatenate,
+    pack,
     split_into_pairs,
+    truncate_pairs,
 )
 from data_pipeline.limits import read_json
 from data_pipeline.randomness import key_of, permute

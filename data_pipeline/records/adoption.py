@@ -17,9 +17,8 @@ from data_pipeline.errors import InputError
 from data_pipeline.files import whole_folder
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo, ShardInfo
 from data_pipeline.records.decoding import decode_batch
-from data_pipeline.records.examples import decode_instance
+from data_pipeline.records.examples import REQUIRED_FEATURES, decode_instance
 from data_pipeline.records.record_files import map_file, record_at, scan_records
-from data_pipeline.records.schema import REQUIRED_FEATURES
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.records.examples import decode_instance
-from data_pipeline.records.schema import (
+from data_pipeline.records.examples import (
     PRETRAINING_FEATURES,
     REQUIRED_FEATURES,
+    decode_instance,
     feature_length,
     feature_limits,
     schema_fault,

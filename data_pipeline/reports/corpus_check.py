@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.building.result import why_no_records
+from data_pipeline.building.folder import why_no_records
 from data_pipeline.building.shards import instances_of, kept_tokens, room_for_text
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError

@@ -15,9 +15,8 @@ from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import unmask
 from data_pipeline.randomness import key_of, permute
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER, DatasetInfo
-from data_pipeline.records.examples import decode_instance
+from data_pipeline.records.examples import PRETRAINING_FEATURES, decode_instance, schema_fault
 from data_pipeline.records.record_folder import RecordFiles
-from data_pipeline.records.schema import PRETRAINING_FEATURES, schema_fault
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import SPACE
 

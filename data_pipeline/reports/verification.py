@@ -15,7 +15,7 @@ import numpy as np
 
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
-from data_pipeline.records.examples import decode_instance
+from data_pipeline.records.examples import decode_instance, schema_fault
 from data_pipeline.records.record_files import (
     INDEX_SUFFIX,
     begins_with_record,
@@ -24,7 +24,6 @@ from data_pipeline.records.record_files import (
     record_at,
     scan_records,
 )
-from data_pipeline.records.schema import schema_fault
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import VOCAB_FILE
 

@@ -33,13 +33,6 @@ def test_lines_have_a_count_and_the_time_that_is_left(clock, caplog):
     ]
 
 
-def test_the_time_left_follows_the_work_not_the_count(clock, caplog):
-    counted = CountedProgress(logger, "computing", 100, "rows", total_work=1000)
-    clock[0] = 5
-    counted.add(50, work=100)
-    assert caplog.messages == ["computing: 50 of 100 rows, ETA 45 s"]
-
-
 def test_short_work_logs_nothing(clock, caplog):
     counted = CountedProgress(logger, "evaluating", 2, "records")
     clock[0] = 3.9

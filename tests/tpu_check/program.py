@@ -13,7 +13,7 @@ from albert_keras.tasks.train_seed import build_trained as build_task_step
 from albert_keras.training.build import build_pretraining
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.records.schema import PRETRAINING_FEATURES, feature_length
+from data_pipeline.records.examples import PRETRAINING_FEATURES, feature_length
 from data_pipeline.settings import Rule, Settings
 
 #: Answer options of each row where a task has any.

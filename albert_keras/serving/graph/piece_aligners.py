@@ -1,6 +1,6 @@
 """Pieces of WordPiece and of byte-level BPE and the characters each comes from, in the graph.
 
-Equivalent to `data_pipeline/tokenizers/piece_offsets.py`, but uses only core operations and the
+Equivalent to `data_pipeline/tokenizers/offsets.py`, but uses only core operations and the
 operations of the tokenizers.
 """
 
@@ -14,7 +14,7 @@ from data_pipeline.tokenizers.basic_words import is_space
 from data_pipeline.tokenizers.byte_bpe_graph import ByteBPEGraphTokenizer
 from data_pipeline.tokenizers.cleanup import character_class, character_ranges
 from data_pipeline.tokenizers.graph_tokenization import WordPieceGraphTokenizer
-from data_pipeline.tokenizers.piece_offsets import piece_bytes
+from data_pipeline.tokenizers.offsets import piece_bytes
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 
@@ -117,7 +117,7 @@ def aligning_tokenizer(
 
 
 def _sources(letters, written, is_blank):
-    """Returns the characters that the bytes that remain come from, as `piece_offsets` does.
+    """Returns the characters that the bytes that remain come from, as `tokenizers/offsets.py` does.
 
     Args:
         letters: ragged string [B, None].

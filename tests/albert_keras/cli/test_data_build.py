@@ -8,7 +8,7 @@ import pytest
 
 from albert_keras.cli import main
 from data_pipeline.building import beam as beam_module
-from data_pipeline.building.result import BuildResult
+from data_pipeline.building.folder import BuildResult
 
 
 @pytest.fixture(autouse=True)

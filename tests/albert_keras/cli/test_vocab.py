@@ -66,7 +66,7 @@ def test_a_training_process_that_is_killed_is_named_as_the_cause(
     tiny_corpus, tmp_path, monkeypatch
 ):
     def corpus():
-        yield from tiny_corpus
+        yield from tiny_corpus * 20  # more than is read before the training starts
         (process,) = started
         process.kill()
         process.wait()

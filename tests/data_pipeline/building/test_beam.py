@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import data_pipeline
-from data_pipeline.building import beam as beam_module, beam_steps, document_order
+from data_pipeline.building import beam as beam_module, beam_steps
 from data_pipeline.building.beam import build_with_beam
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
@@ -60,19 +60,6 @@ def test_the_bytes_are_those_of_the_local_build(
     assert result.path == tmp_path / "beam" and bytes_of(result.path) == expected
     assert len(result.info.shards) == (config.num_shards or 1)
     assert result.info.statistics["documents"] == 14
-
-
-def test_shards_of_several_blocks_and_documents_without_text_change_nothing(
-    needs_beam, corpus, tiny_tokenizer, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(document_order, "TOKENS_PER_BLOCK", 2000)
-    (tmp_path / "more").mkdir()
-    (tmp_path / "more" / "blank.txt").write_text("\u200b\n", encoding="utf-8")
-    sources, config = [corpus, tmp_path / "more"], CONFIG.replace(num_shards=2)
-    result = build_with_beam(sources, tiny_tokenizer, tmp_path / "beam", config)
-    expected = local_bytes(sources, tiny_tokenizer, tmp_path / "local", config)
-    assert bytes_of(result.path) == expected
-    assert result.info.statistics["pieces"] > 4 * 2000
 
 
 def test_files_may_lie_behind_a_scheme(needs_beam, corpus, tiny_tokenizer, tmp_path):
@@ -159,35 +146,6 @@ def test_a_bad_file_is_named_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(
-    "text, changes, message",
-    [
-        ("\u200b", {}, "empty"),
-        ("Alone.", {"single_sentence_policy": "skip"}, "1 documents, 1 sentences, .*'skip'"),
-    ],
-)
-def test_a_corpus_without_a_record_is_refused_and_leaves_nothing(
-    text, changes, message, needs_beam, tiny_tokenizer, tmp_path
-):
-    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
-    out = tmp_path / "out"
-    with pytest.raises(InputError, match=message):
-        build_with_beam(tmp_path / "text.txt", tiny_tokenizer, out, CONFIG.replace(**changes))
-    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
-
-
-def test_an_input_error_of_a_later_step_comes_back_as_one(
-    needs_beam, corpus, tiny_tokenizer, tmp_path, monkeypatch
-):
-    def refuse(file, out, name):
-        raise InputError(f"`{name}` cannot be written: quota exceeded.")
-
-    monkeypatch.setattr(beam_steps, "_publish", refuse)
-    with pytest.raises(InputError, match=r"^`pre.*tfrecord` cannot be written: quota exceeded\.$"):
-        build_with_beam(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
     "option, message",
     [
         ("--direct_num_worker=2", "`--direct_num_worker` is not an .*`--direct_num_workers`"),
@@ -237,13 +195,3 @@ def test_without_beam_the_extra_is_named(corpus, tiny_tokenizer, tmp_path, monke
     monkeypatch.setattr(beam_module, "beam", None)
     with pytest.raises(InputError, match=r"needs the extra `beam`: pip install 'albert-keras\["):
         build_with_beam(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
-
-
-def test_without_beam_both_modules_can_be_imported():
-    check = (
-        "import sys; sys.modules['apache_beam'] = None\n"
-        "from data_pipeline.building import beam, beam_steps\n"
-        "print(beam.beam, beam_steps.beam)"
-    )
-    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "None None\n", done.stderr

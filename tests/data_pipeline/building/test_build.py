@@ -104,15 +104,6 @@ def test_copies_cut_and_mask_anew(tiny_documents, tiny_tokenizer, tiny_data_conf
     assert 2.7 * once < result.info.num_records < 3.3 * once
 
 
-def test_repeated_documents_are_told_apart(tiny_tokenizer, tiny_documents, tmp_path):
-    from data_pipeline.config import PretrainingDataConfig
-
-    config = PretrainingDataConfig(max_seq_length=32)
-    result = build_records(tiny_documents[:1] * 8, tiny_tokenizer, tmp_path / "out", config)
-    examples = {bytes(example["input_ids"].numpy()) for example in examples_of(result.path)}
-    assert len(examples) > result.info.num_records / 2
-
-
 def test_the_info_file_says_how_the_records_were_made(tiny_records, tiny_tokenizer):
     info = json.loads((tiny_records / "dataset_info.json").read_text())
     assert info["max_seq_length"] == 32 and info["max_predictions_per_seq"] == 5
@@ -129,13 +120,6 @@ def test_an_empty_corpus_is_refused_and_leaves_nothing(
     with pytest.raises(InputError, match="empty"):
         build_records(documents, tiny_tokenizer, tmp_path / "out", tiny_data_config)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_single_path_is_a_corpus_too(tiny_tokenizer, tiny_data_config, tmp_path):
-    (tmp_path / "text.txt").write_text("It began slowly. It ended soon.")
-    text = str(tmp_path / "text.txt")
-    result = build_records(text, tiny_tokenizer, tmp_path / "out", tiny_data_config)
-    assert result.info.statistics["sentences"] == 2
 
 
 @pytest.mark.parametrize("copies", [1, 2])

@@ -1,7 +1,5 @@
 """A build that was stopped, by whatever, goes on with the same call and ends in the same bytes."""
 
-import collections
-import contextlib
 import errno
 import itertools
 import os
@@ -278,41 +276,3 @@ def test_a_killed_build_goes_on(
     corpus, tiny_vocabulary, undisturbed, build_seconds, tmp_path: Path
 ):
     kill_and_go_on(3, build_seconds, corpus, tiny_vocabulary.path, undisturbed, tmp_path, 1)
-
-
-def children_of(process):
-    """Returns the ids of the worker processes of a build, less the one that tracks its locks."""
-    found = []
-    with contextlib.suppress(OSError):  # one has ended meanwhile
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-        for child in children.split():
-            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(int(child))
-    return found
-
-
-@pytest.mark.slow
-def test_fifty_builds_with_a_killed_worker_finish_or_end_with_one_error(
-    corpus, small_parts, tiny_tokenizer, tiny_vocabulary, undisturbed, build_seconds, tmp_path
-):
-    script, draw, outcomes = tmp_path / "build.py", random.Random(7), collections.Counter()
-    script.write_text(_BUILD)
-    for number in range(50):
-        out = tmp_path / f"records-{number}"
-        command = [sys.executable, script, corpus, tiny_vocabulary.path, out, "2"]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        while not (workers := children_of(process)) and process.poll() is None:
-            time.sleep(0.001)
-        time.sleep(draw.uniform(0, 2 * build_seconds))
-        workers = children_of(process) or workers
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(draw.choice(workers), signal.SIGKILL)
-        _, errors = process.communicate(timeout=60 + 20 * build_seconds)
-        outcomes[process.returncode] += 1
-        if process.returncode:
-            assert "InputError: A worker process ended before its work was done" in errors
-            assert errors.count("Traceback") == 1
-            build_records(corpus, tiny_tokenizer, out, CONFIG)
-        assert bytes_of(out) == undisturbed
-        shutil.rmtree(out)
-    assert outcomes[0] + outcomes[1] == 50 and outcomes[1] >= 10, outcomes

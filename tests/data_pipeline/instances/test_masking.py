@@ -7,7 +7,6 @@ import pytest
 
 from data_pipeline.config import MaskingConfig
 from data_pipeline.instances.masking import (
-    MASKED_FEATURES,
     MaskingVocabulary,
     mask_ngrams,
     ngram_probabilities,
@@ -251,21 +250,6 @@ def test_whole_batches_give_what_one_visit_after_another_gives(changes, predicti
         assert all(SEP not in ids[row, begin:end] for _, _, begin, end in ngrams)
 
 
-def test_the_quota_is_reached_when_all_words_have_one_piece():
-    ids, mask, _ = mixed_sequences(3000, 80)
-    words = ((ids > SEP) & (mask > 0)).sum(axis=1)
-    for share in (0.15, 0.3):
-        found = masked(ids, mask, 60, masked_lm_prob=share)["masked_lm_weights"].sum(axis=1)
-        quota = np.minimum(60, np.maximum(1, np.rint(mask.sum(axis=1) * share)))
-        usual = quota < words / 2  # in the others n-grams that touch leave too few words
-        assert usual.mean() > 0.5
-        np.testing.assert_array_equal(found[usual], quota[usual])
-        assert (found <= np.minimum(quota, words)).all()
-    quota = np.minimum(60, np.maximum(1, np.rint(mask.sum(axis=1) * 0.6)))
-    single = masked(ids, mask, 60, masked_lm_prob=0.6, max_ngram=1)["masked_lm_weights"]
-    np.testing.assert_array_equal(single.sum(axis=1), np.minimum(quota, words))
-
-
 @pytest.mark.parametrize("segments", [(5, 0), (3, 2), (100, 0), (60, 40)])
 @pytest.mark.parametrize("share", [0.15, 0.5])
 def test_all_words_are_hidden_equally_often(segments, share):
@@ -313,24 +297,3 @@ def test_masks_never_change_in_silence():
         for name in sorted(found):
             digest.update(found[name].tobytes())
     assert digest.hexdigest() == "b07509b5446d70bccb15296049600dcc5115cd53eb8395dadbd60ee4aefb31e4"
-
-
-def test_masks_are_written_in_place_if_asked_for():
-    rng = np.random.default_rng(3)
-    ids = rng.integers(5, 200, (7, 64)).astype(np.int32)
-    real = (np.arange(64) < rng.integers(10, 65, (7, 1))).astype(np.int32)
-    ordinary = np.arange(5, 200, dtype=np.int32)
-    vocabulary = MaskingVocabulary(rng.random(200) < 0.6, ordinary, MASK, CLS, SEP)
-    keys = subkeys(key_of("in place"), np.arange(7))
-    settings = keys, vocabulary, MaskingConfig(), 9
-    expected = mask_ngrams(ids, real, *settings)
-    out = {"input_ids": ids} | {
-        name: np.full_like(expected[name], 77) for name in MASKED_FEATURES[1:]
-    }
-    given = ids.copy()
-    assert mask_ngrams(ids, real, *settings, out=out) is out
-    for name in MASKED_FEATURES:
-        np.testing.assert_array_equal(out[name], expected[name])
-    assert out["input_ids"] is ids
-    unmask(*(out[name] for name in MASKED_FEATURES), out=ids)
-    np.testing.assert_array_equal(ids, given)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data_pipeline.errors import InputError
-from data_pipeline.instances.packing import pack, truncate_pairs
+from data_pipeline.instances.segments import pack, truncate_pairs
 from data_pipeline.randomness import key_of, subkeys
 
 KEYS = subkeys(key_of("packing"), np.arange(4000))

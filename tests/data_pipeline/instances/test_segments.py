@@ -129,23 +129,6 @@ def test_next_sentence_prediction_always_gives_lone_sentences_a_random_second_se
     assert pairs.labels.tolist() == [1] * 50 and (pairs.lengths == 10).all()
 
 
-@pytest.mark.parametrize("input_format", PAIR_FORMATS)
-def test_next_sentence_labels_are_fair_where_there_is_a_next_sentence(input_format):
-    shard = shard_of([4] * 20_000, [4] * 100)
-    pairs = pairs_of_first_document(shard, objective="nsp", input_format=input_format)
-    labels = pairs.labels[pairs.starts[:, 0] < 4 * 19_999]
-    assert abs(labels.mean() - 0.5) < 3 * 0.5 / len(labels) ** 0.5
-
-
-def test_a_random_second_segment_fills_what_the_first_leaves_or_ends_with_its_document():
-    shard = shard_of([4] * 500, [3] * 100)
-    pairs = pairs_of_first_document(shard, objective="nsp")
-    random = pairs.labels == 1
-    ends = (pairs.starts + pairs.lengths)[random, 1]
-    total = pairs.lengths[random].sum(axis=1)
-    assert (((total >= 20) & (total < 23)) | (ends == 2300)).all()
-
-
 def test_the_second_segment_comes_from_the_same_document_only_if_there_is_no_other():
     pairs = pairs_of(shard_of([4] * 100), objective="nsp")
     assert (pairs.starts[:, 1] < 400).all() and pairs.labels.any()

@@ -7,8 +7,12 @@ import tensorflow as tf
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.decoding import decode_batch
-from data_pipeline.records.examples import decode_instance, encode_instances
-from data_pipeline.records.schema import PRETRAINING_FEATURES, feature_length
+from data_pipeline.records.examples import (
+    PRETRAINING_FEATURES,
+    decode_instance,
+    encode_instances,
+    feature_length,
+)
 
 S, P = 40, 6
 

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data_pipeline.records.examples import decode_instance, encode_instances
-from data_pipeline.records.schema import PRETRAINING_FEATURES, feature_length
+from data_pipeline.records.examples import (
+    PRETRAINING_FEATURES,
+    decode_instance,
+    encode_instances,
+    feature_length,
+)
 
 #: Values around each length of a varint.
 EDGES = [0, 1, 127, 128, 16383, 16384, 29999, 2**21 - 1, 2**21, 2**28 - 1, 2**28, 2**31 - 1, 2**31]

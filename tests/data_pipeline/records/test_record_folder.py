@@ -90,13 +90,3 @@ def test_a_changed_bit_is_found_when_its_record_is_read(copied_records):
         for _ in evaluation_dataset(records, 8).as_numpy_iterator():
             pass
     assert str(error.value).startswith(fault)
-
-
-@pytest.mark.parametrize("offset", [0, 3, 1 << 62])
-def test_a_wrong_offset_in_an_index_is_found(copied_records, offset):
-    path = copied_records / "pretraining-00000-of-00002.index"
-    offsets = np.fromfile(path, "<u8")
-    offsets[5] = offset
-    offsets.tofile(path)
-    with pytest.raises(InputError, match="Record 4 of .* is damaged"):
-        RecordFiles(copied_records).read(np.arange(8))

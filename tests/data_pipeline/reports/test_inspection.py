@@ -153,40 +153,6 @@ def test_an_example_shows_the_record_of_its_number(tiny_records, tiny_tokenizer)
         assert shown.startswith("[CLS]") and shown.count("[SEP]") == 2 == len(example.segments)
 
 
-@pytest.mark.parametrize(
-    "objective, label, order",
-    [
-        ("sop", 0, "in order"),
-        ("sop", 1, "swapped"),
-        ("nsp", 0, "in order"),
-        ("nsp", 1, "random second"),
-        ("none", 0, "none"),
-    ],
-)
-def test_the_order_is_put_in_words(objective, label, order, written):
-    def change(features):
-        features["next_sentence_labels"][:] = label
-
-    seen = inspect_records(written(change, objective=objective))
-    assert {example.order for example in seen.examples} == {order}
-    assert seen.label_1 is None if objective == "none" else seen.label_1.share == label
-
-
-def test_foreign_records_without_a_tokenizer_are_shown_as_ids(written, tiny_records):
-    folder = written(
-        drop=["token_boundary"], tokenizer=False, tokenizer_digest=None, config={}, count=200
-    )
-    seen, ours = inspect_records(folder, sample=200), list(features_of(tiny_records))
-    assert seen.input_format is None and seen.word_starts is None and seen.problems == []
-    assert seen.masks.run_words is None and 0.7 < seen.masks.mask < 0.9
-    assert all(piece.isdigit() for piece, _ in seen.masks.top_pieces)
-    for example in seen.examples:
-        features = ours[example.record]
-        shown = " ".join(example.segments).replace("[", "").replace("]", "").split()
-        ids = features["input_ids"][features["input_mask"] == 1].tolist()
-        assert [int(word.split("→")[0]) for word in shown] == ids
-
-
 def test_records_without_masks_say_so(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path):
     config = tiny_data_config.replace(static_masks=False, copies=1)
     folder = build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", config).path
@@ -255,13 +221,6 @@ def test_masks_in_records_that_should_have_none_are_a_problem(written, tiny_reco
     config = DatasetInfo.load(tiny_records).config | {"static_masks": False}
     (problem,) = inspect_records(written(config=config)).problems
     assert "masks, although the reader has to sample them" in problem
-
-
-def test_a_problem_names_its_place(written):
-    problems = inspect_records(written(put("input_ids", 0, 20), count=1)).problems
-    assert problems == [
-        "1 of 1 records have no [CLS] at the beginning, such as record 0 at position 0"
-    ]
 
 
 def test_a_damaged_record_is_named(tiny_records, tmp_path):

@@ -136,10 +136,6 @@ def test_a_link_that_leads_in_a_circle_ends(tmp_path):
     assert len(list(read_corpus([tmp_path]))) == 1
 
 
-def test_a_pattern_sign_in_a_real_file_name_is_no_pattern(tmp_path):
-    assert paragraphs(read_text(tmp_path, "Text.", name="x[1].txt")) == [["Text."]]
-
-
 @pytest.mark.parametrize(
     "data, format, message",
     [
@@ -179,27 +175,11 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
         list(read_corpus([tmp_path]))
 
 
-def test_every_real_corpus_is_read_in_parts_of_clean_paragraphs(shared_data):
-    for folder in sorted((shared_data / "corpus").iterdir()):
-        if folder.name == "books-en-more":
-            continue
-        documents = list(read_corpus([folder]))
-        assert documents, folder
-        for document in documents:
-            assert len(document.text) <= MAX_DOCUMENT_CHARS
-            assert all(item and item == " ".join(item.split()) for item in document.paragraphs)
-
-
 def test_both_layouts_of_wikiextractor_give_the_same_texts(shared_data):
     pages = list(read_corpus([shared_data / "corpus/wikiextractor/AB"]))
     lines = list(read_corpus([shared_data / "corpus/wikiextractor-json/AB"]))
     assert [page.digest for page in pages] == [line.digest for line in lines]
     assert len({page.name.split("#")[0] for page in pages}) == 66
-
-
-def test_the_one_line_wikipedia_file_keeps_its_documents(shared_data):
-    documents = list(read_corpus([shared_data / "dirty/derived/wiki.one-line.txt"]))
-    assert len({document.name.split("#")[0] for document in documents}) == 66
 
 
 def test_tags_that_never_end_are_searched_in_linear_time(tmp_path):

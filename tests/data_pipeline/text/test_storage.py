@@ -1,8 +1,5 @@
 """Files behind a scheme are found, read and written like local files."""
 
-import subprocess
-import sys
-
 import pytest
 
 from data_pipeline.errors import InputError
@@ -93,24 +90,3 @@ def test_failures_are_input_errors_that_name_the_path(folder):
     ):
         with pytest.raises(InputError, match=r"none.* cannot be .*: .*\w\.$"):
             action()
-
-
-def test_only_a_scheme_makes_a_path_remote(tmp_path):
-    assert storage.is_remote("gs://bucket/x") and storage.is_remote("s3a+x.1://y")
-    for path in ("/a/b", "a", "C:\\a", "gs:/x", "./gs://x", "1://x", "", tmp_path):
-        assert not storage.is_remote(path)
-
-
-def test_a_local_corpus_never_loads_tensorflow(tmp_path):
-    (tmp_path / "x.txt").write_text("Text.")
-    check = (
-        "import sys; from data_pipeline.text.corpus import corpus_ranges, read_corpus, read_range\n"
-        "texts = [list(read_range(part)) for part in corpus_ranges(sys.argv[1:])]\n"
-        "texts += [list(read_corpus(sys.argv[1:]))]\n"
-        "try: read_corpus('nowhere')\n"
-        "except ValueError: print(len(texts), 'tensorflow' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", check, tmp_path], capture_output=True, text=True, timeout=60
-    )
-    assert done.stdout.strip() == "2 False", done.stderr

@@ -146,21 +146,3 @@ def test_ranges_are_sorted_and_their_sizes_add_up(tmp_path, cut_at):
     assert ranges == sorted(ranges)
     assert [part.name for part in ranges] == ["a.txt"] * 4 + ["b.txt"] * 3 + ["c.txt"]
     assert sum(part.num_bytes for part in ranges) == 36
-
-
-def test_a_file_that_is_gone_or_changed_since_it_was_split_is_named(tmp_path, cut_at):
-    path = tmp_path / "x.txt"
-    path.write_text("One.\n\nTwo.\n\nThree.")
-    cut_at(5)
-    _, second, third = corpus_ranges([tmp_path])
-    path.write_text("One.\n\nTwo.\n\nThree. Four.")
-    assert [document.text for document in read_range(second)] == ["Two."]
-    path.write_text("One.\n\nTwo.\n\nThr")
-    with pytest.raises(InputError, match="x.txt.*must not change.*ends before byte 18"):
-        list(read_range(third))
-    path.write_text("One. Two. Three. Four.")
-    with pytest.raises(InputError, match="x.txt.*must not change.*No line starts at byte 6"):
-        list(read_range(second))
-    path.unlink()
-    with pytest.raises(InputError, match="x.txt.*cannot be read: No such file"):
-        list(read_range(third))

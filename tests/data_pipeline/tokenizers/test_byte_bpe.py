@@ -7,7 +7,6 @@ import tokenizers
 
 from albert_keras.cli import main
 from albert_keras.serving.saved_model.server_ops import check_ops
-from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe import SPECIAL_PIECES, read_bpe, write_bpe
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer
@@ -145,29 +144,6 @@ def test_a_served_graph_has_only_operations_of_the_server(tokenizer, tmp_path):
     assert loaded.ids(tf.constant(["some text"])).numpy().tolist() == [
         tokenizer.encode("some text")
     ]
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        (lambda v: v["model"].update(type="Unigram"), "a model of type Unigram"),
-        (lambda v: v["model"].update(dropout=0.1), "a model of type BPE"),
-        (lambda v: v.update(normalizer={"type": "Lowercase"}), "a model of type BPE"),
-        (lambda v: v["pre_tokenizer"].update(use_regex=False), "pre-tokenizer ByteLevel"),
-        (lambda v: v["model"]["vocab"].pop("<mask>"), "numbered from 0|<mask>"),
-        (lambda v: v["model"]["merges"].insert(0, ["Ġt", "he"]), "the merge 'Ġt' 'he'"),
-        (lambda v: v["model"]["merges"].append(["<s", ">"]), "the merge '<s' '>'"),
-        (lambda v: v["model"]["merges"].append([1, {}]), "pairs of strings"),
-        (lambda v: v["model"]["vocab"].update({"x y": "9"}), "TypeError"),
-        (lambda v: v.pop("model"), "KeyError"),
-    ],
-)
-def test_other_files_are_refused(tokenizer, tmp_path, change, message):
-    values = json.loads(tokenizer.model_bytes)
-    change(values)
-    (tmp_path / "tokenizer.json").write_text(json.dumps(values))
-    with pytest.raises(InputError, match=message):
-        Tokenizer.load(tmp_path / "tokenizer.json")
 
 
 def test_the_command_trains_bpe(tiny_corpus, tmp_path, capsys):

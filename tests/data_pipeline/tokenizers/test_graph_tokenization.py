@@ -1,4 +1,3 @@
-import os
 import random
 import subprocess
 import sys
@@ -11,7 +10,6 @@ import tensorflow as tf
 from data_pipeline.tensorflow_line import needs_tf_keras
 from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from tests.repository import PACKAGES
 
 #: From 0.2.2 on, sentencepiece orders equally likely pieces otherwise than tensorflow-text does.
 TIES_DIFFER = tuple(map(int, version("sentencepiece").split(".")[:3])) >= (0, 2, 2)
@@ -148,32 +146,6 @@ def test_raw_text_never_gives_a_control_symbol(tiny_tokenizer):
     graph = GraphTokenizer(tiny_tokenizer)
     for function in (graph.__call__, graph.continuation):
         assert not {id for row in graph_ids(function, texts) for id in row} & control
-
-
-def test_pieces_are_looked_up_by_id(tiny_tokenizer):
-    pieces = GraphTokenizer(tiny_tokenizer).pieces
-    assert [piece.decode() for piece in pieces.numpy()] == [
-        tiny_tokenizer.piece_of(id) for id in range(tiny_tokenizer.vocab_size)
-    ]
-
-
-_LOWER = """
-import sys
-from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
-from data_pipeline.tokenizers.tokenization import Tokenizer
-for strip_accents in (True, False):
-    tokenizer = Tokenizer.load(sys.argv[1], strip_accents=strip_accents)
-    text = "IT IS ISTANBUL, İSTANBUL, JÁ, I\u0301, ÌÍĨĮ, J\u0301"
-    assert GraphTokenizer(tokenizer)([text]).to_list() == [tokenizer.encode(text)]
-"""
-
-
-@pytest.mark.parametrize("language", ["tr_TR.UTF-8", "lt_LT.UTF-8"])
-def test_ids_do_not_depend_on_the_language_of_the_process(language, official_model):
-    environment = os.environ | {"LC_ALL": language, "LANG": language}
-    command = [sys.executable, "-c", _LOWER, str(official_model)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=PACKAGES)
-    assert done.returncode == 0, done.stderr
 
 
 class _Exported(tf.Module):

@@ -87,9 +87,3 @@ def test_rules_do_not_care_how_accents_and_syllables_are_written(form, settings,
 )
 def test_single_rules(settings_, text, expected):
     assert apply_rules(normalization_rules(*settings_), text) == expected
-
-
-def test_a_capital_sigma_at_the_end_of_a_word_is_the_known_difference():
-    rules = normalization_rules(True, True)
-    assert clean_up("ΟΔΟΣ") == "οδος"
-    assert apply_rules(rules, "ΟΔΟΣ") == "οδοσ"

@@ -2,7 +2,6 @@ import copy
 import io
 import pickle
 import random
-import shutil
 
 import numpy as np
 import pytest
@@ -217,41 +216,3 @@ def test_a_cleanup_inside_the_model_cannot_be_changed(tiny_vocabulary):
     assert Tokenizer.load(tiny_vocabulary.path, lower_case=True).config.lower_case
     with pytest.raises(InputError, match="`lower_case` is part of this model"):
         Tokenizer.load(tiny_vocabulary.path, lower_case=False)
-
-
-def test_a_model_other_than_described_is_refused(tiny_vocabulary, tmp_path):
-    folder = shutil.copytree(tiny_vocabulary.path, tmp_path / "copy")
-    model = bytearray((folder / "tokenizer.model").read_bytes())
-    model[len(model) // 2] ^= 1
-    (folder / "tokenizer.model").write_bytes(model)
-    with pytest.raises(InputError, match="sha256"):
-        Tokenizer.load(folder)
-
-
-@pytest.mark.parametrize(
-    "options, missing",
-    [
-        ({}, r"\[CLS\]"),
-        ({"control_symbols": ["[CLS]", "[SEP]"]}, r"\[MASK\]"),
-        (
-            {"control_symbols": ["[CLS]", "[SEP]"], "user_defined_symbols": ["[MASK]"]},
-            r"\[MASK\]",
-        ),
-        ({"control_symbols": ["[CLS]", "[SEP]", "[MASK]"], "pad_id": -1, "unk_id": 0}, "padding"),
-    ],
-)
-def test_a_model_without_our_special_pieces_is_refused(options, missing, tmp_path):
-    (tmp_path / "x.model").write_bytes(_train_plainly(**options))
-    with pytest.raises(InputError, match=missing):
-        Tokenizer.load(tmp_path / "x.model")
-
-
-@pytest.mark.parametrize("file", ["spiece.model", "vocab.txt", None])
-def test_a_folder_of_transformers_is_refused_with_a_remedy(file, tmp_path):
-    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "AlbertTokenizer"}')
-    if file is not None:
-        (tmp_path / file).touch()
-    remedy = "Convert the model" if file is None else f"Give its vocabulary `{tmp_path / file}`"
-    with pytest.raises(InputError, match=f"a tokenizer of transformers. {remedy}") as caught:
-        Tokenizer.load(tmp_path)
-    assert "pydantic" not in str(caught.value)

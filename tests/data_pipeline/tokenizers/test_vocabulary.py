@@ -8,7 +8,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.text.letters import choose_cleanup
 from data_pipeline.tokenizers import vocabulary
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import read_model, train_vocabulary
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 NAMES = ["tokenizer.model", "tokenizer.vocab", "tokenizer_config.json"]
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", *'()"-.–£€']
@@ -33,13 +33,6 @@ def test_the_folder_holds_model_pieces_and_configuration(tiny_vocabulary):
     assert len(lines) == tiny_vocabulary.size == 307
 
 
-def test_special_pieces_have_the_types_of_the_official_vocabulary(tiny_vocabulary):
-    model = read_model((tiny_vocabulary.path / "tokenizer.model").read_bytes())
-    control, unknown, user_defined = 3, 2, 4
-    types = [piece.type for piece in model.pieces[:13]]
-    assert types == [control, unknown, control, control, control] + 8 * [user_defined]
-
-
 def test_the_same_texts_give_the_same_bytes(tiny_vocabulary, tiny_corpus, tmp_path):
     again = train_vocabulary(iter(tiny_corpus), tmp_path / "again", size=307)
     assert again.sha256 == tiny_vocabulary.sha256
@@ -59,11 +52,6 @@ def test_a_size_the_corpus_does_not_allow_is_refused_with_the_one_it_does(tiny_c
         train_vocabulary(tiny_corpus, tmp_path / "out", size=9000)
     limit = int(str(error.value).split("at most ")[1].split()[0])
     assert train_vocabulary(tiny_corpus, tmp_path / "out", size=limit).size == limit
-
-
-def test_a_size_below_the_alphabet_is_refused(tiny_corpus, tmp_path):
-    with pytest.raises(InputError, match=r"`size` must be at least \d+ .*Received: 20"):
-        train_vocabulary(tiny_corpus, tmp_path / "out", size=20)
 
 
 PRINTABLE = string.digits + string.ascii_letters + string.punctuation

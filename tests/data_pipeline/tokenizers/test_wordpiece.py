@@ -8,7 +8,7 @@ import pytest
 
 from data_pipeline.tokenizers.basic_words import IDEOGRAPHS, BasicTokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.wordpiece import WordPieceModel, read_pieces
+from data_pipeline.tokenizers.wordpiece import read_pieces
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PUBLIC = ["want", "##want", "##ed", "wa", "un", "runn", "##ing", ","]
@@ -153,40 +153,9 @@ def test_decoding_puts_words_together(tokenizer):
     assert tokenizer.decode(np.array(ids)) == "unwanted running ,曹操want a"
 
 
-def test_special_and_ordinary_ids(tokenizer):
-    ids = tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id
-    assert ids == (0, 1, 2, 3, 4)
-    pieces = {tokenizer.piece_of(id) for id in tokenizer.ordinary_ids}
-    assert pieces == set(PIECES) - {*SPECIAL, "[unused1]", "<S>"}
-    assert tokenizer.id_of("曹") == PIECES.index("曹") and tokenizer.id_of("no such") == 1
-
-
 # Files
 
 
 def test_lines_are_read_as_in_the_original():
     content = "﻿[PAD]\r\n  want 17\n\n##ed\tx\u3000y\nlast".encode()
     assert read_pieces(content) == ["[PAD]", "want", " ", "##ed", "last"]
-
-
-def test_saving_and_loading_keeps_everything(tokenizer, tmp_path):
-    tokenizer.save(tmp_path / "copy")
-    loaded = Tokenizer.load(tmp_path / "copy")
-    assert isinstance(loaded.model, WordPieceModel)
-    assert (loaded.config, loaded.digest) == (tokenizer.config, tokenizer.digest)
-    names = ["tokenizer_config.json", "vocab.txt"]
-    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == names
-    cased = Tokenizer.load(tmp_path / "copy", lower_case=False, strip_accents=False)
-    assert cased.encode("A") == [1] and cased.digest != loaded.digest
-
-
-def test_a_vocabulary_with_capitals_is_taken_for_a_cased_one(vocabulary, caplog):
-    path = vocabulary([*PIECES, "Want"])
-    cased = Tokenizer.load(path)
-    assert not cased.config.lower_case and not cased.config.strip_accents
-    assert "contains 1 piece with capital letters, such as Want," in caplog.text
-    lowered = Tokenizer.load(path, lower_case=True)
-    assert lowered.pieces("Want é") == ["want", "e"] and lowered.config.strip_accents
-    caplog.clear()
-    assert Tokenizer.load(vocabulary()).config.lower_case
-    assert not caplog.text

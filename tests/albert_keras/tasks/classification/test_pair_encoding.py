@@ -9,7 +9,7 @@ from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.tasks.classification.model import AlbertForClassification
 from albert_keras.tasks.classification.pair_encoding import comparison, separate_texts
 from albert_keras.tasks.kinds import CLASSIFICATION
-from data_pipeline.instances.packing import pack
+from data_pipeline.instances.segments import pack
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks.small_tasks import task_sums
 
