@@ -23,7 +23,7 @@ def embed(arguments, out: Path, texts: list[str] | None = None, layers: str = "l
     Options:
       model <MODEL>: Run, fine-tuning, export, name of a shipped model, checkpoint or .keras file.
       texts <TEXT>: Text to embed; without TEXT and --file, lines of stdin.
-      out: File of vectors to write, .npy; ids and texts are beside it.
+      out: File of vectors to write, .npy; ids and texts are written next to it.
       file: Table (.tsv, .csv, .jsonl), or text file with a text on each line.
       text_column id_column
       pooling [mean|cls|pooler] (as in the training for similarity, otherwise mean): How the vector

@@ -15,7 +15,7 @@ def export(arguments, run: Path | None = None, layers: str | None = None, card: 
     """Export a run as a SavedModel and as a .keras model.
 
     The SavedModel takes plain strings. A version is published only if tensorflow_model_server has
-    its operations, and its answers equal those of the Python code.
+    its operations, and its answers equal the answers of the Python code.
 
     Examples:
       albert-keras export --run runs/books --out saved_models/books

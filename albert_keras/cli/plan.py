@@ -42,7 +42,7 @@ def plan(
 
     The settings are written to a file, which the last of the printed commands uses.
 
-    What a model can learn from a folder of text in one night:
+    Examples, first what a model can learn from a folder of text in one night:
       albert-keras plan --corpus books/ --hours 8
     What a named model needs:
       albert-keras plan --size albert-base --corpus-size 16GB --device v100 --memory 12GB
@@ -68,7 +68,7 @@ def plan(
       devices {1..} (all replicas of the device): Number of replicas.
       memory (of the device): Memory of a replica, such as 12GB or 12GiB.
       tflops (measured on a CPU, otherwise from data sheets): Peak TFLOP/s of a replica.
-      mfu (by device): Model FLOPs utilization, 0 to 1.
+      ~mfu (by device): Model FLOPs utilization, 0 to 1.
       precision (by device): Precision: float32, mixed_bfloat16 or mixed_float16.
     """
     from albert_keras.machine.devices import parse_bytes

@@ -21,6 +21,7 @@ LANGUAGES = {
 }
 #: Reasons of `<!-- not run: REASON -->` above a block that cannot be executed on any machine.
 REASONS = {
+    "continues your own program",
     "depends on the machine",
     "downloads packages",
     "has a test of its own",

@@ -24,6 +24,7 @@ from tests.documentation.code_blocks import (
 #: Options of other programs that the text mentions.
 _FOREIGN = {"--master", "--no-deps", "--rest_api_port", "--sdk_container_image", "--upgrade"}
 _FOREIGN |= {"--force-reinstall", "--upgrade-package"}
+_FOREIGN |= {"--direct_num_workers", "--direct_running_mode"}
 COMMANDS = [
     (block, arguments)
     for block in ALL_BLOCKS
