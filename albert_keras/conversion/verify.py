@@ -1,14 +1,13 @@
 """The source and the result of a conversion, run on the same inputs and compared.
 
-The one in the format of another library is run by that library, if it is installed and can read the
-files without running their code; the other one is run by our Keras model.
+One in the format of Hugging Face is run by transformers, if it is installed and can read the files
+without running their code; the other one is run by our Keras model.
 """
 
 import contextlib
 import functools
 import importlib.util
 import logging
-from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,9 +15,7 @@ import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.hugging_face_config import class_of, family_of
-from albert_keras.formats.keras_nlp import to_keras_nlp
 from albert_keras.formats.model_weights import POOLER, ModelWeights
-from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
 from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, SPANS, TAGGING
@@ -207,11 +204,7 @@ def _framework_outputs(format_name, path, weights, inputs):
     Returns the name of the framework, its outputs and the class of transformers that ran; None if
     the format has no framework, it is not installed, or it would have to unpickle a file.
     """
-    if format_name == "keras-nlp" and importlib.util.find_spec("keras_nlp"):
-        return _run_keras_nlp(weights, inputs)
-    if format_name != "hugging-face":
-        return None
-    is_safe = path.is_dir() and any(path.glob("*.safetensors"))
+    is_safe = format_name == "hugging-face" and any(path.glob("*.safetensors"))
     if is_safe and all(map(importlib.util.find_spec, ("torch", "transformers"))):
         return _run_transformers(path, weights, inputs)
     return None
@@ -256,28 +249,6 @@ def _run_transformers(path, weights, inputs):
             {name: array.numpy() for name, array in outputs.items() if name not in skipped}
         )
     return f"transformers {transformers.__version__}", results, class_name
-
-
-def _run_keras_nlp(weights, inputs):
-    """Runs KerasNLP's encoder with the tensors of our reader, without loading the folder's classes.
-
-    Its masked-LM head is skipped: it adds 1e-5 to a variance where all others add 1e-12.
-    """
-    encoder = AlbertEncoder(weights.config.replace(initializer_range=0.0), dtype="float32")
-    _assign(encoder, weights)
-    backbone = to_keras_nlp(encoder)
-    results = []
-    for batch in inputs:
-        outputs = backbone(
-            {
-                "token_ids": batch["input_ids"],
-                "padding_mask": batch["input_mask"],
-                "segment_ids": batch["segment_ids"],
-            }
-        )
-        names = ("sequence_output", "pooled_output")
-        results.append({name: outputs[name].numpy() for name in names})
-    return f"keras-nlp {metadata.version('keras-nlp')}", results, ""
 
 
 @contextlib.contextmanager

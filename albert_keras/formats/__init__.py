@@ -1,12 +1,13 @@
-"""Models of other code: one module per format, with the same three functions.
+"""Models on disk: what is at a path (`detection`), and `open_model`, which opens it.
 
-- `is_source(path)` returns whether a path looks like the format, from the names of its files.
-- `read(path, trust_pickle=False, config=None)` returns `ModelWeights`. `path` is a file, a folder
-  or the prefix of a checkpoint. `trust_pickle` allows reading pickled files, which only
-  `hugging_face` has. `config` is the configuration of a checkpoint, by default the
-  one in its folder or above; formats that always have one do not take it. InputError names all
-  tensors that are missing, unexpected, of another shape or not finite, damaged files, and what our
-  models cannot express.
+Each format in the table `detection.FORMATS` has a module with these functions:
+
+- `read(path, trust_pickle=False)` returns `ModelWeights`; `path` is a file, a folder or the prefix
+  of a checkpoint. `trust_pickle` allows reading pickled files, which only `hugging_face` has.
+  Modules of checkpoints also take `config`, by default the file in the folder or above. InputError
+  names all tensors that are missing, unexpected, of another shape or not finite, damaged files, and
+  what our models cannot express. Ours and Google's ALBERT are found by `own.find_weights` instead.
+- `read_tokenizer(path)` returns the `Vocabulary` beside the weights, or None.
 - `write(weights, folder)` writes `ModelWeights` into an empty folder. InputError names what the
   format cannot express and missing tensors; OSError is passed on.
 """

@@ -96,8 +96,7 @@ def detect(
         return FORMATS[format].detect(path) or Place(kind, format, path)
     place = find(path)
     if place is None:
-        number = Mistake.UNKNOWN_FORMAT if path.exists() else Mistake.NO_WEIGHTS
-        raise InputError(_nothing_at(path, wanted), number)
+        raise InputError(_nothing_at(path, wanted), Mistake.NO_WEIGHTS)
     if place.kind not in kinds:
         raise InputError(_other_kind(path, place, wanted), Mistake.NOT_A_RUN)
     return place

@@ -1,11 +1,11 @@
-"""Folders of KerasNLP's presets: ALBERT's backbone and its masked-LM model, read and written.
+"""Folders of KerasNLP's presets: ALBERT's backbone and its vocabulary, read and written.
 
 No class that a folder names is created or run: sizes come from `config.json`, numbers from the
-HDF5 files (`.weights.h5`). Their attributes, where a whole model's file stores what to run, are
+HDF5 file (`model.weights.h5`). Its attributes, where a whole model's file stores what to run, are
 never read, and whatever would make HDF5 open other files or expand data is refused.
 
-What is written loads in KerasNLP 0.12.1: the backbone with Keras 2.15 and Keras 3, the masked-LM
-model with Keras 3 only, because that version cannot load heads with Keras 2.
+What is written loads in KerasNLP 0.12.1 with Keras 2.15 and Keras 3. That version cannot load heads
+with Keras 2: `to_keras_nlp` converts a model with its masked-LM head in memory.
 """
 
 import re
@@ -27,21 +27,17 @@ from albert_keras.formats.keras_nlp import (
     to_theirs,
 )
 from albert_keras.formats.model_folder import read_vocabulary_file
-from albert_keras.formats.model_weights import ModelWeights, pretraining_tensors
+from albert_keras.formats.model_weights import ModelWeights
 from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.formats.vocabulary import vocabulary_of
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import read_json
 
-TASK_CONFIG, TASK_WEIGHTS = "task.json", "task.weights.h5"
 TOKENIZER, VOCABULARY = "tokenizer.json", "assets/tokenizer/vocabulary.spm"
 _VERSIONS = {"keras_version": "3.3.3", "keras_nlp_version": "0.12.1"}
-_BACKBONE = "layers/albert_backbone/"  # in the weights of a task, which repeat the backbone's
 _MODULES = {
     "AlbertBackbone": "albert_backbone",
-    "AlbertMaskedLM": "albert_masked_lm",
-    "AlbertMaskedLMPreprocessor": "albert_masked_lm_preprocessor",
     "AlbertTokenizer": "albert_tokenizer",
 }
 #: Keys of a serialized object; the last two occur in older presets.
@@ -56,25 +52,20 @@ _FILE_LAYERS = {
     "embeddings_layer_norm": "layer_normalization",
     "embeddings_projection": "dense",
     "pooled_dense": "dense_1",
-    "masked_lm_head": "masked_lm_head",
 }
 #: Keras 3 calls a part of its attention "query_dense", Keras 2 "_query_dense".
 _ATTENTION = re.compile(r"(?<=/_self_attention_layer/)_?((?:query|key|value|output)_dense)(?=/)")
 
 
 def read(path, trust_pickle=False):
-    """Reads a preset, with the masked-LM head if there is a `task.json`; see `formats`.
+    """Reads the backbone of a preset; see `formats`. The head of a task, if any, is not read.
 
     Source:
-        `utils/preset_utils.py` and `models/task.py` of KerasNLP 0.12.1.
+        `utils/preset_utils.py` of KerasNLP 0.12.1.
     """
     path = Path(path)
     config = _read_backbone(read_json(path / CONFIG, max_bytes=_MAX_JSON_BYTES), path / CONFIG)
-    arrays = read_arrays(path / WEIGHTS)
-    has_head = (path / TASK_CONFIG).exists()
-    if has_head:
-        arrays |= _read_head(path, config, arrays)
-    config, tensors = from_theirs(config, _rows_of_file(config, has_head), arrays, path)
+    config, tensors = from_theirs(config, _rows_of_file(config), read_arrays(path / WEIGHTS), path)
     return ModelWeights(config, tensors, str(path), _tokenizer_files(path))
 
 
@@ -89,41 +80,29 @@ def _tokenizer_files(folder):
 
 
 def write(weights, folder):
-    """Writes a preset; see `formats`.
-
-    KerasNLP's masked-LM head adds 1e-5 to the variance it divides by, where ours adds 1e-12: its
-    scores differ by a fraction of about 5e-6 / variance.
-    """
+    """Writes a preset of the backbone; see `formats`. Heads are dropped with a warning."""
     folder, config = Path(folder), weights.config
     arguments = {"name": "albert_backbone", "trainable": True} | arguments_of(config)
-    has_head = "masked_lm" in weights.heads
-    tensors = pretraining_tensors(weights, "KerasNLP")
+    dropped = sorted(name for name in weights.tensors if not name.startswith("bert/"))
+    if dropped:
+        logger.warning(
+            "a preset of KerasNLP cannot store these tensors, which are dropped: %s",
+            ", ".join(dropped),
+        )
+    tensors = {name: weights.tensors[name] for name in weights.tensors if name not in dropped}
     tensors = read_reference_tensors(config, tensors, weights.source)
-    arrays = to_theirs(config, _rows_of_file(config, has_head), tensors)
-    head = {name: arrays.pop(name) for name in list(arrays) if "/masked_lm_head/" in name}
-    backbone = _serialized("AlbertBackbone", arguments)
+    arrays = to_theirs(config, _rows_of_file(config), tensors)
     write_arrays(folder / WEIGHTS, arrays)
-    write_json(folder / CONFIG, backbone, indent=4)
+    write_json(folder / CONFIG, _serialized("AlbertBackbone", arguments), indent=4)
     count = sum(array.size for array in arrays.values())
     write_json(folder / "metadata.json", _VERSIONS | {"parameter_count": count}, indent=4)
-    tokenizer = _write_tokenizer(weights.tokenizer_files, folder)
-    if has_head:
-        repeated = {
-            name.replace("layers/", _BACKBONE + "layers/", 1): a for name, a in arrays.items()
-        }
-        write_arrays(folder / TASK_WEIGHTS, repeated | head)
-        settings = {
-            "backbone": backbone,
-            "preprocessor": tokenizer and _preprocessor(config, tokenizer),
-            "name": "albert_masked_lm",
-        }
-        write_json(folder / TASK_CONFIG, _serialized("AlbertMaskedLM", settings), indent=4)
+    _write_tokenizer(weights.tokenizer_files, folder)
 
 
-def _rows_of_file(config, masked_lm):
+def _rows_of_file(config):
     """As `keras_nlp.rows_of`, with the names that the weights have in a preset's HDF5 file."""
     rows = []
-    for row in rows_of(config, masked_lm):
+    for row in rows_of(config, False):
         layer, rest = row.theirs.split("/", 1)
         if layer == "transformer_layers":
             group, inner, rest = rest.split("/", 2)
@@ -186,54 +165,18 @@ def _serialized(class_name, settings):
     }
 
 
-def _read_head(path, config, backbone):
-    """Returns the head's arrays; checks that all others equal the backbone's arrays."""
-    source = path / TASK_CONFIG
-    settings = _settings_of(read_json(source, max_bytes=_MAX_JSON_BYTES), "AlbertMaskedLM", source)
-    if _read_backbone(settings.get("backbone"), source) != config:
-        raise InputError(f"`{source}` must describe the same backbone as `{CONFIG}`.")
-    head = {}
-    for name, array in read_arrays(path / TASK_WEIGHTS).items():
-        if not name.startswith((_BACKBONE, "optimizer/")):
-            head[name] = array
-        elif name.startswith(_BACKBONE):
-            other = backbone.get(name.removeprefix(_BACKBONE))
-            if other is None or not np.array_equal(array, other):
-                raise InputError(f"{name} in `{path / TASK_WEIGHTS}` differs from `{WEIGHTS}`.")
-    return head
-
-
 def _write_tokenizer(files, folder):
-    """Writes a SentencePiece vocabulary; returns the serialized tokenizer, or None."""
+    """Writes a SentencePiece vocabulary, if there is one."""
     models = [name for name in files if name.endswith(".model")]
     unused = sorted(set(files) - set(models[:1]))
     if unused:
         logger.warning("KerasNLP's AlbertTokenizer does not use %s.", ", ".join(unused))
-    if not models:
-        return None
-    settings = {"trainable": True, "dtype": "int32", "proto": None, "sequence_length": None}
-    tokenizer = _serialized("AlbertTokenizer", {"name": "albert_tokenizer"} | settings)
-    (folder / VOCABULARY).parent.mkdir(parents=True)
-    (folder / VOCABULARY).write_bytes(files[models[0]])
-    write_json(folder / TOKENIZER, tokenizer, indent=4)
-    return tokenizer
-
-
-def _preprocessor(config, tokenizer):
-    """Returns KerasNLP's serialized preprocessor, with its own defaults."""
-    settings = {
-        "name": "albert_masked_lm_preprocessor",
-        "trainable": True,
-        "dtype": "float32",
-        "tokenizer": tokenizer,
-        "sequence_length": config.max_position_embeddings,
-        "truncate": "round_robin",
-        "mask_selection_rate": 0.15,
-        "mask_selection_length": 96,
-        "mask_token_rate": 0.8,
-        "random_token_rate": 0.1,
-    }
-    return _serialized("AlbertMaskedLMPreprocessor", settings)
+    if models:
+        settings = {"trainable": True, "dtype": "int32", "proto": None, "sequence_length": None}
+        tokenizer = _serialized("AlbertTokenizer", {"name": "albert_tokenizer"} | settings)
+        (folder / VOCABULARY).parent.mkdir(parents=True)
+        (folder / VOCABULARY).write_bytes(files[models[0]])
+        write_json(folder / TOKENIZER, tokenizer, indent=4)
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:

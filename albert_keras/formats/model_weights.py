@@ -106,17 +106,6 @@ def heads_of(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def pretraining_tensors(weights: ModelWeights, format_name: str) -> dict[str, np.ndarray]:
-    """Returns the tensors of the encoder and the masked-LM head; warns about those it drops."""
-    stored = ("bert/", *HEADS["masked_lm"])
-    dropped = sorted(name for name in weights.tensors if not name.startswith(stored))
-    if dropped:
-        logger.warning(
-            "%s cannot store these tensors, which are dropped: %s", format_name, ", ".join(dropped)
-        )
-    return {name: array for name, array in weights.tensors.items() if name.startswith(stored)}
-
-
 def with_identity_projection(tensors: dict, config: AlbertConfig) -> dict[str, np.ndarray]:
     """Adds a projection that changes nothing, exactly."""
     size = config.hidden_size

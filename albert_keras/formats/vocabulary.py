@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.config import AlbertConfig
+from albert_keras.config import FREE_SETTINGS, AlbertConfig
 from albert_keras.formats.byte_bpe_files import (
     PAIR_NOTE,
     byte_bpe_files,
@@ -286,14 +286,7 @@ def _json(content):
 
 def _released_size(config: AlbertConfig) -> str | None:
     """Returns the name of the released ALBERT of this shape."""
-    free = (
-        "hidden_dropout_prob",
-        "attention_probs_dropout_prob",
-        "initializer_range",
-        "down_scale_factor",
-        "foreign_keys",
-    )
-    changes = {name: getattr(config, name) for name in free}
+    changes = {name: getattr(config, name) for name in FREE_SETTINGS}
     for size in ("albert-base", "albert-large", "albert-xlarge", "albert-xxlarge"):
         if AlbertConfig.from_name(size).replace(**changes) == config:
             return size

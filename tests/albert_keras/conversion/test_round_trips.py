@@ -33,18 +33,11 @@ CASES = [
     ("hugging-face", "distilbert", DISTILBERT, ("masked_lm",), ()),
     ("hugging-face", "roberta", ROBERTA, ("masked_lm",), ()),
     ("hugging-face", "roformer", ROFORMER, ("masked_lm",), ()),
-    ("keras-nlp", "groups", GROUPS, BOTH, ("sentence_order",)),  # loads KerasNLP
+    ("keras-nlp", "groups", GROUPS, BOTH, BOTH),
 ]
 
 
-_PARAMETERS = [
-    pytest.param(
-        *case,
-        id=f"{case[0]}, {case[1]}",
-        marks=[pytest.mark.slow] if case[0] == "keras-nlp" else [],
-    )
-    for case in CASES
-]
+_PARAMETERS = [pytest.param(*case, id=f"{case[0]}, {case[1]}") for case in CASES]
 
 
 @pytest.fixture(scope="module")

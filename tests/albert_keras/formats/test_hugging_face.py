@@ -97,7 +97,7 @@ def test_outputs_are_those_of_their_formulas_with_their_names(tmp_path, case):
 def test_there_and_back_is_the_same_to_the_bit(tmp_path, case):
     weights = pretraining_weights(**CASES[case])
     hugging_face.write(weights, tmp_path)
-    assert find(tmp_path).kind in ("hugging-face", "keras-nlp")
+    assert find(tmp_path).kind == "hugging-face"
     assert_same_weights(hugging_face.read(tmp_path), weights)
 
 

@@ -43,7 +43,7 @@ def change_index(folder, changed):
 
 
 def test_weights_in_several_files_are_read(weights, source):
-    assert find(source).kind in ("hugging-face", "keras-nlp")
+    assert find(source).kind == "hugging-face"
     assert_same_weights(hugging_face.read(source), weights)
 
 

@@ -77,7 +77,7 @@ def test_code_in_a_file_of_weights_is_not_looked_at(weights, preset, hostile, tr
 def test_another_class_is_refused(preset, changes):
     values = json.loads((preset / "config.json").read_text())
     (preset / "config.json").write_text(json.dumps(values | changes))
-    assert find(preset).kind in ("hugging-face", "keras-nlp")
+    assert find(preset).kind == "keras-nlp"
     with pytest.raises(InputError, match="must describe KerasNLP's AlbertBackbone"):
         keras_nlp_preset.read(preset)
 

@@ -43,7 +43,7 @@ def test_a_pickle_is_refused_unless_it_is_trusted(tmp_path, kind):
     with pytest.raises(InputError, match="safetensors.*--trust-pickle"):
         read_torch_file(path)
     (tmp_path / "config.json").write_text('{"model_type": "albert"}')
-    assert find(tmp_path).kind in ("hugging-face", "keras-nlp")
+    assert find(tmp_path).kind == "hugging-face"
     with pytest.raises(InputError, match="--trust-pickle"):
         hugging_face.read(tmp_path)
     assert not mark.exists()
