@@ -14,11 +14,11 @@ from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.serving.saved_model.warm_up import WARM_UP_FILE
-from albert_keras.serving.task_answers import TaskPredictor
+from albert_keras.serving.serve_check import serve_check
+from albert_keras.tasks.classification.model import AlbertForClassification
 from data_pipeline.errors import InputError
-from tests.albert_keras.serving.small_exports import make_model
+from tests.albert_keras.serving.local.running import running
 from tests.albert_keras.serving.test_task_answers import DIRTY, assert_alike
-from tests.albert_keras.tasks.small_tasks import make_task
 
 
 def test_a_functional_model_over_strings_answers_as_its_predict(tiny_run, tiny_tokenizer, tmp_path):
@@ -48,16 +48,17 @@ def test_a_functional_model_over_strings_answers_as_its_predict(tiny_run, tiny_t
     np.testing.assert_allclose(again, expected, atol=1e-5)
 
 
-def test_a_model_of_a_task_answers_as_its_run(tiny_tokenizer, tmp_path):
-    task = make_task("classification")
-    model = make_model(task, tiny_tokenizer)
-    model.task, model.tokenizer = task, tiny_tokenizer
-    result = export(model, tmp_path / "pairs", version=7)
-    assert result.version == 7 and "text_pair" in result.signatures
-    predictor = Predictor(tmp_path / "pairs")
-    examples = predictor.examples([{"text": text, "pair": "It left."} for text in DIRTY])
-    expected = TaskPredictor(task, tiny_tokenizer, model).answers(examples)
-    assert_alike(predictor.answers(examples), expected)
+def test_a_model_from_a_preset_answers_as_its_predict(tiny_run, tmp_path):
+    model = AlbertForClassification.from_preset(
+        tiny_run, labels=["dull", "warm"], sequence_length=32
+    )
+    result = export(model, tmp_path / "films", version=7)
+    assert result.version == 7 and "classify" in result.signatures
+    check_ops(result.path)
+    texts = [text for text in DIRTY if text.strip()]
+    assert_alike(Predictor(tmp_path / "films").answer(texts), model.predict(texts))
+    with running([tmp_path / "films"]) as server:
+        assert serve_check(server.url, "films").faults == ()
 
 
 def test_a_model_that_takes_no_strings_is_refused(tmp_path):
