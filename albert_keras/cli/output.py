@@ -113,12 +113,14 @@ def show(result, lines, as_json):
 
 
 def plain(value):
-    """Converts nested named tuples to dicts, so that JSON has their field names."""
+    """Converts nested named tuples and settings to dicts, so that JSON has their field names."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
     if hasattr(value, "_asdict"):
         return {name: plain(part) for name, part in value._asdict().items()}
     if isinstance(value, dict):
         return {name: plain(part) for name, part in value.items()}
-    return [plain(part) for part in value] if isinstance(value, list) else value
+    return [plain(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def shell(*words):

@@ -6,6 +6,7 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.output import plain
 from albert_keras.cli.parameters import refuse
 from data_pipeline.errors import InputError
 
@@ -71,8 +72,9 @@ def plan(
       ~mfu (by device): Model FLOPs utilization, 0 to 1.
       precision (by device): Precision: float32, mixed_bfloat16 or mixed_float16.
     """
+    from albert_keras.machine.candidates import PlanRequest
     from albert_keras.machine.devices import parse_bytes
-    from albert_keras.machine.plan import PlanRequest, make_plan
+    from albert_keras.machine.plan import make_plan
     from albert_keras.machine.plan_text import (
         plan_commands,
         plan_lines,
@@ -112,7 +114,7 @@ def plan(
     made = make_plan(request)
     write_config(made, out)
     commands, warnings = plan_commands(made, str(out)), plan_warnings(made)
-    values = made.to_dict() | {"commands": commands, "warnings": warnings, "config_file": out}
+    values = plain(made) | {"commands": commands, "warnings": warnings, "config_file": out}
 
     def lines():
         yield from plan_lines(made)

@@ -19,8 +19,8 @@ logger = logging.getLogger(__name__)
 _SAMPLE_CHARS, _RANGES = 200_000, 16
 #: Pieces of a vocabulary that is trained on the sample, which need not have rare characters.
 _SAMPLE_PIECES, _SAMPLE_COVERAGE = 2000, 0.995
-#: Languages with thousands of characters, and the pieces that their vocabularies have at least.
-_IDEOGRAPHIC, _IDEOGRAPHIC_PIECES = ("zh", "ja", "ko"), 8000
+#: Least pieces of a vocabulary for each character of the sample; the text has more characters.
+_PIECES_PER_CHARACTER = 1.5
 #: A vocabulary of twice the size has so many more bytes per token: English novels have 3.94 with
 #: 8,000 pieces and 4.18 with 16,000, for which 3.93 and 4.21 are expected from such a sample.
 _MORE_PER_DOUBLING = 0.085
@@ -36,6 +36,7 @@ class Text(NamedTuple):
     bytes_per_token: float
     tokens: int
     reason: str  # what the numbers are based on
+    least_pieces: int = 0  # that a vocabulary needs for the characters
 
 
 def text_of_size(num_bytes, vocab_size, language=None, bytes_per_token=None) -> Text:
@@ -76,7 +77,8 @@ def examine_text(
     sample = "\n".join(paragraphs)
     reason = "language given" if language else "language detected by its letters"
     language = language or detect_language(sample)
-    vocab_size = max(vocab_size, least_pieces(language))
+    least = math.ceil(_PIECES_PER_CHARACTER * len(set(sample)) / 1000) * 1000
+    vocab_size = max(vocab_size, least)
     if bytes_per_token is not None:
         reason += ", bytes per token given"
     elif tokenizer is not None:
@@ -89,7 +91,7 @@ def examine_text(
             trained = train_vocabulary(
                 paragraphs,
                 Path(folder) / "sample",
-                least_pieces(language) or _SAMPLE_PIECES,
+                max(least, _SAMPLE_PIECES),
                 strip_accents=language == "en",
                 character_coverage=_SAMPLE_COVERAGE,
                 hard_limit=False,
@@ -99,12 +101,7 @@ def examine_text(
             bytes_per_token *= _growth(small.vocab_size, vocab_size)
         reason += ", tokens by a small vocabulary trained on a sample"
     tokens = round(num_bytes / bytes_per_token)
-    return Text(num_bytes, language, bytes_per_token, tokens, reason)
-
-
-def least_pieces(language: str) -> int:
-    """Returns the number of pieces that a vocabulary of a language needs for its characters."""
-    return _IDEOGRAPHIC_PIECES if language in _IDEOGRAPHIC else 0
+    return Text(num_bytes, language, bytes_per_token, tokens, reason, least)
 
 
 def _sample(ranges):

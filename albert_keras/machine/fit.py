@@ -22,11 +22,6 @@ class Fit(NamedTuple):
     part: int | None  # sequences of a part
     memory: StepMemory | None
 
-    def to_dict(self) -> dict:
-        """Returns plain values for JSON."""
-        memory = self.memory and self.memory._asdict() | {"total": self.memory.total}
-        return self._asdict() | {"memory": memory}
-
 
 def fit_batch(
     config, batch_size, memory_bytes, max_seq_length, max_predictions_per_seq, **settings

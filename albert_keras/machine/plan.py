@@ -2,18 +2,22 @@
 
 import logging
 import math
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
-from pydantic import Field
 
 from albert_keras import recipes
 from albert_keras.config import AlbertConfig
-from albert_keras.machine.corpus import Text, examine_text, least_pieces, text_of_size
+from albert_keras.machine.candidates import (
+    RECORD_FILL,
+    Candidate,
+    PlanRequest,
+    candidates_for,
+    choose,
+)
+from albert_keras.machine.corpus import Text, examine_text, text_of_size
 from albert_keras.machine.devices import find_device, measured_tflops, rounded_up
-from albert_keras.machine.fit import Fit, choose_fit, fit_batch, least_memory
 from albert_keras.machine.ladder import (
     CPU_POSITIONS,
     LADDER,
@@ -24,32 +28,21 @@ from albert_keras.machine.ladder import (
     stages_for,
     vocabulary_size,
 )
-from albert_keras.machine.law import (
-    LEAST_UPDATES,
-    Expectation,
-    measured_law,
-    weights_at_all_depths,
-)
-from albert_keras.models.weight_count import count_weights, model_line
+from albert_keras.models.weight_count import model_line
 from albert_keras.optimization.config import default_warmup_steps
 from albert_keras.report import bytes_text
 from albert_keras.runs.run_record import read_record
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.epoch_report import copies_for
-from albert_keras.training.flops import training_flops
-from data_pipeline.config import LONGEST_RECORD
 from data_pipeline.errors import InputError
 from data_pipeline.progress import format_duration, parse_duration
 from data_pipeline.records.dataset_info import INFO_FILE, DatasetInfo
-from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
 #: Bytes of a record: measured 552, 910 and 2994 at S 64, 128 and 512 with V 8000.
 RECORD_BYTES, RECORD_BYTES_PER_POSITION = 200, 6
-#: Text tokens of a record are this fraction of S: the others are special tokens and padding.
-RECORD_FILL = 0.9
 #: Hours that are planned for if none are given.
 DEFAULT_HOURS = 8
 #: Less text does not train a vocabulary and a model from random weights.
@@ -63,17 +56,6 @@ LARGE_CORPUS = 300e6
 _START_SECONDS, _RUN_START_SECONDS = 5, 30
 #: Least training time of a plan.
 _LEAST_SECONDS = 60
-#: Fraction of the training time for checkpoints, evaluations and the log.
-_SAVING = 0.03
-#: Fraction of its peak that a CPU reaches with layers narrower than 256; measured with 2x128.
-_NARROW_CPU_MFU = 0.38
-#: Recomputed blocks cost a second forward pass: four thirds of the work.
-_RECOMPUTE_COST = 4 / 3
-#: Difference of two expected losses that is taken as noise: a third of a point of accuracy.
-_NOISE = 0.03
-#: Most weights of a model for each token of the text, as a larger model learns the text by heart:
-#: the ratio of RoBERTa-base on BabyLM (https://aclanthology.org/2023.conll-babylm.1).
-_MOST_WEIGHTS_PER_TOKEN = 10
 #: Bytes of a checkpoint per weight, with two moments, and the number of checkpoints on disk.
 _CHECKPOINT_BYTES, _CHECKPOINTS = 12, 4
 #: Recipes for a kind of device; for other kinds the recipe of the paper.
@@ -81,65 +63,6 @@ _FOR_DEVICE = {
     ("albert-base", "cpu"): "albert-base-cpu",
     ("albert-base", "gpu"): "albert-base-one-gpu",
 }
-
-
-class PlanRequest(Settings):
-    """What is planned for; at least a text or the name of a model."""
-
-    corpus: tuple[str, ...] = ()  # files, folders or patterns
-    corpus_format: str = "auto"
-    corpus_bytes: float | None = Field(None, gt=0)  # if the text is not on this machine
-    language: str | None = None  # None detects it
-    bytes_per_token: float | None = Field(None, gt=0)  # None counts tokens in a sample
-    tokenizer: str | None = None  # None trains a vocabulary
-    data: str | None = None  # folder of records that exist
-    hours: float | None = Field(None, gt=0, allow_inf_nan=False)  # from text to a trained model
-    size: str | None = None  # name of an AlbertConfig; None chooses from the ladder
-    steps: int | None = Field(None, ge=1)
-    batch_size: int | None = Field(None, ge=1, le=1_000_000)  # global; None takes the recipe's
-    max_seq_length: int = Field(512, ge=8, le=LONGEST_RECORD)  # S, of a named model
-    attention: Literal["dense", "block-sparse"] = "dense"
-    device: str = "cpu"  # a key of `DEVICES`
-    devices: int | None = Field(None, ge=1)  # replicas; None takes as many as the device has
-    tflops: float | None = Field(None, gt=0)  # peak of a replica; None measures a CPU
-    mfu: float | None = Field(None, gt=0, le=1)  # fraction of the peak that useful work reaches
-    memory_bytes: float | None = Field(None, gt=0)  # of a replica; None takes it from the device
-    precision: str | None = None  # None takes the usual precision of the device
-
-
-class Candidate(NamedTuple):
-    """A model, and what it is expected to learn in the time."""
-
-    name: str  # such as "6x256" or "albert-base"
-    config: AlbertConfig
-    fits: tuple[Fit, Fit]  # with blocks kept, and recomputed
-    training: dict[str, Any]  # settings with which it fits into memory
-    step_seconds: tuple[float, ...]  # by stage
-    steps: int
-    tokens: int  # positions seen
-    epochs: float | None  # how often each token is seen; None if there is no text
-    expected: Expectation | None  # None for a named model
-
-    @property
-    def weights(self) -> int:
-        """int. Weights of the whole model."""
-        return count_weights(self.config).total
-
-    @property
-    def objection(self) -> str:
-        """str. Why the model is not to be chosen, "too few updates" or "too little text", or ""."""
-        if self.steps < LEAST_UPDATES:
-            return "too few updates"
-        is_large = (
-            self.epochs and self.weights > _MOST_WEIGHTS_PER_TOKEN * self.tokens / self.epochs
-        )
-        return "too little text" if is_large else ""
-
-    def to_dict(self) -> dict:
-        """Returns plain values for JSON."""
-        changes = {"config": self.config.to_dict(), "fits": [fit.to_dict() for fit in self.fits]}
-        expected = self.expected and self.expected._asdict()
-        return self._asdict() | changes | {"weights": self.weights, "expected": expected}
 
 
 class Plan(NamedTuple):
@@ -156,16 +79,6 @@ class Plan(NamedTuple):
     chosen: Candidate
     candidates: tuple[Candidate, ...]
     config: dict[str, Any]  # settings of the run
-
-    def to_dict(self) -> dict:
-        """Returns plain values for JSON."""
-        return self._asdict() | {
-            "request": self.request.model_dump(mode="json"),
-            "text": self.text and self.text._asdict(),
-            "stages": [stage._asdict() for stage in self.stages],
-            "chosen": self.chosen.to_dict(),
-            "candidates": [one.to_dict() for one in self.candidates],
-        }
 
 
 def make_plan(request: PlanRequest) -> Plan:
@@ -196,9 +109,10 @@ def make_plan(request: PlanRequest) -> Plan:
     if device.kind == "cpu" and request.tflops is None:
         precision = request.precision or "auto"
         request = request.replace(tflops=measured_tflops(precision))
-    models = {f"{one[0]}x{one[1]}": rung(*one, vocab_size) for one in LADDER}
+    models = _ladder(vocab_size, stages)
     if shape is not None:
         models = {size: shape.replace(vocab_size=vocab_size, **_changes(request, shape))}
+    usual = recipe and recipe["training"]["steps"] * recipe["training"]["batch_size"]
     copies, wanted = 0, 1
     while copies < wanted:  # more copies take time from the training, so that fewer are wanted
         copies = wanted
@@ -211,7 +125,7 @@ def make_plan(request: PlanRequest) -> Plan:
                 f"Received: {request.hours:g}."
             )
         left = None if seconds is None else seconds - sum(parts.values())
-        candidates = _candidates(request, models, stages, text, left, recipe)
+        candidates = candidates_for(request, models, stages, text, left, usual)
         chosen = choose(candidates)
         if request.data is None and chosen.epochs is not None and recipe is None:
             wanted = copies_for(chosen.epochs / len(stages))
@@ -221,26 +135,15 @@ def make_plan(request: PlanRequest) -> Plan:
     parts["training"] = left or chosen.steps * _mean_seconds(chosen, stages)
     budget = {} if seconds is None else {"time_budget": f"{int(left)}s"}
     config = _settings(request, recipe, chosen, stages, budget | chosen.training)
+    if info is not None:
+        _keep_static_masks(config, info)
     PretrainingConfig.of(config)  # what is printed must be accepted
-    record_bytes = sum(
-        copies * _records(text, stage) * (RECORD_BYTES + RECORD_BYTES_PER_POSITION * stage[0])
-        for stage in (stages if text and not info else ())
-    )
-    disk = record_bytes + _CHECKPOINTS * _CHECKPOINT_BYTES * chosen.weights
+    disk = _CHECKPOINTS * _CHECKPOINT_BYTES * chosen.weights
+    for length, *_ in stages if text and not info else ():
+        record_bytes = RECORD_BYTES + RECORD_BYTES_PER_POSITION * length
+        disk += copies * text.tokens / (RECORD_FILL * length) * record_bytes
     found = tuple(candidates)
     return Plan(request, text, vocab_size, stages, copies, parts, disk, name, chosen, found, config)
-
-
-def choose(candidates: Sequence[Candidate]) -> Candidate:
-    """Returns the smallest model about as good as the best of those with enough updates and text.
-
-    It is the smallest of all if none has enough of both.
-    """
-    suitable = [one for one in candidates if not one.objection] or list(candidates[:1])
-    if suitable[0].expected is None:
-        return suitable[0]
-    lowest = min(one.expected.loss for one in suitable)
-    return next(one for one in suitable if one.expected.loss <= lowest + _NOISE)
 
 
 def recipe_for(size: str, kind: str) -> str | None:
@@ -287,14 +190,12 @@ def suggest_config(
     given = training.batch_size if "batch_size" in training.model_fields_set else None
     stage = _stage_of_records(info, training.mask_rate, given, CPU_POSITIONS)
     request = PlanRequest(data=str(data), tflops=measured_tflops(training.precision))
-    models = {
-        f"{one[0]}x{one[1]}": rung(*one, info.vocab_size, info.max_seq_length) for one in LADDER
-    }
+    models = _ladder(info.vocab_size, (stage,))
     seconds, text = parse_duration(training.time_budget), _text_of_records(info)
-    chosen = choose(_candidates(request, models, (stage,), text, seconds, None))
+    chosen = choose(candidates_for(request, models, (stage,), text, seconds))
     settings = run_settings(chosen.config, chosen.steps, (stage,), **chosen.training)
-    if info.static_masks and training.masks != "dynamic":
-        del settings["training"]["mask_rate"]
+    if training.masks != "dynamic":
+        _keep_static_masks(settings, info)
     logger.info(
         "chosen for %s on this machine: %s, hidden size %d, batches of %d; expected masked-LM loss "
         "%.2f ± %.2f, as for English novels. --size chooses another model.",
@@ -320,6 +221,17 @@ def completed(config: PretrainingConfig, settings: dict[str, Any]) -> Pretrainin
     training = settings["training"] | given.get("training", {})
     # The settings of an optimizer belong together: a given one replaces the suggested one.
     return PretrainingConfig.of(settings | given | {"training": training})
+
+
+def _ladder(vocab_size, stages):
+    longest = stages[-1].max_seq_length
+    return {f"{one[0]}x{one[1]}": rung(*one, vocab_size, longest) for one in LADDER}
+
+
+def _keep_static_masks(settings, info):
+    """Removes the rate of dynamic masks if the records have static ones."""
+    if info.static_masks:
+        settings["training"].pop("mask_rate", None)
 
 
 def _trains_on_one_cpu(strategy):
@@ -354,7 +266,7 @@ def _text_of(request, shape, info, tokenizer):
     if not request.corpus:
         return text_of_size(size, vocab_size, *known), vocab_size
     text = examine_text(request.corpus, request.corpus_format, vocab_size, tokenizer, *known)
-    return text, vocab_size if tokenizer else max(vocab_size, least_pieces(text.language))
+    return text, vocab_size if tokenizer else max(vocab_size, text.least_pieces)
 
 
 def _text_of_records(info):
@@ -399,78 +311,6 @@ def _seconds_before(request, text, num_stages, copies):
     return parts | {"start": float(_RUN_START_SECONDS)}
 
 
-def _candidates(request, models, stages, text, seconds, recipe):
-    """Returns the models that fit into memory; InputError if none does.
-
-    Args:
-        request: The machine; what is planned for.
-        models: Name -> AlbertConfig, the smallest first.
-        stages: Stages of the training.
-        text: The Text, or None.
-        seconds: Time of the training; None takes as much text as the recipe.
-        recipe: Values of the recipe, or None.
-    """
-    device = find_device(request.device)
-    replicas = request.devices or device.replicas
-    batches = [(stage.batch_size, *stage[:2]) for stage in stages]
-    if any(batch_size % replicas for batch_size, _, _ in batches):
-        raise InputError(
-            f"The batch of {batches[-1][0]} must be a multiple of the {replicas} replicas "
-            "(`--batch`, `--devices`)."
-        )
-    own = [(batch_size // replicas, *lengths) for batch_size, *lengths in batches]
-    precision = request.precision or device.precision
-    memory_bytes = request.memory_bytes or device.memory_bytes
-    options = {"precision": precision, "process_bytes": round(device.process_bytes)}
-    found = []
-    for name, config in models.items():
-        pairs = [fit_batch(config, one[0], memory_bytes, *one[1:], **options) for one in own]
-        fits = [choose_fit(pair, *one[:2]) for pair, one in zip(pairs, own, strict=True)]
-        if None in fits:
-            continue
-        parts = max(fit.accumulation_steps for fit in fits)
-        if any(batch_size % parts for batch_size, _, _ in own):
-            continue
-        recompute = any(fit.recompute for fit in fits)
-        training = {"accumulation_steps": parts} if parts > 1 else {}
-        training |= {"recompute": True} if recompute else {}
-        if request.precision or device.kind != "cpu":  # on a CPU `auto` knows better
-            training["precision"] = precision
-        if device.kind == "tpu":
-            training["steps_per_execution"] = 50
-        is_narrow = device.kind == "cpu" and config.hidden_size < 256
-        mfu = request.mfu or (_NARROW_CPU_MFU if is_narrow else device.mfu)
-        rate = (request.tflops or device.tflops) * 1e12 * mfu * replicas
-        rate /= _RECOMPUTE_COST if recompute else 1
-        times = tuple(training_flops(config, *batch) / rate for batch in batches)
-        if request.steps is not None:
-            steps = request.steps
-        elif seconds is not None:
-            shares = zip(stages, times, strict=True)
-            usable = (1 - _SAVING) * seconds
-            steps = max(1, int(sum(stage.share * usable / time for stage, time in shares)))
-        else:
-            usual = recipe["training"]
-            steps = max(1, round(usual["steps"] * usual["batch_size"] / batches[0][0]))
-        tokens = steps * batches[0][0] * batches[0][1]
-        positions = text and text.tokens / RECORD_FILL
-        expected = None
-        if len(models) > 1:
-            size = weights_at_all_depths(config.num_hidden_layers, config.hidden_size)
-            expected = measured_law().expect(size, tokens, positions)
-        epochs = tokens / positions if text else None
-        found.append(
-            Candidate(name, config, pairs[-1], training, times, steps, tokens, epochs, expected)
-        )
-    if not found:
-        name, config = next(iter(models.items()))
-        raise InputError(
-            f"`--memory` must be at least {bytes_text(least_memory(config, own, **options))} for "
-            f"{name}, however the batch is split. Received: {bytes_text(memory_bytes, digits=6)}."
-        )
-    return found
-
-
 def _settings(request, recipe, chosen, stages, training):
     """Returns the configuration of the chosen run."""
     if recipe is None:
@@ -498,10 +338,6 @@ def _changes(request, shape):
     if request.max_seq_length > longest:
         changes["max_position_embeddings"] = request.max_seq_length
     return changes | ({"attention": request.attention} if request.attention != "dense" else {})
-
-
-def _records(text, stage):
-    return text.tokens / (RECORD_FILL * stage.max_seq_length)
 
 
 def _mean_seconds(chosen, stages):

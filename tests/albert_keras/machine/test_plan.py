@@ -16,11 +16,12 @@ from albert_keras import recipes
 from albert_keras.cli import app, main
 from albert_keras.config import AlbertConfig
 from albert_keras.machine import devices
+from albert_keras.machine.candidates import PlanRequest
 from albert_keras.machine.devices import DEVICES, parse_bytes, rounded_up
 from albert_keras.machine.fit import choose_fit, fit_batch
 from albert_keras.machine.ladder import LADDER, run_settings, rung, stages_for, vocabulary_size
 from albert_keras.machine.law import LEAST_UPDATES
-from albert_keras.machine.plan import PlanRequest, make_plan, recipe_for, suggest_config
+from albert_keras.machine.plan import make_plan, recipe_for, suggest_config
 from albert_keras.machine.plan_text import plan_commands, plan_lines, plan_warnings
 from albert_keras.training import peak
 from albert_keras.training.config import PretrainingConfig
@@ -275,7 +276,7 @@ def words_of(letters, size=1_050_000):
     import random
 
     source = random.Random(5)
-    words = ["".join(source.choices(letters, k=source.randint(2, 7))) for _ in range(3000)]
+    words = ["".join(source.choices(letters, k=source.randint(2, 7))) for _ in range(20_000)]
     lines = []
     while size > 0:
         lines.append(" ".join(source.choices(words, k=12)) + ". " + " ".join(words[:4]) + ".")
@@ -363,6 +364,8 @@ def test_static_masks_keep_their_rate(tiny_records):
     assert config.training.mask_rate is None and config.size == "albert-tiny"
     dynamic = suggest_config(tiny_records, config_for("4m", masks="dynamic"))
     assert dynamic.training.mask_rate == 0.156  # 5 of 32 tokens are the room of the records
+    plan = plan_for(0.1, None, data=str(tiny_records))
+    assert "mask_rate" not in plan.config["training"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,177 @@
+"""Models that a machine can train in a given time, and what each is expected to learn."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from albert_keras.config import AlbertConfig
+from albert_keras.machine.corpus import Text
+from albert_keras.machine.devices import find_device
+from albert_keras.machine.fit import Fit, choose_fit, fit_batch, least_memory
+from albert_keras.machine.ladder import Stage
+from albert_keras.machine.law import (
+    LEAST_UPDATES,
+    Expectation,
+    measured_law,
+    weights_at_all_depths,
+)
+from albert_keras.models.weight_count import count_weights
+from albert_keras.report import bytes_text
+from albert_keras.training.flops import training_flops
+from data_pipeline.config import LONGEST_RECORD
+from data_pipeline.errors import InputError
+from data_pipeline.settings import Settings
+
+#: Text tokens of a record are this fraction of S: the others are special tokens and padding.
+RECORD_FILL = 0.9
+#: Fraction of the training time for checkpoints, evaluations and the log.
+_SAVING = 0.03
+#: Fraction of its peak that a CPU reaches with layers narrower than 256; measured with 2x128.
+_NARROW_CPU_MFU = 0.38
+#: Recomputed blocks cost a second forward pass: four thirds of the work.
+_RECOMPUTE_COST = 4 / 3
+#: Difference of two expected losses that is taken as noise: a third of a point of accuracy.
+_NOISE = 0.03
+#: Most weights of a model for each token of the text, as a larger model learns the text by heart:
+#: the ratio of RoBERTa-base on BabyLM (https://aclanthology.org/2023.conll-babylm.1).
+_MOST_WEIGHTS_PER_TOKEN = 10
+
+
+class PlanRequest(Settings):
+    """What is planned for; at least a text or the name of a model."""
+
+    corpus: tuple[str, ...] = ()  # files, folders or patterns
+    corpus_format: str = "auto"
+    corpus_bytes: float | None = Field(None, gt=0)  # if the text is not on this machine
+    language: str | None = None  # None detects it
+    bytes_per_token: float | None = Field(None, gt=0)  # None counts tokens in a sample
+    tokenizer: str | None = None  # None trains a vocabulary
+    data: str | None = None  # folder of records that exist
+    hours: float | None = Field(None, gt=0, allow_inf_nan=False)  # from text to a trained model
+    size: str | None = None  # name of an AlbertConfig; None chooses from the ladder
+    steps: int | None = Field(None, ge=1)
+    batch_size: int | None = Field(None, ge=1, le=1_000_000)  # global; None takes the recipe's
+    max_seq_length: int = Field(512, ge=8, le=LONGEST_RECORD)  # S, of a named model
+    attention: Literal["dense", "block-sparse"] = "dense"
+    device: str = "cpu"  # a key of `DEVICES`
+    devices: int | None = Field(None, ge=1)  # replicas; None takes as many as the device has
+    tflops: float | None = Field(None, gt=0)  # peak of a replica; None measures a CPU
+    mfu: float | None = Field(None, gt=0, le=1)  # fraction of the peak that useful work reaches
+    memory_bytes: float | None = Field(None, gt=0)  # of a replica; None takes it from the device
+    precision: str | None = None  # None takes the usual precision of the device
+
+
+class Candidate(NamedTuple):
+    """A model, and what it is expected to learn in the time."""
+
+    name: str  # such as "6x256" or "albert-base"
+    config: AlbertConfig
+    weights: int  # of the whole model
+    fits: tuple[Fit, Fit]  # with blocks kept, and recomputed
+    training: dict[str, Any]  # settings with which it fits into memory
+    step_seconds: tuple[float, ...]  # by stage
+    steps: int
+    tokens: int  # positions seen
+    epochs: float | None  # how often each token is seen; None if there is no text
+    expected: Expectation | None  # None for a named model
+
+    @property
+    def objection(self) -> str:
+        """str. Why the model is not to be chosen, "too few updates" or "too little text", or ""."""
+        if self.steps < LEAST_UPDATES:
+            return "too few updates"
+        is_large = (
+            self.epochs and self.weights > _MOST_WEIGHTS_PER_TOKEN * self.tokens / self.epochs
+        )
+        return "too little text" if is_large else ""
+
+
+def candidates_for(
+    request: PlanRequest,
+    models: dict[str, AlbertConfig],
+    stages: Sequence[Stage],
+    text: Text | None,
+    seconds: float | None,
+    usual_sequences: int = 0,
+) -> list[Candidate]:
+    """Returns the models that fit into memory; InputError if none does.
+
+    Args:
+        request: The machine; what is planned for.
+        models: Name -> AlbertConfig, the smallest first.
+        stages: Stages of the training.
+        text: The text, if it is known.
+        seconds: Time of the training; None takes as much text as the recipe.
+        usual_sequences: Sequences that are seen in the recipe.
+    """
+    device = find_device(request.device)
+    replicas = request.devices or device.replicas
+    batches = [(stage.batch_size, *stage[:2]) for stage in stages]
+    if any(batch_size % replicas for batch_size, _, _ in batches):
+        raise InputError(
+            f"The batch of {batches[-1][0]} must be a multiple of the {replicas} replicas "
+            "(`--batch`, `--devices`)."
+        )
+    own = [(batch_size // replicas, *lengths) for batch_size, *lengths in batches]
+    precision = request.precision or device.precision
+    memory_bytes = request.memory_bytes or device.memory_bytes
+    options = {"precision": precision, "process_bytes": round(device.process_bytes)}
+    found = []
+    for name, config in models.items():
+        pairs = [fit_batch(config, one[0], memory_bytes, *one[1:], **options) for one in own]
+        fits = [choose_fit(pair, *one[:2]) for pair, one in zip(pairs, own, strict=True)]
+        if None in fits:
+            continue
+        parts = max(fit.accumulation_steps for fit in fits)
+        if any(batch_size % parts for batch_size, _, _ in own):
+            continue
+        recompute = any(fit.recompute for fit in fits)
+        training = {"accumulation_steps": parts} if parts > 1 else {}
+        training |= {"recompute": True} if recompute else {}
+        if request.precision or device.kind != "cpu":  # on a CPU `auto` knows better
+            training["precision"] = precision
+        if device.kind == "tpu":
+            training["steps_per_execution"] = 50
+        is_narrow = device.kind == "cpu" and config.hidden_size < 256
+        mfu = request.mfu or (_NARROW_CPU_MFU if is_narrow else device.mfu)
+        rate = (request.tflops or device.tflops) * 1e12 * mfu * replicas
+        rate /= _RECOMPUTE_COST if recompute else 1
+        times = tuple(training_flops(config, *batch) / rate for batch in batches)
+        if request.steps is not None:
+            steps = request.steps
+        elif seconds is not None:
+            shares = zip(stages, times, strict=True)
+            usable = (1 - _SAVING) * seconds
+            steps = max(1, int(sum(stage.share * usable / time for stage, time in shares)))
+        else:
+            steps = max(1, round(usual_sequences / batches[0][0]))
+        tokens = steps * batches[0][0] * batches[0][1]
+        positions = text and text.tokens / RECORD_FILL
+        expected = None
+        if len(models) > 1:
+            size = weights_at_all_depths(config.num_hidden_layers, config.hidden_size)
+            expected = measured_law().expect(size, tokens, positions)
+        epochs = tokens / positions if text else None
+        weights = count_weights(config).total
+        what = name, config, weights, pairs[-1], training, times
+        found.append(Candidate(*what, steps, tokens, epochs, expected))
+    if not found:
+        name, config = next(iter(models.items()))
+        raise InputError(
+            f"`--memory` must be at least {bytes_text(least_memory(config, own, **options))} for "
+            f"{name}, however the batch is split. Received: {bytes_text(memory_bytes, digits=6)}."
+        )
+    return found
+
+
+def choose(candidates: Sequence[Candidate]) -> Candidate:
+    """Returns the smallest model about as good as the best of those with enough updates and text.
+
+    It is the smallest of all if none has enough of both.
+    """
+    suitable = [one for one in candidates if not one.objection] or list(candidates[:1])
+    if suitable[0].expected is None:
+        return suitable[0]
+    lowest = min(one.expected.loss for one in suitable)
+    return next(one for one in suitable if one.expected.loss <= lowest + _NOISE)
