@@ -29,10 +29,12 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
         InputError: If there is neither such a file nor such a recipe, the file does not contain a
             mapping, or an assignment has no `=`.
     """
+    from albert_keras.config_files.lines import read_with_lines
+
     values, assigned = {}, {}
     if config_file is not None:
         path = _find(config_file, kind)
-        values = _read(path)
+        values = read_with_lines(path).values
     for assignment in assignments or ():
         key, equals, text = assignment.partition("=")
         if not equals:
@@ -71,22 +73,6 @@ def _find(config_file, kind):
         f"`{path}` is neither a configuration file nor the name of a recipe{hint}",
         Mistake.NO_CONFIG_FILE,
     )
-
-
-def _read(path):
-    from albert_keras.config_files.lines import read_with_lines
-    from data_pipeline.limits import NotYaml
-
-    try:
-        file = read_with_lines(path)
-    except NotYaml as error:
-        raise InputError(f"Line {error.line} of `{path}` {error}") from error
-    for keys, (first, again) in file.repeated:
-        raise InputError(
-            f"Line {again} of `{path}`: `{'.'.join(map(str, keys))}` must be given once, and is "
-            f"also in line {first}. Remove one of them."
-        )
-    return file.values
 
 
 def _parse(text, source):

@@ -198,12 +198,13 @@ def _of_setting(keyword: str, option: Option, is_hidden: bool) -> inspect.Parame
     """
     flag = option.flag or f"--{keyword.replace('_', '-')}"
     value_type, choices = _type_of_setting(option)
+    default = option.field.default if option.key is None else option.field.default[option.key]
     if value_type is bool:
         flag += f"/--no-{flag.removeprefix('--')}"
     return inspect.Parameter(
         keyword,
         inspect.Parameter.KEYWORD_ONLY,
-        default=default_of(option),
+        default=None if default is PydanticUndefined else default,
         annotation=Annotated[
             value_type | None,
             typer.Option(
@@ -215,14 +216,6 @@ def _of_setting(keyword: str, option: Option, is_hidden: bool) -> inspect.Parame
             ),
         ],
     )
-
-
-def default_of(option: Option) -> Any:
-    """Returns the default of an option of the settings; None if it has none."""
-    default = option.field.default
-    if option.key is not None:
-        default = default[option.key]
-    return None if default is PydanticUndefined else default
 
 
 def _type_of_setting(option):

@@ -11,7 +11,6 @@ from pydantic import field_validator
 
 from albert_keras.config_files.lines import read_with_lines
 from data_pipeline.errors import InputError
-from data_pipeline.limits import NotYaml
 from data_pipeline.settings import (
     Problem,
     Settings,
@@ -213,26 +212,16 @@ def read_study(name: str | Path) -> StudyConfig:
             each with its line.
     """
     path = find_study(name)
+    file = read_with_lines(path)
     try:
-        file = read_with_lines(path)
-    except NotYaml as error:
-        raise InputError(f"Line {error.line} of `{path}` {error}") from error
-    problems = [
-        (again, Problem(keys, f"is given twice, first in line {first}."))
-        for keys, (first, again) in file.repeated
-    ]
-    try:
-        study = StudyConfig(**file.values)
+        return StudyConfig(**file.values)
     except SettingsError as error:
-        problems += [(file.line_of(problem.path), problem) for problem in error.problems]
-    if problems:
-        problems.sort(key=lambda item: item[0])
+        lines = [file.line_of(problem.path) for problem in error.problems]
         located = [
             problem._replace(message=f"{problem.message} (line {line})")
-            for line, problem in problems
+            for line, problem in sorted(zip(lines, error.problems, strict=True))
         ]
-        raise SettingsError(f"`{path}`", located)
-    return study
+        raise SettingsError(f"`{path}`", located) from None
 
 
 @cache
