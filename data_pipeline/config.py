@@ -113,7 +113,7 @@ class PretrainingDataConfig(Settings):
     )
     language: str = option("en", "Language code for sentence splitting.", metavar="CODE")
     splitter: str = option(
-        "sentencex", "Sentence splitter: sentencex, tensorflow-text, line or none."
+        "sentencex", "Sentence splitter: sentencex, or line for one sentence per paragraph."
     )
     num_shards: int | None = option(
         None, "Number of record files.", default_text="by corpus size", ge=1

@@ -40,6 +40,12 @@ REMOVED = {
         for option in ("head", "lstm-units")
     },
     "finetune --cache": "Nothing is stored: texts are encoded when a training starts.",
+    **{
+        f"data {command} --splitter {name}": "Use `--splitter sentencex`, or `line` for one "
+        "sentence per paragraph."
+        for command in ("build", "check")
+        for name in ("none", "tensorflow-text")
+    },
     "data check --figure": "`--json` has the numbers.",
     "data inspect --figure": "`--json` has the numbers.",
     "card": "Use `albert-keras export --card --out FOLDER`.",

@@ -1,13 +1,10 @@
 """Adopts records made by other programs: checks them and writes the info file they lack.
 
-The files stay as they are: the info file maps our names of the features to theirs. Only compressed
-files are unpacked beside the originals, because records are read by number.
+The files stay as they are: the info file maps our names of the features to theirs. They must not be
+compressed, because records are read by number.
 """
 
-import contextlib
-import gzip
 import logging
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,9 +20,6 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-#: Folder of the decompressed files.
-UNPACKED = "unpacked"
-
 _RECORDS_AT_ONCE = 1024
 #: Features whose values must be 0 or 1, which `decode_batch` does not check.
 _ZERO_OR_ONE = ("input_mask", "segment_ids", "masked_lm_weights", "next_sentence_labels")
@@ -37,10 +31,7 @@ LABELS = {
     "none": "nothing",
 }
 
-_GZIP = b"\x1f\x8b\x08"
-#: Bytes read at a time, and the largest accepted compression ratio: records have much padding, but
-#: a small file that fills a disk is not a file of records.
-_BLOCK, _LARGEST_RATIO = 1 << 20, 200
+_GZIP = b"\x1f\x8b\x08"  # no record begins with these bytes
 
 
 class Writer(NamedTuple):
@@ -52,12 +43,12 @@ class Writer(NamedTuple):
     objective: str  # meaning of its label of 1: "sop" swapped, "nsp" a random second segment
 
 
-#: Programs that write TFRecord files of `tf.train.Example`, uncompressed or gzip, with lists of
-#: fixed length and the names of google-research/bert, except for these differences; the first one
-#: whose features all exist is taken. Their source is `create_pretraining_data.py` of
-#: google-research/albert, google-research/bert, tensorflow/models (`official/nlp/data`, beside
-#: `pretrain_dataloader.py`) and NVIDIA/DeepLearningExamples
-#: (`TensorFlow/LanguageModeling/BERT/utils` and `TensorFlow2/LanguageModeling/BERT`).
+#: Programs that write TFRecord files of `tf.train.Example`, with lists of fixed length and the
+#: names of google-research/bert, except for these differences; the first one whose features all
+#: exist is taken. Their source is `create_pretraining_data.py` of google-research/albert,
+#: google-research/bert, tensorflow/models (`official/nlp/data`, beside `pretrain_dataloader.py`)
+#: and NVIDIA/DeepLearningExamples (`TensorFlow/LanguageModeling/BERT/utils` and
+#: `TensorFlow2/LanguageModeling/BERT`).
 WRITERS = (
     Writer("google-research/albert", {}, ("token_boundary",), "sop"),
     Writer(
@@ -82,8 +73,7 @@ def adopt_records(
     """Writes `dataset_info.json` for record files that came without one.
 
     Every record is read once. The program that wrote them, one of `WRITERS`, is identified by the
-    features of the first record; additional features are ignored. Compressed files are decompressed
-    into `unpacked/`.
+    features of the first record; additional features are ignored.
 
     Args:
         folder: str or Path. Folder of the files.
@@ -136,20 +126,15 @@ def adopt_records(
     if objective not in (None, *LABELS):
         raise InputError(f"`objective` must be one of {[*LABELS]}. Received: {objective!r}.")
 
-    with contextlib.ExitStack() as stack:
-        files = _unpacked(folder, paths, stack)
-        scans = {name: _scan(path, folder / name) for name, path in files.items()}
-        lengths = max_seq_length, max_predictions_per_seq
-        info, writer = _describe(files, scans, *lengths, vocab_size)
-        for name, path in files.items():
-            _check(path, scans[name], folder / name, info)
-        info = info.replace(
-            objective=objective or writer.objective,
-            tokenizer_digest=tokenizer.digest if tokenizer else None,
-            shards=tuple(
-                ShardInfo.of(name, scan.offsets, scan.sha256) for name, scan in scans.items()
-            ),
-        )
+    scans = {path.name: _scan(path) for path in paths}
+    info, writer = _describe(folder, scans, max_seq_length, max_predictions_per_seq, vocab_size)
+    for path in paths:
+        _check(path, scans[path.name], info)
+    info = info.replace(
+        objective=objective or writer.objective,
+        tokenizer_digest=tokenizer.digest if tokenizer else None,
+        shards=tuple(ShardInfo.of(name, scan.offsets, scan.sha256) for name, scan in scans.items()),
+    )
     logger.info("records of %s; a label of 1 means: %s", writer.name, LABELS[info.objective])
     if tokenizer and not beside.exists():
         with whole_folder(beside) as temporary:
@@ -158,46 +143,28 @@ def adopt_records(
     return info
 
 
-def _unpacked(folder, paths, stack):
-    """Returns name -> path of the shards; decompressed ones get their names when `stack` ends."""
-    packed = [path for path in paths if is_gzip(path)]
-    files = {path.name: path for path in paths if path not in packed}
-    if not packed:
-        return files
-    target = folder / UNPACKED
-    if target.exists():
-        raise InputError(
-            f"`{target}` already exists, but compressed files are unpacked into it. Remove it."
-        )
-    temporary = stack.enter_context(whole_folder(target))
-    for path in packed:
-        logger.info("unpacking `%s`", path)
-        name = path.name.removesuffix(".gz")
-        if name in files or (temporary / name).exists():
+def _scan(path):
+    with open(path, "rb") as file:
+        if file.read(len(_GZIP)) == _GZIP:
             raise InputError(
-                f"`{folder}` must contain `{name}` once, either compressed or uncompressed."
+                f"`{path}` must not be compressed, because records are read by number. Unpack it "
+                "with `gunzip` and repeat the command."
             )
-        unpack(path, temporary / name)
-        files[f"{UNPACKED}/{name}"] = temporary / name
-    return files
-
-
-def _scan(path, shown):
     scan = scan_records(path)
     if scan.fault:
-        raise InputError(f"`{shown}` is not a TFRecord file, or is damaged: {scan.fault}.")
+        raise InputError(f"`{path}` is not a TFRecord file, or is damaged: {scan.fault}.")
     return scan
 
 
-def _describe(files, scans, max_seq_length, max_predictions_per_seq, vocab_size):
+def _describe(folder, scans, max_seq_length, max_predictions_per_seq, vocab_size):
     """Derives a DatasetInfo without shards, and the Writer, from the first record."""
     name = next((name for name, scan in scans.items() if len(scan.offsets) > 1), None)
     if name is None:
         raise InputError(
-            f"The files must contain records. Received: no record in {', '.join(files)}."
+            f"The files must contain records. Received: no record in {', '.join(scans)}."
         )
     try:
-        features = decode_instance(record_at(map_file(files[name]), scans[name].offsets, 0))
+        features = decode_instance(record_at(map_file(folder / name), scans[name].offsets, 0))
     except InputError as error:
         raise InputError(f"Record 0 of `{name}`: {error}") from error
     writer = find_writer(features)
@@ -213,7 +180,7 @@ def _describe(files, scans, max_seq_length, max_predictions_per_seq, vocab_size)
     return info, writer
 
 
-def _check(path, scan, shown, info):
+def _check(path, scan, info):
     """Reads all records of a file; raises InputError with the first fault."""
     data, num_records = map_file(path), len(scan.offsets) - 1
     for first in range(0, num_records, _RECORDS_AT_ONCE):
@@ -221,7 +188,7 @@ def _check(path, scan, shown, info):
         records = [record_at(data, scan.offsets, number) for number in numbers]
 
         def name_of(row, first=first):
-            return f"Record {first + row} of `{shown}`"
+            return f"Record {first + row} of `{path}`"
 
         columns = decode_batch(records, info, name_of=name_of)
         for feature in _ZERO_OR_ONE:
@@ -247,29 +214,3 @@ def find_writer(features) -> Writer:
     listing = ", ".join(sorted(features)) or "none"
     wanted = ", ".join(REQUIRED_FEATURES)
     raise InputError(f"Records must have the features {wanted}. Received: {listing}.")
-
-
-def is_gzip(path: Path) -> bool:
-    """Returns whether a file is compressed; no record begins with these bytes."""
-    with open(path, "rb") as file:
-        return file.read(len(_GZIP)) == _GZIP
-
-
-def unpack(path: Path, target: Path):
-    """Decompresses a gzip file.
-
-    Raises InputError if it is damaged, or its content has more than 200 times its size.
-    """
-    limit, written = _LARGEST_RATIO * path.stat().st_size + _BLOCK, 0
-    try:
-        with gzip.open(path) as packed, open(target, "wb") as file:
-            while block := packed.read(_BLOCK):
-                written += len(block)
-                if written > limit:
-                    raise InputError(
-                        f"`{path}` must not decompress to more than {_LARGEST_RATIO} times its "
-                        "size, but does: it does not contain records."
-                    )
-                file.write(block)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"`{path}` is damaged: {error}.") from error

@@ -83,7 +83,6 @@ class Inspection(NamedTuple):
     label_1: Share | None  # None if the objective is "none"
     word_starts: float | None  # fraction of tokens of text that start a word
     masks: Masks | None  # None if the reader samples them
-    problems: list[str]
     examples: list[Example]
 
     def findings(self) -> Iterator[tuple[str, str]]:
@@ -173,7 +172,6 @@ def inspect_records(
         label_1=None if info.objective == "none" else Share.of(int(seen.labels.sum()), size),
         word_starts=None if seen.opens is None else int(seen.opens.sum()) / max(in_text, 1),
         masks=seen.masks() if info.static_masks else None,
-        problems=seen.problems(),
         examples=[seen.example(row) for row in range(min(examples, size))],
     )
 
@@ -292,47 +290,6 @@ class Sample:
         sizes, counts = np.unique(np.bincount(runs)[1:], return_counts=True)
         return dict(zip(sizes.tolist(), (counts / counts.sum()).tolist(), strict=True))
 
-    def problems(self):
-        """Lists the tokens that must not be where they are, one line for each kind."""
-        special, config = self.special, self._info.config
-        ends = self.real & ~_next(self.real)
-        before_second = self.real & (np.diff(self._segments, axis=1, append=0) > 0)
-        ends |= before_second
-        may_end = ends | (config.get("input_format") == "full-sentences")
-        if self._tokenizer is None or self._tokenizer.pair_separators == 2:
-            may_end |= _next(before_second)
-        first = np.arange(self.real.shape[1]) == 0
-        inserted = np.isin(self.shown, (special.cls, special.sep, special.pad))
-        repeated = np.zeros(self.real.shape, bool)
-        repeated[:, : self._positions.shape[1] - 1] = self._weights[:, 1:] & (
-            np.diff(self._positions, axis=1) <= 0
-        )
-        findings = {
-            "no [CLS] at the beginning": first & (self.original != special.cls),
-            "no [SEP] at the end of a segment": ends & (self.original != special.sep),
-            "[CLS] inside the text": self.real & ~first & (self.original == special.cls),
-            "[SEP] inside the text": self.real & ~may_end & (self.original == special.sep),
-            "[MASK] where nothing is masked": self.real & (self.original == special.mask),
-            "padding inside the text": self.real & (self.original == special.pad),
-            # Records are padded with 0, also where the padding of the vocabulary is another one.
-            "a token in the padding": ~self.real & ~np.isin(self.original, (0, special.pad)),
-            "padding before the end": self.real & ~first & ~_previous(self.real),
-            "a prediction of [CLS], [SEP] or padding": self.predicted & ~self.text,
-            "predictions that are not in ascending order": repeated,
-        }
-        if not self._info.static_masks:
-            findings["masks, although the reader has to sample them"] = self.predicted
-        elif config and self.masking.random_pieces == "ordinary":
-            findings["a special token as a random replacement"] = self.predicted & inserted
-        return [self._report(what, found) for what, found in findings.items() if found.any()]
-
-    def _report(self, what, found):
-        rows = np.flatnonzero(found.any(axis=1))
-        return (
-            f"{len(rows)} of {len(found)} records have {what}, such as record "
-            f"{self.numbers[rows[0]]} at position {found[rows[0]].argmax()}"
-        )
-
     def example(self, row):
         """Returns a row as an Example."""
         real, orders = self.real[row], ORDERS.get(self._info.objective)
@@ -364,11 +321,6 @@ class Sample:
 def _previous(flags):
     """Returns at each position the flag of the position before it, False at the beginning."""
     return np.pad(flags, ((0, 0), (1, 0)))[:, :-1]
-
-
-def _next(flags):
-    """Returns at each position the flag of the position after it, False at the end."""
-    return np.pad(flags, ((0, 0), (0, 1)))[:, 1:]
 
 
 def _most_common(ids):

@@ -102,9 +102,6 @@ def _check_shard(folder, shard, info):
         scan = scan_records(path)
     except OSError as error:
         return None, f"cannot be read: {error.strerror}"
-    for other in info.shards:
-        if other.sha256 == scan.sha256 != shard.sha256:
-            return scan, f"has the content of `{other.file}`: swapped or overwritten"
     faults, num_records = [], len(scan.offsets) - 1
     if scan.num_bytes != shard.num_bytes:
         faults.append(f"must have {shard.num_bytes} bytes, but has {scan.num_bytes}")
@@ -139,12 +136,6 @@ def _index_fault(path, shard, info, offsets):
     if digest == shard.index_sha256:
         wrong = offsets is not None and content != np.asarray(offsets, "<u8").tobytes()
         return f"does not match the records of `{shard.file}`" if wrong else None
-    for other in info.shards:
-        if other.index_sha256 == digest:
-            return f"has the content of `{index_path(other.file).name}`: swapped or overwritten"
-    size = 8 * (shard.num_records + 1)
-    if len(content) != size:
-        return f"must have {size} bytes, but has {len(content)}"
     return f"is damaged: its sha256 differs from {INFO_FILE}"
 
 
@@ -155,9 +146,9 @@ def _extra_files(folder, info):
     """
     known = {shard.file for shard in info.shards}
     known |= {_index_of(shard.file) for shard in info.shards if shard.index_sha256}
-    # Adopted records that are compressed stay beside their unpacked copies.
-    known |= {f"{Path(shard.file).name}.gz" for shard in info.shards if "/" in shard.file}
-    known |= {Path(shard.file).name for shard in info.shards if "/" in shard.file}
+    # Records that an earlier version unpacked stay beside their compressed files.
+    beside = {Path(shard.file).name for shard in info.shards if "/" in shard.file}
+    known |= beside | {f"{name}.gz" for name in beside}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if name not in known and path.is_file() and _looks_like_records(path):

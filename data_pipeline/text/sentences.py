@@ -1,23 +1,19 @@
 """Splits documents into sentences.
 
-A sentence is never empty and contains no line end and no run of white space. There are four
+A sentence is never empty and contains no line end and no run of white space. There are two
 splitters:
 
-- "sentencex": rules and abbreviations of the language, fast (the default);
-- "tensorflow-text": tensorflow-text's `StateBasedSentenceBreaker`, the same rules for any language,
-  no abbreviations, slow;
-- "line": every paragraph is one sentence;
-- "none": spans of at most 100 characters that start at any word, regardless of sentences.
+- "sentencex": rules and abbreviations of the language (the default);
+- "line": every paragraph is one sentence.
 """
 
-import itertools
 import re
 
 import sentencex
 
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
-from data_pipeline.text.corpus_formats import UNSPACED, split_long_text
+from data_pipeline.text.corpus_formats import split_long_text
 
 #: Languages with rules of their own in sentencex (`src/languages/mod.rs`), then those for which its
 #: general rules work. Listed because the library silently treats any unknown code as English.
@@ -36,9 +32,6 @@ MAX_QUOTED_CHARS = 200
 #: Characters given to sentencex at once: it takes quadratic time for unclosed quotation marks.
 MAX_CHUNK_CHARS = 10_000
 
-#: Maximum length of a span of the splitter "none".
-MAX_SPAN_CHARS = 100
-
 _WORD_CHARACTER = re.compile(r"\w")
 _BLANKS_FOR_MARKS = str.maketrans(dict.fromkeys('"“”«»„()[]—', " "))
 _DASHES = re.compile(r"--+")
@@ -46,11 +39,6 @@ _DASHES = re.compile(r"--+")
 # starts with the character and then looks around it, because that is faster.
 _SINGLE_QUOTE = re.compile(r"['’‘](?:(?<=[.!?,]['’])(?!\S)|(?<!\S.)(?<!’))")
 _OPENING_MARKS = "\"'“‘«„(["
-_SPAN = re.compile(
-    rf"\S(?:.{{0,{MAX_SPAN_CHARS - 1}}}(?:(?!\S)|(?<={UNSPACED})|(?={UNSPACED}))"
-    rf"|.{{0,{MAX_SPAN_CHARS - 1}}})",
-    re.DOTALL,
-)
 
 
 def split_sentences(document, splitter: str = "sentencex", language: str = "en") -> list[str]:
@@ -85,26 +73,6 @@ def _collapse(text):
 
 def _by_line(paragraphs, language):
     return paragraphs
-
-
-def _by_tensorflow_text(paragraphs, language):
-    """Splits where a sentence starts; its end is unused, so that nothing in between is lost.
-
-    Source: https://www.tensorflow.org/text/api_docs/python/text/StateBasedSentenceBreaker
-    """
-    import tensorflow_text as tf_text  # loads TensorFlow
-
-    if not paragraphs:
-        return
-    texts = [paragraph.encode() for paragraph in paragraphs]
-    _, starts, _ = tf_text.StateBasedSentenceBreaker().break_sentences_with_offsets(texts)
-    for text, edges in zip(texts, starts.to_list(), strict=True):
-        for start, end in itertools.pairwise([0, *edges[1:], len(text)]):
-            yield text[start:end].decode()
-
-
-def _by_length(paragraphs, language):
-    return (span for paragraph in paragraphs for span in _SPAN.findall(paragraph))
 
 
 def _by_sentencex(paragraphs, language):
@@ -160,7 +128,5 @@ def _without_marks(text):
 #: Splitter -> function of (paragraphs, language) that yields sentences.
 SPLITTERS = {
     "sentencex": _by_sentencex,
-    "tensorflow-text": _by_tensorflow_text,
     "line": _by_line,
-    "none": _by_length,
 }

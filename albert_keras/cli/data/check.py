@@ -55,7 +55,7 @@ def check(
       task data_dir train dev text pair label
       corpus_format
       language: Corpus: language code for sentence splitting.
-      splitter: Corpus: sentence splitter: sentencex, tensorflow-text, line or none.
+      splitter: Corpus: sentence splitter: sentencex or line.
       copies: Corpus: passes over it.
       sample_mb: Corpus: megabytes to read from a larger corpus.
       heldout PATH: Corpus: held-out text, which must not repeat it.

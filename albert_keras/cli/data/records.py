@@ -24,16 +24,7 @@ def inspect(arguments):
     from data_pipeline.reports.inspection import inspect_records
 
     seen = inspect_records(**arguments)
-    error = _error(f"in the records of `{seen.folder}`", seen.problems)
-    return Output(plain(seen), _inspection_lines(seen), error)
-
-
-def _error(where, problems):
-    """Returns one error for all problems, or None if there are none."""
-    if not problems:
-        return None
-    lines = [f"  {problem}" for problem in problems]
-    return InputError("\n".join([f"{count_of(len(problems), 'problem')} {where}:", *lines]))
+    return Output(plain(seen), _inspection_lines(seen))
 
 
 def _inspection_lines(seen):
@@ -67,8 +58,10 @@ def verify(records: Path):
         f"{found.num_bytes / 1e6:.1f} MB at {speed:.0f} MB/s: {found.folder}"
     )
     values = found._asdict() | {"problems": [problem._asdict() for problem in found.problems]}
-    error = _error(f"in `{found.folder}`", found.problems)
-    return Output(values, [] if error else [line], error)
+    if not found.problems:
+        return Output(values, [line])
+    title = f"{count_of(len(found.problems), 'problem')} in `{found.folder}`:"
+    return Output(values, [], InputError("\n  ".join([title, *map(str, found.problems)])))
 
 
 @command("data_pipeline.records.adoption:adopt_records")

@@ -199,6 +199,6 @@ def _records(data):
         found = inspect_records(folder, examples=0, sample=_SAMPLE)
     except InputError as error:
         return Table(name, _HEADER, [*cells, ("more", f"not available: {error}")])
-    counts, problems = info.statistics, [("problem", problem) for problem in found.problems]
+    counts = info.statistics
     cells += [(label, f"{counts[key]:,}") for key, label in _COUNTS.items() if counts.get(key)]
-    return Table(name, _HEADER, [*cells, *found.findings(), *problems])
+    return Table(name, _HEADER, [*cells, *found.findings()])

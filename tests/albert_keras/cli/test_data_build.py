@@ -84,7 +84,8 @@ def test_the_next_command_starts_from_the_model_whose_vocabulary_was_extended(
     assert main(extend) == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
         f"next: albert-keras data build --corpus ... --tokenizer '{tmp_path}/larger vocabulary' "
-        f"--out records/, then albert-keras pretrain --data records/ --init-from '{run}' --out ..."
+        f"--out records/, then albert-keras pretrain --data records/ --init-from '{run}' "
+        "--out runs/..."
     )
     out = f"{tmp_path}/my records"
     command[command.index("--tokenizer") + 1] = f"{tmp_path}/larger vocabulary"

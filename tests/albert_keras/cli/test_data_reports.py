@@ -84,17 +84,3 @@ def test_the_seed_decides_the_examples(tiny_records, capsys):
         main(["data", "inspect", str(tiny_records), "--seed", seed])
         shown.append(capsys.readouterr().out)
     assert shown[0] == shown[1] != shown[2]
-
-
-def test_records_without_masks_are_reported_as_such(tiny_records, tmp_path, capsys):
-    from data_pipeline.records.dataset_info import DatasetInfo
-
-    folder = shutil.copytree(tiny_records, tmp_path / "copy")
-    info = DatasetInfo.load(folder)
-    info.replace(config=info.config | {"static_masks": False}).save(folder)
-    assert main(["data", "inspect", str(folder)]) == 2  # there are masks where none should be
-    shown = capsys.readouterr()
-    assert "masks                sampled by the reader" in shown.out
-    title, problem = shown.err.splitlines()
-    assert title.startswith("error: 1 problem in the records of")
-    assert "masks, although the reader has to sample them" in problem

@@ -58,7 +58,7 @@ def test_pairs_of_byte_level_bpe_have_two_separators(tiny_documents, tiny_corpus
         assert seps[1] == seps[0] + 1 and len(seps) == 3
         assert segments[seps[1]] == 0 and segments[seps[1] + 1 : seps[2] + 1].all()
     assert max(example["input_mask"].numpy().sum() for example in examples) == 32
-    assert not inspect_records(tmp_path / "records").problems
+    assert inspect_records(tmp_path / "records").masks is None
 
 
 def test_unmasked_records_hold_the_text(tiny_records, tiny_tokenizer, tiny_documents):

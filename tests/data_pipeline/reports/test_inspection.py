@@ -3,7 +3,6 @@
 import shutil
 from collections import Counter
 
-import numpy as np
 import pytest
 
 from data_pipeline.building.build import build_records
@@ -117,7 +116,6 @@ def test_numbers_are_those_of_a_plain_count(tiny_records, counted):
     assert all(pieces[piece] == count for piece, count in masks.top_pieces)
     assert seen.lengths["median"] == sorted(lengths)[(len(lengths) - 1) // 2]
     assert (seen.lengths["min"], seen.lengths["max"]) == (min(lengths), max(lengths))
-    assert seen.problems == []
 
 
 def test_a_sample_is_a_few_records_drawn_by_the_seed(tiny_records):
@@ -157,7 +155,7 @@ def test_records_without_masks_say_so(tiny_documents, tiny_tokenizer, tiny_data_
     config = tiny_data_config.replace(static_masks=False, copies=1)
     folder = build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", config).path
     seen = inspect_records(folder)
-    assert seen.masks is None and seen.problems == [] and seen.word_starts > 0.3
+    assert seen.masks is None and seen.word_starts > 0.3
     assert "→" not in "".join(seen.examples[0].segments)
 
 
@@ -165,62 +163,8 @@ def test_single_segments_have_no_order(tiny_documents, tiny_tokenizer, tiny_data
     config = tiny_data_config.replace(input_format="full-sentences", max_seq_length=200)
     folder = build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", config).path
     seen = inspect_records(folder)
-    assert seen.label_1 is None and seen.problems == []
+    assert seen.label_1 is None
     assert {len(example.segments) for example in seen.examples} == {1}
-
-
-def put(name, place, value):
-    def change(features):
-        features[name][place] = value
-
-    return change
-
-
-def unmask_all(features):
-    features["masked_lm_weights"][:] = 0
-
-
-def repeat_prediction(features):
-    features["masked_lm_positions"][1] = features["masked_lm_positions"][0]
-
-
-def predict_sep(features):
-    (place,) = np.flatnonzero(np.diff(features["segment_ids"]) > 0)
-    features["masked_lm_positions"][0] = place
-    features["masked_lm_ids"][0] = features["input_ids"][place]
-
-
-def show_sep(features):
-    features["input_ids"][features["masked_lm_positions"][0]] = 3
-
-
-PROBLEMS = {
-    "no [CLS] at the beginning": put("input_ids", 0, 20),
-    "[CLS] inside the text": put("masked_lm_ids", 0, 2),
-    "[SEP] inside the text": put("masked_lm_ids", 0, 3),
-    "[MASK] where nothing is masked": unmask_all,
-    "no [SEP] at the end of a segment": put("input_ids", 31, 20),
-    "padding inside the text": put("masked_lm_ids", 0, 0),
-    "a token in the padding": put("input_mask", slice(25, None), 0),
-    "padding before the end": put("input_mask", 12, 0),
-    "predictions that are not in ascending order": repeat_prediction,
-    "a prediction of [CLS], [SEP] or padding": predict_sep,
-    "a special token as a random replacement": show_sep,
-}
-
-
-@pytest.mark.parametrize("problem", PROBLEMS)
-def test_what_may_not_be_is_a_problem(problem, written):
-    assert any(
-        f"5 of 5 records have {problem}, such as record " in line
-        for line in inspect_records(written(PROBLEMS[problem], count=5)).problems
-    )
-
-
-def test_masks_in_records_that_should_have_none_are_a_problem(written, tiny_records):
-    config = DatasetInfo.load(tiny_records).config | {"static_masks": False}
-    (problem,) = inspect_records(written(config=config)).problems
-    assert "masks, although the reader has to sample them" in problem
 
 
 def test_a_damaged_record_is_named(tiny_records, tmp_path):

@@ -102,22 +102,12 @@ def test_another_sound_file_of_the_same_size_is_told(records):
     assert says == "is valid, but not the file that was written: its sha256 differs"
 
 
-def test_swapped_shards_are_recognised(records):
-    swap(records / f"{FIRST}.tfrecord", records / f"{SECOND}.tfrecord")
-    says = "has the content of `{}.tfrecord`: swapped or overwritten"
-    assert problems_of(records) == [
-        (f"{FIRST}.tfrecord", says.format(SECOND)),
-        (f"{SECOND}.tfrecord", says.format(FIRST)),
-    ]
-
-
 def test_a_cut_and_a_changed_index_are_told(records):
     first, second = records / f"{FIRST}.index", records / f"{SECOND}.index"
-    size = first.stat().st_size
     first.write_bytes(first.read_bytes()[:-8])
     second.write_bytes(b"\1" + second.read_bytes()[1:])
     assert problems_of(records) == [
-        (first.name, f"must have {size} bytes, but has {size - 8}"),
+        (first.name, "is damaged: its sha256 differs from dataset_info.json"),
         (second.name, "is damaged: its sha256 differs from dataset_info.json"),
     ]
 

@@ -9,7 +9,6 @@ from data_pipeline.text.corpus import Document
 from data_pipeline.text.sentences import (
     MAX_CHUNK_CHARS,
     MAX_QUOTED_CHARS,
-    MAX_SPAN_CHARS,
     SPLITTERS,
     _without_marks,
     check_splitter,
@@ -80,32 +79,6 @@ def test_line_takes_every_paragraph_as_a_sentence():
     assert split("One. Two.\nThree.", splitter="line") == ["One. Two.", "Three."]
 
 
-def test_tensorflow_text_knows_no_abbreviations():
-    assert split("Mr. Smith left. Did he?\n你好。再见！", splitter="tensorflow-text") == [
-        "Mr.",
-        "Smith left.",
-        "Did he?",
-        "你好。",
-        "再见！",
-    ]
-    assert split(KOREAN, splitter="tensorflow-text") == split(KOREAN, language="ko")
-
-
-def test_none_cuts_at_white_space_and_forgets_about_sentences():
-    assert split("One. Two.", splitter="none") == ["One. Two."]
-    text = "It ended. We " * 30
-    spans = split(text, splitter="none")
-    assert " ".join(spans) == text.strip()
-    assert all(MAX_SPAN_CHARS - 6 < len(span) <= MAX_SPAN_CHARS for span in spans[:-1])
-    assert any(span.endswith("It") for span in spans)
-
-
-def test_none_cuts_chinese_anywhere_but_no_word_inside_it():
-    assert list(map(len, split("火" * 250, splitter="none"))) == [100, 100, 50]
-    text = "火" * 96 + "TensorFlow" + "车" * 10
-    assert split(text, splitter="none") == ["火" * 96, "TensorFlow" + "车" * 10]
-
-
 @pytest.mark.parametrize("splitter", SPLITTERS)
 @pytest.mark.parametrize("language, text", [("de", GERMAN), ("zh", CHINESE), ("ko", KOREAN)])
 def test_no_splitter_loses_a_character(splitter, language, text):
@@ -119,7 +92,7 @@ def test_no_splitter_loses_a_character(splitter, language, text):
     "settings, message",
     [
         ({"splitter": "sentencx"}, "`splitter=sentencx`.*Did you mean `sentencex`"),
-        ({"splitter": "tensorflow_text"}, "Did you mean `tensorflow-text`"),
+        ({"splitter": "sentence"}, "Did you mean `sentencex`"),
         ({"language": "english"}, "`language=english`.*Expected one of.*en"),
     ],
 )
