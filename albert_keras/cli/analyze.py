@@ -7,7 +7,7 @@ from albert_keras.formats.detection import detect
 from albert_keras.report import count_of, optional, percent, table
 from data_pipeline.files import check_output_folder
 
-app = App(help="Analyse the layers, heads and embeddings of trained models.", no_args_is_help=True)
+app = App(help="Analyse the layers and heads of trained models.", no_args_is_help=True)
 
 
 @app.command()
@@ -64,18 +64,16 @@ def layers(arguments):
 @app.command()
 @command("albert_keras.research.analyze.attention:analyze_attention")
 def attention(arguments):
-    """Summarize what each attention head attends to, and write the maps of one text.
+    """Summarize what each attention head attends to.
 
     Example:
-      albert-keras analyze attention runs/books --data sentences.txt --out attention \\
-          --text "The captain lost his ship in the storm."
+      albert-keras analyze attention runs/books --data sentences.txt --out attention
 
     Options:
       model <RUN>: Run, fine-tuning, export, name of a shipped model, checkpoint or .keras file.
       data TEXT|RECORDS: Folder of records; text file with a text on each line; or table (.tsv,
         .csv, .jsonl).
       out: New folder for the figures, CSV tables and JSON.
-      text (the first one of --data): Text whose attention maps are written.
       step text_column
       limit {1..}: Number of texts or records to read.
       batch_size {1..}: Sequences per batch.
@@ -95,45 +93,7 @@ def attention(arguments):
         for head in (*result.heads, result.uniform)
     ]
     header = ("layer.head", "entropy", "distance", "special tokens", "itself")
-    values = plain(result)
-    del values["maps"]  # many numbers, which the files contain
-    return Output(values, [*table(header, rows, left=()), *_file_lines(result)])
-
-
-@app.command()
-@command("albert_keras.research.analyze.embeddings:analyze_embeddings")
-def embeddings(arguments):
-    """Analyse the token embeddings: neighbours and singular values.
-
-    Example:
-      albert-keras analyze embeddings runs/books --token king --token sea --out embeddings
-
-    Options:
-      models <RUN>: Runs, fine-tunings, exports, names of shipped models, checkpoints or .keras
-        files.
-      out: New folder for the figures, CSV tables and JSON.
-      tokens --token: Word or piece whose nearest neighbours are listed; may be repeated.
-      random_weights: Add the model of each shape with random weights, for comparison.
-      top_k {1..}: Number of neighbours of each token.
-      center: Subtract the mean of all embeddings before the cosines are computed, so that what all
-        tokens have in common is ignored.
-      step
-      seed {0..}: Seed of the random weights.
-    """
-    _check(arguments)
-    from albert_keras.research.analyze.embeddings import analyze_embeddings
-
-    result = analyze_embeddings(**arguments)
-    lines = [
-        f"{each.model}, {each.matrix}: effective rank {each.effective_rank:.1f} of "
-        f"{len(each.values)}, 90 % of the squares in {each.values_for_90_percent}"
-        for each in result.spectra
-    ]
-    for each in result.neighbours:
-        if each.rank == 1:
-            lines.append(f"{each.model}, {each.token}")
-        lines.append(f"  {each.cosine:6.3f}  {each.neighbour}")
-    return Output(plain(result), [*lines, *_file_lines(result)])
+    return Output(plain(result), [*table(header, rows, left=()), *_file_lines(result)])
 
 
 def _check(arguments):

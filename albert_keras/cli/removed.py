@@ -32,7 +32,8 @@ _KIT = (
 REMOVED = {
     "analyze convergence": "Use `albert-keras analyze layers --depth N`.",
     "analyze similarity": "Use `albert-keras analyze layers`.",
-    "analyze embeddings --data": "Leave it out: lengths of embeddings are not analysed any more.",
+    "analyze attention --text": "`albert-keras serve` draws the attention within a text.",
+    "analyze embeddings": "docs/analysis.md has the lines of Python.",
     "benchmark": "Run `python -m tests.benchmarks` in a clone of the repository.",
     "score": "Use `albert-keras evaluate --predictions FILE --task TASK --data FILE`.",
     **{

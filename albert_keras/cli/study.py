@@ -58,9 +58,8 @@ def study(
     if dry_run:
         from albert_keras.research.study.cost import cost_lines, study_cost
 
-        wanted = {"eval_corpus": (), "corpus_format": "auto", "minutes": None, "seeds": read.seeds}
-        wanted |= {name: value for name, value in arguments.items() if name in wanted}
-        cost = study_cost(planned, arguments["corpus"], **wanted)
+        seeds = arguments.get("seeds", read.seeds)
+        cost = study_cost(planned, arguments.get("minutes"), seeds)
         return Output(cost, cost_lines(cost))
     from albert_keras.research.study.study import study as run_study
 

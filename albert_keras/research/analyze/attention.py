@@ -1,4 +1,4 @@
-"""Where the heads of each layer look: entropy, distance and special tokens, and maps of a text."""
+"""Where the heads of each layer look: entropy, distance and special tokens."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,14 +10,8 @@ from albert_keras.report import new_figure
 from albert_keras.research.analyze.inputs import AnalysisData
 from albert_keras.research.analyze.models import AnalyzedModel, open_models
 from albert_keras.research.analyze.output import check_out, write_analysis
-from albert_keras.texts.reading import text_problem
-from data_pipeline.errors import InputError
 
-#: Tokens of the text whose maps are saved: one number for each head and pair of tokens.
-_LONGEST_MAP = 128
 _COLOURS = "Blues"
-#: Up to this many tokens each has its name beside a map.
-_NAMES_UP_TO = 32
 
 
 class HeadSummary(NamedTuple):
@@ -31,14 +25,6 @@ class HeadSummary(NamedTuple):
     own: float  # share of the attention on the query itself
 
 
-class AttentionMaps(NamedTuple):
-    """Attention within one text of S tokens."""
-
-    text: str | None  # None for a record
-    tokens: list[str]  # S
-    maps: np.ndarray  # float32 [layers, heads, S, S]; each row of the last axis sums to 1
-
-
 class AttentionAnalysis(NamedTuple):
     """Result of `analyze_attention`."""
 
@@ -48,7 +34,6 @@ class AttentionAnalysis(NamedTuple):
     model: dict  # see `AnalyzedModel.describe`
     uniform: HeadSummary  # of a head that attends to all tokens equally, numbered 0
     heads: list[HeadSummary]  # of one layer after the other
-    maps: AttentionMaps
     files: list[str]
 
 
@@ -56,21 +41,17 @@ def analyze_attention(
     model: str | Path,
     data: str | Path,
     out: str | Path | None = None,
-    text: str | None = None,
     step: int | str | None = None,
     text_column: str | int | None = None,
     limit: int = 256,
     batch_size: int = 32,
 ) -> AttentionAnalysis:
-    """Summarizes the attention of each head, and returns the maps of one text.
+    """Summarizes the attention of each head over all tokens of some texts.
 
     Args:
         model, step: See `open_models`.
         data, text_column, limit, batch_size: See `AnalysisData`.
-        out: New folder for attention.png, .csv and .json, with the maps, and maps.png.
-            None writes nothing.
-        text: The text of the maps; its first 128 tokens are used. None takes the first text of the
-            data.
+        out: New folder for attention.png, .csv and .json. None writes nothing.
 
     Returns:
         AttentionAnalysis.
@@ -85,13 +66,10 @@ def analyze_attention(
         analyze_attention("runs/books", "texts.txt").heads[0].entropy
     """
     check_out(out)
-    if text is not None and (problem := text_problem(text)):
-        raise InputError(f"The text of the maps {problem}")
     sequences = AnalysisData(data, text_column, limit, batch_size)
     opened = open_models(model, step)[0]
     sequences.check(opened)
     heads, uniform, num_tokens = _summaries(opened, sequences)
-    maps = _maps(opened, sequences, text)
     result = AttentionAnalysis(
         sequences.origin,
         sequences.num_sequences,
@@ -99,17 +77,14 @@ def analyze_attention(
         opened.describe(),
         uniform,
         heads,
-        maps,
         files=[],
     )
     rows = [head._asdict() for head in heads]
     record = result._asdict() | {"uniform": uniform._asdict(), "heads": rows}
     del record["files"]
-    record["maps"] = maps._asdict() | {"maps": np.round(maps.maps.astype(float), 5).tolist()}
     tables = {"attention": rows}
     figures = {
         "attention": lambda: draw_heads(opened.label, heads, uniform),
-        "maps": lambda: draw_maps(opened.label, maps),
     }
     return result._replace(files=write_analysis(out, record, tables, figures))
 
@@ -158,20 +133,6 @@ def _measured(probs, is_real, is_special):
     return np.stack([np.where(is_real[:, None], one, 0).sum(axis=(0, 2)) for one in each])
 
 
-def _maps(model, sequences, text):
-    """Returns the AttentionMaps of a text, or of the first sequence of the data."""
-    tokenizer = model.tokenizer
-    if text is None and not sequences.texts:
-        first = next(sequences.batches(model))
-        ids = first["input_ids"][0][first["input_mask"][0] > 0][:_LONGEST_MAP]
-    else:
-        text = sequences.texts[0] if text is None else text
-        room = min(model.max_seq_length, _LONGEST_MAP) - 2
-        ids = [tokenizer.cls_id, *tokenizer.encode(text)[:room], tokenizer.sep_id]
-    maps = _attention(model, {"input_ids": np.array([ids], np.int32)})[:, 0]
-    return AttentionMaps(text, [tokenizer.piece_of(int(id)) for id in ids], maps)
-
-
 def draw_heads(label: str, heads: Sequence[HeadSummary], uniform: HeadSummary):
     """Draws the measures of all heads (HeadSummary) as colours, layers from top to bottom."""
     layers, width = max(head.layer for head in heads), max(head.head for head in heads)
@@ -201,30 +162,4 @@ def draw_heads(label: str, heads: Sequence[HeadSummary], uniform: HeadSummary):
                 column, row, shape.format(value), ha="center", va="center", color=colour, fontsize=8
             )
         figure.colorbar(image, ax=panel, shrink=0.9).outline.set_visible(False)
-    return figure
-
-
-def draw_maps(label: str, maps: AttentionMaps):
-    """Draws the AttentionMaps of a text: a row for each layer, a column for each head."""
-    layers, heads, length, _ = maps.maps.shape
-    has_names = length <= _NAMES_UP_TO
-    side = np.clip(0.13 * length, 1.2, 3.4) if has_names else 1.6
-    size = (1.6 + side * heads, 1.8 + side * layers)
-    title = f"Attention of {label}: rows attend to columns"
-    figure, axes = new_figure(*size, title, columns=heads, rows=layers)
-    drawable = [token.replace("▁", "_") for token in maps.tokens]
-    for (layer, head), panel in np.ndenumerate(axes):
-        panel.imshow(maps.maps[layer, head], cmap=_COLOURS, vmin=0, vmax=1)
-        panel.set(xticks=[], yticks=[])
-        if layer == 0:
-            panel.set_title(f"head {head + 1}", fontsize=9)
-        if head == 0:
-            panel.set_ylabel(f"layer {layer + 1}", fontsize=9)
-        if has_names and head == 0:
-            panel.set_yticks(range(length), drawable, fontsize=6)
-        if has_names and layer == layers - 1:
-            panel.set_xticks(range(length), drawable, fontsize=6, rotation=90)
-        panel.tick_params(length=0, pad=1)
-        for tick in (*panel.get_xticklabels(), *panel.get_yticklabels()):
-            tick.set_parse_math(False)
     return figure

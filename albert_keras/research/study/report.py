@@ -93,7 +93,7 @@ def _lines(planned, findings, table, seeds, pictures):
     if problems := list(_problems(findings)):
         yield from ("", "## Warnings", "", *(f"- {line}" for line in problems))
     yield from ("", "## Scores", "", *_markdown(*table), "", _RULE, "")
-    sentences = (*comparisons(planned, findings), *guesses(findings), *orders(planned, findings))
+    sentences = (*comparisons(planned, findings), *orders(planned, findings))
     yield from (f"- {line}" for line in sentences)
     for name in pictures:
         yield from ("", f"![{_PICTURES[name]}]({name})", "", f"{_PICTURES[name]}.")
@@ -231,25 +231,6 @@ def comparisons(planned: PlannedStudy, findings: Findings) -> Iterable[str]:
         ):
             if found:
                 yield f"Accuracy on {column.title}, {how}: {'; '.join(found)}."
-
-
-def guesses(findings: Findings) -> Iterable[str]:
-    """Yields sentences on each sentence task: which runs are better than a constant guess."""
-    for column in findings.columns:
-        if not column.is_sentence or column.floor is None:
-            continue
-        above, others = [], []
-        for run, cell in column.cells.items():
-            if cell is not None:
-                margin = column.margin(run)
-                text = f"`{run}` ({percent(cell.mean)}, noise {100 * margin:.1f})"
-                (above if cell.mean - margin > column.floor else others).append(text)
-        for found, how in ((above, "better than"), (others, "no better than")):
-            if found:
-                yield (
-                    f"Accuracy on {column.title}, {how} the best constant guess, "
-                    f"{percent(column.floor)}: {'; '.join(found)}."
-                )
 
 
 def orders(planned: PlannedStudy, findings: Findings) -> Iterable[str]:

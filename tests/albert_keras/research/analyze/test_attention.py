@@ -1,14 +1,10 @@
 """Summaries of heads, compared with the attention of each text alone."""
 
-import json
-
 import numpy as np
 import pytest
 
 from albert_keras.cli import main
 from albert_keras.research.analyze.attention import analyze_attention
-from data_pipeline.errors import InputError
-from tests.albert_keras.research.analyze.conftest import TEXTS
 
 
 def test_summaries_are_means_over_tokens_without_padding(tiny_run, texts, encoder, sequences):
@@ -39,29 +35,10 @@ def test_the_uniform_head_has_the_largest_entropy(tiny_run, texts, sequences):
     assert all(0 < head.entropy <= found.uniform.entropy + 1e-6 for head in found.heads)
 
 
-def test_maps_are_those_of_the_text(tiny_run, texts, encoder, sequences):
-    found = analyze_attention(tiny_run, texts, text=TEXTS[2]).maps
-    assert (found.text, found.tokens[0], found.tokens[-1]) == (TEXTS[2], "[CLS]", "[SEP]")
-    expected = encoder({"input_ids": sequences[2]}, return_attention=True)["attention"]
-    np.testing.assert_allclose(found.maps, [layer.numpy()[0] for layer in expected], atol=1e-5)
-    first = analyze_attention(tiny_run, texts).maps
-    assert first.text == TEXTS[0] and first.maps.shape[-1] == sequences[0].shape[1]
-
-
-def test_the_command_writes_summaries_and_maps(tiny_run, tiny_records, tmp_path, capsys):
+def test_the_command_writes_summaries(tiny_run, tiny_records, tmp_path, capsys):
     out = tmp_path / "out"
     words = ["analyze", "attention", str(tiny_run), "--data", str(tiny_records), "--limit", "4"]
     assert main([*words, "--out", str(out)]) == 0
     assert "uniform" in capsys.readouterr().out
-    names = {"attention.csv", "attention.json", "attention.png", "maps.png"}
+    names = {"attention.csv", "attention.json", "attention.png"}
     assert {path.name for path in out.iterdir()} == names
-    saved = json.loads((out / "attention.json").read_text())
-    maps = np.array(saved["maps"]["maps"])
-    length = len(saved["maps"]["tokens"])
-    assert maps.shape == (2, 2, length, length)
-    np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-3)
-
-
-def test_a_blank_text_is_refused(tiny_run, texts):
-    with pytest.raises(InputError, match="text of the maps must not be blank"):
-        analyze_attention(tiny_run, texts, text=" ")
