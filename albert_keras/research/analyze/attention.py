@@ -83,14 +83,13 @@ def analyze_attention(
     record = result._asdict() | {"uniform": uniform._asdict(), "heads": rows}
     del record["files"]
     tables = {"attention": rows}
-    figures = {
-        "attention": lambda: draw_heads(opened.label, heads, uniform),
-    }
+    figures = {"attention": lambda: draw_heads(opened.label, heads, uniform)}
     return result._replace(files=write_analysis(out, record, tables, figures))
 
 
 def _attention(model: AnalyzedModel, inputs) -> np.ndarray:
     """Returns the attention of all blocks: float32 [blocks, B, heads, S, S]."""
+    inputs = {name: inputs[name] for name in ("input_ids", "input_mask", "segment_ids")}
     found = model.encoder(inputs, training=False, return_attention=True)["attention"]
     return np.stack([block.numpy() for block in found])
 
