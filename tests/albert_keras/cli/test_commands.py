@@ -179,36 +179,3 @@ def test_a_full_disk_is_one_line_with_the_file_and_what_to_do(capsys):
         "error: The disk is full: `run/model.ckpt` could not be written. Free some space or choose "
         "a folder on another disk.\nAK308: see docs/errors.md\n"
     )
-
-
-@pytest.mark.parametrize(
-    "number, message",
-    [
-        (
-            errno.ENOSPC,
-            "The disk is full: `{run}/tokenizer/a.model` could not be written. Free some space or "
-            "choose a folder on another disk.\nAK308: see docs/errors.md",
-        ),
-        (errno.EIO, "{run}/tokenizer/a.model: [Errno 5] Input/output error"),
-    ],
-)
-def test_files_that_cannot_be_copied_are_one_line(tmp_path, capsys, number, message):
-    source = tmp_path / "tokenizer"
-    source.mkdir()
-    for name in ("a.model", "b.vocab"):
-        (source / name).touch()
-
-    def copy(source, target):
-        raise OSError(number, os.strerror(number))
-
-    with pytest.raises(shutil.Error) as raised:
-        target = tmp_path / ".run.tmp-17" / ".tokenizer.tmp-17"
-        shutil.copytree(source, target, copy_function=copy)
-    raised.value.args[0].sort()
-    assert report_error(raised.value, debug=False) == 2
-    assert capsys.readouterr().err == f"error: {message.format(run=tmp_path / 'run')}\n"
-
-
-def test_an_error_without_details_is_not_none(capsys):
-    assert report_error(OSError("Cannot parse file"), debug=False) == 2
-    assert capsys.readouterr().err == "error: input or output: Cannot parse file\n"

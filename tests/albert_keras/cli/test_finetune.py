@@ -135,39 +135,6 @@ def damaged(tuned):
     return folder
 
 
-EVALUATE_MISTAKES = {
-    "no such run": (["{tuned}x"], "it has no run.json and no results.json"),
-    "no run": (["{place}/nothing"], "is not the folder of a run or a fine-tuning"),
-    "records for a task": (["{tuned}", "--data", "{records}"], "end in .tsv, .csv or .jsonl"),
-    "unlabelled": (["{tuned}", "--data", "{place}/open.tsv"], "has no column `folder`"),
-    "unknown label": (["{tuned}", "--data", "{place}/unknown.tsv"], "line 3 has an unknown label"),
-    "file and split": (["{tuned}", "--data", "a.tsv", "--split", "dev"], "Received: both"),
-    "unknown split": (["{tuned}", "--split", "test"], "`test` of classification is unknown"),
-    "unknown step": (["{tuned}", "--step", "9"], "no checkpoint of step 9. It has: 1"),
-    "no batch": (["{tuned}", "--batch-size", "0"], "--batch-size"),
-    "unwritable": (["{tuned}", "--out", "/proc/x"], "`/proc/x` cannot be written"),
-    "pre-trained beside": (["{tuned}", "--run", "{run}"], "must be of one kind. Received"),
-    "pre-trained, no data": (["{run}"], "Received: 1 run and no --data"),
-    "pre-trained, split": (["{run}", "--split", "dev"], "`--split` requires a fine-tuned model"),
-    "pre-trained, seeds": (["{run}", "--all-seeds"], "`--all-seeds` requires a fine-tuned model"),
-    "damaged results": (["{damaged}/results"], "results.json` is damaged"),
-    "unfinished": (["{damaged}/unfinished"], "Repeat its command to resume it"),
-    "damaged tuning": (["{damaged}/tuned"], "tuned.json` is damaged"),
-    "damaged checkpoint": (["{damaged}/checkpoint"], "Checkpoint .* is damaged"),
-}
-
-
-@pytest.mark.parametrize("mistake", EVALUATE_MISTAKES)
-def test_a_mistake_in_evaluation_is_reported(
-    mistake, place, tuned, damaged, tiny_run, tiny_records, capfd
-):
-    words, message = EVALUATE_MISTAKES[mistake]
-    values = {"place": place, "tuned": tuned, "damaged": damaged}
-    values |= {"run": tiny_run, "records": tiny_records}
-    command = ["evaluate", "--run", *(word.format(**values) for word in words)]
-    assert re.search(message, shown_mistake(command, place, capfd))
-
-
 def test_a_run_cannot_contain_a_run_of_another_kind(tuned, tiny_records, tiny_run, begin, capfd):
     folder, run = tuned.parent, str(tuned / "seed-12345")
     shown = shown_mistake(["pretrain", "--data", str(tiny_records), "--out", run], folder, capfd)

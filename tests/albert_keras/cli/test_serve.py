@@ -57,14 +57,6 @@ def test_messages_are_json_on_request(monkeypatch, capsys):
     ]
 
 
-def test_json_has_the_same_result(served, capsys):
-    assert main(["serve", "a", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "url": "http://127.0.0.1:8501/",
-        "models": [{"name": "books", "version": 3}],
-    }
-
-
 #: The command, with a model that takes a second and a half for an answer.
 SLOW = """
 import time

@@ -196,15 +196,6 @@ def test_a_checkpoint_under_the_name_of_another_step_is_damaged(folder):
         folder.load(12, {})
 
 
-def test_all_damaged_is_an_error_that_names_them_all(folder):
-    damaged = {f"step-{step:08d}": name for step, name in zip((3, 6, 9), MEMBERS, strict=False)}
-    for step, name in damaged.items():
-        flip(folder.path / step / name)
-    with pytest.raises(InputError, match="All checkpoints in") as caught:
-        folder.newest_valid()
-    assert all(f"\n  {step}: `{name}` has" in str(caught.value) for step, name in damaged.items())
-
-
 def test_a_checkpoint_without_digests_does_not_count_and_is_mentioned(folder, caplog):
     (folder.path / "step-00000009" / "digests.json").unlink()
     (folder.path / ".step-00000012.tmp-1").mkdir()
@@ -552,9 +543,3 @@ def killed_runs(path, keep, kills):
 
 def test_a_killed_run_finds_all_but_its_last_save(tmp_path):
     killed_runs(tmp_path, keep=1, kills=3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("keep", [1, 3])
-def test_a_run_killed_at_50_moments_finds_all_but_its_last_save(tmp_path, keep):
-    killed_runs(tmp_path, keep, kills=50)

@@ -116,17 +116,6 @@ def test_a_change_is_refused_with_the_words_that_allow_it(begin, half):
     assert len(lines) == 4 and lines[3].endswith("choose another --out.")
 
 
-def test_two_changes_are_both_shown(begin):
-    begin()
-    with pytest.raises(InputError) as caught:
-        begin(seed=7, optimizer={"beta_1": 0.8})
-    lines = str(caught.value).splitlines()
-    assert "config.optimizer.beta_1: was 0.9, is now 0.8" in lines[1]
-    assert lines[2] == (
-        "  config.training.seed: was 12345, is now 7 (--allow-change config.training.seed)"
-    )
-
-
 @pytest.mark.parametrize(
     "allowed",
     [
@@ -282,12 +271,6 @@ def test_another_tokenizer_in_the_folder_is_refused_and_copied_again(
         assert f"Received: {other_tokenizer.digest}. Remove that folder" in str(caught.value)
     shutil.rmtree(run.path / "tokenizer")
     assert begin().tokenizer.digest == records.info.tokenizer_digest
-
-
-def test_records_with_another_tokenizer_beside_them_begin_no_run(begin, half, other_tokenizer):
-    other_tokenizer.save(half.folder / "tokenizer")
-    with pytest.raises(InputError, match="as dataset_info.json states"):
-        begin(data=half)
 
 
 def test_an_allowed_tokenizer_takes_the_place_of_the_old_one(begin, half, other_tokenizer):
