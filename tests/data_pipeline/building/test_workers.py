@@ -95,23 +95,6 @@ def test_a_killed_process_leaves_no_one_waiting_for_its_lock():
             list(workers.run(hold_the_lock, range(6)))
 
 
-def return_a_function(context, number):
-    return lambda: number
-
-
-def fail_to_prepare(counters):
-    raise InputError("no tokenizer")
-
-
-def test_what_cannot_be_sent_or_prepared_is_an_error():
-    with pytest.raises(RuntimeError, match="no result"):
-        with Workers(2, prepare, (3,), lambda: None) as workers:
-            list(workers.run(return_a_function, range(2)))
-    with pytest.raises(InputError, match="no tokenizer"):
-        with Workers(2, fail_to_prepare, (), lambda: None) as workers:
-            list(workers.run(multiply, range(2)))
-
-
 _PARENT = """
 import os, sys, time
 from data_pipeline.building.workers import Workers

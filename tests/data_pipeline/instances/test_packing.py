@@ -44,26 +44,6 @@ def test_a_pair_of_roberta_has_two_separators_and_a_single_segment_one():
     assert packed["segment_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1, 1], [0] * 9]
 
 
-def test_a_single_segment_has_one_separator():
-    packed = pack(
-        np.arange(100, 120, dtype=np.int32),
-        np.array([[3, 10], [3, 10], [5, 0]]),
-        np.array([[2, 3], [2, 0], [6, 0]]),
-        8,
-        cls_id=2,
-        sep_id=3,
-        pad_id=9,
-    )
-    assert packed["input_ids"].tolist() == [
-        [2, 103, 104, 3, 110, 111, 112, 3],
-        [2, 103, 104, 3, 9, 9, 9, 9],
-        [2, 105, 106, 107, 108, 109, 110, 3],
-    ]
-    assert packed["input_mask"].sum(axis=1).tolist() == [8, 4, 8]
-    assert packed["segment_ids"].sum(axis=1).tolist() == [4, 0, 0]
-    assert {array.dtype for array in packed.values()} == {np.dtype(np.int32)}
-
-
 @pytest.mark.parametrize("lengths", [[3, 3], [7, 0]])
 def test_what_does_not_fit_is_refused(lengths):
     with pytest.raises(InputError, match="at most `max_seq_length`.* 8. Received: 9"):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from data_pipeline.building.build import build_records
-from data_pipeline.records import record_digests
 from data_pipeline.records.decoding import decode_batch
 from data_pipeline.records.record_digests import digest_features, digest_records
 from data_pipeline.records.record_folder import RecordFiles
@@ -67,13 +66,3 @@ def test_another_token_is_another_text(features):
     features["input_ids"][:, 2] += 1
     features["masked_lm_weights"][:] = 0
     assert (digest_features(features) != before).all()
-
-
-def test_a_sample_is_spread_over_the_files(records, digests, monkeypatch):
-    monkeypatch.setattr(record_digests, "_AT_ONCE", 16)
-    sample = digest_records(records, limit=160)
-    assert len(sample) == 160 and np.isin(sample, digests).all()
-    numbers = np.nonzero(np.isin(digests, sample))[0]
-    assert numbers[0] == 0 and numbers[-1] == len(records) - 1
-    assert np.diff(numbers).max() < 2 * len(records) / 10
-    np.testing.assert_array_equal(digest_records(records, 10**6), digests)

@@ -1,7 +1,6 @@
 """A check finds what was planted in a corpus, and says what a build would make of it."""
 
 import json
-from collections import Counter
 
 import pytest
 
@@ -14,7 +13,7 @@ from data_pipeline.reports.corpus_check import (
     looks_like_markup,
 )
 from data_pipeline.text.corpus import read_corpus
-from data_pipeline.text.letters import _LANGUAGES_OF_SCRIPTS, expected_scripts, scripts_of
+from data_pipeline.text.letters import _LANGUAGES_OF_SCRIPTS, expected_scripts
 from data_pipeline.text.sentences import LANGUAGES
 
 SHORT = PretrainingDataConfig(max_seq_length=32)
@@ -102,19 +101,6 @@ def test_repeated_documents_and_paragraphs_are_shares_of_the_text(tmp_path):
     assert report.repeated_paragraphs_text == pytest.approx(12 / 30)
 
 
-def test_unknown_characters_are_named_the_most_frequent_first(tmp_path, tiny_tokenizer):
-    path = tmp_path / "x.txt"
-    path.write_text("The 日 old 日本 ferry. A 本 日 left.", encoding="utf-8")
-    report = check_corpus([path], tiny_tokenizer)
-    assert report.unknown_characters == [("日", 3), ("本", 2)]
-    ids = [
-        id
-        for text in ("The 日 old 日本 ferry.", "A 本 日 left.")
-        for id in tiny_tokenizer.encode(text)
-    ]
-    assert report.counts["unknown_pieces"] == ids.count(tiny_tokenizer.unk_id) > 0
-
-
 def test_odd_characters_are_counted_by_kind(tmp_path):
     text = "a\u200bb\x07\ufffd\ufffd\xad. \ue000\u0378é\nc"
     (tmp_path / "x.txt").write_text(text, encoding="utf-8")
@@ -125,11 +111,6 @@ def test_odd_characters_are_counted_by_kind(tmp_path):
         "private": 1,
         "unassigned": 1,
     }
-
-
-def test_letters_are_told_by_script():
-    characters = Counter("abéＡ 天下 ж 12 !?")
-    assert scripts_of(characters) == {"Latin": 4 / 7, "Han": 2 / 7, "Cyrillic": 1 / 7}
 
 
 def test_every_language_of_the_table_of_scripts_exists():

@@ -1,7 +1,6 @@
 """What is told of records is what a plain count over them gives."""
 
 import shutil
-from collections import Counter
 
 import pytest
 
@@ -44,78 +43,6 @@ def written(tiny_records, tmp_path):
         return folder
 
     return write
-
-
-@pytest.fixture(scope="module")
-def counted(tiny_records, tiny_tokenizer):
-    """Counts the tiny records piece by piece."""
-    counts = Counter()
-    runs, pieces, lengths = Counter(), Counter(), []
-    special = {tiny_tokenizer.cls_id, tiny_tokenizer.sep_id}
-    for features in features_of(tiny_records):
-        ids, real = features["input_ids"].tolist(), int(features["input_mask"].sum())
-        weights = features["masked_lm_weights"].tolist()
-        masked = {
-            int(place): int(label)
-            for place, label, weight in zip(
-                features["masked_lm_positions"], features["masked_lm_ids"], weights, strict=True
-            )
-            if weight
-        }
-        lengths.append(real)
-        counts.update(
-            records=1,
-            padding=32 - real,
-            label_1=int(features["next_sentence_labels"][0]),
-            predictions=len(masked),
-            full=len(masked) >= min(5, max(1, round(real * 0.15))),
-        )
-        words, run = [], 0  # of each word whether it is masked; None where a segment ends
-        for place in range(real):
-            if place not in masked and ids[place] in special:
-                words.append(None)
-                continue
-            counts["text"] += 1
-            if features["token_boundary"][place] or words[-1] is None:
-                counts["starts"] += 1
-                words.append(place in masked)
-            elif place in masked:
-                assert words[-1]
-        for word in [*words, None]:
-            if not word and run:
-                runs[run] += 1
-            run = run + 1 if word else 0
-        for place, label in masked.items():
-            kind = "random"
-            if ids[place] == tiny_tokenizer.mask_id:
-                kind = "mask"
-            elif ids[place] == label:
-                kind = "kept"
-            counts[kind] += 1
-            pieces[tiny_tokenizer.piece_of(label)] += 1
-    return counts, runs, pieces, lengths
-
-
-def test_numbers_are_those_of_a_plain_count(tiny_records, counted):
-    counts, runs, pieces, lengths = counted
-    seen = inspect_records(tiny_records)
-    assert seen.num_records == seen.num_sampled == counts["records"]
-    assert (seen.max_seq_length, seen.max_predictions_per_seq) == (32, 5)
-    assert (seen.objective, seen.input_format) == ("sop", "segment-pair")
-    assert seen.padding == pytest.approx(counts["padding"] / counts["records"] / 32)
-    assert seen.label_1.share == counts["label_1"] / counts["records"]
-    assert seen.word_starts == counts["starts"] / counts["text"]
-    masks = seen.masks
-    assert masks.per_sequence == counts["predictions"] / counts["records"]
-    assert masks.quota_reached == counts["full"] / counts["records"]
-    for kind in ("mask", "kept", "random"):
-        assert getattr(masks, kind) == counts[kind] / counts["predictions"]
-    total = sum(runs.values())
-    assert masks.run_words == {size: count / total for size, count in sorted(runs.items())}
-    assert [count for _, count in masks.top_pieces] == [n for _, n in pieces.most_common(10)]
-    assert all(pieces[piece] == count for piece, count in masks.top_pieces)
-    assert seen.lengths["median"] == sorted(lengths)[(len(lengths) - 1) // 2]
-    assert (seen.lengths["min"], seen.lengths["max"]) == (min(lengths), max(lengths))
 
 
 def test_a_sample_is_a_few_records_drawn_by_the_seed(tiny_records):

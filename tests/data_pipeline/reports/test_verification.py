@@ -25,13 +25,6 @@ def problems_of(folder):
     return [tuple(problem) for problem in verify_records(folder).problems]
 
 
-def swap(one, other):
-    between = one.with_name("between")
-    one.rename(between)
-    other.rename(one)
-    between.rename(other)
-
-
 def rewrite(folder, change):
     """Writes the first shard anew with changed features, and an info file that agrees with it."""
     path = folder / f"{FIRST}.tfrecord"

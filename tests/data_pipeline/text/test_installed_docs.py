@@ -1,8 +1,5 @@
-import sys
-
 import pytest
 
-from data_pipeline.text.corpus import Document
 from data_pipeline.text.installed_docs import installed_documentation
 
 MODULE = '''
@@ -70,24 +67,6 @@ def package(tmp_path, monkeypatch):
     (folder / "broken.py").write_text('"""Broken. But long enough. It seems so."""\nif')
     monkeypatch.syspath_prepend(tmp_path)
     return "examplepackage"
-
-
-def test_docstrings_become_prose_in_their_order_and_only_once(package):
-    assert list(installed_documentation([package])) == [
-        Document(
-            "examplepackage/copy.py",
-            (
-                "Reads the sources of a package, without importing it.",
-                "The result is a list of pkg.Item objects, see the manual for more of them.",
-                "The order of the items is not defined.",
-                "Loads the items of a file.",
-                "path: The path of the file that is read by this function.",
-                "Gives the value that this item stands for:",
-                "The value that is given when nothing else is known.",
-            ),
-        )
-    ]
-    assert package not in sys.modules
 
 
 def test_a_class_or_function_that_says_enough_is_a_document_of_its_own(tmp_path, monkeypatch):

@@ -122,15 +122,6 @@ def test_a_cut_is_the_first_good_place_behind_a_multiple(tmp_path, cut_at, forma
     assert [part.begin for part in corpus_ranges([tmp_path / "x"], format)] == [0, *cuts]
 
 
-def test_a_tag_that_only_looks_like_one_is_text_and_stays_in_its_document(tmp_path, cut_at):
-    text = '<doc id="1">\n<doc in hand\n<doc <b>\n</doc>\n<doc id="2" title="A > B">\ny\n</doc>\n'
-    (tmp_path / "wiki").write_text(text)
-    cut_at(8)
-    documents = [list(read_range(part)) for part in corpus_ranges([tmp_path])]
-    assert [[document.name for document in part] for part in documents] == [["wiki:1"], ["wiki:2"]]
-    assert documents[0][0].paragraphs == ("<doc in hand", "<doc <b>")
-
-
 def test_a_part_behind_a_cut_has_its_own_number(tmp_path, cut_at):
     (tmp_path / "x.txt").write_text("a\n\n" + f"{'word ' * 8000}\n" * 2)
     cut_at(2)

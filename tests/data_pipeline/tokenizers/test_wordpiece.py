@@ -1,12 +1,11 @@
 """Test vectors are from `tokenization_test.py` in google-research/bert, where it has them."""
 
 import random
-import unicodedata
 
 import numpy as np
 import pytest
 
-from data_pipeline.tokenizers.basic_words import IDEOGRAPHS, BasicTokenizer
+from data_pipeline.tokenizers.basic_words import BasicTokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.wordpiece import read_pieces
 
@@ -60,49 +59,6 @@ def test_a_cased_text_keeps_capitals_and_accents():
     assert words(" \tHeLLo!how  \n Are yoU?  ") == ["HeLLo", "!", "how", "Are", "yoU", "?"]
     assert words("H\u00e9llo 한") == ["H\u00e9llo", "한"]
     assert BasicTokenizer(lower_case=True, strip_accents=False).words("HÉ") == ["hé"]
-
-
-def _words_letter_by_letter(text, lower_case):
-    """The same, written down as the specification has it."""
-    cleaned = ""
-    for character in text:
-        category = unicodedata.category(character)
-        if character in " \t\n\r" or category == "Zs":
-            cleaned += " "
-        elif category not in ("Cc", "Cf", "Cs") and character not in "\0\ufffd":
-            is_alone = any(first <= ord(character) <= last for first, last in IDEOGRAPHS)
-            cleaned += f" {character} " if is_alone else character
-    words = []
-    for word in cleaned.split():
-        if lower_case:
-            word = unicodedata.normalize("NFD", word.lower())
-            word = "".join(letter for letter in word if unicodedata.category(letter) != "Mn")
-        for letter in word:
-            is_ascii_mark = letter.isascii() and not letter.isalnum()
-            if is_ascii_mark or unicodedata.category(letter).startswith("P"):
-                letter = f" {letter} "
-            words.append(letter)
-        words.append(" ")
-    return "".join(words).split()
-
-
-@pytest.mark.parametrize("lower_case", [True, False])
-def test_every_kind_of_character_is_treated_as_specified(lower_case):
-    rng = random.Random(3)
-    codes = [
-        *range(0x3500),
-        *range(0x9F00, 0xB000),
-        *range(0xF800, 0x12000),
-        *range(0x1D000, 0x20100),
-    ]
-    codes += [code for pair in IDEOGRAPHS for edge in pair for code in (edge - 1, edge, edge + 1)]
-    characters = [*map(chr, codes), *"Σ\u0301'A. "]
-    texts = [f"a{character}b" for character in characters]
-    texts += ["".join(rng.choices(characters, k=12)) for _ in range(3000)]
-    words = BasicTokenizer(lower_case, strip_accents=lower_case).words
-    assert [
-        text for text in texts if words(text) != _words_letter_by_letter(text, lower_case)
-    ] == []
 
 
 # Pieces
