@@ -47,7 +47,10 @@ def verification_lines(record: dict) -> list[str]:
         return ["not verified (--no-verify)"]
     lines = [f"{found['equal_tensors']:,} tensors: bit-equal to the tensors of the source"]
     if not found["differences"]:
-        return [*lines, "outputs: compared only with Hugging Face, where transformers is installed"]
+        return [
+            *lines,
+            "outputs: not compared; this needs a model of Hugging Face, and transformers",
+        ]
     return lines + [
         f"{output}: differs by {difference:.2g} at most ({found['source']}, {found['target']})"
         for output, difference in found["differences"].items()
