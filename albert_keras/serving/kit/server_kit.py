@@ -23,6 +23,8 @@ from data_pipeline.files import check_output_folder, whole_folder
 _SCRIPTS = ("docker-run.sh", "curl.sh", "client.py", "ready.sh")
 #: Pinned image of the container.
 SERVER_IMAGE = "tensorflow/serving:2.15.1"
+#: Most rows of a warm-up request of an export, see `export` and `sample_requests`.
+_WARM_UP_ROWS = 8
 _CURL_POST = "curl --fail-with-body --silent --show-error --header 'Content-Type: application/json'"
 
 
@@ -56,7 +58,7 @@ def write_kit(
         labels: Label -> served version.
         cores: Number of CPU cores of the server; None takes all cores of this computer.
         max_batch_size: Maximum number of rows of one call of the graph, and of one request; at
-            least the rows of the warm-up requests of the versions.
+            least 8, the rows of warm-up requests: a server rejects a version whose requests fail.
         memory_gib: None takes twice the sum of the largest version's size and 1 GiB, rounded up.
         rest_port: Port on loopback.
 
@@ -97,15 +99,8 @@ def write_kit(
     for name, number in numbers.items():
         _check_number(name, number, 2**20)
     _check_number("rest_port", rest_port, 65535)
+    _check_number("max_batch_size", max_batch_size, 2**20, _WARM_UP_ROWS)
     check_output_folder(folder, "folder")
-    for version in served:
-        rows = _most_warm_up_rows(base_path / str(version))
-        if rows > max_batch_size:
-            raise InputError(
-                f"`max_batch_size` must be at least {rows}, the rows of a warm-up request of "
-                f"version {version}; otherwise the server rejects that version. "
-                f"Received: {max_batch_size}."
-            )
     # It loads TensorFlow, so that mistakes are reported before.
     from albert_keras.serving.kit.example_requests import example_requests
 
@@ -201,9 +196,10 @@ def _served_versions(existing, latest, specific):
     return sorted(specific)
 
 
-def _check_number(name, number, most):
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
-        raise InputError(f"`{name}` must be an int from 1 to {most}. Received: {number!r}.")
+def _check_number(name, number, most, least=1):
+    is_int = isinstance(number, int) and not isinstance(number, bool)
+    if not is_int or not least <= number <= most:
+        raise InputError(f"`{name}` must be an int from {least} to {most}. Received: {number!r}.")
 
 
 def _check_path(path):
@@ -213,32 +209,3 @@ def _check_path(path):
             "The path of an export to serve must not contain quotes, commas, colons, backslashes, "
             f"percent signs or control characters. Received: {str(path)!r}. Move the export."
         )
-
-
-def _most_warm_up_rows(folder):
-    """Returns the number of rows of the largest warm-up request of a version, 0 if it has none."""
-    import tensorflow as tf
-    from google.protobuf.message import DecodeError
-    from tensorflow_serving.apis import prediction_log_pb2
-
-    from albert_keras.serving.saved_model.warm_up import WARM_UP_FILE
-
-    path = folder / WARM_UP_FILE
-    if not path.is_file():
-        return 0
-    most = 0
-    try:
-        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
-            log = prediction_log_pb2.PredictionLog.FromString(record)
-            kind = log.WhichOneof("log_type")
-            if kind == "predict_log":
-                inputs = log.predict_log.request.inputs.values()
-                most = max([most, *(one.tensor_shape.dim[0].size for one in inputs)])
-            elif kind in ("classify_log", "regress_log"):
-                examples = getattr(log, kind).request.input.example_list.examples
-                most = max(most, len(examples))
-    except (tf.errors.DataLossError, DecodeError) as error:
-        raise InputError(
-            f"`{path}` is damaged, so a server would reject the version. Export it again."
-        ) from error
-    return most

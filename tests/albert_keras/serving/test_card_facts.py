@@ -91,11 +91,11 @@ def test_a_mistake_in_the_facts_is_named(out, tmp_path, text, message):
 
 
 def test_the_command_writes_the_card_again(out, capsys):
-    assert main(["card", str(out)]) == 0
+    assert main(["export", "--card", "--out", str(out)]) == 0
     assert "without facts: there is no card.yaml" in capsys.readouterr().out
     (out / FACTS).write_text("description: A model of books.")
-    assert main(["card", str(out)]) == 0
+    assert main(["export", "--card", "--out", str(out)]) == 0
     assert "with the facts of card.yaml" in capsys.readouterr().out
     assert "\nA model of books.\n" in (out / "README.md").read_text()
-    assert main(["card", str(out / "nothing")]) == 2
+    assert main(["export", "--card", "--out", str(out / "nothing")]) == 2
     assert "contains no exported model" in capsys.readouterr().err

@@ -106,7 +106,7 @@ def test_what_is_no_checkpoint_or_option_is_refused(runs, tmp_path):
         export(run, tmp_path / "name", lite=["int8"])
     with pytest.raises(InputError, match="7"):
         export(run, tmp_path / "name", step=7)
-    with pytest.raises(InputError, match="not the folder of a run"):
+    with pytest.raises(InputError, match="contains no trained model"):
         export(tmp_path, tmp_path / "name")
     assert not list(tmp_path.iterdir())
 

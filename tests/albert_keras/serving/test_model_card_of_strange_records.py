@@ -95,6 +95,6 @@ def test_versions_of_which_nothing_is_known_have_a_card(out, caplog):
     (out / "1" / "export.json").unlink()
     with caplog.at_level(logging.WARNING):
         card = model_card(out)
-    assert "2/export.json` , which is damaged" in caplog.text.replace("`,", "` ,")
-    assert "\nALBERT.\n" in card and "/metadata" in card and "## Scores" not in card
+    assert "2/export.json` is damaged" in caplog.text
+    assert "# books" in card and "/metadata" in card and "## Scores" not in card
     assert "| 1 |  |  | 0.0 MB |  |  |" in card

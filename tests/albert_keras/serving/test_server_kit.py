@@ -7,9 +7,7 @@ import shutil
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-import tensorflow as tf
 import yaml
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
@@ -17,7 +15,6 @@ from tensorflow_serving.config import model_server_config_pb2
 from albert_keras.serving.kit.server_kit import SERVER_IMAGE, write_kit
 from albert_keras.serving.local.served_models import ServedModel
 from albert_keras.serving.saved_model.signature_methods import read_signatures
-from albert_keras.serving.saved_model.warm_up import WARM_UP_FILE, Request, write_warm_up
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract_model import save_contract_model
 from tests.albert_keras.serving.local.running import running
@@ -106,9 +103,7 @@ def test_versions_and_their_labels_can_be_chosen(written):
     assert "--allow_version_labels_for_unavailable_models" in (kit / "docker-run.sh").read_text()
 
 
-@pytest.mark.parametrize(
-    "largest, sizes", [(1, [1]), (8, [1, 2, 4, 8]), (24, [1, 2, 4, 8, 16, 24])]
-)
+@pytest.mark.parametrize("largest, sizes", [(8, [1, 2, 4, 8]), (24, [1, 2, 4, 8, 16, 24])])
 def test_batches_have_start_values_for_cores(written, largest, sizes):
     kit = written(cores=6, max_batch_size=largest)
     lines = (kit / "batching.config").read_text().splitlines()
@@ -222,7 +217,7 @@ def test_names_that_would_leave_their_place_are_refused(export_folder, tmp_path,
         ({"specific": [3]}, "existing versions \\(1, 2, 5\\)"),
         ({"latest": 0}, "`latest`"),
         ({"cores": 0}, "`cores`"),
-        ({"max_batch_size": 0}, "`max_batch_size`"),
+        ({"max_batch_size": 7}, "`max_batch_size` must be an int from 8"),
         ({"rest_port": 65536}, "`rest_port`"),
     ],
 )
@@ -248,20 +243,3 @@ def test_a_folder_with_something_in_it_is_left_alone(written, tmp_path):
     (tmp_path / "kit" / "mine").touch()
     with pytest.raises(InputError, match="nothing is ever overwritten"):
         written()
-
-
-@pytest.mark.parametrize("rows, fits", [(8, True), (9, False)])
-def test_a_batch_holds_the_warm_up_requests_of_the_versions(export_folder, tmp_path, rows, fits):
-    shutil.copytree(export_folder / "1", tmp_path / "books" / "3")
-    model = tf.saved_model.load(str(tmp_path / "books" / "3"))
-    inputs = {"text": np.array(["a"] * rows, object)}
-    write_warm_up(tmp_path / "books" / "3", [Request("serving_default", inputs)], model)
-    if fits:
-        write_kit(tmp_path / "kit", "books", tmp_path / "books", max_batch_size=8)
-        return
-    with pytest.raises(InputError, match="at least 9, .* version 3; .* Received: 8"):
-        write_kit(tmp_path / "kit", "books", tmp_path / "books", max_batch_size=8)
-    with tf.io.TFRecordWriter(str(tmp_path / "books" / "3" / WARM_UP_FILE)) as writer:
-        writer.write(b"no message")
-    with pytest.raises(InputError, match="is damaged"):
-        write_kit(tmp_path / "kit", "books", tmp_path / "books")
