@@ -97,8 +97,8 @@ def vocab(
     }
     lines = [
         f"vocabulary of {result.size} pieces: {result.path}",
-        *_cleanup_lines(result.path, kind),
         _coverage_line(coverage),
+        *_cleanup_lines(result.path, kind),
         f"next: {_build_command(result)}",
     ]
     return Output(values, lines)
