@@ -213,7 +213,8 @@ class ObjectiveModel(keras.Model):
 
     @property
     def metrics(self) -> list[Any]:
-        return []  # `reset_metrics` resets our own means
+        # By their names Keras knows that logs are means already; `reset_metrics` resets them.
+        return [*getattr(self, "means", {}).values()]
 
     def forget_graphs(self) -> None:
         """Makes the next `fit` and `evaluate` build new graphs, as required for other shapes.

@@ -177,7 +177,7 @@ def test_a_pooler_that_is_not_read_neither_moves_nor_decays(batches, small_shape
     still = before.keys() - moved
     assert still == {"bert/pooler/dense/kernel:0", "bert/pooler/dense/bias:0"}
     # The pooler has moments nevertheless: checkpoints hold two for every weight.
-    assert len(step.optimizer.weights) == 1 + 2 * len(before)
+    assert len(step.optimizer.variables) == 1 + 2 * len(before)
 
 
 def test_a_step_is_made_as_it_was_configured(small_shape, task_of):

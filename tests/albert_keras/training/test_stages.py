@@ -92,7 +92,7 @@ def test_an_interrupted_run_of_three_stages_equals_one_that_was_not(
     pretrain(tiny_records, tmp_path / "run", staged)
     expected, found = tensors_of(tmp_path / "run", STEPS), tensors_of(staged_run, STEPS)
     assert found.keys() == expected.keys()
-    assert sum(name.endswith("/adam_m") for name in found) > 40
+    assert sum(name.endswith("/adam_m") for name in found) > 20
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values, err_msg=name)
     assert lines_of(staged_run) == lines_of(tmp_path / "run")

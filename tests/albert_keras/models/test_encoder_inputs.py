@@ -1,0 +1,59 @@
+"""Inputs that the encoder would ignore or misread are one clear error."""
+
+import pytest
+import tensorflow as tf
+
+from albert_keras import AlbertConfig, AlbertEncoder, AlbertForPretraining
+
+IDS = tf.ones([2, 8], tf.int32)
+SHAPE = AlbertConfig.from_name("albert-tiny", vocab_size=50)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return AlbertEncoder(SHAPE)
+
+
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        (IDS, "must be a dict with `input_ids`"),
+        (["text"], "AlbertPreprocessor makes one of texts"),
+        ({"input_mask": IDS}, "must have `input_ids`"),
+        ({"input_ids": IDS, "attention_mask": IDS}, "it is called `input_mask` here"),
+        ({"input_ids": IDS, "segmentids": IDS}, "Did you mean `segment_ids`"),
+        ({"input_ids": IDS[0]}, "Add an axis for a batch of one"),
+        ({"input_ids": tf.cast(IDS, tf.float32)}, "must be integers. Received: float32"),
+        ({"input_ids": IDS, "input_mask": IDS[:, :4]}, "`input_mask` must have the shape"),
+        ({"input_ids": tf.ragged.constant([[1], [2, 3]])}, "Received: RaggedTensor"),
+        ({"input_ids": [[1], [2, 3]]}, "rows of equal length"),
+        ({"input_ids": tf.constant([["a"]])}, "Received: strings"),
+    ],
+)
+def test_what_the_encoder_cannot_read_is_refused(encoder, inputs, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        encoder(inputs)
+
+
+def test_a_mask_may_be_of_truth_values_and_a_depth_must_exist(encoder):
+    masked = encoder({"input_ids": IDS, "input_mask": IDS > 0, "segment_ids": None})
+    assert masked["pooled_output"].shape == (2, 128)
+    for depth in (0, 3):
+        with pytest.raises(ValueError, match="must be from 1 to 2, the depth"):
+            encoder({"input_ids": IDS}, num_hidden_layers=depth)
+
+
+def test_a_batch_may_have_more_but_nothing_under_a_foreign_name():
+    model = AlbertForPretraining(SHAPE)
+    inputs = {"input_ids": IDS, "masked_lm_positions": IDS[:, :2], "labels": IDS[:, 0]}
+    assert model(inputs)["masked_lm_logits"].shape == (2, 2, 50)
+    with pytest.raises(ValueError, match="`token_type_ids` is called `segment_ids` here"):
+        model(inputs | {"token_type_ids": IDS})
+    with pytest.raises(ValueError, match="must have `masked_lm_positions`"):
+        model({"input_ids": IDS})
+
+
+def test_the_summary_shows_that_layers_are_shared(encoder):
+    lines = []
+    encoder.summary(print_fn=lines.append)
+    assert any("attention_0_0_called_2x" in line for line in lines)
