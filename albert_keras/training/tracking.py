@@ -47,18 +47,32 @@ def open_tracker(
     check_tracker(name)
     shown = {key: str(value)[:250] for key, value in settings.items()}  # MLflow refuses more
     if name == "mlflow":
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        address = os.environ.get("MLFLOW_TRACKING_URI")
+        if not address:  # newer versions refuse stores of files unless this is set
+            os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
+            address = (folder / "mlruns").absolute().as_uri()
         import mlflow
 
-        mlflow.set_tracking_uri(os.environ.get("MLFLOW_TRACKING_URI") or folder / "mlruns")
+        mlflow.set_tracking_uri(address)
         mlflow.start_run(run_name=folder.name)
         mlflow.log_params(shown)
         log, end = lambda values, step: mlflow.log_metrics(values, step=step), mlflow.end_run
     elif name == "wandb":
+        mode = os.environ.get("WANDB_MODE", "offline")
+        if mode != "online":
+            os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
         import wandb
 
-        mode = os.environ.get("WANDB_MODE", "offline")
+        project = os.environ.get("WANDB_PROJECT", "albert-keras")
+        quiet = wandb.Settings(console="off", silent=True, save_code=False)
         run = wandb.init(
-            project="albert-keras", name=folder.name, dir=str(folder), config=shown, mode=mode
+            project=project,
+            name=folder.name,
+            dir=str(folder),
+            config=shown,
+            mode=mode,
+            settings=quiet,
         )
         log, end = lambda values, step: run.log(values, step=step), run.finish
     else:
