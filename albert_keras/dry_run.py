@@ -11,11 +11,11 @@ import tensorflow as tf
 
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.optimization.build import build_optimizer
+from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.serving.publish import export
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.evaluate import build_scorer, score
-from albert_keras.training.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.process_memory import peak_mb
 from albert_keras.training.stage_plan import stage_ends

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import kind_of_run
 from albert_keras.models.weight_count import model_line
+from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run_record import flat_values, read_record, with_defaults
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.results import best_seed, first_split, read_results
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.log_file import read_evaluations, read_log
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import FolderLock
 from data_pipeline.limits import read_json

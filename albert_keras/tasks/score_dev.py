@@ -8,10 +8,10 @@ import numpy as np
 from tensorflow import keras
 
 from albert_keras.report import BLUE, GREEN, ORANGE, RED
+from albert_keras.runs.curves import PANELS, Curve, Panel, draw_curves
+from albert_keras.runs.log_file import log_evaluation, read_evaluations
 from albert_keras.tasks.metrics import shown_metric
 from albert_keras.tasks.task import Features, Task
-from albert_keras.training.curves import PANELS, Curve, Panel, draw_curves
-from albert_keras.training.log_file import log_evaluation, read_evaluations
 from albert_keras.training.scoring_time import ScoringTime
 
 #: Endings of scores that would spoil the scale of the others in a figure.

@@ -11,6 +11,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.objective_model import ObjectiveModel
+from albert_keras.runs.log_file import keep_log_until, read_evaluations, read_log
 from albert_keras.runs.trained_data import ROWS, save_digests
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
@@ -30,7 +31,6 @@ from albert_keras.training.build import (
 from albert_keras.training.cluster import broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.fitting import LOADED, create_or_resume, fit, report_loaded
-from albert_keras.training.log_file import keep_log_until, read_evaluations, read_log
 from albert_keras.training.strategy import describe_devices
 from data_pipeline.limits import reading_json
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from albert_keras.runs.log_file import log_minimal_pairs
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.tables.rows import Problems
 from albert_keras.texts.minimal_pairs import (
@@ -22,7 +23,6 @@ from albert_keras.texts.sentence_scores import (
     SentenceScores,
     encode_sentences,
 )
-from albert_keras.training.log_file import log_minimal_pairs
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
 

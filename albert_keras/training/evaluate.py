@@ -9,10 +9,10 @@ import numpy as np
 from tensorflow import keras
 
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.log_file import log_evaluation
 from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import Overlap
 from albert_keras.training.fitting import RunContext
-from albert_keras.training.log_file import log_evaluation
 from albert_keras.training.scored_model import open_scored_model
 from albert_keras.training.scoring_time import ScoringTime
 from albert_keras.training.strategy import build_strategy

@@ -11,15 +11,15 @@ from tensorflow import keras
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.weight_count import model_line
 from albert_keras.optimization.config import AUTO_RULE
+from albert_keras.runs.curves import draw_curves
+from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run_record import read_record
 from albert_keras.training.build import should_skip_padding
 from albert_keras.training.cluster import barrier, noticing_lost_workers, num_workers
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.curves import draw_curves
 from albert_keras.training.epoch_report import report_epochs
 from albert_keras.training.evaluate import ScoreHeldOut
 from albert_keras.training.fitting import create_or_resume, fit, report_loaded
-from albert_keras.training.log_file import read_log
 from albert_keras.training.record_source import log_frequencies
 from albert_keras.training.run_callbacks import check_callbacks
 from albert_keras.training.stages import Stages, check_batch_sizes, stages_of, with_settings

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.training.log_file import append_to_log, keep_log_until, read_log
+from albert_keras.runs.log_file import append_to_log, keep_log_until, read_log
 from albert_keras.training.scoring_time import ScoringTime
 from albert_keras.training.stage_plan import StagePlan
 from albert_keras.training.time_budget import FollowBudget

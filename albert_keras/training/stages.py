@@ -8,12 +8,12 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.position_extension import extend_positions
+from albert_keras.runs.log_file import keep_log_until, log_stage
 from albert_keras.training.batches import check_batch_size, chosen_records
 from albert_keras.training.build import should_skip_padding
 from albert_keras.training.config import PretrainingConfig, TrainingConfig
 from albert_keras.training.fitting import RunContext
 from albert_keras.training.flops import training_flops
-from albert_keras.training.log_file import keep_log_until, log_stage
 from albert_keras.training.record_source import RecordSource, dynamic_masking
 from albert_keras.training.stage_plan import StagePlan, stage_ends
 from data_pipeline.errors import InputError, Mistake

@@ -13,10 +13,10 @@ from albert_keras.models.weight_count import count_weights
 from albert_keras.research.study.folder import RESULT_FILE, content_id, read_json, write_json
 from albert_keras.research.study.materials import Materials, fingerprint_of
 from albert_keras.research.study.planned import PlannedRun
+from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingDiverged
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.log_file import read_evaluations, read_log
 from albert_keras.training.pretrain import pretrain
 
 logger = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from albert_keras.research.study.materials import Materials
 from albert_keras.research.study.planned import PlannedRun, PlannedStudy
+from albert_keras.runs.log_file import read_log
 from albert_keras.training.flops import training_flops
-from albert_keras.training.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 from data_pipeline.progress import format_duration
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from albert_keras.report import BLUE, COLOURS
-from albert_keras.training.curves import PANELS, Curve, Panel
+from albert_keras.runs.curves import PANELS, Curve, Panel
 
 #: Size of a chart, and the place of its axes in it.
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 460, 230, 52, 434, 10, 204

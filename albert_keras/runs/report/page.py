@@ -13,6 +13,8 @@ import jinja2
 from albert_keras.config import AlbertConfig
 from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text
+from albert_keras.runs.curves import stage_edges
+from albert_keras.runs.log_file import read_evaluations, read_log, read_stages
 from albert_keras.runs.overview import DAMAGED, RunSummary, scores_of, summarize, training_folders
 from albert_keras.runs.report import charts, tables
 from albert_keras.runs.report.charts import Series
@@ -21,8 +23,6 @@ from albert_keras.runs.run_record import read_record
 from albert_keras.runs.trained_data import RECORDS, Overlap
 from albert_keras.tasks.result_table import cautions
 from albert_keras.tasks.results import FinetuneResult, best_seed, read_results
-from albert_keras.training.curves import stage_edges
-from albert_keras.training.log_file import read_evaluations, read_log, read_stages
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_file
 from data_pipeline.progress import format_duration

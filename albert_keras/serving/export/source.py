@@ -12,6 +12,7 @@ from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_model import open_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.task_model import AlbertForTask
+from albert_keras.runs.log_file import read_evaluations
 from albert_keras.runs.run import Run
 from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.graph.task_models import build_task_model
@@ -24,7 +25,6 @@ from albert_keras.tasks.kinds import SIMILARITY, build_task
 from albert_keras.tasks.results import baseline_scores, read_results
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.training.log_file import read_evaluations
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

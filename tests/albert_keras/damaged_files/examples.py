@@ -51,8 +51,8 @@ def records(folder):
 
 def run(folder):
     from albert_keras.formats.open_model import open_model
+    from albert_keras.runs.log_file import read_log
     from albert_keras.runs.run import Run
-    from albert_keras.training.log_file import read_log
 
     path = _artifact(folder, "run")
 

@@ -12,10 +12,10 @@ from albert_keras.distillation import student as step_module
 from albert_keras.distillation.distill import distill
 from albert_keras.distillation.teaching import Teacher, Teaching
 from albert_keras.formats.open_model import open_model
+from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.log_file import read_log
 from data_pipeline.errors import InputError
 from tests.albert_keras.checkpoint_tensors import tensors_of
 

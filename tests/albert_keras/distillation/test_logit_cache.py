@@ -12,8 +12,8 @@ from albert_keras.distillation.logit_cache import CachedSource, open_or_write
 from albert_keras.distillation.student import signals_of
 from albert_keras.distillation.teaching import Teacher
 from albert_keras.formats.open_model import open_model
+from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
-from albert_keras.training.log_file import read_log
 from data_pipeline.errors import InputError
 from data_pipeline.records.record_folder import RecordFiles
 

@@ -10,6 +10,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import TaskDistillationConfig
 from albert_keras.distillation.task import TaughtFeatures, distill_task
 from albert_keras.distillation.task_step import soft_answer_sums
+from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
@@ -17,7 +18,6 @@ from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import FinetunedModels
 from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION
-from albert_keras.training.log_file import read_log
 from data_pipeline.errors import InputError
 
 RNG = np.random.default_rng(1)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from albert_keras.cli import main
+from albert_keras.runs.curves import PANELS
 from albert_keras.runs.report.charts import Series, chart_of
 from albert_keras.runs.report.page import write_report
 from albert_keras.tasks.results import read_results, save_results
-from albert_keras.training.curves import PANELS
 from data_pipeline.errors import InputError
 
 _OLD = Path(__file__).parents[2] / "old_artifacts" / "old_artifacts.tar.xz"

@@ -11,11 +11,11 @@ import sys
 import pytest
 
 from albert_keras.config import AlbertConfig
+from albert_keras.runs.log_file import log_evaluation
 from albert_keras.tasks import metrics, train_seed
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.fitting import checkpoint_variables
-from albert_keras.training.log_file import log_evaluation
 from tests.albert_keras.tasks.small_tasks import make_examples, make_task
 
 #: The word that says which class a text of the toy is of.

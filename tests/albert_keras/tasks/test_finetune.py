@@ -7,9 +7,9 @@ import statistics
 import numpy as np
 import pytest
 
+from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run import Run
 from albert_keras.tasks.results import best_seed, read_results
-from albert_keras.training.log_file import read_evaluations, read_log
 from data_pipeline.errors import InputError
 from tests.albert_keras.checkpoint_tensors import tensors_of
 from tests.albert_keras.tasks.conftest import SHAPE

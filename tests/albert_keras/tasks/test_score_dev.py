@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from albert_keras.runs.checkpoints import CheckpointFolder
+from albert_keras.runs.log_file import read_evaluations
 from albert_keras.tasks.score_dev import ScoreDev, is_enough, values_so_far
-from albert_keras.training.log_file import read_evaluations
 from albert_keras.training.saving import SaveCheckpoints
 
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from albert_keras import evaluate_minimal_pairs, score_sentences
-from albert_keras.training.log_file import read_evaluations, read_log
+from albert_keras.runs.log_file import read_evaluations, read_log
 from data_pipeline.errors import InputError
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_keras.training.log_file import read_log
+from albert_keras.runs.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 
 

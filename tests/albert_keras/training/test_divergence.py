@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingDiverged
-from albert_keras.training.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 from data_pipeline.reader.reader import training_numbers
 from data_pipeline.records.record_folder import RecordFiles

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from albert_keras.training.log_file import read_log
+from albert_keras.runs.log_file import read_log
 from data_pipeline.reader.reader import training_dataset, training_numbers
 from data_pipeline.records.decoding import decode_batch
 from data_pipeline.records.record_folder import RecordFiles

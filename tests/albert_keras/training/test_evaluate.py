@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
+from albert_keras.runs.log_file import read_log
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.log_file import read_log
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.dataset_info import DatasetInfo

@@ -7,9 +7,9 @@ import tensorflow as tf
 from albert_keras import AlbertForPretraining
 from albert_keras.optimization.muon import Muon
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
+from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.log_file import read_log
 from albert_keras.training.record_source import log_frequencies
 from data_pipeline.reader.reader import evaluation_dataset, training_dataset
 from data_pipeline.records.record_folder import RecordFiles

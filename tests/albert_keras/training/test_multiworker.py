@@ -12,8 +12,8 @@ import time
 import pytest
 
 from albert_keras.distillation.config import DistillationConfig
+from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
-from albert_keras.training.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 
 

@@ -16,9 +16,9 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
+from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingStopped
-from albert_keras.training.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.record_source import log_frequencies
 from data_pipeline.errors import InputError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.training.log_file import read_log
+from albert_keras.runs.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.record_source import RecordSource, log_frequencies
 from data_pipeline.errors import InputError

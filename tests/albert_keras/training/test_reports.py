@@ -9,14 +9,14 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.training import reports, scoring_time
-from albert_keras.training.log_file import (
+from albert_keras.runs.log_file import (
     TIMING,
     keep_log_until,
     log_evaluation,
     read_evaluations,
     read_log,
 )
+from albert_keras.training import reports, scoring_time
 from albert_keras.training.reports import Report
 from albert_keras.training.scoring_time import ScoringTime
 from albert_keras.training.stage_plan import StagePlan

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.runs.log_file import TIMING, read_log
 from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingStopped
-from albert_keras.training.log_file import TIMING, read_log
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.saving import SaveCheckpoints
 from data_pipeline.errors import InputError

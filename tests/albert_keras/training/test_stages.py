@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from albert_keras.formats.open_model import open_model
+from albert_keras.runs.curves import stage_edges
+from albert_keras.runs.log_file import TIMING, read_log, read_stages
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.curves import stage_edges
-from albert_keras.training.log_file import TIMING, read_log, read_stages
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.record_source import RecordSource
 from albert_keras.training.stages import Stages, check_stages, stages_of

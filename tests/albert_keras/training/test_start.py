@@ -9,11 +9,11 @@ import pytest
 from albert_keras.formats.open_model import open_model
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names, write_tensors
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.fitting import checkpoint_variables
-from albert_keras.training.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.start import ContinuedPretraining
 from data_pipeline.errors import InputError

@@ -7,11 +7,11 @@ import pytest
 from albert_keras.cli import main
 from albert_keras.dry_run import dry_run
 from albert_keras.formats.open_model import open_model
+from albert_keras.runs.log_file import read_evaluations
 from albert_keras.serving.export.model_card import model_card
 from albert_keras.serving.export.source import open_source
 from albert_keras.training import trained_records
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.log_file import read_evaluations
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.trained_records import check_held_out, training_digests
 from data_pipeline.building.build import build_records

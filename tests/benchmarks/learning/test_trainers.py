@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from albert_keras.conversion.convert import convert
+from albert_keras.runs.log_file import read_stages
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.log_file import read_stages
 from data_pipeline.records.record_folder import RecordFiles
 from tests.benchmarks.learning import ours
 from tests.benchmarks.learning.export import write_arrays

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.report import BLUE, GREEN, ORANGE, RED, log_ticks, new_figure, save_figure, tidy
-from albert_keras.training.log_file import read_evaluations, read_log, read_stages
+from albert_keras.runs.log_file import read_evaluations, read_log, read_stages
 
 #: Logs with fewer lines than the first number get a marker for each line; logs with at least the
 #: second number of lines get thin curves.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from albert_keras.training.curves import draw_curves
+from albert_keras.runs.curves import draw_curves
 
 TITLES = [
     "Loss",
