@@ -41,7 +41,8 @@ def test_beyond_the_trained_depth_the_same_layer_is_applied(tiny_run, texts, enc
         target.assign(source)
     data = AnalysisData(texts)
     (inputs,) = data.batches(model, is_masked=True)
-    outputs = deeper.encoder(inputs, return_all_layers=True)["layer_outputs"]
+    own = {name: inputs[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    outputs = deeper.encoder(own, return_all_layers=True)["layer_outputs"]
     is_real = inputs["input_mask"] > 0
     for depth, state in enumerate(_states(model, data, 5)):
         if depth > 1:
