@@ -47,7 +47,6 @@ class Mistake(Enum):
     BAD_ROWS = "AK407"
     NO_EXPORT = "AK501"
     NO_ANSWER = "AK502"
-    UNKNOWN_FORMAT = "AK503"
 
 
 class InputError(ValueError):
