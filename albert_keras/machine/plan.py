@@ -112,7 +112,7 @@ def make_plan(request: PlanRequest) -> Plan:
     models = _ladder(vocab_size, stages)
     if shape is not None:
         models = {size: shape.replace(vocab_size=vocab_size, **_changes(request, shape))}
-    usual = recipe and recipe["training"]["steps"] * recipe["training"]["batch_size"]
+    usual = recipe["training"]["steps"] * recipe["training"]["batch_size"] if recipe else 0
     copies, wanted = 0, 1
     while copies < wanted:  # more copies take time from the training, so that fewer are wanted
         copies = wanted
@@ -133,7 +133,7 @@ def make_plan(request: PlanRequest) -> Plan:
             if seconds is not None and seconds < later + _LEAST_SECONDS:
                 break  # so many copies would leave no time for the training
     parts["training"] = left or chosen.steps * _mean_seconds(chosen, stages)
-    budget = {} if seconds is None else {"time_budget": f"{int(left)}s"}
+    budget = {} if left is None else {"time_budget": f"{int(left)}s"}
     config = _settings(request, recipe, chosen, stages, budget | chosen.training)
     if info is not None:
         _keep_static_masks(config, info)
@@ -193,6 +193,7 @@ def suggest_config(
     models = _ladder(info.vocab_size, (stage,))
     seconds, text = parse_duration(training.time_budget), _text_of_records(info)
     chosen = choose(candidates_for(request, models, (stage,), text, seconds))
+    assert chosen.expected is not None  # as of every model of the ladder
     settings = run_settings(chosen.config, chosen.steps, (stage,), **chosen.training)
     if training.masks != "dynamic":
         _keep_static_masks(settings, info)
