@@ -203,7 +203,7 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
 
     # How Keras users train, ask and save it
 
-    def compile(
+    def compile(  # type: ignore[override]
         self,
         optimizer: str | keras.optimizers.Optimizer = "adamw",
         learning_rate: float | str = "auto",
