@@ -6,6 +6,7 @@ from tensorflow import keras
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.layers.kernels import compiled_kernels
+from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.pretraining import AlbertForPretraining
 from tests.albert_keras import numpy_albert
 
@@ -224,7 +225,7 @@ def written_gradients(function, inputs):
 
 
 def test_a_trace_for_serving_holds_no_gradients_of_the_encoder():
-    encoder, inputs = small_model().encoder, features()
+    encoder, inputs = small_model().encoder, encoder_inputs(features())
     inputs = {name: tf.constant(values) for name, values in inputs.items()}
     assert not written_gradients(encoder, inputs)
     assert written_gradients(lambda inputs: encoder(inputs, training=True), inputs)
