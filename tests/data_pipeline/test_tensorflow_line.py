@@ -174,7 +174,7 @@ def test_what_needs_tensorflow_names_keras_3_once(with_keras_3):
     for words in (("--version",), ("--help",), ("pretrain", "--help")):
         done = with_keras_3(*command, *words)
         assert (done.returncode, done.stderr) == (0, "")
-    done = with_keras_3(*command, "card", "saved_models/none")
+    done = with_keras_3(*command, "predict", "albert-mini-en", "a text")
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert done.stderr.count("error: `tensorflow.keras` must be Keras 2. Received: Keras 3.15") == 1
     done = with_keras_3("-c", "import albert_keras, data_pipeline, tensorflow; albert_keras.Lamb")
