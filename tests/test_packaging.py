@@ -24,6 +24,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 IMPORTED_BY_OTHERS = {
     "keras",  # Keras 3, by KerasHub
     "setuptools",  # pkg_resources, by tensorflow-hub
+    "tensorflow-addons",  # by nothing: its documentation is part of the text of the demo
     "tf-keras",  # by TensorFlow 2.21, as its Keras
     "tensorboard",  # by the summaries of TensorFlow 2.21
 }
@@ -49,9 +50,10 @@ BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.
 
 
 def imported_modules():
-    """Returns the top-level modules that the packages import, and those they name as text."""
+    """Returns the top-level modules that packages and benchmarks import or name as text."""
     found = set()
-    for path in (path for name in NAMES for path in (PACKAGES / name).rglob("*.py")):
+    folders = [*(PACKAGES / name for name in NAMES), ROOT / "tests" / "benchmarks"]
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 found |= {alias.name.split(".")[0] for alias in node.names}
