@@ -165,7 +165,9 @@ def convert(
             vocabulary=described,
             notes=tuple(dict.fromkeys(notes)),
             verification=verification and verification._asdict(),
-            source_files=source_files(opened.place if opened.kind == "run" else find_model(source)),
+            source_files=source_files(
+                opened.place if opened.kind == "run" and opened.place else find_model(source)
+            ),
         )
         record = result._asdict()
         record.pop("path")

@@ -286,7 +286,8 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         if validation_data is not None:
             pair = validation_data if isinstance(validation_data, tuple) else (validation_data,)
             held_out = self._examples(*pair)
-        features = self.task.features(examples, self.tokenizer, training=True)
+        task, tokenizer = self._of_texts()
+        features = task.features(examples, tokenizer, training=True)
         config = self._fit_config(len(features), batch_size, epochs)
         training = config.training
         if self._compile_settings is not None or not hasattr(self, "guard"):
@@ -299,7 +300,7 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
             )
         first = kwargs.get("initial_epoch", 0)
         every = math.ceil(len(features) / training.batch_size)
-        source = ExampleSource(features, self.tokenizer, training, {})
+        source = ExampleSource(features, tokenizer, training, {})
         own = [_Scores(self, held_out)] if held_out else []
         return super().fit(
             source.batches(self.distribute_strategy, first * every),
@@ -335,9 +336,10 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         if self._takes_features(x):
             return super().predict(x, batch_size, **kwargs)
         examples = self._examples(x)
-        features = self.task.features(examples, self.tokenizer)
+        task, tokenizer = self._of_texts()
+        features = task.features(examples, tokenizer)
         outputs = self._compute_outputs(features, batch_size)
-        return self.task.answers(examples, features, [outputs], self.tuned or None)
+        return task.answers(examples, features, [outputs], self.tuned or None)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
@@ -367,6 +369,11 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         spec = spec[0] if isinstance(spec, tuple) and isinstance(spec[0], Mapping) else spec
         return isinstance(spec, Mapping) and "input_ids" in spec
 
+    def _of_texts(self) -> tuple[Task, Tokenizer]:
+        """Returns task and tokenizer of a model that takes texts, see `_takes_features`."""
+        assert self.task is not None and self.tokenizer is not None
+        return self.task, self.tokenizer
+
     def _examples(self, x, y=None):
         columns, truths = columns_of(self.task, x, y)
         if "pair" in columns and "pair" not in self.task.fields:
@@ -388,8 +395,9 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         return config.resolved(self.task, self.config.hidden_size, rows, self.dtype_policy.name)
 
     def _compute_outputs(self, features: Features, batch_size: int) -> dict[str, np.ndarray]:
+        task, _ = self._of_texts()
         strategy = self.distribute_strategy
-        return RowPredictor(strategy, self, self.task.kind, batch_size).predict(features)
+        return RowPredictor(strategy, self, task.kind, batch_size).predict(features)
 
     def _scored(self, examples, batch_size=64, tunes=False):
         """Returns loss and scores, and what was tuned if `tunes`."""

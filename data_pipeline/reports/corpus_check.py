@@ -152,7 +152,8 @@ def check_corpus(
         raise InputError(f"`sample_mb` must be greater than 0. Received: {sample_mb}.")
     check_format(corpus_format)
     check_splitter(config.splitter, config.language)
-    files, refused, formats = find_files(sources), {}, Counter()
+    files, refused = find_files(sources), {}
+    formats: Counter[str] = Counter()
     ranges: list[TextRange] = []
     num_bytes = 0
     for file in files:
@@ -235,7 +236,8 @@ def check_before_build(
             config.max_seq_length,
             config.max_seq_length,
         )
-    sample, letters, num_tokens = RecordSample(tokenizer, config), Counter(), 0
+    sample, num_tokens = RecordSample(tokenizer, config), 0
+    letters: Counter[str] = Counter()
     for document in _spread(corpus_ranges(sources, corpus_format)):
         if not document.sentences_given:  # given sentences are not split by any language
             letters.update(document.text)

@@ -180,11 +180,21 @@ def _states(model: AnalyzedModel, sequences: AnalysisData, depth: int) -> list[L
     has_read = model.has_masked_lm and num_masked > 0
     found = []
     for number, row in enumerate(means[: depth + 1].tolist()):
-        norm, l2, cosine, degrees, turn, to_trained, *scores = row
-        step = (l2, cosine, degrees) if number > 0 else (None, None, None)
-        turn = turn if number > 1 else None
-        scores = scores if has_read else (None, None)
-        found.append(LayerState(model.label, number, norm, *step, turn, to_trained, *scores))
+        norm, l2, cosine, degrees, turn, to_trained, loss, accuracy = row
+        found.append(
+            LayerState(
+                model=model.label,
+                depth=number,
+                norm=norm,
+                l2=l2 if number > 0 else None,
+                cosine=cosine if number > 0 else None,
+                degrees=degrees if number > 0 else None,
+                turn=turn if number > 1 else None,
+                to_trained_l2=to_trained,
+                masked_lm_loss=loss if has_read else None,
+                masked_lm_accuracy=accuracy if has_read else None,
+            )
+        )
     return found
 
 
