@@ -170,8 +170,8 @@ def test_commands_that_read_a_model_take_the_name(box, run, pairs, held_out_reco
     shown = run("evaluate", "--run", NAME, *records, "--baseline-data", held_out_records)
     for name in ("masked LM", "sentence order", "unigram", "bigram", "random weights"):
         assert name in shown
-    run("embed", NAME, "A ferry.", "A boat.", "--out", "v.jsonl")
-    assert "A boat." in run("similar", "v.jsonl", "A ship.")
+    run("embed", NAME, "A ferry.", "A boat.", "--out", "v.npy")
+    assert "A boat." in run("similar", "v.npy", "A ship.")
     run("convert", NAME, "google", "--to", "google")
     assert (Path("google") / "README.md").is_file()
 
