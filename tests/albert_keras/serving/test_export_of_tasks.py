@@ -9,7 +9,6 @@ from tensorflow import keras
 
 from albert_keras.conversion.convert import convert
 from albert_keras.runs.run import Run
-from albert_keras.runs.tensors import weight_names, write_tensors
 from albert_keras.serving.export.checks import TEXTS
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.predictor import Predictor
@@ -122,18 +121,6 @@ def test_a_converted_model_is_one_to_export(tiny_run, tmp_path):
         np.testing.assert_array_equal(weight, other)
     told = source.describe()
     assert told["kind"] == "pretraining" and told["run"]["tokenizer_digest"] == run.tokenizer.digest
-
-
-def test_an_encoder_alone_is_refused(tiny_run, tiny_tokenizer, tmp_path):
-    encoder = open_source(tiny_run).model.encoder
-    tensors = {name: weight.numpy() for name, weight in weight_names(encoder).items()}
-    write_tensors(tmp_path / "model.ckpt", tensors)
-    encoder.config.save(tmp_path / "albert_config.json")
-    tiny_tokenizer.save(tmp_path / "tokenizer")
-    with pytest.raises(
-        InputError, match="must have a masked-LM head to be exported. Received: heads none"
-    ):
-        open_source(tmp_path)
 
 
 @pytest.mark.slow

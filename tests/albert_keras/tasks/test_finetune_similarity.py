@@ -117,10 +117,10 @@ def test_an_export_embeds_texts_and_scores_pairs_as_the_run(result, tmp_path):
     np.testing.assert_allclose(
         embed(tmp_path / "similar", texts, normalize=True).vectors, vectors, atol=1e-5
     )
-    # Without its record, the kind is found by the signatures.
+    # A SavedModel without its record answers by its signatures alone.
     (exported.path / "export.json").unlink()
-    again = Predictor(exported.path).answer(inputs)
-    assert again[0].score == pytest.approx(float(found[0]), abs=1e-5)
+    again = Predictor(exported.path).ask("text_pair", first=texts[:1], second=texts[2:])
+    np.testing.assert_allclose(again["score"], found[:1], atol=1e-5)
 
 
 def test_texts_alone_are_trained_with_dropout(tiny_run, config, tiny_corpus, tmp_path, caplog):
