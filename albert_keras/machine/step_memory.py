@@ -1,7 +1,7 @@
 """Memory of a training step by formula, from the shape of the model, without TensorFlow.
 
 The table `KEPT_PER_BLOCK` lists what a step keeps between its forward and its backward pass; if a
-layer changes, its row must change, too. `albert-keras benchmark memory` measures the same.
+layer changes, its row must change, too.
 """
 
 import bisect
