@@ -1,5 +1,7 @@
 """The learning rate as a function of the step: linear warm-up, then polynomial decay to 0."""
 
+from typing import Any
+
 import tensorflow as tf
 from tensorflow import keras
 
@@ -44,13 +46,13 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(
         self,
-        learning_rate,
-        num_steps,
-        warmup_steps=0,
-        power=1.0,
-        start_warmup_step=0,
-        decay_from_warmup_end=False,
-        adjustable=False,
+        learning_rate: float,
+        num_steps: int,
+        warmup_steps: int = 0,
+        power: float = 1.0,
+        start_warmup_step: int = 0,
+        decay_from_warmup_end: bool = False,
+        adjustable: bool = False,
     ):
         super().__init__()
         self.learning_rate = learning_rate
@@ -76,7 +78,7 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         """int. First step after the warm-up, s0 + W; the minimum of `num_steps`."""
         return self.start_warmup_step + self.warmup_steps
 
-    def set_num_steps(self, num_steps):
+    def set_num_steps(self, num_steps: int) -> None:
         """Changes T, effective from the next step, in compiled graphs too.
 
         Args:
@@ -131,7 +133,7 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
                 f"num_steps={num_steps}."
             )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "learning_rate": self.learning_rate,
             "num_steps": self.num_steps,

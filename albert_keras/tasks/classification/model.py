@@ -3,9 +3,14 @@
 Source: `classifier_utils.py` in google-research/albert.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.config import AlbertConfig
+from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.pooling import mean_over_tokens
 from albert_keras.tasks.classification.early_exit import classify_until_confident
@@ -25,7 +30,7 @@ class AlbertForClassification(AlbertTaskModel):
 
     Args:
         config: AlbertConfig.
-        num_labels: int. C.
+        num_labels: int. C, number of classes.
         exit_heads: bool. Whether there is a classifier after every layer, each with the one pooler.
         exit_at_confidence: float or None. With `exit_heads`, the probability of the most likely
             class at which a row needs no further layer; outside of training only. It may be
@@ -33,12 +38,22 @@ class AlbertForClassification(AlbertTaskModel):
         pair_encoding: str. "joint" classifies the pooled output of `[CLS] a [SEP] b [SEP]`;
             "separate" takes the same inputs, but encodes each text as a sequence of its own, and
             classifies the comparison of their means over the real tokens, see `comparison`.
-        **kwargs: As in `AlbertForTask`.
+        **kwargs: As in `AlbertTaskModel`.
+
+    Call arguments:
+        inputs: dict. "input_ids" int [B, S]; "input_mask" int [B, S], 1 for a real token (all by
+            default); "segment_ids" int [B, S], 1 for the second text (0 by default).
+        dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
 
     Returns:
         dict. "logits" float32 [B, C], of a softmax over classes. With `exit_heads`, in training
         also "exit_logits" float32 [B, L - 1, C] of the layers before the last one; with
         `exit_at_confidence`, otherwise also "layers" int32 [B], the layers that a row took.
+
+    Example:
+        model = AlbertForClassification.from_preset("albert-mini-en", labels=["neg", "pos"])
+        model.fit(["a gripping film", "a dull film"], ["pos", "neg"])
+        model.predict(["a film"])[0].label
 
     Source:
         `exit_heads`: Zhou et al. (2020): BERT loses patience (https://arxiv.org/abs/2006.04152).
@@ -46,13 +61,13 @@ class AlbertForClassification(AlbertTaskModel):
 
     def __init__(
         self,
-        config,
-        num_labels,
-        exit_heads=False,
-        exit_at_confidence=None,
-        pair_encoding="joint",
-        name="albert_for_classification",
-        **kwargs,
+        config: AlbertConfig,
+        num_labels: int,
+        exit_heads: bool = False,
+        exit_at_confidence: float | None = None,
+        pair_encoding: str = "joint",
+        name: str = "albert_for_classification",
+        **kwargs: Any,
     ):
         if pair_encoding not in PAIR_ENCODINGS or (pair_encoding != "joint" and exit_heads):
             raise ValueError(
@@ -102,8 +117,19 @@ class AlbertForClassification(AlbertTaskModel):
         hidden = self._sequence(texts, training, of_texts)
         return comparison(mean_over_tokens(hidden, texts["input_mask"]))
 
-    def logits_of_layers(self, inputs, training=None, dropout_seed=None):
-        """Returns what the classifier after each layer answers, float32 [B, L, C]."""
+    def logits_of_layers(
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        dropout_seed: DropoutSeed | None = None,
+    ) -> tf.Tensor:
+        """Returns what the classifier after each layer answers, float32 [B, L, C].
+
+        Args:
+            inputs: The inputs of the encoder, int [B, S]; a model with `exit_heads` reads them.
+            training: Whether dropout is applied.
+            dropout_seed: As in the call of the model.
+        """
         layers = self.encoder(
             encoder_inputs(inputs),
             training=training,
@@ -118,11 +144,13 @@ class AlbertForClassification(AlbertTaskModel):
         return tf.stack(logits, axis=1)
 
     @classmethod
-    def usual_task(cls, labels, **kwargs):
+    def usual_task(cls, labels: tuple[str, ...] | None, **kwargs: Any) -> dict[str, Any]:
         settings = {"name": "classification", "text": "text", "label": "label"}
         return settings | {"labels": required(labels)}
 
-    def losses(self, outputs, features):
+    def losses(
+        self, outputs: Mapping[str, tf.Tensor], features: Mapping[str, Any]
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the cross-entropy of the class, and 1 where it is right.
 
         With a classifier after every layer it is the mean over the layers, weighted by the number
@@ -139,10 +167,10 @@ class AlbertForClassification(AlbertTaskModel):
         return weighted * 2 / (last * (last + 1)), is_right
 
     @classmethod
-    def with_outputs(cls, config, num_outputs, **kwargs):
+    def with_outputs(cls, config: AlbertConfig, num_outputs: int, **kwargs: Any) -> Any:
         return cls(config, num_outputs, **kwargs)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config() | {"num_labels": self.num_labels}
         if self.exit_heads:
             config |= {"exit_heads": True, "exit_at_confidence": self.exit_at_confidence}
@@ -157,15 +185,22 @@ class AlbertForRegression(AlbertForClassification):
 
     Returns:
         dict. "logits" float32 [B, C], the numbers.
+
+    Example:
+        model = AlbertForRegression.from_preset("albert-mini-en")
+        model.fit(["a gripping film", "a dull film"], [4.5, 1.0])
+        model.predict(["a film"])[0]
     """
 
     has_accuracy = False
 
     @classmethod
-    def usual_task(cls, labels, **kwargs):
+    def usual_task(cls, labels: tuple[str, ...] | None, **kwargs: Any) -> dict[str, Any]:
         return {"name": "regression", "text": "text", "label": labels or "label"}
 
-    def losses(self, outputs, features):
+    def losses(
+        self, outputs: Mapping[str, tf.Tensor], features: Mapping[str, Any]
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the mean of the squared errors of the numbers; none is counted as right."""
         logits, labels = float32(outputs["logits"]), float32(features["labels"])
         labels = labels if labels.shape.rank == 2 else labels[:, None]
@@ -180,13 +215,20 @@ class AlbertForMultiLabel(AlbertForClassification):
 
     Returns:
         dict. "logits" float32 [B, C], of a sigmoid for each label.
+
+    Example:
+        model = AlbertForMultiLabel.from_preset("albert-mini-en", labels=["funny", "sad"])
+        model.fit(["a film to laugh and cry", "a dull film"], [["funny", "sad"], []])
+        model.predict(["a film"])[0]
     """
 
     @classmethod
-    def usual_task(cls, labels, **kwargs):
+    def usual_task(cls, labels: tuple[str, ...] | None, **kwargs: Any) -> dict[str, Any]:
         return super().usual_task(labels) | {"label_separator": "|"}
 
-    def losses(self, outputs, features):
+    def losses(
+        self, outputs: Mapping[str, tf.Tensor], features: Mapping[str, Any]
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the mean of the binary cross-entropies, and 1 where all labels are right."""
         logits, labels = float32(outputs["logits"]), float32(features["labels"])
         losses = tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)

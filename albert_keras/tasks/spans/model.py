@@ -3,9 +3,13 @@
 Source: `squad_utils.py` in google-research/albert.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.config import AlbertConfig
 from albert_keras.tasks.heads import SpansHead, SpansOrNoneHead
 from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes
 
@@ -17,20 +21,35 @@ class AlbertForSpans(AlbertTaskModel):
     Args:
         config: AlbertConfig.
         can_be_none: bool. Whether a question may have no answer, as in SQuAD 2.0.
-        **kwargs: As in `AlbertForTask`; `head_dropout` is used only for `can_be_none`.
+        **kwargs: As in `AlbertTaskModel`; `head_dropout` is used only for `can_be_none`.
 
     Call arguments:
-        inputs: dict. As in `AlbertForTask`; for `can_be_none` also "p_mask" and, in training,
-            "start_positions", see `SpansOrNoneHead`.
+        inputs: dict. "input_ids", "input_mask" and "segment_ids", int [B, S], as in
+            `AlbertForClassification`; for `can_be_none` also "p_mask" int [B, S] and, in training,
+            "start_positions" int [B], see `SpansOrNoneHead`.
+        dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
 
     Returns:
-        dict. As `SpansHead`, which deviates from google-research/albert, or `SpansOrNoneHead`,
-        whose outputs in training differ.
+        dict. "start_logits" and "end_logits", float32 [B, S], as of `SpansHead`, which deviates
+        from google-research/albert; for `can_be_none` the outputs of `SpansOrNoneHead`, which
+        differ in training.
+
+    Example:
+        model = AlbertForSpans.from_preset("albert-mini-en")
+        passages, questions = ["The ferry left at noon."], ["When did it leave?"]
+        model.fit((passages, questions), ["at noon"])
+        model.predict((passages, questions))[0]
     """
 
     has_loss_of_outputs = False
 
-    def __init__(self, config, can_be_none=False, name="albert_for_spans", **kwargs):
+    def __init__(
+        self,
+        config: AlbertConfig,
+        can_be_none: bool = False,
+        name: str = "albert_for_spans",
+        **kwargs: Any,
+    ):
         super().__init__(config, name=name, **kwargs)
         self.can_be_none = can_be_none
         if can_be_none:
@@ -43,11 +62,19 @@ class AlbertForSpans(AlbertTaskModel):
         return self.head(hidden, inputs, dropout_seed, training=training)
 
     @classmethod
-    def usual_task(cls, labels, can_be_none=False, longest=384, **kwargs):
+    def usual_task(
+        cls,
+        labels: tuple[str, ...] | None,
+        can_be_none: bool = False,
+        longest: int = 384,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
         name = "squad2" if can_be_none else "squad1"
         return {"name": name, "max_query_length": min(64, longest // 3)}
 
-    def losses(self, outputs, features):
+    def losses(
+        self, outputs: Mapping[str, tf.Tensor], features: Mapping[str, Any]
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the mean of the cross-entropies of start and end, and 1 where both are right.
 
         With `can_be_none` it is half the sum of the cross-entropies of start, end (after the right
@@ -63,5 +90,5 @@ class AlbertForSpans(AlbertTaskModel):
             losses += tf.nn.sigmoid_cross_entropy_with_logits(labels, logits) / 2
         return losses, is_right
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"can_be_none": self.can_be_none}
