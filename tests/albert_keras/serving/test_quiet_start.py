@@ -9,6 +9,13 @@ import pytest
 
 from tests.repository import PACKAGES, ROOT, needs_repository
 
+#: Builds an encoder; the package is imported before TensorFlow.
+ENCODER = """
+from albert_keras import AlbertConfig, AlbertEncoder
+import tensorflow as tf
+
+AlbertEncoder(AlbertConfig.from_name("albert-tiny"))({"input_ids": tf.constant([[2, 48, 25, 3]])})
+"""
 #: Compiles a program, as the first training step on a CPU does.
 COMPILING = """
 from albert_keras.layers.kernels import compiled_kernels, kernel
@@ -30,16 +37,13 @@ def stderr_of(*arguments, cwd):
     return done.stderr
 
 
-def snippets(page="README.md"):
+def snippets(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
-@needs_repository
-def test_the_model_of_the_readme_prints_nothing(tmp_path):
-    (model,) = [code for code in snippets() if "AlbertEncoder(" in code]
-    code = model.replace("albert-base", "albert-tiny") + COMPILING
-    assert stderr_of("-c", code, cwd=tmp_path) == ""
+def test_a_model_prints_nothing(tmp_path):
+    assert stderr_of("-c", ENCODER + COMPILING, cwd=tmp_path) == ""
 
 
 def test_predict_prints_its_own_lines_only(tiny_export, tmp_path):
