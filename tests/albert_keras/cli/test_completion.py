@@ -35,16 +35,20 @@ def test_the_script_of_a_shell_is_printed(monkeypatch, capsys, shell):
 
 
 @pytest.mark.parametrize("words", [["--help"], ["pretrain", "--help"]])
-def test_help_takes_half_a_second_of_processor_time(words):
-    """Measured in the process, so that the load of the machine counts little; the best of five."""
+def test_help_takes_little_more_than_the_libraries_that_it_needs(words):
+    """Measured in the process, so that the load of the machine counts little; the best of five.
+
+    On a machine where the libraries take 0.15 s, this is about half a second.
+    """
     code = (
-        "import sys, time; from albert_keras.cli import main; main(sys.argv[1:]); "
-        "print(time.process_time(), file=sys.stderr)"
+        "import sys, time; import typer, pydantic, yaml; libraries = time.process_time(); "
+        "from albert_keras.cli import main; main(sys.argv[1:]); "
+        "print(time.process_time() / libraries, file=sys.stderr)"
     )
-    seconds = []
-    while len(seconds) < 5 and min(seconds, default=1) > 0.5:
+    ratios = []
+    while len(ratios) < 5 and min(ratios, default=9) > 3.5:
         command = [sys.executable, "-c", code, *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert "Usage: albert-keras" in done.stdout
-        seconds.append(float(done.stderr.split()[-1]))
-    assert min(seconds) <= 0.5
+        ratios.append(float(done.stderr.split()[-1]))
+    assert min(ratios) <= 3.5

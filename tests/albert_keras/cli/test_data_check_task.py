@@ -80,14 +80,9 @@ def test_official_files_are_checked_with_and_without_development_examples(tmp_pa
     assert "dev:" not in capsys.readouterr().out
 
 
-def test_the_tokenizer_may_be_that_of_a_run(mail, tiny_vocabulary, tmp_path, capsys):
-    from data_pipeline.tokenizers.tokenization import Tokenizer
-
-    for folder in ("run", "tuned/seed-1", "export/2"):
-        Tokenizer.load(tiny_vocabulary.path).save(tmp_path / folder / "tokenizer")
-        place = tmp_path / folder.split("/")[0]
-        assert main(["data", "check", *mail, "--tokenizer", str(place)]) == 0
-        assert "unknown tokens" in capsys.readouterr().out
+def test_the_tokenizer_may_be_that_of_a_run(mail, tiny_run, capsys):
+    assert main(["data", "check", *mail, "--tokenizer", str(tiny_run)]) == 0
+    assert "unknown tokens" in capsys.readouterr().out
 
 
 def test_fine_tuning_logs_the_short_form_before_it_trains(mail, tiny_tokenizer, caplog):

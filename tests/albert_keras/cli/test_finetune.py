@@ -143,6 +143,3 @@ def test_a_run_cannot_contain_a_run_of_another_kind(tuned, tiny_records, tiny_ru
     for out in (run, str(tiny_run)):
         shown = shown_mistake([*command, "--out", out], folder, capfd)
         assert f"`{out}` is the folder of a run. A fine-tuning needs its own folder" in shown
-    command = ["finetune", *begin["table"], "--from", str(tuned), "--out", f"{folder}/new"]
-    shown = shown_mistake(command, folder, capfd)
-    assert "Give one of its runs: `" in shown and "/seed-12345`" in shown

@@ -26,10 +26,20 @@ def wait():
 
 @command()
 def work(busy: bool = False):
+    '''Waits.
+
+    Options:
+        busy: Whether Python cannot interrupt it.
+    '''
     wait()
 
 @command(resumes=True)
 def train(busy: bool = False):
+    '''Waits.
+
+    Options:
+        busy: Whether Python cannot interrupt it.
+    '''
     wait()
 
 app.command("work")(work)
