@@ -31,7 +31,7 @@ class AlbertForMultipleChoice(AlbertTaskModel):
         dict. "logits" float32 [B, options].
 
     Example:
-        model = AlbertForMultipleChoice.from_preset("albert-mini-en")
+        model = AlbertForMultipleChoice.from_preset("albert-mini-en", sequence_length=64)
         passages, questions = ["The ferry left at noon."], ["When did it leave?"]
         model.fit((passages, questions, [["at noon", "at night"]]), [0])
         model.predict((passages, questions, [["at noon", "at night"]]))[0]

@@ -35,7 +35,7 @@ class AlbertForSpans(AlbertTaskModel):
         differ in training.
 
     Example:
-        model = AlbertForSpans.from_preset("albert-mini-en")
+        model = AlbertForSpans.from_preset("albert-mini-en", sequence_length=64)
         passages, questions = ["The ferry left at noon."], ["When did it leave?"]
         model.fit((passages, questions), ["at noon"])
         model.predict((passages, questions))[0]

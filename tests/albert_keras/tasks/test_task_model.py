@@ -84,6 +84,28 @@ def test_a_model_learns_answers_and_comes_back_from_its_file(name, encoder, tmp_
     assert again.predict(inputs) == answers
 
 
+@pytest.mark.parametrize("optimizer", ["lamb", keras.optimizers.Adam])
+def test_a_loaded_model_continues_the_training(optimizer, encoder, tmp_path):
+    model = albert_keras.AlbertForClassification.from_preset(
+        encoder, labels=["no", "yes"], sequence_length=16
+    )
+    model.compile(optimizer if isinstance(optimizer, str) else optimizer())
+    model.fit(TEXTS, LABELS, epochs=4, initial_epoch=3, batch_size=8, verbose=0)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    assert type(again.optimizer) is type(model.optimizer)
+    assert int(again.optimizer.iterations) == int(model.optimizer.iterations) == 2
+    ours, theirs = model.optimizer.variables, again.optimizer.variables
+    assert sum(float(tf.reduce_sum(tf.abs(each))) > 0 for each in ours if each.shape.rank) > 10
+    for left, right in zip(ours, theirs, strict=True):
+        assert left.name == right.name
+        np.testing.assert_array_equal(left, right, err_msg=left.name)
+    for each in (model, again):
+        each.fit(TEXTS, LABELS, epochs=8, initial_epoch=7, batch_size=8, verbose=0)
+    for left, right in zip(model.weights, again.weights, strict=True):
+        np.testing.assert_array_equal(left, right, err_msg=left.name)
+
+
 def test_data_in_memory_has_many_forms(encoder):
     numbers = np.array([1, 0] * 8)
     dataset = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS))
@@ -131,6 +153,7 @@ def test_a_model_in_memory_learns_what_the_command_learns(encoder, tmp_path):
     for ours, theirs in zip(model.weights, by_command.model.weights, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6, err_msg=ours.name)
     scores = by_command.seeds[0].scores["dev"]
+    assert "accuracy" in scores
     found = model.evaluate(*zip(*dev, strict=True))
     assert {name: found[name] for name in scores} == pytest.approx(scores)
 
