@@ -58,7 +58,6 @@ def test_every_flag_reaches_its_key():
     apart = {"task": "mrpc", "pair_encoding": "separate"}
     frozen = {
         "task": "sst-2", "freeze_encoder": True, "layers": "last-2", "combine": "weighted-sum",
-        "head": "linear",
     }  # fmt: skip
     found = values.keys() | of_tables.keys() | similarity.keys() | frozen.keys()
     found |= early_exit.keys() | apart.keys()

@@ -74,7 +74,7 @@ PARAGRAPH = "article 1 ('Cities'), paragraph 1"
         (lambda q: q["answers"][1].pop("text"), "question 1: answer 2 must have the key `text`"),
         (
             lambda q: q["answers"][1].update(answer_start="11"),
-            "question 1: answer 2 `answer_start` must be a whole number. Received: '11'",
+            'question 1: answer 2 `answer_start` must be a whole number. Received: "11"',
         ),
         (
             lambda q: q["answers"][0].update(answer_start=15),
@@ -109,7 +109,7 @@ def test_predictions_and_null_scores_are_read(write):
     assert read_null_odds(write({"q1": -3, "q2": 0.5})) == {"q1": -3.0, "q2": 0.5}
     with pytest.raises(InputError, match="`q1` must be a text. Received: 5"):
         read_predictions(write({"q1": 5}))
-    with pytest.raises(InputError, match="`q1` must be a number. Received: True"):
+    with pytest.raises(InputError, match="`q1` must be a number. Received: true"):
         read_null_odds(write({"q1": True}))
     with pytest.raises(InputError, match="`q1` must be a number. Received: NaN"):
         read_null_odds(write(b'{"q1": NaN}'))
