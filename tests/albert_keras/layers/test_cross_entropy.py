@@ -59,7 +59,8 @@ def test_losses_of_bfloat16_scores_are_exact_and_gradients_rounded(kernels):
     np.testing.assert_allclose(losses, expected[0], rtol=1e-6, atol=2e-6)
     np.testing.assert_array_equal(is_right, expected[1])
     np.testing.assert_allclose(d_scores, expected[2], rtol=2**-8, atol=1e-6)
-    np.testing.assert_allclose(d_bias, expected[3], atol=2**-6)
+    # Five rounded addends; processors without bfloat16 also round their sum, which is below 4.
+    np.testing.assert_allclose(d_bias, expected[3], atol=2**-5)
 
 
 def test_of_several_highest_the_first_one_is_the_answer(kernels):
