@@ -56,6 +56,7 @@ REMOVED = {
     "study": "Use `albert-keras runs study`.",
     "plan --table": "docs/costs.md has the table; `albert-keras plan --size NAME --memory 12GB` "
     "computes what fits.",
+    "plan --recompute": "`albert-keras plan --size NAME --memory 12GB` recomputes where it must.",
     "plan --measure": "A CPU is measured unless `--tflops` is given.",
     "plan --config-out": "Use `--out FILE`; the default is plan.yaml.",
     "plan --bytes-per-piece": "Use `--bytes-per-token`; without it tokens are counted in a sample.",
