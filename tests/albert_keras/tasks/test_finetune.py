@@ -60,7 +60,7 @@ def test_results_are_kept_complete(tuned_toy, toy):
     }
     names = {"results.json", "errors.tsv", "confusion.png", "predictions-dev.jsonl"}
     assert listed == {str(out / name) for name in names - {"results.json"}}
-    assert {path.name for path in out.iterdir()} == names | {f"seed-{SEED}", "features"}
+    assert {path.name for path in out.iterdir()} == names | {f"seed-{SEED}"}
     answers = [
         json.loads(line) for line in (out / "predictions-dev.jsonl").read_text().splitlines()
     ]

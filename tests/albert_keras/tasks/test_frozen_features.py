@@ -6,6 +6,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
+from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.feature_settings import FeatureSettings
 from albert_keras.tasks.kinds import KINDS
 from data_pipeline.errors import InputError
@@ -45,7 +46,7 @@ def frozen_model(kind, skips_padding=False, **settings):
 def read_features(inputs, **settings):
     """Returns the features of a model, and the outputs of its encoder."""
     model = frozen_model("tagging", **settings)
-    outputs = model.encoder(inputs, return_all_layers=True)
+    outputs = model.encoder(encoder_inputs(inputs), return_all_layers=True)
     return model.features(outputs).numpy(), outputs
 
 
@@ -118,7 +119,7 @@ def test_layers_are_joined_side_by_side():
 def test_a_weighted_sum_begins_as_the_mean_and_is_learned():
     model = frozen_model("tagging", layers="all", combine="weighted-sum")
     inputs, read = features("tagging"), model.features
-    outputs = model.encoder(inputs, return_all_layers=True)
+    outputs = model.encoder(encoder_inputs(inputs), return_all_layers=True)
     encoded = outputs["layer_outputs"]
     read.layer_weights.assign([0.0, 0.0, 0.0])
     read.scale.assign(1.0)
