@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from albert_keras.serving.graph import windows
 from albert_keras.serving.graph.piece_aligners import aligning_tokenizer
+from albert_keras.serving.graph.span_answers import NUM_BYTES
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.windows import max_context
 from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops
@@ -230,7 +231,7 @@ def test_no_content_raises_and_each_answer_is_a_slice(asked, shared_data):
     lines = (shared_data / "dirty" / "blns" / "blns.txt").read_bytes().split(b"\n")[::12]
     lines += [bytes([byte]) * 2 + b" a" for byte in range(0, 256, 9)] + [b"a\t" * 2000]
     found = asked[4].functions["question_answering"](tf.constant(lines[::-1]), tf.constant(lines))
-    limit = asked[4].packer.max_bytes
+    limit = NUM_BYTES * asked[4].packer.max_bytes  # of a context
     rows = zip(lines, found["answer"].numpy(), found["start"], found["end"], strict=True)
     for line, answer, start, end in rows:
         context = line[:limit].decode(errors="replace")

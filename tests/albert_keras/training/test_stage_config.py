@@ -70,12 +70,11 @@ def test_all_problems_are_reported_with_their_stage():
 )
 def test_stages_must_fit_together(stages, expected):
     model = {"num_hidden_layers": 6, "num_hidden_groups": 2}
-    (problem,) = problems_of(stages, model=model)
-    assert problem.startswith(expected)
+    assert any(problem.startswith(expected) for problem in problems_of(stages, model=model))
 
 
 def test_the_default_model_is_checked_when_it_is_known_to_be_the_one():
-    stages = [{"share": 0.5, "num_hidden_layers": 6}, {"share": 0.5}]
+    stages = [{"share": 0.5, "num_hidden_layers": 7}, {"share": 0.5}]
     config = PretrainingConfig.of({"stages": stages})  # existing weights may have more layers
     with pytest.raises(
         SettingsError, match="stages.0.num_hidden_layers` must not exceed the depth of"
