@@ -49,8 +49,7 @@ def run(features, jit_compile, steps=3, **program):
     train_step = tf.function(step.train_step, jit_compile=jit_compile)
     losses = []
     for _ in range(steps):
-        for metric in step.metrics:
-            metric.reset_state()
+        step.reset_metrics()
         losses.append(float(train_step(features)["loss"]))
     return losses, [weight.numpy() for weight in step.trainable_variables]
 
