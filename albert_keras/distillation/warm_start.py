@@ -1,5 +1,7 @@
 """The first weights of a student, taken from its teacher."""
 
+import numpy as np
+
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.loading import LoadReport
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -8,6 +10,13 @@ from albert_keras.runs.tensors import weight_names
 from data_pipeline.errors import InputError
 
 _POSITIONS = "bert/embeddings/position_embeddings"
+_TABLES = (
+    "bert/embeddings/word_embeddings",
+    "bert/embeddings/token_type_embeddings",
+    _POSITIONS,
+)
+_NORMALIZATION = "bert/embeddings/LayerNorm/"
+_PROJECTION = "bert/encoder/embedding_hidden_mapping_in/"
 _LAYERS = "bert/encoder/transformer/"
 #: What a layer's weights, and what it computes with them, depend on.
 _SHAPE = (
@@ -65,8 +74,9 @@ def start_warm(
     A layer takes the weights of the layer that `layers` names. If several depths of the student
     share a block, the block takes the weights for the first depth that runs it. Outside the layers,
     a weight is copied if the teacher has a weight with the same name and shape; of the position
-    embeddings, the positions that both models have are copied. All other weights keep their initial
-    values.
+    embeddings, the positions that both models have are copied. If only the student has factorized
+    embeddings, its narrow tables and its projection start from the best approximation of the
+    teacher's tables, see `factorized`. All other weights keep their initial values.
 
     Args:
         tensors: Tensors of the teacher, see `OpenedModel.tensors`.
@@ -91,20 +101,59 @@ def start_warm(
                     # group_G/inner_group_K/REST
                     rest = name.removeprefix(_LAYERS).split("/", 2)[2]
                     origins.setdefault(name, f"{_LAYERS}{use.scope}/{rest}")
+    values = factorized(tensors, config, student.config)
     loaded, new = {}, {}
     offsets = config.position_offset, student.config.position_offset
     for name, weight in weight_names(student).items():
         origin, size = origins.get(name), weight.shape.num_elements()
-        found = tensors.shapes.get(origin)
+        value = values.get(name)
+        found = tensors.shapes.get(origin) if value is None else list(value.shape)
         if found is not None and name == _POSITIONS and found[1] == weight.shape[1]:
-            rows, ours = tensors.read(origin)[offsets[0] :], weight.numpy()
+            rows = tensors.read(origin) if value is None else value
+            rows, ours = rows[offsets[0] :], weight.numpy()
             count = min(len(rows), len(ours) - offsets[1])
             ours[offsets[1] : offsets[1] + count] = rows[:count]
             weight.assign(ours)
         elif found == list(weight.shape):
-            weight.assign(tensors.read(origin))
+            weight.assign(tensors.read(origin) if value is None else value)
         else:
             new[name] = size
             continue
         loaded[name] = size
     return LoadReport(source, loaded=loaded, new=new, unused={})
+
+
+def factorized(tensors, teacher: AlbertConfig, student: AlbertConfig) -> dict[str, np.ndarray]:
+    """Returns the embeddings of a student that factorizes those of its teacher.
+
+    The teacher's table of words [V, H] is replaced by its best approximation of rank E, a table
+    [V, E] and a projection [E, H] whose rows are orthogonal. The same projection narrows the other
+    tables. The mean of each row counts for nothing, because a normalization removes it. The
+    teacher's normalization is after its tables, the student's before the projection, so its scale
+    and offset become a part of the projection.
+
+    Args:
+        tensors: Tensors of the teacher, see `OpenedModel.tensors`.
+        teacher, student: AlbertConfig. If the teacher projects its embeddings, the student does
+            not, or their hidden sizes differ, the result is empty.
+
+    Returns:
+        dict from the name of a weight of the student to float32 values.
+
+    Source:
+        The factorization of ALBERT, section 3.1 (https://arxiv.org/abs/1909.11942), by a truncated
+        singular value decomposition.
+    """
+    narrows = teacher.embedding_size > student.embedding_size
+    if teacher.projects_embeddings or teacher.hidden_size != student.hidden_size or not narrows:
+        return {}
+    tables = {name: tensors.read(name) for name in _TABLES if name in tensors.shapes}
+    tables = {name: table - table.mean(1, keepdims=True) for name, table in tables.items()}
+    words = tables[_TABLES[0]].astype("float64")
+    _, vectors = np.linalg.eigh(words.T @ words)  # in ascending order of the eigenvalues
+    basis = vectors[:, -student.embedding_size :]  # [H, E]
+    scale = np.sqrt(teacher.embedding_size / student.embedding_size)
+    values = {name: table @ basis for name, table in tables.items()}
+    values[_PROJECTION + "kernel"] = scale * basis.T * tensors.read(_NORMALIZATION + "gamma")
+    values[_PROJECTION + "bias"] = tensors.read(_NORMALIZATION + "beta")
+    return {name: value.astype("float32") for name, value in values.items()}
