@@ -399,10 +399,8 @@ _NAMED = (
     | {f"{name}-v2": _sizes(*sizes) for name, sizes in _ALBERT.items()}
     | {
         # Small sizes of this project: one for minutes on a CPU, and the shape of the shipped model.
-        # Embeddings of 256 had 33.4 % masked-LM accuracy after 1,000 updates, of 128 31.7 %
-        # (docs/search.md).
         "albert-tiny": _sizes(2, 128, 2, 512),
-        "albert-mini": _sizes(6, 256, 4, 1024, embedding=256),
+        "albert-mini": _sizes(6, 256, 4, 1024),
     }
     | {name: _bert(sizes) for name, sizes in _BERT.items()}
     # The small RoBERTas have the sizes of the small BERTs, and a DistilBERT half the depth of the

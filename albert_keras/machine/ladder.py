@@ -53,9 +53,6 @@ def rung(layers: int, hidden_size: int, vocab_size: int, max_seq_length: int = 5
         vocab_size=vocab_size,
         num_hidden_layers=layers,
         hidden_size=hidden_size,
-        # 128 as in ALBERT where the layers are wider, except that layers of 256 learned more with
-        # 256 in short runs (docs/search.md).
-        embedding_size=256 if hidden_size == 256 else 128,
         num_attention_heads=hidden_size // 64,
         intermediate_size=4 * hidden_size,
         # Leaves the plateau after half of the updates (docs/studies/positions).

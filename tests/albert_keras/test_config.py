@@ -24,7 +24,7 @@ def test_the_default_is_albert_base_version_2():
         ("bert-large", (24, 1024, 16, 4096, 1024)),
         ("bert-xlarge", (24, 2048, 32, 8192, 2048)),
         ("albert-tiny", (2, 128, 2, 512, 128)),
-        ("albert-mini", (6, 256, 4, 1024, 256)),
+        ("albert-mini", (6, 256, 4, 1024, 128)),
     ],
 )
 def test_a_name_gives_the_published_sizes(name, expected):

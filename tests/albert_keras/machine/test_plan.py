@@ -110,7 +110,7 @@ def test_every_model_of_the_ladder_is_a_valid_run_and_shares(layers, hidden_size
     config = PretrainingConfig.of(run_settings(model, 5000, stages_for(7200)))
     assert config.albert_config(vocab_size=16_000) == model
     assert model.sharing == "all" and config.size.startswith("albert-")
-    assert model.embedding_size == (256 if hidden_size == 256 else 128)
+    assert model.embedding_size == 128
     config.chosen_optimizer().warmup_for(5000)
 
 
