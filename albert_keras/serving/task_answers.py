@@ -16,7 +16,7 @@ from albert_keras.runs.run_record import check_tokenizer
 from albert_keras.serving.exported_task import ExportedTask
 from albert_keras.serving.layout import SHAPE_FILE
 from albert_keras.tasks.choice.task import ChoiceAnswer
-from albert_keras.tasks.classification.multi_label import labels_answers
+from albert_keras.tasks.classification.multi_label import THRESHOLD, labels_answers
 from albert_keras.tasks.classification.multi_regression import scores_answers
 from albert_keras.tasks.classification.task import class_answers, score_answers
 from albert_keras.tasks.kinds import (
@@ -201,7 +201,11 @@ def _classes(call, examples):
 
 def _label_sets(call, examples):
     rows = _text_rows(call, examples)
-    return _with_dropped(labels_answers(examples, *_columns(rows, "probabilities")), rows)
+    labels, probabilities = _columns(rows, "probabilities")
+    # Exports of earlier versions have no thresholds: every label applies from 0.5 on.
+    thresholds = _columns(rows, "thresholds")[1] if "thresholds" in rows[0] else THRESHOLD
+    answers = labels_answers(examples, labels, probabilities, thresholds)
+    return _with_dropped(answers, rows)
 
 
 def _score_lists(call, examples):

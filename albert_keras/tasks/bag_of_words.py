@@ -55,7 +55,7 @@ def bag_of_words_answers(
 
     Args:
         training_examples: Labelled TextExamples; see `selected`.
-        splits: The examples to answer, by the name of their split.
+        splits: The labelled examples to answer, by the name of their split.
 
     Returns:
         The answers by split, see `Task.answers`; None for a task of another kind than `KINDS`.
@@ -71,7 +71,7 @@ def bag_of_words_answers(
     answers = {}
     for name, given in splits.items():
         logits = texts.predicted(predict, given).reshape(len(given), task.num_outputs)
-        answers[name] = task.answers(given, None, [{"logits": logits}])
+        answers[name], _ = task.tuned_answers(given, None, [{"logits": logits}])
     return answers
 
 

@@ -114,8 +114,11 @@ def evaluate_task(
     write_skipped_rows(out, task.skipped_rows)
     features, results = models.outputs(examples)
     is_tuned_here = data is None and split == task.dev_splits[0] or not models.tuned
-    tuned = task.tune(examples, features, results) if is_tuned_here else models.tuned
-    answers = task.answers(examples, features, results, tuned)
+    if is_tuned_here:
+        answers, tuned = task.tuned_answers(examples, features, results)
+    else:
+        tuned = models.tuned
+        answers = task.answers(examples, features, results, tuned)
     guesses = task.guesses(examples, examples)
     unseen_scores = None
     if 0 < len(unseen) < len(examples):

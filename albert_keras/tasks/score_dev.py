@@ -86,8 +86,7 @@ class ScoreDev(keras.callbacks.Callback):
         scores = {}
         for number, (split, (examples, features)) in enumerate(self.dev.items()):
             results = [self.predict(features)]
-            tuned = self.task.tune(examples, features, results)
-            answers = self.task.answers(examples, features, results, tuned)
+            answers, _ = self.task.tuned_answers(examples, features, results)
             found = self.task.scores(examples, answers)
             if number == 0:
                 self.collapse = self.task.collapse(answers)

@@ -198,8 +198,19 @@ class Task(abc.ABC):
         """Encodes examples; in `training` each must have an answer."""
 
     def tune(self, examples, features, results) -> dict[str, float]:
-        """Finds what answers depend on besides the model: for squad2 `null_threshold`."""
+        """Finds what answers depend on besides the model, from labelled examples.
+
+        For squad2 it is `null_threshold`, for several labels a threshold of each label.
+        """
         return {}
+
+    def tuned_answers(self, examples, features, results) -> tuple[list[Any], dict[str, float]]:
+        """Answers labelled examples, and returns the answers with what `tune` found on them.
+
+        The arguments are as in `answers`.
+        """
+        tuned = self.tune(examples, features, results)
+        return self.answers(examples, features, results, tuned), tuned
 
     @abc.abstractmethod
     def answers(

@@ -66,6 +66,13 @@ class TaskConfig(Settings):
         min_length=1,
         metavar="TEXT",
     )
+    threshold: float | None = setting(
+        None,
+        "Probability from which each of several labels applies. None fits a threshold of each "
+        "label to the development examples.",
+        gt=0,
+        lt=1,
+    )
     delimiter: str | None = option(
         None,
         "Character between the columns of a .csv or .tsv, or `tab`.",
@@ -156,6 +163,13 @@ class TaskConfig(Settings):
             ("label_separator", "name"),
             lambda separator, name: separator is None or name in _TABLES,
             f"requires one of the tasks {', '.join(_TABLES)}",
+        ),
+        Rule(
+            ("threshold", "label", "label_separator"),
+            lambda threshold, label, separator: (
+                threshold is None or isinstance(label, tuple) or separator is not None
+            ),
+            "requires several labels: columns of 0 and 1, or `label_separator`",
         ),
         Rule(
             ("label", "name"),

@@ -403,8 +403,11 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         """Returns loss and scores, and what was tuned if `tunes`."""
         features = self.task.features(examples, self.tokenizer)
         outputs = self._compute_outputs(features, batch_size)
-        tuned = self.task.tune(examples, features, [outputs]) if tunes else self.tuned
-        answers = self.task.answers(examples, features, [outputs], tuned or None)
+        if tunes:
+            answers, tuned = self.task.tuned_answers(examples, features, [outputs])
+        else:
+            tuned = self.tuned
+            answers = self.task.answers(examples, features, [outputs], tuned or None)
         return self._loss_of_outputs(features, outputs) | self.task.scores(examples, answers), tuned
 
     def _loss_of_outputs(self, features, outputs):

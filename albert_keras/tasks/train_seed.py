@@ -188,8 +188,9 @@ def _evaluate_best(strategy, data, run, model, predictor, last_step, started):
     for number, (split, (examples, features)) in enumerate(data.dev.items()):
         results = [predictor.predict(features)]
         if number == 0:
-            tuned = task.tune(examples, features, results)
-        answers[split] = task.answers(examples, features, results, tuned)
+            answers[split], tuned = task.tuned_answers(examples, features, results)
+        else:
+            answers[split] = task.answers(examples, features, results, tuned)
         scores[split] = task.scores(examples, answers[split])
         if number == 0:
             interval = task.interval(examples, answers[split])

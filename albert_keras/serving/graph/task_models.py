@@ -22,7 +22,7 @@ from albert_keras.serving.graph.span_answers import SpanReader
 from albert_keras.serving.graph.string_model import StringModel, string_function
 from albert_keras.tasks.choice.task import EQUALLY_LIKELY
 from albert_keras.tasks.kind import load_class
-from albert_keras.tasks.kinds import SPANS_OR_NONE
+from albert_keras.tasks.kinds import MULTI_LABEL, SPANS_OR_NONE
 from albert_keras.tasks.task import Task
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -37,7 +37,8 @@ class TaskModel(StringModel):
     Args:
         model: float32, of the kind of the task.
         precision, layers: See `StringModel`.
-        tuned: As `Task.tune` returns it; for squad2 `null_threshold`.
+        tuned: As `Task.tune` returns it: for squad2 `null_threshold`, for several labels the
+            threshold of each.
     """
 
     _make_tokenizer = None
@@ -58,6 +59,8 @@ class TaskModel(StringModel):
         self._null_threshold = None
         if task.kind is SPANS_OR_NONE:
             self._null_threshold = (tuned or {}).get("null_threshold", 0.0)
+        if task.kind is MULTI_LABEL:
+            self._thresholds = tf.constant(task.thresholds(tuned), tf.float32)
         graph = self._make_tokenizer(tokenizer) if self._make_tokenizer else None
         super().__init__(model, tokenizer, task.max_seq_length, precision, layers, graph)
 
@@ -166,15 +169,20 @@ class RegressionModel(TextTaskModel):
 
 
 class MultiLabelModel(TextTaskModel):
-    """Any of C labels: `labels` string and `probabilities` float32 [B, C] of all of them, each with
-    its own probability. Labels with a probability of at least 0.5 apply."""
+    """Any of C labels: `labels` string, `probabilities` and `thresholds` float32 [B, C] of all of
+    them. Labels whose probability is at least their threshold apply."""
 
     _example_name = "classify"
 
     def _answer(self, packed):
         logits = self.stored.outputs(packed)["logits"]
         labels = tf.repeat(self._labels[None], tf.shape(logits)[0], axis=0)
-        return {"labels": labels, "probabilities": tf.sigmoid(logits)}
+        thresholds = tf.repeat(self._thresholds[None], tf.shape(logits)[0], axis=0)
+        return {
+            "labels": labels,
+            "probabilities": tf.sigmoid(logits),
+            "thresholds": thresholds,
+        }
 
     def _as_protocol(self, answer):
         return {"classes": answer["labels"], "scores": answer["probabilities"]}

@@ -16,8 +16,10 @@ from albert_keras.tasks.task import Error, with_dropped_tokens
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
-#: A label applies from this probability on.
+#: A label applies from this probability on, unless a threshold was set or fitted.
 THRESHOLD = 0.5
+#: Examples with a label from which the threshold of this label is fitted on its own.
+_LEAST_EXAMPLES = 5
 _NO_LABEL = "(none)"
 
 
@@ -31,17 +33,69 @@ class LabelsAnswer(NamedTuple):
 
 
 def labels_answers(
-    examples: Sequence, labels: Sequence[str], probabilities: np.ndarray
+    examples: Sequence,
+    labels: Sequence[str],
+    probabilities: np.ndarray,
+    thresholds: np.ndarray | float = THRESHOLD,
 ) -> list[LabelsAnswer]:
-    """Answers N examples with the labels, out of C, whose probability is at least `THRESHOLD`."""
+    """Answers N examples with the labels, out of C, whose probability reaches its threshold.
+
+    Args:
+        examples: N examples.
+        labels: The names of the labels.
+        probabilities: float [N, C].
+        thresholds: float [C], or one for all labels.
+    """
+    applies = probabilities >= thresholds
     return [
         LabelsAnswer(
             example.id,
-            tuple(name for name, value in zip(labels, row, strict=True) if value >= THRESHOLD),
+            tuple(name for name, is_given in zip(labels, given, strict=True) if is_given),
             dict(zip(labels, row, strict=True)),
         )
-        for example, row in zip(examples, probabilities.tolist(), strict=True)
+        for example, row, given in zip(examples, probabilities.tolist(), applies, strict=True)
     ]
+
+
+def fitted_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Returns the threshold of each label with the highest F1 on labelled examples.
+
+    A label with fewer than five examples takes the threshold with the highest F1 over all labels
+    together, as its own would follow single examples.
+
+    Args:
+        truth: int [N, C]. 1 if a label applies.
+        probabilities: float [N, C].
+
+    Returns:
+        float64 [C]. `THRESHOLD` if no label applies to any example.
+
+    Source:
+        The "SCut" of Yang 2001, "A study of thresholding strategies for text categorization".
+    """
+    common = _best_threshold(truth.ravel(), probabilities.ravel())
+    return np.array(
+        [
+            _best_threshold(truth[:, label], probabilities[:, label])
+            if truth[:, label].sum() >= _LEAST_EXAMPLES
+            else common
+            for label in range(truth.shape[1])
+        ]
+    )
+
+
+def _best_threshold(truth, probabilities):
+    """Returns the threshold with the highest F1, in the middle between two probabilities."""
+    if not truth.any():
+        return THRESHOLD
+    order = np.argsort(-probabilities, kind="stable")
+    found, values = np.cumsum(truth[order]), probabilities[order]
+    counts = np.arange(1, len(values) + 1)
+    scores = 2 * found / (counts + truth.sum())
+    # Equal probabilities are on the same side of a threshold.
+    scores[:-1][values[:-1] == values[1:]] = -1
+    best = int(np.argmax(scores))
+    return float((values[best] + values[best + 1]) / 2 if best + 1 < len(values) else values[best])
 
 
 class MultiLabelTask(TextTask):
@@ -65,6 +119,10 @@ class MultiLabelTask(TextTask):
         self._numbers([names])  # raises for an unknown one
         return example._replace(label=tuple(sorted(names, key=self.labels.index)))
 
+    def _probabilities(self, examples, results):
+        """Returns the probability of each label, averaged over models: float64 [N, C]."""
+        return mean_sigmoids(results, (len(examples), self.num_outputs))
+
     def _complete(self, values):
         """Returns values of which there is one for each label; InputError for another number."""
         if len(values) != self.num_outputs:
@@ -74,12 +132,44 @@ class MultiLabelTask(TextTask):
             )
         return values
 
+    def tune(self, examples, features, results):
+        """Fits the threshold of each label, unless `threshold` is set; see `fitted_thresholds`."""
+        if self.config.threshold is not None or not examples:
+            return {}
+        thresholds = fitted_thresholds(
+            self._truth(examples), self._probabilities(examples, results)
+        )
+        return dict(zip(self.labels, thresholds.tolist(), strict=True))
+
+    def tuned_answers(self, examples, features, results):
+        """Answers each half of the examples with the thresholds that were fitted to the other.
+
+        So the scores are those of examples that the thresholds were not fitted to. The thresholds
+        that are returned were fitted to all examples.
+        """
+        tuned = self.tune(examples, features, results)
+        if not tuned or len(examples) < 2:
+            return self.answers(examples, features, results, tuned), tuned
+        truth, probabilities = self._truth(examples), self._probabilities(examples, results)
+        thresholds = np.empty_like(probabilities)
+        for half in (slice(0, None, 2), slice(1, None, 2)):
+            other = slice(1 - half.start, None, 2)
+            thresholds[half] = fitted_thresholds(truth[other], probabilities[other])
+        answers = labels_answers(examples, self.labels, probabilities, thresholds)
+        return with_dropped_tokens(answers, features), tuned
+
     def answers(self, examples, features, results, tuned=None):
+        """Reads out LabelsAnswers; `tuned` has the threshold of each label."""
         if not examples:
             return []
-        probabilities = mean_sigmoids(results, (len(examples), self.num_outputs))
-        answers = labels_answers(examples, self.labels, probabilities)
+        probabilities = self._probabilities(examples, results)
+        answers = labels_answers(examples, self.labels, probabilities, self.thresholds(tuned))
         return with_dropped_tokens(answers, features)
+
+    def thresholds(self, tuned: dict[str, float] | None = None) -> np.ndarray:
+        """Returns the probability from which each label applies, float64 [C]."""
+        default = THRESHOLD if self.config.threshold is None else self.config.threshold
+        return np.array([(tuned or {}).get(label, default) for label in self.labels])
 
     def scores(self, examples, answers):
         truth, given = self._truth(examples), self._given(answers)

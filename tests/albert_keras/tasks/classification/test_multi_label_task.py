@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 import sklearn.metrics
 
-from albert_keras.tasks.classification.multi_label import LabelsAnswer, labels_answers
+from albert_keras.tasks.classification.multi_label import (
+    LabelsAnswer,
+    fitted_thresholds,
+    labels_answers,
+)
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import MULTI_LABEL, build_task
 from albert_keras.tasks.task_config import TaskConfig
@@ -163,3 +167,58 @@ def test_errors_have_what_is_too_much_or_missing_and_the_worst_comes_first(answe
     assert [error.id for error in found] == ["b", "a"]
     assert found[0][2:] == ("threat", "(none)", pytest.approx(0.8))
     assert found[1][1:] == ("A ||| B", "toxic", "toxic, insult", 0.6)
+
+
+@pytest.fixture(scope="module")
+def rare():
+    """Returns truth and probabilities of labels that a cautious model finds with less than 0.5."""
+    rng = np.random.default_rng(1)
+    truth = (rng.random((400, 3)) < (0.2, 0.1, 0.005)).astype(int)
+    probabilities = np.clip(0.1 + 0.2 * truth + rng.normal(0, 0.06, truth.shape), 0.001, 0.999)
+    return truth, probabilities
+
+
+def examples_of(truth):
+    names = [tuple(np.array(COLUMNS)[row == 1].tolist()) for row in truth]
+    return [TextExample(str(number), "A", None, label) for number, label in enumerate(names)]
+
+
+def test_a_threshold_is_the_best_of_all_for_its_label(rare):
+    truth, probabilities = rare
+    found = fitted_thresholds(truth, probabilities)
+    f1 = sklearn.metrics.f1_score
+    for label in (0, 1):
+        every = [
+            f1(truth[:, label], probabilities[:, label] >= one) for one in probabilities[:, label]
+        ]
+        of_found = f1(truth[:, label], probabilities[:, label] >= found[label])
+        assert of_found == pytest.approx(max(every)) and of_found > 0.7
+    common = [f1(truth.ravel(), probabilities.ravel() >= one) for one in probabilities.ravel()]
+    assert truth[:, 2].sum() < 5  # too few for a threshold of its own
+    assert f1(truth.ravel(), probabilities.ravel() >= found[2]) == pytest.approx(max(common))
+    assert fitted_thresholds(np.zeros((3, 2), int), np.full((3, 2), 0.3)).tolist() == [0.5, 0.5]
+
+
+def test_tuned_answers_are_those_of_thresholds_from_the_other_half(rare):
+    truth, probabilities = rare
+    it, examples = task(), examples_of(truth)
+    results = [{"logits": np.log(probabilities / (1 - probabilities))}]
+    untuned = it.scores(examples, it.answers(examples, None, results))
+    answers, tuned = it.tuned_answers(examples, None, results)
+    assert untuned["micro_f1"] < 0.1 and it.scores(examples, answers)["micro_f1"] > 0.7
+    fitted = fitted_thresholds(truth, probabilities)
+    assert tuned == pytest.approx(dict(zip(COLUMNS, fitted, strict=True)))
+    even = fitted_thresholds(truth[::2], probabilities[::2])
+    expected = labels_answers(examples[1::2], COLUMNS, probabilities[1::2], even)
+    assert [one.labels for one in answers[1::2]] == [one.labels for one in expected]
+
+
+def test_a_threshold_that_is_set_is_used(rare):
+    truth, probabilities = rare
+    it, examples = task(threshold=0.2), examples_of(truth)
+    results = [{"logits": np.log(probabilities / (1 - probabilities))}]
+    answers, tuned = it.tuned_answers(examples, None, results)
+    expected = labels_answers(examples, COLUMNS, probabilities, 0.2)
+    assert tuned == {} and [one.labels for one in answers] == [one.labels for one in expected]
+    with pytest.raises(InputError, match="`threshold`.*requires several labels"):
+        task(label="toxic", threshold=0.2)
