@@ -66,7 +66,7 @@ def finetune(
         detect(origin, wanted=f"{ANY_MODEL} `random` stands for random weights.")
     check_task_files(settings.task)
     from albert_keras.tasks.finetune import finetune as finetune_model
-    from albert_keras.tasks.result_table import is_ahead, lines
+    from albert_keras.tasks.result_table import lines
     from albert_keras.tasks.results import as_json, best_seed, first_split
 
     result = finetune_model(
@@ -75,29 +75,13 @@ def finetune(
     files = result.files[first_split(result)]
     picture = [f"{name}: {files[name]}" for name in ("confusions", "scores") if name in files]
     run = out / best_seed(result).path
-    advice = [] if is_ahead(result) else advice_on_pairs(settings.task)
     shown = [
         *lines(result),
-        *advice,
         "   ".join([f"errors: {files['errors']}", *picture, f"curves: {run}/curves.png"]),
         f"all results: {out}/results.json   live: {shell('tensorboard', '--logdir', out)}",
         f"next: {shell('albert-keras', 'predict', out)} {question_of(settings.task)}",
     ]
     return Output(as_json(result), shown)
-
-
-def advice_on_pairs(config):
-    """Returns a line on the other encoding of pairs, if the task of a TaskConfig can have it."""
-    from albert_keras.tasks.kinds import build_task, compares_pairs
-
-    if config.pair_encoding != "joint" or config.exit_heads:
-        return []
-    if not compares_pairs(build_task(config)):
-        return []
-    return [
-        "note: an encoder with little pre-training usually compares pairs better with "
-        "`--pair-encoding separate`"
-    ]
 
 
 def question_of(task):

@@ -190,10 +190,11 @@ def complete(opened) -> ModelWeights:
                 "layers of a frozen encoder, which other formats do not have. Convert the model "
                 "that it was started from; its encoder has the same weights."
             )
-    if opened.task.get("pair_encoding", "joint") != "joint":
+    if opened.task.get("pair_encoding") == "separate":
         raise InputError(
-            f"`{opened.path}` must be a run that encodes pairs as one sequence (`pair_encoding` "
-            "joint). Received: a head that compares two texts, which other formats do not have."
+            f"`{opened.path}` must be a run that encodes pairs as one sequence. Received: a head "
+            "that compares two texts, which other formats do not have. Fine-tune with "
+            "`--pair-encoding joint`."
         )
     weights, task = opened.weights(), build_task(TaskConfig(**opened.task))
     config = weights.config

@@ -51,7 +51,7 @@ def build_task(config):
             "`exit_heads` requires a task with one of several classes for each row. Received: "
             f"{config.name}, a task of {task.kind.name}."
         )
-    if config.pair_encoding != "joint" and not compares_pairs(task):
+    if config.pair_encoding == "separate" and not compares_pairs(task):
         raise InputError(
             f"`pair_encoding` {config.pair_encoding} requires pairs of texts, and a class or score "
             "for each pair. In a table, `pair` (--pair) names the column of the second text. "

@@ -65,11 +65,6 @@ def cautions(result: FinetuneResult) -> list[str]:
     return [*found.notes(), *found.warnings()]
 
 
-def is_ahead(result: FinetuneResult) -> bool:
-    """Returns whether the model is better than every baseline, by more than chance explains."""
-    return not list(_ResultTable(result).baseline_warnings())
-
-
 class _ResultTable:
     def __init__(self, result):
         self.result, self.metric, self.seeds = result, result.metric, result.seeds

@@ -25,6 +25,11 @@ def _is_similarity(name):
     return name in SIMILARITY.own_tasks
 
 
+#: Hidden size from which `pair_encoding` auto encodes both texts of a pair as one sequence: with a
+#: size of 256, separate texts are better on each of five tasks (docs/measured.md).
+JOINT_FROM = 512
+
+
 class TaskConfig(Settings):
     """A task, its files, and how its texts become rows of tokens."""
 
@@ -108,11 +113,11 @@ class TaskConfig(Settings):
         "classification: also train a classifier after every layer, which "
         "`export --exit-at-confidence` requires.",
     )
-    pair_encoding: Literal["joint", "separate"] = option(
-        "joint",
+    pair_encoding: Literal["auto", "joint", "separate"] = option(
+        "auto",
         "How the texts of a pair are encoded for a class or score: joint encodes both as one "
-        "sequence; separate encodes each of them and compares the two vectors, which suits "
-        "encoders with little pre-training.",
+        "sequence; separate encodes each of them and compares the two vectors. auto is separate "
+        f"for models narrower than {JOINT_FROM}, which compare better so.",
     )
     max_seq_length: int | None = option(
         None, "Tokens per row.", default_text="128; squad 384, race 512", ge=8
@@ -187,7 +192,7 @@ class TaskConfig(Settings):
         ),
         Rule(
             ("pair_encoding", "exit_heads"),
-            lambda encoding, exit_heads: encoding == "joint" or not exit_heads,
+            lambda encoding, exit_heads: encoding != "separate" or not exit_heads,
             "must be joint with a classifier after every layer (`exit_heads`, --exit-heads)",
         ),
         Rule(

@@ -13,9 +13,10 @@ from albert_keras.tasks.example_report import report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import read_given
-from albert_keras.tasks.kinds import SIMILARITY, build_task
+from albert_keras.tasks.kinds import SIMILARITY, build_task, compares_pairs
 from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.task import Features, Task
+from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
 from albert_keras.tasks.trained_rows import check_dev, digest_rows
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -69,13 +70,14 @@ def prepare(
     """
     albert_config = config.model.applied(initial_weights.albert_config)
     config = _with_length(config, albert_config)
+    config = config.replace(task=with_pair_encoding(config.task, albert_config.hidden_size))
     task, tokenizer = build_task(config.task), initial_weights.tokenizer
     config.model.check(albert_config, task)
     if task.kind is SIMILARITY and task.objective == "unsupervised":
         config = _with_dropout(config, initial_weights.albert_config)
         albert_config = config.model.applied(initial_weights.albert_config)
     if given:
-        config, task, train, dev = _given(config, given)
+        config, task, train, dev = _given(config, given, albert_config.hidden_size)
     else:
         train = task.read("train")
         dev = {split: task.read(split) for split in task.dev_splits}
@@ -109,9 +111,10 @@ def prepare(
     )
 
 
-def _given(config, given):
+def _given(config, given, hidden_size):
     """Returns config, task and examples in memory; without "dev" a part of them is held out."""
     task_config, train = read_given(config.task, given["train"])
+    task_config = with_pair_encoding(task_config, hidden_size)
     task = build_task(task_config)
     if "dev" in given:
         _, dev = read_given(task_config, given["dev"])
@@ -145,6 +148,21 @@ def _with_dropout(config, albert_config):
         )
     logger.info("The model has no dropout, which texts alone require: its rates are set to 0.1.")
     return config.replace(model=config.model.replace(**dict.fromkeys(names, 0.1)))
+
+
+def with_pair_encoding(config: TaskConfig, hidden_size: int) -> TaskConfig:
+    """Returns a TaskConfig that says how pairs are encoded, and logs what was chosen and why."""
+    if config.pair_encoding != "auto" or not compares_pairs(build_task(config)):
+        return config
+    encoding = "separate" if hidden_size < JOINT_FROM and not config.exit_heads else "joint"
+    logger.info(
+        "pair encoding: %s, because the model has a hidden size of %d (--pair-encoding; separate "
+        "is better below %d)",
+        encoding,
+        hidden_size,
+        JOINT_FROM,
+    )
+    return config.replace(pair_encoding=encoding)
 
 
 def _with_length(config, albert_config):

@@ -54,7 +54,7 @@ class TaskModel(StringModel):
     ):
         self._config, self._labels = task.config, tf.constant(task.labels, tf.string)
         self._takes_pair = task.takes_pair
-        is_joint = task.config.pair_encoding == "joint" and task.kind.texts_per_row == 1
+        is_joint = task.config.pair_encoding != "separate" and task.kind.texts_per_row == 1
         self._encodes_pair = task.takes_pair and is_joint
         self._null_threshold = None
         if task.kind is SPANS_OR_NONE:

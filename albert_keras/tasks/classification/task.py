@@ -90,7 +90,8 @@ class TextTask(Task):
     @property
     def model_settings(self):
         config = self.config
-        return {"exit_heads": config.exit_heads, "pair_encoding": config.pair_encoding}
+        encoding = "separate" if config.pair_encoding == "separate" else "joint"
+        return {"exit_heads": config.exit_heads, "pair_encoding": encoding}
 
     @functools.cached_property
     def labels(self):

@@ -3,7 +3,7 @@
 import pytest
 
 from albert_keras.cli.evaluate import describe_task
-from albert_keras.cli.finetune import advice_on_pairs, question_of
+from albert_keras.cli.finetune import question_of
 from albert_keras.tasks.evaluate import TaskEvaluation
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.task_config import TaskConfig
@@ -50,24 +50,3 @@ QUESTIONS = [
 @pytest.mark.parametrize("name, columns, arguments", QUESTIONS)
 def test_the_next_command_has_the_inputs_of_the_task(name, columns, arguments):
     assert question_of(TaskConfig(name=name, **columns)) == arguments
-
-
-@pytest.mark.parametrize(
-    "settings, is_advised",
-    [
-        ({"name": "mrpc"}, True),
-        ({"name": "sts-b"}, True),
-        ({"name": "mrpc", "pair_encoding": "separate"}, False),
-        ({"name": "mrpc", "exit_heads": True}, False),
-        ({"name": "sst-2"}, False),
-        ({"name": "race"}, False),
-        ({"name": "similarity"}, False),
-        ({"name": "pair", "text": "a", "pair": "b"}, True),
-        ({"name": "regression", "text": "a", "pair": "b", "label": ("x", "y")}, True),
-    ],
-    ids=str,
-)
-def test_the_other_encoding_is_advised_for_pairs_that_can_have_it(settings, is_advised):
-    advice = advice_on_pairs(TaskConfig(**settings))
-    assert len(advice) == is_advised
-    assert all("`--pair-encoding separate`" in line for line in advice)

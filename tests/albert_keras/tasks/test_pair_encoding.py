@@ -15,6 +15,7 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.predict import predict_task
 from albert_keras.tasks.task_config import TaskConfig
+from albert_keras.tasks.task_data import with_pair_encoding
 from data_pipeline.errors import InputError
 
 STEPS = 60
@@ -101,3 +102,26 @@ def test_no_other_format_gets_the_head(tuned):
 def test_only_classes_and_scores_of_pairs_can_be_compared(settings):
     with pytest.raises(InputError, match="`pair_encoding` separate requires pairs of texts"):
         build_task(TaskConfig(**settings, pair_encoding="separate"))
+
+
+@pytest.mark.parametrize(
+    "settings, chosen",
+    [
+        ({"name": "mrpc"}, "separate"),
+        ({"name": "sts-b"}, "separate"),
+        ({"name": "mrpc", "pair_encoding": "joint"}, "joint"),
+        ({"name": "mrpc", "exit_heads": True}, "joint"),
+        ({"name": "sst-2"}, "auto"),
+        ({"name": "race"}, "auto"),
+        ({"name": "similarity"}, "auto"),
+        ({"name": "pair", "text": "a", "pair": "b"}, "separate"),
+        ({"name": "regression", "text": "a", "pair": "b", "label": ("x", "y")}, "separate"),
+    ],
+    ids=str,
+)
+def test_narrow_models_encode_the_texts_of_pairs_separately(settings, chosen, caplog):
+    with caplog.at_level("INFO"):
+        assert with_pair_encoding(TaskConfig(**settings), 256).pair_encoding == chosen
+    assert ("pair encoding: separate" in caplog.text) == (chosen == "separate")
+    wide = with_pair_encoding(TaskConfig(**settings), 768).pair_encoding
+    assert wide == ("auto" if chosen == "auto" else "joint")
