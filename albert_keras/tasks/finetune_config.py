@@ -102,6 +102,9 @@ class FinetuneTraining(LoopConfig):
     checkpoint_every: int | None = option(
         None, "Steps between checkpoints for resuming.", default_text="--evaluate-every", ge=1
     )
+    keep_checkpoints: int = setting(
+        1, "Number of newest checkpoints to keep, besides the best one.", ge=1
+    )
     eval_batch_size: int = setting(
         64, "Rows per device and batch in evaluation and prediction.", ge=1, le=2**20
     )
