@@ -43,6 +43,7 @@ def test_training_ends_when_nothing_gets_better_and_keeps_the_best(tuned_toy):
     assert seed.stopped_early and seed.last_step < 100
     best = max(step for step, score in scores.items() if score == max(scores.values()))
     assert seed.best_step == best == run.checkpoints.best()
+    assert set(run.checkpoints.steps()) <= {best, seed.last_step}
     assert seed.scores["dev"]["accuracy"] == scores[best]
     assert run.checkpoints.latest() == seed.last_step
 
