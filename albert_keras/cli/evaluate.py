@@ -145,6 +145,8 @@ def _score(predictions, arguments):
 def describe_task(evaluation):
     """Returns the lines that describe a TaskEvaluation, list of str."""
     from albert_keras.runs.trained_data import ROWS, Overlap
+    from albert_keras.tasks.kinds import TAGGING
+    from albert_keras.tasks.result_table import MOST_FREQUENT_TAG
 
     is_percent = evaluation.task in ("squad1", "squad2")
 
@@ -182,7 +184,9 @@ def describe_task(evaluation):
     if others:
         lines.append("  " + "  ".join(others))
     if evaluation.guessing is not None:
-        lines.append(f"  always the same answer: {metric} {shown(evaluation.guessing[metric])}")
+        is_tagging = evaluation.task in TAGGING.own_tasks
+        name = MOST_FREQUENT_TAG if is_tagging else "always the same answer"
+        lines.append(f"  {name}: {metric} {shown(evaluation.guessing[metric])}")
     if words is not None:
         lines.append(f"  bag of words: {metric} {shown(words[metric])}")
     if evaluation.tuned:

@@ -12,6 +12,7 @@ from albert_keras.tasks.finetuned import (
     FinetunedModels,
     is_converted,
 )
+from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.request_checks import check_answers_folder, check_table_settings
 from albert_keras.tasks.tables.skipped_rows import write_skipped_rows
@@ -31,7 +32,9 @@ class TaskEvaluation(NamedTuple):
     examples: int
     scores: dict[str, float]  # the main metric first
     interval: Interval  # 95 % bootstrap interval of the main metric
-    guessing: dict[str, float] | None  # scores of the best constant answer on these examples
+    #: Scores of the best constant answer on these examples, in tagging of the most frequent tag of
+    #: each word in the training file.
+    guessing: dict[str, float] | None
     collapse: str | None  # see `Task.collapse`
     tuned: dict[str, float]  # see `Task.tune`
     #: Whether `tuned` was found on these examples, which then determined the best checkpoint, too.
@@ -119,7 +122,10 @@ def evaluate_task(
     else:
         tuned = models.tuned
         answers = task.answers(examples, features, results, tuned)
-    guesses = task.guesses(examples, examples)
+    # A constant guess may know these examples; what is counted for each word must not.
+    is_counted = task.kind is TAGGING
+    counted = _training_examples(models, "The most frequent tags are") if is_counted else examples
+    guesses = None if counted is None else task.guesses(counted, examples)
     unseen_scores = None
     if 0 < len(unseen) < len(examples):
         unseen_scores = task.scores(
@@ -160,19 +166,28 @@ def _check_has_examples(models):
 
 def _bag_of_words(models, examples):
     """Scores the baseline of `bag_of_words_answers`; None where it cannot be trained."""
-    run, task = models.runs[0], models.trained_task
+    task = models.trained_task
     if task.kind not in KINDS:
         return None
+    training_examples = _training_examples(models, "The bag-of-words baseline is")
+    if training_examples is None:
+        return None
+    answers = bag_of_words_answers(task, training_examples, {"given": examples})
+    return task.scores(examples, answers["given"])
+
+
+def _training_examples(models, baseline):
+    """Reads what the first model was trained on; None, and a line in the log, if it has changed."""
+    run, task = models.runs[0], models.trained_task
     if is_converted(run):
-        logger.info("The bag-of-words baseline is skipped: a converted model has no examples.")
+        logger.info("%s skipped: a converted model has no examples.", baseline)
         return None
     try:
         training_examples = task.read("train")
     except InputError as error:
-        logger.info("The bag-of-words baseline is skipped: %s", error)
+        logger.info("%s skipped: %s", baseline, error)
         return None
     if digest_of(training_examples) != run.record["data"].get("fingerprint"):
-        logger.info("The bag-of-words baseline is skipped: the training examples have changed.")
+        logger.info("%s skipped: the training examples have changed.", baseline)
         return None
-    answers = bag_of_words_answers(task, training_examples, {"given": examples})
-    return task.scores(examples, answers["given"])
+    return training_examples

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from albert_keras.report import table
 from albert_keras.runs.trained_data import ROWS, Overlap
-from albert_keras.tasks.kinds import KINDS
+from albert_keras.tasks.kinds import KINDS, TAGGING
 from albert_keras.tasks.metrics import count_caution, interval_caution, shown_metric
 from albert_keras.tasks.results import FinetuneResult, best_seed, spread
 
@@ -14,6 +14,7 @@ _OF_NUMBERS = ("pearson", "spearman", "mean_squared_error")
 #: The main metric of several labels for each text.
 _OF_LABELS = "micro_f1"
 _BAG_OF_WORDS = "bag of words"
+MOST_FREQUENT_TAG = "most frequent tag of each word"
 _WIDTH, _STEPS_SHOWN = 100, 3
 
 
@@ -183,10 +184,13 @@ class _ResultTable:
         yield from self.baseline_warnings()
 
     def baseline_warnings(self):
-        advice = (
-            ". Counts of words and word pairs predict at least as well as this model: more "
-            "pre-training, more epochs or another learning rate may help"
-        )
+        help = "more pre-training, more epochs or another learning rate may help"
+        advice = {
+            _BAG_OF_WORDS: ". Counts of words and word pairs predict at least as well as this "
+            f"model: {help}",
+            MOST_FREQUENT_TAG: ". A list of the words of the training file tags at least as well "
+            f"as this model, which has learned nothing of the words around them: {help}",
+        }
         for split in self.splits:
             suffix = f" on {split}" if len(self.splits) > 1 else ""
             for name, score, interval in self.baselines(split):
@@ -194,7 +198,7 @@ class _ResultTable:
                 if ours <= score:
                     yield (
                         f"no better than the {name}{suffix}: {self.metric} {self.number(ours)} "
-                        f"versus {self.number(score)}{advice if name == _BAG_OF_WORDS else ''}"
+                        f"versus {self.number(score)}{advice.get(name, '')}"
                     )
                 elif split == self.splits[0]:
                     yield from self.chance(name, score, interval)
@@ -219,6 +223,8 @@ class _ResultTable:
             name = "mean of the training scores" if is_number else "majority class"
             if self.metric == _OF_LABELS:
                 name = "labels that most training rows have"
+            if self.result.task in TAGGING.own_tasks:
+                name = MOST_FREQUENT_TAG
             yield name, majority[split][self.metric], None
         if words and split in words.scores:
             yield _BAG_OF_WORDS, words.scores[split][self.metric], words.interval

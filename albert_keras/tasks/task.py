@@ -240,7 +240,10 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def guesses(self, training_examples, examples) -> list[Any] | None:
-        """Answers with the most frequent training answer; None if the task has no such answer."""
+        """Answers with the most frequent training answer, in tagging with that of each word.
+
+        It is None if the task has no such answer.
+        """
 
     @abc.abstractmethod
     def collapse(self, answers) -> str | None:

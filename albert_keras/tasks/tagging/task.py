@@ -2,6 +2,7 @@
 
 import functools
 import logging
+from collections import Counter, defaultdict
 from typing import NamedTuple
 
 import numpy as np
@@ -157,11 +158,19 @@ class TagTask(Task):
         return metrics.bootstrap_interval(_ratio_of_counts, counts, counts)
 
     def guesses(self, training_examples, examples):
-        numbers = self._numbers(_truth(training_examples))
-        count = _num_words(examples)
-        tags = [self.labels[number] for number in metrics.majority_baseline(numbers, count)]
-        proportion = float(np.bincount(numbers).max() / len(numbers))
-        return _answers(examples, tags, [proportion] * count)
+        """Answers with the most frequent tag of each word; see `Task.guesses`.
+
+        A word that was not trained on gets the most frequent tag of all words.
+        """
+        words = [word for example in training_examples for word in example.words]
+        tags = [tag for example in training_examples for tag in example.tags]
+        usual = _most_frequent(Counter(tags))
+        counts = defaultdict(Counter)
+        for word, tag in zip(words, tags, strict=True):
+            counts[word][tag] += 1
+        known = {word: _most_frequent(found) for word, found in counts.items()}
+        given = [known.get(word, usual) for example in examples for word in example.words]
+        return _answers(examples, [tag for tag, _ in given], [share for _, share in given])
 
     def collapse(self, answers):
         tags = [tag for answer in answers for tag in answer.tags]
@@ -227,6 +236,12 @@ def _column(name, value, default):
         raise InputError(
             f"`{name}` of tagging must be the number of a column. Received: {value}."
         ) from None
+
+
+def _most_frequent(counts):
+    """Returns the most frequent tag, the first in order of equals, and its share."""
+    tag = min(counts, key=lambda tag: (-counts[tag], tag))
+    return tag, counts[tag] / counts.total()
 
 
 def _answers(examples, tags, probabilities):

@@ -167,9 +167,21 @@ def test_scores_are_of_entities_or_of_words():
     assert it.scores(words, [answer(words[0], "NN", "NN")]) == {"accuracy": 0.5}
 
 
+def test_guesses_are_the_most_frequent_tags_of_words():
+    training = [
+        TaggedExample("1", ("Paris", "in", "Paris", "Texas"), ("B-LOC", "O", "B-LOC", "O")),
+        TaggedExample("2", ("Paris", "Hilton", "in", "it"), ("O", "B-LOC", "O", "O")),
+    ]
+    given = [TaggedExample("3", ("Paris", "and", "Hilton"), ("O", "O", "O"))]
+    (guess,) = task(labels=TAGS).guesses(training, given)
+    assert guess.tags == ("B-LOC", "O", "B-LOC")  # the second word is new
+    assert guess.probabilities == pytest.approx((2 / 3, 5 / 8, 1))
+
+
 def test_collapse_to_one_tag_is_told():
     it = task(labels=TAGS)
-    assert it.collapse(it.guesses(PLACES, PLACES)) == "all 7 words are tagged `O`"
+    same = [answer(place, *["O"] * len(place.words)) for place in PLACES]
+    assert it.collapse(same) == "all 7 words are tagged `O`"
     assert it.collapse([answer(PLACES[1], "B-LOC", "O")]) is None
     assert it.collapse([TagAnswer("1", ("a",), ("O",), (0.9,))]) is None
 
