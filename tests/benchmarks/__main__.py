@@ -33,8 +33,15 @@ def command_of(measure: Callable, lines_of: Callable) -> Callable:
         result = measure(**settings)
         typer.echo(json.dumps(result, indent=2) if as_json else "\n".join(lines_of(result)))
 
-    signature = inspect.signature(measure)
-    command.__signature__ = signature.replace(parameters=[*signature.parameters.values(), as_json])
+    parameters = [
+        # Typer would take a parameter without a default for an argument without a name.
+        one.replace(default=typer.Option(...)) if one.default is one.empty else one
+        for one in inspect.signature(measure).parameters.values()
+    ]
+    parameters = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in [*parameters, as_json]
+    ]
+    command.__signature__ = inspect.Signature(parameters)
     command.__annotations__ = measure.__annotations__ | {"as_json": bool}
     command.__doc__ = measure.__doc__.partition("Returns:")[0].replace("Args:", "\b\nArgs:")
     return command

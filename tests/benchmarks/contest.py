@@ -4,40 +4,43 @@ import contextlib
 import ctypes
 import importlib.util
 import logging
-import multiprocessing
-import os
-import signal
 import statistics
-import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
+from albert_keras.report import table
 from albert_keras.training.peak import measure_peak
-from data_pipeline.child_processes import isolated_spawning
+from albert_keras.training.process_memory import peak_mb
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
-from tests.benchmarks.measure import in_new_process, in_turn, peak_mb, ratios, summary
+from tests.benchmarks.measure import (
+    NewProcess,
+    in_new_process,
+    in_turn,
+    machine_lines,
+    ratios,
+    reason_of,
+    shown,
+    summary,
+)
 
 logger = logging.getLogger(__name__)
 
+OURS = "ours"
+NOT_INSTALLED = "not installed: pip install albert-keras[bench]"
 #: Runs that do not count: after the very first one, and each time a contestant resumes.
 _WARM_UP, _RESUME = 2, 1
-#: How long a contestant may be silent, in seconds, in addition to the time it measures.
-_PATIENCE = 900
-NOT_INSTALLED = "not installed: pip install albert-keras[bench]"
-_EXIT_SECONDS = 5
-_MAX_REASON_LENGTH = 200
+#: Facts of contestants that the table shows, and how.
+_FACTS = {"weights": ",", "first_loss": ".2f", "last_loss": ".2f", "difference": ".1e"}
 
 
 class Contestant(NamedTuple):
     """A program that is compared with others."""
 
-    name: str  #: Such as "transformers, compiled".
-    dtype: str  #: "float32", "bfloat16" or another: what it multiplies in.
+    name: str  #: Such as "transformers, compiled"; `OURS` for ours.
+    dtype: str  #: "float32" or "bfloat16", what it multiplies in, or "int8", which is float32.
     prepare: Callable  #: Returns a Prepared, in the contestant's process; a function of a module.
     arguments: tuple = ()  #: They are pickled.
     needs: tuple[str, ...] = ()  #: Packages; without them the contestant does not take part.
@@ -54,203 +57,187 @@ class Prepared(NamedTuple):
     facts: dict  #: For JSON, read after all runs, so that `run` may change it.
 
 
-def chosen_peers(names: Iterable[str], known: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the selected peers: names, or "all" or "none" alone; InputError for others."""
-    names = tuple(dict.fromkeys(names))
-    if names in (("all",), ("none",), ()):
-        return known if names == ("all",) else ()
+class Work(NamedTuple):
+    """What one run does, the same for all contestants."""
+
+    about: str  #: For the line above the table.
+    tokens: int
+    flops: float  #: Useful operations.
+
+
+def check_names(option: str, names: Iterable[str], known: Iterable[str]):
+    """Raises InputError for a name that is not among the known ones."""
     for name in names:
-        if name in ("all", "none"):
-            raise InputError(f"`{name}` must be the only peer. Received: {', '.join(names)}.")
         if name not in known:
-            raise InputError(f"`{name}` is not a known peer{did_you_mean(name, known)}")
-    return names
+            raise InputError(f"`{name}` is not a known {option}{did_you_mean(name, known)}")
 
 
-def hold_contest(contestants: Sequence[Contestant], repeats: int, seconds: float) -> dict:
+def hold_contest(
+    contestants: Sequence[Contestant], work: Work, peaks: dict, repeats: int, seconds: float
+) -> dict:
     """Measures contestants of different labels in turn, for `seconds` in each of `repeats` rounds.
 
     Each has one process throughout, so that it compiles once; it waits while another one runs.
     Every second round runs backwards. The first run, two more, and one whenever a contestant
-    resumes do not count. No process outlives this one.
+    resumes do not count.
+
+    Args:
+        work: What one run does.
+        peaks: Operations per second of the fastest product of each dtype, see `measure_peaks`.
 
     Returns:
-        dict of label to dict for JSON, each with `name` and `dtype`, and either `failed`, the
-        reason (str), or
-        `rounds`, mean seconds of a run in each round; `seconds`, the `summary` of them; `times`,
-        seconds of all single runs; `start_seconds`, of preparing it and of the first run, which
-        compiles; `peak_mb`, the peak memory of its process; `step_mb`, how much of that was added
-        after it was prepared; `facts`.
+        dict for JSON: `about`; `useful_flops`; `contestants`, a list of dicts with `name`, `dtype`
+        and either `failed`, the reason (str), or `rounds`, mean seconds of a run in each round;
+        `start_seconds`, of preparing it and of the first run, which compiles; `peak_mb`, the peak
+        memory of its process; `facts`; and the summaries over the rounds `seconds`,
+        `tokens_per_second`, `flops` (useful ones per second), `share_of_peak` and `ratio`, its time
+        divided by ours of the same dtype (above 1: we are faster), None for ours.
     """
     with contextlib.ExitStack() as stack:
-        workers = {one.label: stack.enter_context(_Worker(one)) for one in contestants}
-        active = {label: worker for label, worker in workers.items() if worker.failed is None}
-        in_turn({label: partial(one.measure, seconds) for label, one in active.items()}, repeats)
-        return {
-            one.label: {"name": one.name, "dtype": one.dtype, **workers[one.label].result()}
-            for one in contestants
+        workers = [_Worker(one, stack.enter_context(NewProcess())) for one in contestants]
+        actions = {
+            worker.contestant.label: partial(worker.measure, seconds)
+            for worker in workers
+            if worker.failed is None
         }
-
-
-def rates(rounds: Sequence[float], tokens: int, flops: float, peak: float) -> dict:
-    """Returns summaries of `tokens_per_second`, `flops` (useful ones per second), `share_of_peak`.
-
-    `rounds` are the seconds of a run in each round, `tokens` and `flops` the numbers of tokens and
-    operations of one run, and `peak` is the operations per second of the fastest product.
-    """
-    return {
-        "tokens_per_second": summary(tokens / seconds for seconds in rounds),
-        "flops": summary(flops / seconds for seconds in rounds),
-        "share_of_peak": summary(flops / seconds / peak for seconds in rounds),
+        in_turn(actions, repeats)
+        results = [worker.result() for worker in workers]
+    ours = {
+        one["dtype"]: one["rounds"]
+        for one in results
+        if one["name"] == OURS and "failed" not in one
     }
-
-
-def ratio_to(result, ours):
-    """Returns the `summary` over the rounds of a time divided by ours; None without ours."""
-    return ratios(result["rounds"], ours["rounds"]) if ours and "rounds" in ours else None
+    for found in results:
+        if "failed" not in found:
+            found |= _rates(found["rounds"], work, peaks[_product(found["dtype"])])
+            reference = None if found["name"] == OURS else ours.get(found["dtype"])
+            found["ratio"] = reference and ratios(found["rounds"], reference)
+    return {"about": work.about, "useful_flops": work.flops, "contestants": results}
 
 
 def measure_peaks(dtypes: Iterable[str], seconds: float = 1.5) -> dict[str, float]:
     """Measures the fastest product of square matrices of each dtype, operations per second."""
-    return {dtype: in_new_process(measure_peak, dtype, seconds)[0] for dtype in dtypes}
+    products = dict.fromkeys(map(_product, dtypes))
+    return {dtype: in_new_process(measure_peak, dtype, seconds) for dtype in products}
 
 
-def contest_lines(peaks: dict[str, float], contestants: dict) -> Iterator[str]:
-    """Yields the peaks, who could not be measured, and the versions of the others."""
-    for dtype, flops in peaks.items():
+def contest_lines(result: dict) -> Iterator[str]:
+    """Yields the lines of a benchmark's result: `machine`, `settings`, `peaks` and `contests`."""
+    settings = result["settings"]
+    yield from machine_lines(result["machine"])
+    yield f"median of {settings['repeats']} rounds [lowest..highest]"
+    for dtype, flops in result["peaks"].items():
         yield f"fastest square product in {dtype}: {flops / 1e9:,.0f} GFLOP/s"
     versions = {}
-    for label, found in contestants.items():
-        if "failed" in found:
-            yield f"{label}: {found['failed']}"
-        versions |= found.get("facts", {}).get("versions", {})
-    if versions:
-        yield ", ".join(" ".join(pair) for pair in versions.items())
+    for contest in result["contests"]:
+        measured = [found for found in contest["contestants"] if "failed" not in found]
+        yield ""
+        yield f"{contest['about']}, {contest['useful_flops'] / 1e9:,.1f} useful GFLOP"
+        if measured:
+            facts = [name for name in _FACTS if name in measured[0]["facts"]]
+            header = ["", "dtype", "ms", "tokens/s", "GFLOP/s", "of peak", "peak MB"]
+            header += ["ours: times faster", *(name.replace("_", " ") for name in facts)]
+            yield from table(header, [_cells(found, facts) for found in measured], left=(0, 1))
+        for found in contest["contestants"]:
+            if "failed" in found:
+                yield f"  {found['name']}, {found['dtype']}: {found['failed']}"
+            versions |= found.get("facts", {}).get("versions", {})
+    yield ", ".join(" ".join(pair) for pair in versions.items())
+
+
+def _cells(found, facts):
+    return [
+        found["name"],
+        found["dtype"],
+        shown(found["seconds"], ".1f", 1e3),
+        f"{found['tokens_per_second']['median']:,.0f}",
+        f"{found['flops']['median'] / 1e9:,.0f}",
+        f"{found['share_of_peak']['median']:.0%}",
+        f"{found['peak_mb']:,.0f}",
+        shown(found["ratio"], ".2f") if found["ratio"] else "",
+        *(format(found["facts"][name], _FACTS[name]) for name in facts),
+    ]
+
+
+def _product(dtype):
+    return "float32" if dtype == "int8" else dtype
+
+
+def _rates(rounds, work, peak):
+    return {
+        "seconds": summary(rounds),
+        "tokens_per_second": summary(work.tokens / seconds for seconds in rounds),
+        "flops": summary(work.flops / seconds for seconds in rounds),
+        "share_of_peak": summary(work.flops / seconds / peak for seconds in rounds),
+    }
 
 
 class _Worker:
-    """A contestant's process, seen from the process that holds the contest."""
+    """A contestant in its process, seen from the process that holds the contest."""
 
-    def __init__(self, contestant):
+    def __init__(self, contestant, process):
+        self.contestant = contestant
         self.failed = None
-        self._label = contestant.label
+        self._process = process
         self._rounds = []
-        self._is_over = False
-        self._process = None
         if any(importlib.util.find_spec(name) is None for name in contestant.needs):
-            self._fail(NOT_INSTALLED)
+            self.failed = NOT_INSTALLED
             return
         logger.info("preparing %s", contestant.label)
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve,
-            args=(theirs, contestant.prepare, contestant.arguments),
-            name=contestant.label,
-        )
-        with isolated_spawning():
-            self._process.start()
-        theirs.close()  # so that the end of the process is noticed here
-        self._started = self._receive(_PATIENCE)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        if self._process is not None:
-            self._connection.close()
-            if self._is_over:  # libraries remove what they have in shared memory
-                self._process.join(_EXIT_SECONDS)
-            self._process.kill()
-            self._process.join()
+        self._start_seconds = self._call(_prepare, contestant.prepare, contestant.arguments)
 
     def measure(self, seconds):
-        if self.failed is None and (times := self._request(seconds, _PATIENCE + seconds)):
-            self._rounds.append(times)
+        if self.failed is None:
+            self._rounds.append(self._call(_mean_seconds, seconds))
 
     def result(self) -> dict:
-        """Returns what `hold_contest` reports of this contestant."""
-        last = self._request(None, _PATIENCE) if self.failed is None else None
-        if last is None:
-            return {"failed": self.failed}
-        self._is_over = True
-        means = [statistics.fmean(times) for times in self._rounds]
-        times = [seconds for times in self._rounds for seconds in times]
-        return {"seconds": summary(means), "rounds": means, "times": times, **self._started, **last}
+        """Returns what `hold_contest` reports of this contestant alone."""
+        last = None if self.failed else self._call(_end)
+        found = {"name": self.contestant.name, "dtype": self.contestant.dtype}
+        if self.failed:
+            return found | {"failed": self.failed}
+        return found | last | {"rounds": self._rounds, "start_seconds": self._start_seconds}
 
-    def _request(self, order, patience):
-        with contextlib.suppress(OSError):  # a process that has ended is reported below
-            self._connection.send(order)
-        return self._receive(patience)
-
-    def _receive(self, patience):
+    def _call(self, function, *arguments):
         try:
-            if not self._connection.poll(patience):
-                self._process.kill()
-                return self._fail(f"it did not respond for {patience:.0f} s")
-            kind, value = self._connection.recv()
-        except (EOFError, OSError):
-            self._process.join()
-            code = self._process.exitcode
-            how = f"signal {-code}: out of memory, or killed" if code < 0 else f"exit code {code}"
-            return self._fail(f"its process ended with {how}")
-        return value if kind == "done" else self._fail(value)
-
-    def _fail(self, reason):
-        self.failed = reason
-        logger.warning("%s cannot be measured: %s", self._label, reason)
+            return self._process.call(function, *arguments)
+        except Exception as error:  # whatever a library raises: the others can be measured
+            self.failed = reason_of(error)
+            logger.warning("%s cannot be measured: %s", self.contestant.label, self.failed)
 
 
-def _serve(connection, prepare, arguments):
-    """Runs in the contestant's process: prepares, then follows orders until there are no more."""
-    end_with_parent()
-    warnings.simplefilter("ignore")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    os.dup2(2, 1)  # what libraries print is not the result of a command
-    try:
-        started = time.perf_counter()
-        prepared = prepare(*arguments)
-        before = peak_mb()
-        prepared.run()
-        start_seconds = time.perf_counter() - started
-        _time_runs(prepared.run, _WARM_UP)
-        _release_memory()
-        connection.send(("done", {"start_seconds": start_seconds}))
-        while (seconds := connection.recv()) is not None:
-            _time_runs(prepared.run, _RESUME)
-            connection.send(("done", _time_runs(prepared.run, seconds=seconds)))
-            _release_memory()
-        peak = peak_mb()
-        memory = {"peak_mb": peak, "step_mb": peak - before}
-        connection.send(("done", {**memory, "facts": prepared.facts}))
-    except (EOFError, BrokenPipeError):
-        return  # the contest is over
-    except Exception as error:
-        logger.debug("a contestant failed", exc_info=True)
-        text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        connection.send(("failed", text.strip().splitlines()[0][:_MAX_REASON_LENGTH]))
+#: In the process of a contestant: what it measures.
+_prepared: Prepared | None = None
 
 
-def _time_runs(run, least=1, seconds=0.0):
-    """Returns the seconds of single runs: at least some, and more until the time is over."""
+def _prepare(prepare, arguments):
+    """Prepares the contestant of this process; returns the seconds, the first run included."""
+    global _prepared
+    started = time.perf_counter()
+    _prepared = prepare(*arguments)
+    _prepared.run()
+    seconds = time.perf_counter() - started
+    for _ in range(_WARM_UP):
+        _prepared.run()
+    _release_memory()
+    return seconds
+
+
+def _mean_seconds(seconds):
+    """Returns the mean seconds of a run: of one, or of more until the time is over."""
+    for _ in range(_RESUME):
+        _prepared.run()
     times, end = [], time.perf_counter() + seconds
-    while len(times) < least or time.perf_counter() < end:
+    while not times or time.perf_counter() < end:
         started = time.perf_counter()
-        run()
+        _prepared.run()
         times.append(time.perf_counter() - started)
-    return times
+    _release_memory()
+    return statistics.fmean(times)
 
 
-def end_with_parent():
-    """Ends this process when its parent has ended, and first when memory runs out."""
-
-    def watch():
-        multiprocessing.parent_process().join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-    with contextlib.suppress(OSError):  # not on this system, or not allowed
-        Path("/proc/self/oom_score_adj").write_text("1000")
+def _end():
+    return {"peak_mb": peak_mb(), "facts": _prepared.facts}
 
 
 def _release_memory():

@@ -7,12 +7,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
+from data_pipeline.building.workers import num_processors
 from tests.benchmarks.contest import Prepared
 from tests.benchmarks.infer_inputs import Question, difference
+from tests.benchmarks.measure import in_new_process
 
 _HINTS = {"float32": "f32", "bfloat16": "bf16"}
-#: Of ONNX Runtime, in order of preference.
-_PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
 
 
 def prepare_ours(export: Path, question: Question, precision: str) -> Prepared:
@@ -20,8 +20,7 @@ def prepare_ours(export: Path, question: Question, precision: str) -> Prepared:
     from albert_keras.serving.predictor import Predictor
 
     predictor, texts = Predictor(export), list(question.texts)
-    found = difference(predictor.encode(texts), question, precision)
-    return Prepared(lambda: predictor.encode(texts), {"input": "text", "difference": found})
+    return _prepared(lambda: predictor.encode(texts), question, precision)
 
 
 def prepare_keras_nlp(config: AlbertConfig, question: Question, dtype: str) -> Prepared:
@@ -47,23 +46,19 @@ def prepare_keras_nlp(config: AlbertConfig, question: Question, dtype: str) -> P
     return _prepared(lambda: encode(inputs).numpy(), question, dtype)
 
 
-def prepare_transformers(
-    weights: Path, question: Question, form: str, compiled: bool, threads: int
-) -> Prepared:
-    """Loads ALBERT of transformers with our weights, on a GPU if there is one.
+def prepare_transformers(weights: Path, question: Question, form: str) -> Prepared:
+    """Compiles ALBERT of transformers with our weights, on a GPU if there is one.
 
-    `form` is "float32"; "autocast" to bfloat16; or "converted" to bfloat16 as a whole. `compiled`
-    is whether `torch.compile` is used.
+    `form` is "float32"; "autocast" to bfloat16; or "converted" to bfloat16 as a whole.
     """
     import torch
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(num_processors())
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     module = _pooled_model(weights).to(device)
     if form == "converted":
         module = module.to(torch.bfloat16)
-    if compiled:
-        module = torch.compile(module)
+    module = torch.compile(module)
     inputs = [torch.from_numpy(values) for values in question.inputs().values()]
 
     def run():
@@ -77,50 +72,53 @@ def prepare_transformers(
 
     dtype = "float32" if form == "float32" else "bfloat16"
     versions = {name: version(name) for name in ("torch", "transformers")}
-    return _prepared(run, question, dtype, device=str(device), versions=versions)
+    return _prepared(run, question, dtype, versions)
 
 
-def prepare_onnx_runtime(path: Path, question: Question, threads: int) -> Prepared:
-    """Opens an ONNX file (see `write_onnx`) with all optimizations for this shape."""
+def prepare_onnx_runtime(weights: Path, question: Question) -> Prepared:
+    """Opens an ONNX file with all optimizations for this shape."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = num_processors()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     batch_size, length = question.ids.shape
     options.add_free_dimension_override_by_name("batch", batch_size)
     options.add_free_dimension_override_by_name("sequence", length)
-    available = onnxruntime.get_available_providers()
-    providers = [name for name in _PROVIDERS if name in available]
-    session = onnxruntime.InferenceSession(str(path), options, providers=providers)
+    path = _onnx_file(weights, question)
+    session = onnxruntime.InferenceSession(
+        str(path), options, providers=onnxruntime.get_available_providers()
+    )
     inputs = question.inputs()
-    facts = {
-        "providers": session.get_providers(),
-        "versions": {"onnxruntime": version("onnxruntime")},
-    }
-    return _prepared(lambda: session.run(None, inputs)[0], question, "float32", **facts)
+    versions = {"onnxruntime": version("onnxruntime")}
+    return _prepared(lambda: session.run(None, inputs)[0], question, "float32", versions)
 
 
-def prepare_openvino(path: Path, question: Question, dtype: str, threads: int) -> Prepared:
+def prepare_openvino(weights: Path, question: Question, dtype: str) -> Prepared:
     """Compiles an ONNX file for this shape, for short latency."""
     import openvino
 
     core = openvino.Core()
-    model = core.read_model(str(path))
+    model = core.read_model(str(_onnx_file(weights, question)))
     inputs = question.inputs()
     model.reshape({name: list(values.shape) for name, values in inputs.items()})
     settings = {
         "INFERENCE_PRECISION_HINT": _HINTS[dtype],
         "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_NUM_THREADS": num_processors(),
     }
     compiled = core.compile_model(model, "CPU", settings)
     request = compiled.create_infer_request()
-    facts = {
-        "computes_in": str(compiled.get_property("INFERENCE_PRECISION_HINT")),
-        "versions": {"openvino": openvino.__version__},
-    }
-    return _prepared(lambda: request.infer(inputs)[0], question, dtype, **facts)
+    versions = {"openvino": openvino.__version__}
+    return _prepared(lambda: request.infer(inputs)[0], question, dtype, versions)
+
+
+def _onnx_file(weights: Path, question: Question) -> Path:
+    """Returns the model as an ONNX file beside its weights, which the first caller writes."""
+    path = weights / "model.onnx"
+    if not path.is_file():
+        in_new_process(write_onnx, path, weights, question.first(1))  # PyTorch stays out of here
+    return path
 
 
 def write_onnx(path: Path, weights: Path, question: Question):
@@ -141,10 +139,10 @@ def write_onnx(path: Path, weights: Path, question: Question):
         )
 
 
-def _prepared(run, question, dtype, **facts) -> Prepared:
-    """Returns the Prepared of a peer, whose output is checked."""
+def _prepared(run, question, dtype, versions=None) -> Prepared:
+    """Returns the Prepared of a contestant, whose output is checked."""
     found = difference(run(), question, dtype)
-    return Prepared(run, {"input": "ids", "difference": found, **facts})
+    return Prepared(run, {"difference": found, "versions": versions or {}})
 
 
 def _pooled_model(weights):

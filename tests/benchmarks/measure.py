@@ -1,13 +1,15 @@
 """What all benchmarks share: the machine, fresh processes, runs in turn, and medians."""
 
 import concurrent.futures
+import contextlib
 import itertools
 import logging
 import multiprocessing
 import os
 import platform
 import statistics
-import time
+import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
@@ -15,10 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from albert_keras.report import spread
-from albert_keras.training.process_memory import (
-    max_resident_mb as max_resident_mb,
-    peak_mb as peak_mb,
-)
 from data_pipeline.building.workers import num_processors
 from data_pipeline.child_processes import isolated_spawning
 from data_pipeline.errors import InputError
@@ -54,23 +52,44 @@ def machine_lines(machine: dict) -> Iterator[str]:
     )
 
 
-def in_new_process(function: Callable, *arguments) -> tuple:
-    """Calls a function of a module in a process that has loaded nothing else.
+class NewProcess:
+    """A process that has loaded nothing yet, for functions of modules; use it in `with`.
 
-    Returns the result, and the seconds from starting the process until it has ended. Arguments and
-    result are pickled. What the function raises is raised here as well, and InputError if the
-    process was killed.
+    Arguments and results are pickled. The process ends with this one, and is the first to end when
+    memory runs out.
     """
-    started = time.perf_counter()
-    context = multiprocessing.get_context("spawn")
-    try:
-        with isolated_spawning(), concurrent.futures.ProcessPoolExecutor(1, context) as pool:
-            result = pool.submit(function, *arguments).result()
-    except BrokenProcessPool:
-        raise InputError(
-            "A measured process ended before its work was done: out of memory, or killed."
-        ) from None
-    return result, time.perf_counter() - started
+
+    def __enter__(self):
+        context = multiprocessing.get_context("spawn")
+        self._pool = concurrent.futures.ProcessPoolExecutor(1, context, _begin)
+        return self
+
+    def __exit__(self, *error):
+        self._pool.shutdown()
+
+    def call(self, function: Callable, *arguments) -> Any:
+        """Returns the result of a function; raises what it raises.
+
+        InputError if the process was killed.
+        """
+        try:
+            with isolated_spawning():
+                future = self._pool.submit(function, *arguments)
+            return future.result()
+        except BrokenProcessPool:
+            raise InputError("Its process was killed, or ran out of memory.") from None
+
+
+def in_new_process(function: Callable, *arguments) -> Any:
+    """Returns the result of a function that is called in a process of its own, see `NewProcess`."""
+    with NewProcess() as process:
+        return process.call(function, *arguments)
+
+
+def reason_of(error: Exception) -> str:
+    """Returns in one line why a contestant could not be measured."""
+    text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+    return text.strip().splitlines()[0][:200]
 
 
 def in_turn(actions: dict[Any, Callable], repeats: int) -> dict[Any, list]:
@@ -102,6 +121,21 @@ def ratios(values, others):
 def shown(summary: dict[str, float], form: str, scale: float = 1.0) -> str:
     """Returns a `summary` as "median [low..high]"."""
     return spread(*(summary[name] * scale for name in ("median", "low", "high")), form)
+
+
+def _begin():
+    """Runs first in a new process."""
+    os.dup2(2, 1)  # what libraries print is not the result of a command
+    warnings.simplefilter("ignore")
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+
+    def end_with_parent():
+        multiprocessing.parent_process().join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    with contextlib.suppress(OSError):  # not on this system, or not allowed
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def _cpu_model():

@@ -4,8 +4,6 @@ import re
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
-from data_pipeline.errors import InputError
-from data_pipeline.settings import did_you_mean
 
 _HEAD_SIZE = 64
 _VOCAB_SIZE = 30_000
@@ -45,26 +43,10 @@ def _config(model: str) -> AlbertConfig:
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
     }
-    sizes = re.fullmatch(r"(\d+)(\D+)(\d+)", model)
+    sizes = re.fullmatch(r"(\d+)x(\d+)", model)
     if not sizes:
-        if model not in AlbertConfig.names():
-            raise InputError(
-                f"The model must be a named one or LAYERSxHIDDEN, such as 6x256. Received: "
-                f"`{model}`{did_you_mean(model, AlbertConfig.names())}"
-            )
         return AlbertConfig.from_name(model, **common)
-    layers, between, hidden_size = int(sizes[1]), sizes[2], int(sizes[3])
-    if between != "x":
-        raise InputError(
-            "The model must be a named one or LAYERSxHIDDEN. Received: "
-            f"`{model}`, did you mean `{layers}x{hidden_size}`?"
-        )
-    if layers < 1 or hidden_size < 1 or hidden_size % _HEAD_SIZE:
-        near = max(1, round(hidden_size / _HEAD_SIZE)) * _HEAD_SIZE
-        raise InputError(
-            f"LAYERSxHIDDEN must have at least one layer and a multiple of {_HEAD_SIZE}. "
-            f"Received: `{model}`, did you mean `{max(1, layers)}x{near}`?"
-        )
+    layers, hidden_size = map(int, sizes.groups())
     return AlbertConfig(
         num_hidden_layers=layers,
         hidden_size=hidden_size,

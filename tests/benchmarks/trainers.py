@@ -9,10 +9,9 @@ from importlib.metadata import version
 
 import numpy as np
 
+from albert_keras.training.process_memory import peak_mb
 from data_pipeline.building.workers import num_processors
-from data_pipeline.errors import InputError
 from tests.benchmarks.contest import Prepared
-from tests.benchmarks.measure import peak_mb
 from tests.benchmarks.shapes import Shape
 
 _OUR_LEARNING_RATE, _LEARNING_RATE = 1e-3, 1e-4
@@ -51,28 +50,6 @@ def our_features(shape: Shape) -> dict:
     }
 
 
-class LossLog:
-    """Records the first and the last loss, which show that a contestant really trains.
-
-    They are written to `facts`, as `first_loss`, `last_loss` and `updates`.
-    """
-
-    def __init__(self, facts):
-        self._facts = facts
-        self._total = 0.0
-
-    def add(self, loss: float):
-        self._facts.setdefault("first_loss", loss)
-        self._facts["last_loss"] = loss
-        self._facts["updates"] = self._facts.get("updates", 0) + 1
-
-    def add_mean(self, mean: float):
-        """Records a step by the mean of all steps up to it, which is what Keras reports."""
-        total = mean * (self._facts.get("updates", 0) + 1)
-        self.add(total - self._total)
-        self._total = total
-
-
 def prepare_ours(shape: Shape, precision: str, settings: dict | None = None) -> Prepared:
     """Builds our step as `pretrain` runs it: LAMB, clipped gradients, spikes skipped.
 
@@ -102,9 +79,8 @@ def prepare_ours(shape: Shape, precision: str, settings: dict | None = None) -> 
     features = our_features(shape)
     function = step.make_train_function()
     weights = sum(int(tf.size(weight)) for weight in step.trainable_variables)
-    facts = _tensorflow_facts(weights, config.optimizer.name.upper(), "tensorflow")
-    log = LossLog(facts)
-    return Prepared(lambda: log.add_mean(float(function(iter([features]))["loss"])), facts)
+    facts = {"weights": weights, "versions": _versions("tensorflow")}
+    return _keras_prepared(step, lambda: function(iter([features])), facts)
 
 
 def prepare_keras_nlp(shape: Shape, precision: str) -> Prepared:
@@ -136,20 +112,16 @@ def prepare_keras_nlp(shape: Shape, precision: str) -> Prepared:
     batches = iter(tf.data.Dataset.from_tensors((inputs, batch["masked_lm_ids"])).repeat())
     function = model.make_train_function()
     weights = sum({id(weight): int(tf.size(weight)) for weight in model.weights}.values())
-    facts = _tensorflow_facts(weights, "AdamW", "keras-nlp", "tensorflow")
-    log = LossLog(facts)
-    return Prepared(lambda: log.add_mean(float(function(batches)["loss"])), facts)
+    facts = {"weights": weights, "versions": _versions("keras-nlp", "tensorflow")}
+    return _keras_prepared(model, lambda: function(batches), facts)
 
 
-def prepare_transformers(
-    shape: Shape, precision: str, compiled: bool, at_masked_positions: bool
-) -> Prepared:
-    """Builds `AlbertForMaskedLM` and torch.optim.AdamW, on a GPU if PyTorch finds one.
+def prepare_transformers(shape: Shape, precision: str, at_masked_positions: bool) -> Prepared:
+    """Builds `AlbertForMaskedLM`, its loss through `torch.compile`, and torch.optim.AdamW.
 
-    `precision` is "float32", or "mixed_bfloat16" for PyTorch's autocast; `compiled` is whether
-    forward and backward pass go through `torch.compile`. The library scores the vocabulary at all
-    positions, and labels of -100 exclude some of them from the loss; `at_masked_positions` scores
-    only masked ones. InputError if the library cannot express the shape.
+    It runs on a GPU if PyTorch finds one. `precision` is "float32", or "mixed_bfloat16" for
+    PyTorch's autocast. The library scores the vocabulary at all positions, and labels of -100
+    exclude some of them from the loss; `at_masked_positions` scores only masked ones.
     """
     import torch
 
@@ -180,17 +152,12 @@ def prepare_transformers(
         scores = model.predictions(states.gather(1, where))  # [B, P, V]
         return torch.nn.functional.cross_entropy(scores.flatten(0, 1).float(), targets.flatten())
 
-    loss_of = loss_at_masked if at_masked_positions else loss_at_all
-    loss_of = torch.compile(loss_of) if compiled else loss_of
+    loss_of = torch.compile(loss_at_masked if at_masked_positions else loss_at_all)
     is_mixed = precision == "mixed_bfloat16"
     facts = {
         "weights": sum(weight.numel() for weight in model.parameters()),
-        "optimizer": "AdamW",
-        "device": device,
-        "threads": torch.get_num_threads(),
-        "versions": {name: version(name) for name in ("torch", "transformers")},
+        "versions": _versions("torch", "transformers"),
     }
-    log = LossLog(facts)
 
     def run():
         optimizer.zero_grad()
@@ -198,7 +165,7 @@ def prepare_transformers(
             loss = loss_of()
         loss.backward()
         optimizer.step()
-        log.add(loss.item())
+        _note_loss(facts, loss.item())
 
     return Prepared(run, facts)
 
@@ -220,27 +187,28 @@ def measure_step(shape: Shape, precision: str, settings: dict) -> dict[str, floa
 
 
 def _transformers_model(shape):
-    """Returns an `AlbertForMaskedLM` with random weights; InputError if it cannot be expressed."""
+    """Returns an `AlbertForMaskedLM` with random weights."""
     import transformers
 
     from albert_keras.formats.hugging_face_config import to_values
 
     values = to_values(shape.config, ("masked_lm",))
-    if shape.config.embedding_size == shape.config.hidden_size:
-        raise InputError(
-            "transformers' ALBERT always projects the embeddings. Received: "
-            f"`{shape.model}`, which does not."
-        )
     return transformers.AlbertForMaskedLM(transformers.AlbertConfig.from_dict(values))
 
 
-def _tensorflow_facts(weights, optimizer, *packages):
-    import tensorflow as tf
+def _keras_prepared(model, update, facts):
+    def run():
+        model.reset_metrics()  # so that the loss is that of this update
+        _note_loss(facts, float(update()["loss"]))
 
-    device = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    return {
-        "weights": weights,
-        "optimizer": optimizer,
-        "device": device[0].device_type.lower(),
-        "versions": {name: version(name) for name in packages},
-    }
+    return Prepared(run, facts)
+
+
+def _note_loss(facts, loss):
+    """Keeps the first and the last loss, which show that a contestant really trains."""
+    facts.setdefault("first_loss", loss)
+    facts["last_loss"] = loss
+
+
+def _versions(*packages):
+    return {name: version(name) for name in packages}

@@ -1,6 +1,5 @@
 """The work of a contestant: its settings, its clock, and the points of its curve."""
 
-import contextlib
 import json
 import logging
 import time
@@ -64,7 +63,6 @@ class Recorder:
         self._marks = job.marks
         self._started = self._paused = None  # readings of `now`
         self._excluded = 0.0  # seconds spent scoring
-        self._cpu_before = self._cpu = 0.0  # processor time that does not count, and that does
         self._previous = self._last_update = 0.0  # the time at the last update, and its duration
         self._scored = None  # number of updates that were scored last
         Path(job.points).write_text("")
@@ -72,7 +70,6 @@ class Recorder:
     def start(self):
         """Starts the clock, unless it runs already."""
         if self._started is None:
-            self._cpu_before = time.process_time()
             self._started = self._now()
 
     def seconds(self) -> float:
@@ -87,7 +84,6 @@ class Recorder:
         self.updates += number
         self.positions += number * self.positions_per_update
         elapsed = self.seconds()
-        self._cpu = time.process_time() - self._cpu_before
         self._last_update, self._previous = elapsed - self._previous, elapsed
         if self.first_update is None:
             self.first_update = elapsed
@@ -115,38 +111,25 @@ class Recorder:
         """Scores the model after its last update, and completes the file with `facts`."""
         if self._scored != self.updates:
             self._add_point()
-        facts = {
-            "first_update_seconds": self.first_update,
-            "cpus": self._cpu / self._previous,  # processors that were used, on average
-            **facts,
-        }
-        self._write({"facts": facts})
+        self._write({"facts": {"first_update_seconds": self.first_update, **facts}})
 
     def _add_point(self):
-        with self._stopped():
-            loss, accuracy = self._score()
-            self._scored = self.updates
-            self._write(
-                {
-                    "seconds": self._previous,  # without the last save, which follows the update
-                    "updates": self.updates,
-                    "positions": self.positions,
-                    "loss": float(loss),
-                    "accuracy": float(accuracy),
-                }
-            )
-            minutes = self._previous / 60
-            logger.info("%.2f min, update %d, held-out loss %.3f", minutes, self.updates, loss)
-
-    @contextlib.contextmanager
-    def _stopped(self):
-        self._paused, cpu = self._now(), time.process_time()
-        try:
-            yield
-        finally:
-            self._cpu_before += time.process_time() - cpu
-            self._excluded += self._now() - self._paused
-            self._paused = None
+        self._paused = self._now()
+        loss, accuracy = self._score()
+        self._scored = self.updates
+        self._write(
+            {
+                "seconds": self._previous,  # without the last save, which follows the update
+                "updates": self.updates,
+                "positions": self.positions,
+                "loss": float(loss),
+                "accuracy": float(accuracy),
+            }
+        )
+        minutes = self._previous / 60
+        logger.info("%.2f min, update %d, held-out loss %.3f", minutes, self.updates, loss)
+        self._excluded += self._now() - self._paused
+        self._paused = None
 
     def _write(self, line):
         with open(self._job.points, "a", encoding="utf-8") as file:

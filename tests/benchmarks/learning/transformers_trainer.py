@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import math
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import transformers
 
 from tests.benchmarks.learning.batches import (
     HELD_OUT,
-    IGNORED,
     TRAINING,
     load,
     masking_function,
@@ -35,9 +33,7 @@ def train(job: Job):
     optimizer = torch.optim.AdamW(
         _parameter_groups(model, settings["weight_decay"]), lr=settings["lr"], fused=True
     )
-    loss_of = torch.compile(
-        loss_function(model, settings.get("at_masked_positions", False), settings["mask_rate"])
-    )
+    loss_of = torch.compile(lambda batch: model(**_inputs(batch), labels=batch["labels"]).loss)
     arrays = load(job.arrays, "training", TRAINING)
     vocabulary = json.loads((Path(job.arrays) / "vocabulary.json").read_text())
     mask = masking_function(vocabulary, settings["mask_rate"], job.seed)
@@ -72,29 +68,6 @@ def train(job: Job):
             "versions": {name: version(name) for name in ("torch", "transformers")},
         }
     )
-
-
-def loss_function(model, at_masked_positions: bool, mask_rate: float):
-    """Returns a function of a batch: the loss of the library, or the same one computed faster.
-
-    With `at_masked_positions` the vocabulary is scored only where a token is masked, at a fixed
-    number of positions of the batch: the shape that is compiled does not depend on the masks.
-    """
-
-    def at_all(batch):
-        return model(**_inputs(batch), labels=batch["labels"]).loss
-
-    def at_masked(batch):
-        labels = batch["labels"].flatten()  # [B * S]
-        # Five standard deviations above the mean: the others are ignored.
-        spread = 5 * math.sqrt(labels.numel() * mask_rate * (1 - mask_rate))
-        number = min(labels.numel(), math.ceil(labels.numel() * mask_rate + spread))
-        where = torch.topk((labels != IGNORED).int(), number).indices  # [P]
-        states = model.albert(**_inputs(batch)).last_hidden_state.flatten(0, 1)  # [B * S, H]
-        scores = model.predictions(states[where]).float()  # [P, V]
-        return torch.nn.functional.cross_entropy(scores, labels[where], ignore_index=IGNORED)
-
-    return at_masked if at_masked_positions else at_all
 
 
 def _parameter_groups(model, weight_decay):

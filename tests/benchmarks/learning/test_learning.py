@@ -1,0 +1,180 @@
+"""`benchmark learn`: the clock, what peers read and are scored on, and a small run of ours."""
+
+import csv
+import math
+
+import numpy as np
+import pytest
+import yaml
+
+from albert_keras.training.evaluate import evaluate
+from data_pipeline.errors import InputError
+from data_pipeline.instances.masking import MASKED_FEATURES, unmask
+from data_pipeline.reader.reader import evaluation_dataset
+from data_pipeline.records.record_folder import RecordFiles
+from tests.benchmarks import learn
+from tests.benchmarks.learning.batches import (
+    HELD_OUT,
+    TRAINING,
+    load,
+    masking_function,
+    rows_of_batches,
+)
+from tests.benchmarks.learning.export import write_arrays
+from tests.benchmarks.learning.job import MARKS, Job, Recorder, read_points
+from tests.benchmarks.learning.report import compare, time_to_loss
+
+
+def points(*pairs):
+    return [{"seconds": seconds, "loss": loss} for seconds, loss in pairs]
+
+
+def test_the_time_to_a_loss_is_linear_between_two_points():
+    curve = points((10, 8.0), (20, 6.0), (40, 5.0))
+    assert [time_to_loss(curve, loss) for loss in (7.0, 5.25, 6.0)] == [15, 35, 20]
+    assert time_to_loss(curve, 9.0) == 10  # an upper bound: there is no earlier point
+    assert time_to_loss(curve, 4.9) is None
+
+
+def test_ours_is_compared_with_the_best_rate_of_the_peer():
+    ours = {"label": "ours", "points": points((10, 7.0), (20, 5.0), (40, 4.0))}
+    peers = [
+        {"label": "1", "points": points((20, 8.0), (40, 7.0))},
+        {"label": "2", "points": points((20, 7.0), (40, 6.0))},
+        {"label": "3", "points": points((20, 9.0), (40, math.nan))},
+        {"label": "4", "failed": "not installed"},
+    ]
+    found = compare([ours, *peers], 40)
+    assert (found["best_peer"], found["loss"]) == ("2", 6.0)
+    assert found["times"] == {"ours": 15, "1": None, "2": 40, "3": None}
+    assert found["ratio"] == pytest.approx(40 / 15)
+    behind = {"label": "ours", "points": points((40, 6.5))}
+    assert compare([behind, *peers], 40)["ratio"] is None
+    assert compare([ours, peers[-1]], 40) is None
+
+
+class Clock:
+    seconds = 100.0
+
+    def __call__(self):
+        return self.seconds
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def recorder(tmp_path, clock):
+    def score():
+        clock.seconds += 1000
+        return 5.0, 0.25
+
+    job = Job(30.0, 1, 2, "float32", "", str(tmp_path / "points.jsonl"), {})
+    return Recorder(job, score, positions_per_update=64, now=clock)
+
+
+def advance(recorder, clock, *durations):
+    for seconds in durations:
+        clock.seconds += seconds
+        recorder.add_updates()
+
+
+def test_points_are_at_the_marks_and_scoring_does_not_count(recorder, clock, tmp_path):
+    recorder.start()
+    advance(recorder, clock, *[0.75] * 40)
+    path = tmp_path / "points.jsonl"
+    assert recorder.seconds() == 30 and read_points(path)[1] is None
+    recorder.end({"weights": 7})
+    found, facts = read_points(path)
+    assert [point["seconds"] for point in found] == [
+        0.75, 1.5, 2.25, 3, 5.25, 7.5, 10.5, 15, 20.25, 25.5, 30
+    ]  # fmt: skip
+    assert len(found) == len(MARKS)
+    assert found[1] == {
+        "seconds": 1.5, "updates": 2, "positions": 128, "loss": 5.0, "accuracy": 0.25
+    }  # fmt: skip
+    assert facts == {"weights": 7, "first_update_seconds": 0.75}
+
+
+def test_another_update_must_end_within_the_time(recorder, clock):
+    recorder.start()
+    advance(recorder, clock, 20.0)
+    assert not recorder.is_over  # the next one does not compile again
+    advance(recorder, clock, 4.0)
+    assert not recorder.is_over  # the next one ends after 28 s
+    advance(recorder, clock, 4.0)
+    assert recorder.is_over
+
+
+def test_the_rate_rises_and_falls_by_the_time_after_the_first_update(recorder, clock):
+    recorder.start()
+    assert recorder.rate_factor() == 1e-3
+    advance(recorder, clock, 10.0)  # 20 s remain
+    clock.seconds += 0.06 * 20 / 2
+    assert recorder.rate_factor() == pytest.approx(0.5)
+    clock.seconds += 0.06 * 20 / 2 + 0.94 * 20 / 4
+    assert recorder.rate_factor() == pytest.approx(0.75)
+
+
+def test_arrays_have_the_masks_of_our_scoring_and_unmasked_tokens_of_training(
+    tiny_records, held_out_records, tmp_path
+):
+    folder = tmp_path / "arrays"
+    write_arrays(RecordFiles(tiny_records), RecordFiles(held_out_records), folder)
+    found, expected = load(folder, "held_out", HELD_OUT), all_rows(held_out_records)
+    for name in HELD_OUT:
+        np.testing.assert_array_equal(found[name], expected[name])
+    found, expected = load(folder, "training", TRAINING), all_rows(tiny_records)
+    original = unmask(*(expected[name] for name in MASKED_FEATURES))
+    np.testing.assert_array_equal(found["input_ids"], original)
+    np.testing.assert_array_equal(found["input_mask"], expected["input_mask"])
+
+
+def all_rows(folder):
+    batches = [
+        {name: batch[name][batch["example_weights"] > 0] for name in HELD_OUT}
+        for batch in evaluation_dataset(RecordFiles(folder), 7).as_numpy_iterator()
+    ]
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in HELD_OUT}
+
+
+def test_each_epoch_has_every_row_once():
+    batches = rows_of_batches(10, 4, seed=1)
+    rows = [next(batches) for _ in range(5)]  # two epochs
+    assert sorted(np.concatenate(rows)) == sorted([*range(10)] * 2)
+
+
+def test_tokens_are_masked_by_the_rule_of_transformers():
+    vocabulary = {"size": 1000, "mask_id": 4, "special_ids": [0, 1, 2, 3, 4]}
+    ids = np.tile(np.r_[2, np.full(98, 500), 3], (400, 1))
+    masked, labels = masking_function(vocabulary, 0.15, seed=1)(ids)
+    selected = labels != -100
+    assert selected[:, 1:-1].mean() == pytest.approx(0.15, abs=0.01)
+    assert not selected[:, [0, -1]].any() and (masked[~selected] == ids[~selected]).all()
+    assert (masked[selected] == 4).mean() == pytest.approx(0.8, abs=0.02)
+    assert (masked[selected] == 500).mean() == pytest.approx(0.1, abs=0.02)
+
+
+@pytest.mark.slow
+def test_ours_trains_for_the_time_and_is_scored_as_evaluate_scores_it(
+    tiny_records, held_out_records, tiny_training, tmp_path
+):
+    recipe, out = tmp_path / "tiny.yaml", tmp_path / "out"
+    recipe.write_text(yaml.safe_dump(tiny_training.model_dump(mode="json", exclude_unset=True)))
+    settings = {"recipe": str(recipe), "peer_lr": (1e-3,)}
+    result = learn.benchmark_learn(tiny_records, held_out_records, out, 1 / 6, **settings)
+    ours, _ = result["learners"]
+    (run,) = out.glob("trainings/ours-*/run")
+    final = evaluate(run, held_out_records)
+    assert ours["points"][-1]["updates"] == final.step
+    assert ours["points"][-1]["loss"] == pytest.approx(final.masked_lm_loss, rel=1e-5)
+    with open(out / "curves.csv") as file:
+        assert next(csv.DictReader(file))["contestant"] == "ours"
+    assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
+    again = learn.benchmark_learn(tiny_records, held_out_records, out, 1 / 6, **settings)
+    assert again["learners"][0] == ours  # it is not trained again
+    assert any("ours" in line for line in learn.learn_lines(result))
+    with pytest.raises(InputError, match="Choose another --out"):
+        learn.benchmark_learn(tiny_records, held_out_records, out, 1 / 3, **settings)

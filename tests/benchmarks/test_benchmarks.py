@@ -1,0 +1,135 @@
+"""Each benchmark on a small model or corpus: what is measured and shown, not how fast."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from albert_keras.training.process_memory import peak_mb
+from tests.benchmarks import __main__ as command
+from tests.benchmarks.contest import OURS, Contestant, Prepared, Work, contest_lines, hold_contest
+from tests.benchmarks.measure import in_new_process, machine
+from tests.benchmarks.read import benchmark_read, read_lines
+from tests.benchmarks.shapes import make_shape
+from tests.benchmarks.train import benchmark_train, train_lines
+from tests.benchmarks.trainers import prepare_ours
+
+WORK = Work("a step", tokens=40, flops=1e9)
+
+
+def prepare_writer(log, name):
+    def run():
+        with open(log, "a") as file:
+            file.write(name)
+
+    return Prepared(run, {"versions": {"writer": "1.0"}, "weights": 7})
+
+
+def prepare_nothing():
+    raise ValueError("too large\nmore about it")
+
+
+def prepare_to_die():
+    return Prepared(lambda: os.kill(os.getpid(), signal.SIGKILL), {})
+
+
+def test_contestants_take_turns_and_those_that_fail_are_listed(tmp_path):
+    log = tmp_path / "log"
+    contestants = [
+        Contestant(OURS, "float32", prepare_writer, (log, "a")),
+        Contestant("unable", "float32", prepare_nothing),
+        Contestant("dying", "float32", prepare_to_die),
+        Contestant("absent", "float32", prepare_writer, (), ("no_such_package_here",)),
+        Contestant("peer", "float32", prepare_writer, (log, "b")),
+    ]
+    peaks = {"float32": 1e12}
+    contest = hold_contest(contestants, WORK, peaks, repeats=2, seconds=0)
+    # A first run and two for warming up; then in each round one to wake up and one that counts.
+    assert log.read_text() == "aaabbb" + "aabb" + "bbaa"
+    ours, *failed, peer = contest["contestants"]
+    assert [found["failed"] for found in failed] == [
+        "ValueError: too large",
+        "Its process was killed, or ran out of memory.",
+        "not installed: pip install albert-keras[bench]",
+    ]
+    ratios = np.divide(peer["rounds"], ours["rounds"])
+    assert peer["ratio"] == pytest.approx(
+        {"median": ratios.mean(), "low": min(ratios), "high": max(ratios)}
+    )
+    assert ours["ratio"] is None and len(ours["rounds"]) == 2
+    assert ours["tokens_per_second"]["high"] == pytest.approx(40 / min(ours["rounds"]))
+    settings = {"repeats": 2}
+    result = {"machine": machine(), "settings": settings, "peaks": peaks, "contests": [contest]}
+    text = "\n".join(contest_lines(result))
+    assert "unable, float32: ValueError: too large" in text and text.endswith("writer 1.0")
+
+
+def test_a_new_process_forgets_the_memory_of_its_parent():
+    held = b"x" * 300_000_000
+    assert len(held) and peak_mb() > 300
+    assert 5 < in_new_process(peak_mb) < 200
+
+
+def test_layers_and_width_make_a_model():
+    shape = make_shape("6x256", batch_size=32, max_seq_length=128)
+    config = shape.config
+    assert (config.num_hidden_layers, config.hidden_size, config.num_attention_heads) == (6, 256, 4)
+    assert (config.intermediate_size, config.vocab_size) == (1024, 30_000)
+    assert (shape.tokens, shape.predictions) == (4096, 19)
+    assert make_shape("albert-base").config.hidden_dropout_prob == 0
+
+
+def test_options_are_the_parameters_of_a_benchmark(capsys):
+    assert command.main(["train", "--peers", "keras"]) == 2
+    assert "`keras` is not a known peer" in capsys.readouterr().err
+    assert command.main(["nothing"]) == 2 and "data,read,train" in capsys.readouterr().err
+
+
+def test_our_step_trains():
+    prepared = prepare_ours(make_shape("2x64", batch_size=2, max_seq_length=32), "float32")
+    for _ in range(5):
+        prepared.run()
+    # It begins at log V, the loss of a model that knows nothing.
+    assert prepared.facts["first_loss"] == pytest.approx(np.log(30_000), abs=0.3)
+    assert prepared.facts["last_loss"] < prepared.facts["first_loss"]
+
+
+def test_every_way_to_read_is_measured(tiny_records):
+    result = benchmark_read(tiny_records, batch_size=4, steps=3, repeats=1)
+    assert list(result["reading"]) == ["bytes only", "static masks", "dynamic masks"]
+    assert all(speed["low"] > 0 for speed in result["reading"].values())
+    assert any("dynamic masks cost" in line for line in read_lines(result))
+
+
+@pytest.mark.slow
+def test_every_build_is_measured_beside_the_ceiling(tiny_corpus, tiny_vocabulary, tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("\n\n".join(tiny_corpus))
+    words = ["data", "--corpus", str(tmp_path), "--tokenizer", str(tiny_vocabulary.path)]
+    assert command.main([*words, "--max-seq-length", "32", "--repeats", "1", "--json"]) == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    names = ["copies 1, 1 worker", "copies 10, 1 worker", "copies 1, 2 workers"]
+    assert list(runs)[1:] == names
+    assert all(runs[name]["of_ceiling"]["median"] > 0 for name in names)
+
+
+@pytest.mark.slow
+def test_a_training_step_is_measured_beside_keras_nlp():
+    result = benchmark_train("2x64", 2, 32, ["float32"], ["keras-nlp"], repeats=2, seconds=0.1)
+    (contest,) = result["contests"]
+    assert not any("failed" in found for found in contest["contestants"])
+    ours, peer = contest["contestants"]
+    assert ours["facts"]["weights"] == peer["facts"]["weights"]
+    assert peer["facts"]["last_loss"] < peer["facts"]["first_loss"]
+    assert len(list(train_lines(result))) > 6
+
+
+@pytest.mark.slow
+def test_an_export_answers_as_keras_nlp_does(tiny_vocabulary, capsys):
+    words = ["infer", "--tokenizer", str(tiny_vocabulary.path), "--model", "2x192"]
+    words += ["--batch-size", "2", "--max-seq-length", "32", "--precision", "float32"]
+    words += ["--peers", "keras-nlp", "--repeats", "1", "--seconds", "0", "--json"]
+    assert command.main(words) == 0
+    (contest,) = json.loads(capsys.readouterr().out)["contests"]
+    assert [found["facts"]["difference"] < 1e-4 for found in contest["contestants"]] == [True] * 2
