@@ -6,7 +6,6 @@ valid.
 
 import argparse
 import itertools
-import json
 import logging
 import sys
 from pathlib import Path
@@ -64,15 +63,12 @@ def _check(options):
     for result in check(programs, options.topology, options.out, compiler):
         results.append(result)
         logging.info(table([result])[-1])
-    text = "\n".join(table(results))
-    print(text)
+    lines = table(results)
     if versions:
-        print("with " + ", ".join(f"{name} {version}" for name, version in versions.items()))
+        lines += ["", "with " + ", ".join(f"{name} {text}" for name, text in versions.items())]
     with whole_file(options.out / "table.md") as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
-    with whole_file(options.out / "results.json") as temporary:
-        rows = [item._asdict() | {"program": item.program.model_dump()} for item in results]
-        temporary.write_text(json.dumps({"versions": versions, "results": rows}), encoding="utf-8")
+        temporary.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    print("\n".join(lines))
     faults = list(fault_lines(results))
     for line in faults:
         print(f"fault: {line}", file=sys.stderr)
@@ -87,34 +83,16 @@ def _parser():
     )
     add = parser.add_argument
     add("--model", nargs="+", default=["albert-base"], choices=AlbertConfig.names(), metavar="NAME")
-    add(
-        "--kind",
-        nargs="+",
-        default=[_PRETRAINING],
-        choices=[_PRETRAINING, *KINDS],
-        metavar="KIND",
-        help=f"kind of training: {_PRETRAINING} or, for fine-tuning, {', '.join(KINDS)}",
-    )
-    add(
-        "--predict",
-        action="store_true",
-        help="check the prediction of a kind instead of its training",
-    )
+    add("--kind", nargs="+", default=[_PRETRAINING], choices=[_PRETRAINING, *KINDS])
+    add("--predict", action="store_true", help="check the prediction of a kind, not its training")
     add("--batch", nargs="+", type=int, default=[32], help="rows per replica and step")
     add("--seq", nargs="+", type=int, default=[512], help="tokens per sequence")
     add("--topology", nargs="+", default=list(TOPOLOGIES), choices=list(TOPOLOGIES))
     add("--precision", nargs="+", default=["mixed_bfloat16"], choices=["mixed_bfloat16", "float32"])
-    add(
-        "--accumulation", nargs="+", type=int, default=[1], help="parts into which a batch is split"
-    )
+    add("--accumulation", nargs="+", type=int, default=[1], help="parts of a batch")
     add("--recompute", action="store_true", help="recompute activations in the backward pass")
     add("--out", type=Path, default=Path("build/tpu-check"), help="folder for HLO and results")
-    add(
-        "--compiler",
-        type=Path,
-        default=Path(".venv-tpu/bin/python"),
-        help="Python of the environment that compiles",
-    )
+    add("--compiler", type=Path, default=Path(".venv-tpu/bin/python"), help="Python that compiles")
     add("--no-compile", action="store_true", help="only trace and lower, which takes seconds")
     return parser
 

@@ -40,8 +40,7 @@ def main(hlo_path: str, result_path: str, topology: str):
     result is a JSON object. `outcome` is "compiled", "out of memory" or "failed". If compiled:
     `seconds`, `gib` (arguments + results - what both share + temporary + code, per replica),
     `tflop` per step and replica, `all_reduces` and `products` (by the type of the operands) of the
-    compiled program, `device`. Else `message`, and `used_gib` and `available_gib` if the compiler
-    reports them.
+    compiled program. Else `message`.
     """
     result = compile_program(Path(hlo_path).read_bytes(), **json.loads(topology))
     Path(result_path).write_text(json.dumps(result), encoding="utf-8")
@@ -74,10 +73,9 @@ def compile_program(proto: bytes, layout: str, replicas: int, options: dict) -> 
     try:
         executable = devices[0].client.compile(code, compile_options)
     except xla_client.XlaRuntimeError as error:
-        return failure(str(error)) | {"device": devices[0].device_kind}
+        return failure(str(error))
     return {
         "outcome": "compiled",
-        "device": devices[0].device_kind,
         "seconds": time.monotonic() - started,
         "gib": _memory(executable.get_compiled_memory_stats()) / 2**30,
         "tflop": _cost(executable)["flops"] / 1e12,
@@ -89,13 +87,7 @@ def failure(message: str) -> dict:
     """Returns the result, see `main`, for an error of the compiler."""
     if "RESOURCE_EXHAUSTED" not in message:
         return {"outcome": "failed", "message": message[:2000]}
-    result = {"outcome": "out of memory", "message": message[:2000]}
-    sizes = re.search(r"Used ([\d.]+)([KMG]) of ([\d.]+)([KMG]) hbm", message)
-    if sizes:
-        units = {"K": 2**-20, "M": 2**-10, "G": 1}
-        result["used_gib"] = float(sizes[1]) * units[sizes[2]]
-        result["available_gib"] = float(sizes[3]) * units[sizes[4]]
-    return result
+    return {"outcome": "out of memory", "message": message[:2000]}
 
 
 def count_instructions(text: str) -> dict:

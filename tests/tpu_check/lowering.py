@@ -1,6 +1,5 @@
 """The graph of a replica, lowered to HLO, the language of the TPU's compiler."""
 
-import hashlib
 import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -20,10 +19,7 @@ class Lowered(NamedTuple):
     """A program in HLO, not optimised yet."""
 
     proto: bytes  #: A serialised HloModuleProto.
-    digest: str  #: Of all that affects the compiled program, not of names and source lines.
     all_reduces: int  #: Sums over the replicas.
-    all_reduces_in_loops: int  #: How many of them a loop repeats.
-    loops: int
     dynamic_shapes: int  #: Instructions whose result has no fixed shape.
     barriers: int  #: Points across which the compiler merges and moves nothing.
     variables: int  #: Inputs that are updated in place.
@@ -134,10 +130,7 @@ def _lowered(module):
     opcodes = [instruction.opcode for instruction in instructions]
     return Lowered(
         proto=module.SerializeToString(deterministic=True),
-        digest=_digest(module),
         all_reduces=opcodes.count("all-reduce"),
-        all_reduces_in_loops=_count_in_loops(module, "all-reduce"),
-        loops=opcodes.count("while"),
         dynamic_shapes=sum(any(item.shape.is_dynamic_dimension) for item in instructions),
         barriers=opcodes.count("opt-barrier"),
         variables=len(module.input_output_alias.entries),
@@ -160,36 +153,3 @@ def _renumber(module):
             instruction.id = numbers[instruction.id]
             for references in (instruction.operand_ids, instruction.control_predecessor_ids):
                 references[:] = [numbers[old] for old in references]
-
-
-def _count_in_loops(module, opcode):
-    parts = {part.id: part for part in module.computations}
-    waiting = [
-        number
-        for part in module.computations
-        for instruction in part.instructions
-        if instruction.opcode == "while"
-        for number in instruction.called_computation_ids
-    ]
-    inside = set()
-    while waiting:
-        number = waiting.pop()
-        if number not in inside:
-            inside.add(number)
-            for instruction in parts[number].instructions:
-                waiting.extend(instruction.called_computation_ids)
-    return sum(
-        instruction.opcode == opcode
-        for number in inside
-        for instruction in parts[number].instructions
-    )
-
-
-def _digest(module):
-    bare = hlo_pb2.HloModuleProto.FromString(module.SerializeToString())
-    bare.name = ""
-    bare.id = 0
-    for part in bare.computations:
-        for instruction in part.instructions:
-            instruction.ClearField("metadata")
-    return hashlib.sha256(bare.SerializeToString(deterministic=True)).hexdigest()[:16]

@@ -95,14 +95,11 @@ class TaskProgram(Program):
 
     rules = Program.rules + (
         Rule(
-            ("accumulation", "predicts"),
-            lambda accumulation, predicts: accumulation == 1 or not predicts,
-            "must not be used together: without training nothing is accumulated",
-        ),
-        Rule(
-            ("recompute", "predicts"),
-            lambda recompute, predicts: not (recompute and predicts),
-            "must not be used together: without training nothing is kept",
+            ("predicts", "accumulation", "recompute"),
+            lambda predicts, accumulation, recompute: (
+                not predicts or (accumulation == 1 and not recompute)
+            ),
+            "must not be used together: without training nothing is accumulated or kept",
         ),
     )
 

@@ -37,26 +37,35 @@ def fault_lines(results):
 
 def _cells(result):
     program, compiled = result.program, result.compiled or {}
-    outcome = compiled.get("outcome")
-    fits = {"compiled": "yes", "out of memory": "no"}.get(outcome, "not compiled")
-    return (
+    memory = TOPOLOGIES[result.topology].memory_gib
+    outcome = compiled.get("outcome", "not compiled")
+    cells = [
         _name(program),
         str(program.sequence_length),
         str(program.batch),
         str(program.batch * program.replicas),
         result.topology,
-        "FAULT" if result.faults else fits,
-        _memory(compiled, TOPOLOGIES[result.topology]),
-        f"{compiled['tflop']:#.3g}" if outcome == "compiled" else "",
-        _all_reduces(result.traced, compiled),
-        _products(compiled.get("products")),
-        f"{compiled['seconds']:.0f} s" if outcome == "compiled" else "",
-    )
+    ]
+    if result.faults:
+        return [*cells, "FAULT", *[""] * 5]
+    if outcome == "out of memory":
+        return [*cells, "no", f"more than {memory}", *[""] * 4]
+    if outcome == "not compiled":
+        return [*cells, outcome, "", "", f"({result.traced['all_reduces']})", "", ""]
+    products = compiled["products"]
+    return [
+        *cells,
+        "yes",
+        f"{compiled['gib']:.2f} of {memory}",
+        f"{compiled['tflop']:#.3g}",
+        f"{compiled['all_reduces']} of {result.traced['all_reduces']}",
+        f"{products.get('bf16', 0)} / {products.get('f32', 0)}",
+        f"{compiled['seconds']:.0f} s",
+    ]
 
 
 def _name(program):
     changes = [*program.about]
-    changes += [f"{key} {value}" for key, value in program.model.items() if key != "size"]
     if program.precision != "mixed_bfloat16":
         changes.append(program.precision)
     if program.accumulation > 1:
@@ -64,27 +73,3 @@ def _name(program):
     if program.recompute:
         changes.append("recomputed")
     return ", ".join([program.model["size"], *changes])
-
-
-def _memory(compiled, topology):
-    if compiled.get("outcome") == "compiled":
-        return f"{compiled['gib']:.2f} of {topology.memory_gib}"
-    if "used_gib" in compiled:
-        return f"{compiled['used_gib']:.2f} of {compiled['available_gib']:.2f}"
-    return f"more than {topology.memory_gib}" if compiled.get("outcome") == "out of memory" else ""
-
-
-def _all_reduces(traced, compiled):
-    written = traced.get("all_reduces")
-    if written is None:
-        return ""
-    found = compiled.get("all_reduces")
-    return f"({written})" if found is None else f"{found} of {written}"
-
-
-def _products(products):
-    if products is None:
-        return ""
-    known = {"bf16": 0, "f32": 0} | products
-    others = [f"{number} {kind}" for kind, number in known.items() if kind not in ("bf16", "f32")]
-    return " / ".join([str(known["bf16"]), str(known["f32"]), *others])

@@ -1,0 +1,230 @@
+"""The check for TPUs, as far as it needs no compiler; and with it, where there is one."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from tensorflow.compiler.xla.service import hlo_pb2
+from tensorflow.core.framework import graph_pb2, types_pb2
+
+from albert_keras.tasks.example_source import ExampleSource
+from albert_keras.tasks.kinds import KINDS
+from data_pipeline.errors import InputError
+from data_pipeline.reader.reader import training_dataset
+from data_pipeline.records.record_folder import RecordFiles
+from tests.albert_keras.tasks.small_tasks import make_examples, make_task
+from tests.tpu_check import __main__ as command, compile_hlo
+from tests.tpu_check.check import Checked, check, compiler_versions
+from tests.tpu_check.lowering import _renumber
+from tests.tpu_check.program import Program, TaskProgram
+from tests.tpu_check.report import fault_lines, table
+from tests.tpu_check.trace import Fault, find_faults, read_kernels
+
+#: Traces programs, and functions that a TPU cannot execute, in one process: it divides its devices
+#: once.
+SCRIPT = """
+import json, sys
+import tensorflow as tf
+from tests.tpu_check.replica import fake_tpu_strategy
+from tests.tpu_check.program import Program, program_of
+from tests.tpu_check.trace import check_step
+
+def prints(features):
+    tf.print("loss", features["example_weights"])
+    return tf.reduce_sum(features["example_weights"])
+
+def has_no_fixed_shape(features):
+    return tf.boolean_mask(features["example_weights"], features["example_weights"] > 0)
+
+strategy = fake_tpu_strategy(2, 2)
+for fields in json.loads(sys.argv[1]):
+    program = program_of(fields)
+    with strategy.scope():
+        function = program.replica_function()
+        predicts = fields.get("predicts", False)
+        weights = len(function.__self__.trained_weights) if not predicts else 0
+    summary, proto = check_step(strategy, function, program.features())
+    print(json.dumps(summary | {"has_hlo": proto is not None, "weights": weights}))
+for function in (prints, has_no_fixed_shape):
+    print(json.dumps(check_step(strategy, function, Program(batch=4).features())[0]))
+"""
+MODEL = {
+    "size": "albert-tiny", "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64,
+    "embedding_size": 16, "num_hidden_layers": 1, "max_position_embeddings": 64,
+}  # fmt: skip
+FIELDS = {"model": MODEL, "batch": 4, "sequence_length": 32, "vocab_size": 100, "replicas": 2}
+TRACED = {"faults": [], "all_reduces": 48}
+COMPILED = {
+    "outcome": "compiled",
+    "seconds": 65.2,
+    "gib": 8.117,
+    "tflop": 9.432,
+    "all_reduces": 3,
+    "products": {"bf16": 303, "f32": 2},
+}
+
+
+def small(kind, **fields):
+    return TaskProgram(kind=kind, **FIELDS | fields)
+
+
+def traced(*programs):
+    """Traces programs in a process of their own: a dict for each, and for two wrong functions."""
+    fields = [program.model_dump(exclude_unset=True) for program in programs]
+    words = [sys.executable, "-c", SCRIPT, json.dumps(fields)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stdout.splitlines()[-len(programs) - 2 :]]
+
+
+def test_steps_consist_of_operations_of_a_tpu_with_fixed_shapes():
+    spans = "spans_or_none"  # the head with the most operations
+    step, recomputed, learning, predicting, prints, has_no_fixed_shape = traced(
+        Program(**FIELDS),
+        Program(**FIELDS, recompute=True),
+        small(spans),
+        small(spans, predicts=True),
+    )
+    for found in (step, recomputed, learning, predicting):
+        assert found["faults"] == [] and found["has_hlo"] and found["dynamic_shapes"] == 0
+    for found in (step, learning):  # each gradient is summed once, beside a few losses and counts
+        assert found["weights"] <= found["all_reduces"] < 2 * found["weights"]
+        assert found["variables"] >= 3 * found["weights"]  # and both moments
+    assert predicting["all_reduces"] == predicting["variables"] == 0
+    assert recomputed["barriers"] > 0 == step["barriers"]
+    assert any("`PrintV2` has no TPU kernel" in fault for fault in prints["faults"])
+    assert any("no fixed shape" in fault for fault in has_no_fixed_shape["faults"])
+
+
+@pytest.mark.slow
+def test_all_kinds_are_learnt_and_predicted():
+    programs = [small(kind, predicts=each) for kind in KINDS for each in (False, True)]
+    sparse = {"attention": "block-sparse", "attention_block_size": 2, "attention_random_blocks": 1}
+    programs += [
+        Program(**FIELDS | {"model": MODEL | sparse, "sequence_length": 16}),
+        small("choice"),
+        small("choice", accumulation=2),
+    ]
+    *found, whole, parts, _, _ = traced(*programs)
+    for each in [*found, whole, parts]:
+        assert each["faults"] == [] and each["has_hlo"] and each["dynamic_shapes"] == 0
+    assert parts["all_reduces"] == whole["all_reduces"]
+
+
+def test_features_are_those_of_the_reader(tiny_records):
+    records = RecordFiles(tiny_records)
+    program = Program(batch=4, sequence_length=records.info.max_seq_length)
+    read = training_dataset(records, 4, seed=1).element_spec
+    assert program.features() == {
+        name: (spec.dtype.name, tuple(spec.shape)) for name, spec in read.items()
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_are_those_of_a_fine_tuning(kind, tiny_corpus, tiny_tokenizer):
+    examples = make_examples(tiny_corpus, kind, count=5)
+    if kind == "choice":  # as in RACE
+        examples = [example._replace(options=(*example.options, "no")) for example in examples]
+    program = small(kind, sequence_length=40)
+    features = make_task(kind).features(examples, tiny_tokenizer, training=True)
+    training = program.config().training.replace(batch_size=4)
+    source = ExampleSource(features, tiny_tokenizer, training, {})
+    batch = next(iter(source.batches(tf.distribute.get_strategy(), 0)))
+    found = {name: (value.dtype.name, tuple(value.shape)) for name, value in batch.items()}
+    assert program.features() == found
+    assert small(kind, sequence_length=40, predicts=True).features().items() < found.items()
+
+
+def test_operations_are_looked_up_by_type_in_the_functions_that_are_called():
+    kernels = read_kernels()
+    assert len(kernels) == 516 and "bfloat16" in kernels["BatchMatMulV2"]["T"]
+    graph = graph_pb2.GraphDef()
+    for name in ("called", "forgotten"):
+        function = graph.library.function.add()
+        function.signature.name = name
+        node = function.node_def.add(name=f"{name}_norm", op="CheckNumerics")
+        node.attr["T"].type = types_pb2.DT_INT32
+    graph.node.add(name="loop", op="While").attr["body"].func.name = "called"
+    fault = Fault("CheckNumerics", "called_norm", "has no TPU kernel for T=int32")
+    assert find_faults(graph, kernels) == (2, [fault])
+
+
+def test_large_numbers_of_instructions_are_replaced_and_references_follow():
+    def program(number_of):
+        module = hlo_pb2.HloModuleProto(entry_computation_id=2)
+        for computation in (1, 2):
+            part = module.computations.add(id=computation, root_id=number_of(computation, 2))
+            part.instructions.add(id=number_of(computation, 1), opcode="parameter")
+            second = part.instructions.add(id=number_of(computation, 2), opcode="call")
+            second.operand_ids.append(number_of(computation, 1))
+        return module
+
+    module = program(lambda computation, position: (computation << 32) + position)
+    _renumber(module)
+    assert module == program(lambda computation, position: 2 * (computation - 1) + position)
+
+
+def test_products_count_by_what_they_multiply():
+    text = """
+  %param_0.1 = bf16[32,128]{1,0:T(8,128)(2,1)} parameter(0)
+  ROOT %convolution.5 = f32[32,512]{1,0} convolution(%param_0.1, %param_1), dim_labels=bf_io->bf
+  %copy.1 = f32[2]{0} copy(%argument), metadata={op_name="convolution(all-reduce(x)"}
+  %dot.1 = f32[2,2]{1,0} dot(f32[2,4]{1,0} %a, f32[4,2]{1,0} %b)
+  %all-reduce.3 = (f32[300,64]{1,0:T(8,128)}, f32[], /*index=2*/f32[2]{0}) all-reduce(%x, %y, %z)
+"""
+    counts = compile_hlo.count_instructions(text)
+    assert counts == {"all_reduces": 1, "products": {"bf16": 1, "f32": 1}}
+
+
+def test_the_table_tells_what_fits_and_each_fault_once():
+    too_large = compile_hlo.failure("RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm.")
+    rows = table(
+        [
+            Checked(Program(), "v3-8", TRACED, COMPILED),
+            Checked(Program(batch=128), "v3-8", TRACED, too_large),
+            Checked(Program(precision="float32", recompute=True), "v2-8", TRACED, None),
+        ]
+    )
+    cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
+    assert cells[2] == [
+        *("albert-base", "512", "32", "256", "v3-8", "yes", "8.12 of 16", "9.43"),
+        *("3 of 48", "303 / 2", "65 s"),
+    ]
+    assert cells[3][5:7] == ["no", "more than 16"]
+    assert (cells[4][0], cells[4][5]) == ("albert-base, float32, recomputed", "not compiled")
+    wrong = Checked(Program(), "v3-8", TRACED, compile_hlo.failure("INTERNAL: no lowering"))
+    assert list(fault_lines([wrong, wrong])) == ["albert-base, v3-8: INTERNAL: no lowering"]
+
+
+def test_values_that_are_not_valid_are_told_before_any_work(tmp_path, capsys):
+    out = ["--out", str(tmp_path / "out")]
+    for words, message in (
+        (["--batch", "0"], "`batch`"),
+        (["--batch", "4", "--accumulation", "3"], "must be a multiple of `accumulation`"),
+        (["--predict"], "`--predict` is for a `--kind` of task"),
+        (["--kind", "spans", "--predict", "--recompute"], "nothing is accumulated or kept"),
+    ):
+        assert command.main([*words, *out]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match="`make check-tpu` creates one"):
+        compiler_versions(sys.executable)  # has TensorFlow, not libtpu
+
+
+@pytest.mark.slow
+def test_a_small_step_compiles_for_two_generations(tmp_path):
+    beside = Path(__file__).parents[2] / ".venv-tpu" / "bin" / "python"
+    compiler = Path(os.environ.get("ALBERT_KERAS_TPU_COMPILER", beside))
+    if not compiler.exists():
+        pytest.skip(f"nothing at {compiler} that compiles for TPUs: `make check-tpu` makes it")
+    program = {"model": {"size": "albert-tiny"}, "batch": 4, "sequence_length": 64}
+    small, large = check([program], ["v3-8", "v4-8"], tmp_path, compiler)
+    assert small.faults == large.faults == []
+    assert small.compiled["outcome"] == large.compiled["outcome"] == "compiled"
+    assert small.compiled["products"]["bf16"] > 50
+    assert 1 <= small.compiled["all_reduces"] < small.traced["all_reduces"]
+    assert 0 < large.compiled["gib"] < 1
