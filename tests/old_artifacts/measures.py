@@ -1,8 +1,8 @@
 """What is compared between the old commit and the current one, as plain JSON.
 
-The same functions run under both: `make_old_artifacts.py` calls them with the old packages and
-writes `expected.json`, the tests call them with the current ones. So they use only names that the
-packages promise at their top level, and files whose layout the documentation promises.
+The same functions run under both: the old packages have written `expected.json` with them, and the
+tests call them with the current ones. So they use only names that the packages promise at their
+top level, and files whose layout the documentation promises.
 """
 
 import hashlib
