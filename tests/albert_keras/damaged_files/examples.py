@@ -21,18 +21,13 @@ class Example(NamedTuple):
 
 def yaml(folder):
     from albert_keras.cli.arguments import read_values
-
-    path = folder / "config.yaml"
-    path.write_text("model:\n  hidden_size: 8\ntraining: {steps: 5, seed: 3}\nlist: [1, 'a']\n")
-    return Example((path,), lambda: read_values(path))
-
-
-def shape(folder):
     from albert_keras.config import AlbertConfig
 
-    path = folder / "albert_config.json"
-    AlbertConfig().save(path)
-    return Example((path,), lambda: AlbertConfig.from_json_file(path))
+    readers = {"config.yaml": read_values, "albert_config.json": AlbertConfig.from_json_file}
+    settings = "model:\n  hidden_size: 8\ntraining: {steps: 5, seed: 3}\nlist: [1, 'a']\n"
+    (folder / "config.yaml").write_text(settings)
+    AlbertConfig().save(folder / "albert_config.json")
+    return _each([folder / name for name in readers], lambda path: readers[path.name](path))
 
 
 def records(folder):
@@ -53,30 +48,21 @@ def run(folder):
     from albert_keras.formats.open_model import open_model
     from albert_keras.runs.log_file import read_log
     from albert_keras.runs.run import Run
+    from albert_keras.tasks.finetuned import read_tuned
+    from albert_keras.tasks.results import read_results
 
-    path = _artifact(folder, "run")
+    path, tuned = _artifact(folder, "run"), _artifact(folder, "finetuned")
+    seed = tuned / "seed-5"
 
     def read():
         read_log(path)
         Run.open(path).checkpoints.choose(None)
         open_model(path)
+        read_results(tuned)
+        read_tuned(Run.open(seed))
 
-    return Example(_files(path), read)
-
-
-def finetuning(folder):
-    from albert_keras.runs.run import Run
-    from albert_keras.tasks.finetuned import read_tuned
-    from albert_keras.tasks.results import read_results
-
-    path = _artifact(folder, "finetuned")
-    files = (path / "results.json", path / "seed-5" / "tuned.json", path / "seed-5" / "run.json")
-
-    def read():
-        read_results(path)
-        read_tuned(Run.open(path / "seed-5"))
-
-    return Example(files, read)
+    files = (tuned / "results.json", seed / "tuned.json", seed / "run.json")
+    return Example((*_files(path), *files), read)
 
 
 def trained_data(folder):
@@ -128,44 +114,36 @@ def sentencepiece(folder):
     return Example(files, lambda: Tokenizer.load(path).encode("The number 12 is é."))
 
 
-def foreign_sentencepiece(folder):
-    from data_pipeline.tokenizers.tokenization import Tokenizer
-
-    path = _artifact(folder, "tokenizer/tokenizer.model")
-    return Example((path,), lambda: Tokenizer.load(path).encode("The number 12 is é."))
-
-
-def word_pieces(folder):
-    from data_pipeline.tokenizers.tokenization import Tokenizer
-
-    path = folder / "vocab.txt"
-    pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] the number ##s is . 1 2".split()
-    path.write_text("\n".join(pieces) + "\n")
-    return Example((path,), lambda: Tokenizer.load(path).encode("The numbers 12 is é."))
-
-
-def byte_pieces(folder):
+def vocabularies(folder):
+    """A model of SentencePiece alone, word pieces, and two files of `tokenizers`."""
+    from albert_keras.formats.vocabulary import files_for, read_vocabulary
     from data_pipeline.tokenizers.byte_bpe import (
         BYTE_CHARACTERS,
         SPECIAL_PIECES,
         BytePieces,
         write_bpe,
     )
-    from data_pipeline.tokenizers.tokenization import Tokenizer
 
-    path = folder / "tokenizer.json"
-    pieces = [*SPECIAL_PIECES, *BYTE_CHARACTERS, "in", "is"]
-    path.write_bytes(write_bpe(BytePieces(pieces, [("i", "n"), ("i", "s")], False, 2)))
-    return Example((path,), lambda: Tokenizer.load(path).encode("The number is in."))
+    word_pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] the number ##s is . 1 2"
+    byte_pieces = BytePieces(
+        [*SPECIAL_PIECES, *BYTE_CHARACTERS, "in", "is"], [("i", "n"), ("i", "s")], False, 2
+    )
+    model = _artifact(folder, "tokenizer/tokenizer.model")
+    written = files_for(read_vocabulary(model.parent), "hugging-face", 32)
+    contents = {
+        "spm/tokenizer.model": model.read_bytes(),
+        "wordpiece/vocab.txt": "\n".join([*word_pieces.split(), ""]).encode(),
+        "bpe/tokenizer.json": write_bpe(byte_pieces),
+        "unigram/tokenizer.json": written["tokenizer.json"],
+    }
+    for name, content in contents.items():
+        (folder / name).parent.mkdir()
+        (folder / name).write_bytes(content)
 
+    def read(path):
+        read_vocabulary(path).tokenizer.encode("The numbers 12 is é.")
 
-def tokenizer_json(folder):
-    from albert_keras.formats.vocabulary import files_for, read_vocabulary
-
-    vocabulary = read_vocabulary(_artifact(folder, "tokenizer"))
-    path = folder / "tokenizer.json"
-    path.write_bytes(files_for(vocabulary, "hugging-face", 32)["tokenizer.json"])
-    return Example((path,), lambda: read_vocabulary(path))
+    return _each([folder / name for name in contents], read)
 
 
 def export(folder):
@@ -264,36 +242,12 @@ def vectors(folder):
     return Example(_files(folder), read)
 
 
-#: Kind -> the function that makes its example, and the number of cases; 2,000 together.
-KINDS: dict[str, tuple[Callable[[Path], Example], int]] = {
-    function.__name__: (function, cases)
-    for function, cases in (
-        *((yaml, 80), (shape, 80), (records, 220), (run, 210), (finetuning, 60)),
-        *((trained_data, 80), (checkpoint, 100), (keras, 100), (hugging_face, 150)),
-        *((keras_nlp, 100), (release, 60), (sentencepiece, 80), (foreign_sentencepiece, 100)),
-        *(
-            (word_pieces, 50),
-            (byte_pieces, 50),
-            (tokenizer_json, 60),
-            (export, 60),
-            (saved_model, 50),
-        ),
-        *((tables, 60), (corpora, 80), (questions, 60), (tagged_and_choices, 50)),
-        (vectors, 60),
-    )
-}
 #: Kinds that are read within milliseconds, for the tests that run by default.
-QUICK = (
-    "yaml",
-    "shape",
-    "records",
-    "trained_data",
-    "sentencepiece",
-    "word_pieces",
-    "byte_pieces",
-    "tables",
-)
-QUICK += ("corpora", "questions", "tagged_and_choices")
+QUICK = (yaml, records, trained_data, sentencepiece, vocabularies, tables, corpora, questions)
+QUICK += (tagged_and_choices,)
+_SLOW = (run, checkpoint, keras, hugging_face, keras_nlp, release, export, saved_model, vectors)
+#: Name of a kind -> the function that makes its example.
+KINDS: dict[str, Callable[[Path], Example]] = {one.__name__: one for one in (*QUICK, *_SLOW)}
 
 
 def _artifact(folder, name):
