@@ -44,15 +44,6 @@ def test_the_newer_line_is_tested_after_the_default_one(run_ci):
     assert lines[1].endswith("PYTHON_NEWER=python3.12")
 
 
-def test_a_python_of_pyenv_is_found(run_ci, tmp_path):
-    """Its program `python3.13` exists, and fails while no version is selected."""
-    (tmp_path / "versions").mkdir()
-    (tmp_path / "versions" / "python3.13").symlink_to(shutil.which("true"))
-    pyenv = f'[ "$*" = "whence --path python3.13" ] && echo {tmp_path}/versions/python3.13'
-    code, lines = run_ci(python3_13="exit 127", pyenv=pyenv)
-    assert code == 0 and lines[1].endswith("PYTHON_NEWER=versions/python3.13")
-
-
 @pytest.mark.parametrize(
     "seconds, programs, reason",
     [

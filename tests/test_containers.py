@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 
 import pytest
 
@@ -50,21 +48,6 @@ def test_a_recipe_follows_the_rules(name):
     assert not faults((FOLDER / name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    "old, new, fault",
-    [
-        ("python:3.11.11-slim-bookworm\nCOPY", "python:latest\nCOPY", "not pinned"),
-        ("--require-hashes ", "", "no hashes"),
-        ("USER 10001:10001", "USER root", "runs as root"),
-        ("HEALTHCHECK NONE\n", "", "no health check"),
-        ("WORKDIR /work", "ADD https://example.org/x /x", "downloads"),
-    ],
-)
-def test_a_broken_rule_is_found(old, new, fault):
-    text = (FOLDER / "training.Dockerfile").read_text(encoding="utf-8")
-    assert old in text and fault in faults(text.replace(old, new))[0]
-
-
 def test_copied_files_exist_and_are_not_ignored():
     text = (FOLDER / "training.Dockerfile").read_text(encoding="utf-8")
     copied = [
@@ -81,12 +64,3 @@ def test_copied_files_exist_and_are_not_ignored():
 def test_the_server_is_that_of_the_server_kit():
     steps = instructions((FOLDER / "serving.Dockerfile").read_text(encoding="utf-8"))
     assert steps[0] == ("FROM", SERVER_IMAGE)
-
-
-@pytest.mark.parametrize("name", RECIPES)
-def test_the_linter_finds_nothing(name):
-    hadolint = shutil.which("hadolint")
-    if hadolint is None:
-        pytest.skip("hadolint is not installed")
-    done = subprocess.run([hadolint, FOLDER / name], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stdout

@@ -1,4 +1,4 @@
-"""The documents name files that exist, and commands that exist."""
+"""The documents name files that exist."""
 
 import re
 
@@ -38,14 +38,3 @@ def test_the_tree_names_folders_that_exist():
                 folder = (ROOT if depth == 0 else parents[depth - 1]) / part
                 assert folder.is_dir(), folder
             parents[depth] = folder
-
-
-def test_commands_in_the_documents_exist():
-    from typer.main import get_command
-
-    from albert_keras.cli import app
-
-    commands = set(get_command(app).commands)
-    for page in PAGES:
-        named = re.findall(r"^\$? ?albert-keras ([a-z-]+)", page.read_text(encoding="utf-8"), re.M)
-        assert set(named) <= commands, page

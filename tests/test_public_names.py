@@ -25,18 +25,6 @@ def test_every_public_name_is_there(package):
         assert getattr(package, name).__name__ == name
 
 
-def test_pre_training_and_fine_tuning_have_names_of_their_own():
-    names = "FinetuneConfig FinetunedModels TaskConfig evaluate_task finetune predict_task".split()
-    assert set(names) <= set(albert_keras.__all__)
-    assert albert_keras.evaluate is not albert_keras.evaluate_task
-    assert {"fill_mask", "Predictor"} <= set(albert_keras.__all__)
-
-
-def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="AlbertConfigg"):
-        albert_keras.AlbertConfigg  # noqa: B018
-
-
 @pytest.mark.parametrize(
     "module", ["albert_keras", "data_pipeline", "albert_keras.cli", "albert_keras.config"]
 )

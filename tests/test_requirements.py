@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 
-import pytest
 from packaging.requirements import Requirement
 
 from tests.repository import ROOT, needs_repository
@@ -45,35 +44,6 @@ def test_all_dependencies_are_pinned():
     assert names <= pinned
 
 
-def _dependency_lines():
-    """Yields each requirement of `pyproject.toml`, with the comment at the end of its line."""
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    for block in re.findall(r"^(?:dependencies|gpu|bench) = \[\n(.*?)^\]", text, re.M | re.S):
-        for line in block.splitlines():
-            if found := re.fullmatch(r' +"(.+)",(?:  # (.+))?', line):
-                yield Requirement(found[1]), found[2] or ""
-
-
-def test_each_pin_that_holds_a_package_back_has_a_reason():
-    pinned = [
-        (Requirement(entry.split(" --hash")[0]), entry.split("==")[1].split()[0])
-        for entry in _entries()
-    ]
-    held_back = set()
-    for requirement, reason in _dependency_lines():
-        bounds = {one.operator: one.version for one in requirement.specifier}
-        of_package = [
-            int(version.split(".")[0]) for one, version in pinned if one.name == requirement.name
-        ]
-        upper = bounds.get("<")
-        is_next_major = upper and upper.isdigit() and int(upper) > max(of_package, default=0)
-        if "==" in bounds or requirement.marker or (upper and not is_next_major):
-            held_back.add(requirement.name)
-            assert len(reason) > 7, requirement
-    assert {"tensorflow", "numpy", "protobuf", "sentencepiece", "onnx"} <= held_back
-    assert "pydantic" not in held_back
-
-
 def test_the_pinned_versions_satisfy_the_project_on_each_python():
     for python in ("3.10", "3.11", "3.12", "3.13"):
         environment = {"python_version": python, "python_full_version": f"{python}.0"}
@@ -88,14 +58,9 @@ def test_the_pinned_versions_satisfy_the_project_on_each_python():
                 assert requirement.specifier.contains(pin.version), (python, str(requirement))
 
 
-@pytest.mark.parametrize("python", ["false", "python-of-tomorrow"])
-def test_one_line_says_which_pythons_have_wheels(tmp_path, python):
-    words = ["make", "--silent", "setup", f"VENV={tmp_path}/venv", f"PYTHON={python}"]
+def test_one_line_says_which_pythons_have_wheels(tmp_path):
+    words = ["make", "--silent", "setup", f"VENV={tmp_path}/venv", "PYTHON=python-of-tomorrow"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0 and not list(tmp_path.iterdir())
     (line,) = done.stdout.splitlines()
     assert "3.10, 3.11, 3.12 or 3.13" in line and "no wheels for others" in line
-
-
-def test_setup_requires_the_hashes():
-    assert "--require-hashes -r requirements.txt" in (ROOT / "Makefile").read_text()

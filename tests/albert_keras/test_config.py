@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -16,15 +14,16 @@ def test_the_default_is_albert_base_version_2():
 @pytest.mark.parametrize(
     "name, expected",
     [
-        ("albert-base", (12, 768, 12, 3072, 128)),
-        ("albert-large", (24, 1024, 16, 4096, 128)),
-        ("albert-xlarge", (24, 2048, 16, 8192, 128)),
-        ("albert-xxlarge", (12, 4096, 64, 16384, 128)),
-        ("bert-base", (12, 768, 12, 3072, 768)),
-        ("bert-large", (24, 1024, 16, 4096, 1024)),
-        ("bert-xlarge", (24, 2048, 32, 8192, 2048)),
-        ("albert-tiny", (2, 128, 2, 512, 128)),
-        ("albert-mini", (6, 256, 4, 1024, 128)),
+        ("albert-base", (12, 768, 12, 3072, 128, 0.0)),
+        ("albert-base-v1", (12, 768, 12, 3072, 128, 0.1)),
+        ("albert-large", (24, 1024, 16, 4096, 128, 0.0)),
+        ("albert-xlarge", (24, 2048, 16, 8192, 128, 0.0)),
+        ("albert-xxlarge-v1", (12, 4096, 64, 16384, 128, 0.0)),
+        ("bert-base", (12, 768, 12, 3072, 768, 0.1)),
+        ("bert-large", (24, 1024, 16, 4096, 1024, 0.1)),
+        ("bert-xlarge", (24, 2048, 32, 8192, 2048, 0.1)),
+        ("albert-tiny", (2, 128, 2, 512, 128, 0.0)),
+        ("albert-mini", (6, 256, 4, 1024, 128, 0.0)),
     ],
 )
 def test_a_name_gives_the_published_sizes(name, expected):
@@ -35,39 +34,13 @@ def test_a_name_gives_the_published_sizes(name, expected):
         config.num_attention_heads,
         config.intermediate_size,
         config.embedding_size,
+        config.hidden_dropout_prob,
     )
 
 
-@pytest.mark.parametrize(
-    "name, dropout",
-    [
-        ("albert-base-v1", 0.1),
-        ("albert-large-v1", 0.1),
-        ("albert-xlarge-v1", 0.1),
-        ("albert-xxlarge-v1", 0.0),
-        ("albert-large-v2", 0.0),
-        ("bert-base", 0.1),
-    ],
-)
-def test_versions_differ_in_dropout(name, dropout):
-    config = AlbertConfig.from_name(name)
-    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (dropout, dropout)
-
-
-def test_bert_shares_nothing_and_has_its_own_activation_and_vocabulary():
-    config = AlbertConfig.from_name("bert-base")
-    assert (config.sharing, config.hidden_act, config.vocab_size) == ("none", "gelu_erf", 30_522)
-
-
-def test_every_listed_name_is_known():
-    assert len([AlbertConfig.from_name(name) for name in AlbertConfig.names()]) == 28
-
-
-def test_overrides_change_a_named_size():
-    assert AlbertConfig.from_name("albert-tiny", vocab_size=99).vocab_size == 99
-
-
-def test_a_misspelt_name_is_answered_with_the_nearest():
+def test_what_is_named_albert_shares_and_nothing_else_does():
+    for name in AlbertConfig.names():
+        assert (AlbertConfig.from_name(name).sharing == "all") == name.startswith("albert")
     with pytest.raises(InputError, match="Did you mean `albert-xlarge`"):
         AlbertConfig.from_name("albert-xlrge")
 
@@ -100,13 +73,6 @@ def test_activations_are_read_as_the_reference_reads_them(written, meant):
     assert AlbertConfig(hidden_act=written).hidden_act == meant
 
 
-def test_a_saved_configuration_is_read_back(tmp_path):
-    config = AlbertConfig.from_name("albert-tiny", sharing="ffn")
-    config.save(tmp_path / "config.json")
-    assert AlbertConfig.from_json_file(tmp_path / "config.json") == config
-    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
-
-
 def test_a_reference_file_keeps_every_key_through_a_round_trip(tmp_path):
     original = {
         "vocab_size": 21128,
@@ -136,13 +102,6 @@ def test_a_reference_file_without_sizes_means_xxlarge(tmp_path):
     assert AlbertConfig.from_reference_json(path) == AlbertConfig.from_name("albert-xxlarge")
 
 
-def test_a_reference_file_must_give_the_vocabulary_size(tmp_path):
-    path = tmp_path / "albert_config.json"
-    path.write_text("{}")
-    with pytest.raises(InputError, match="`vocab_size` is required"):
-        AlbertConfig.from_reference_json(path)
-
-
 def test_our_own_files_are_read_strictly(tmp_path):
     path = tmp_path / "config.json"
     path.write_text('{"gap_size": 0}')
@@ -157,11 +116,6 @@ def test_a_file_that_holds_no_configuration_is_refused(tmp_path, text):
         path.write_text(text)
     with pytest.raises(InputError, match="config.json"):
         AlbertConfig.from_json_file(path)
-
-
-def test_the_configuration_does_not_load_tensorflow():
-    code = "import sys, albert_keras.config; sys.exit('tensorflow' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_attention_does_not_change_files_of_other_models_and_must_fit():

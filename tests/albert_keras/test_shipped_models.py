@@ -61,33 +61,19 @@ def test_a_name_leads_to_the_folder(box):
 def test_a_path_of_that_name_is_preferred(box):
     Path(NAME).mkdir()
     assert find_model(NAME) == Path(NAME)
-    Path(NAME).rmdir()
-    Path(f"{NAME}.index").touch()  # the prefix of a checkpoint
-    assert find_model(NAME) == Path(NAME)
-
-
-@pytest.mark.parametrize("path", ["random", "runs/albert-mini-en", ".", "/albert-mini-en", "books"])
-def test_other_paths_are_returned_as_they_are(box, path):
-    assert find_model(path) == Path(path)
+    for path in ("random", "runs/albert-mini-en", "."):
+        assert find_model(path) == Path(path)
 
 
 @pytest.mark.parametrize(
-    "name, remark",
+    "words, remark",
     [
-        ("albert-mini-eng", "`albert-mini-eng`. Did you mean `albert-mini-en`?"),
-        ("albert-mini", "`albert-mini`, which is the name of a size (`--size`) and not of a"),
+        (["predict", "albert-mini-eng", MASKED], "`albert-mini-eng`. Did you mean"),
+        (["export", "--run", "albert-mini", "--out", "x"], "the name of a size (`--size`) and not"),
     ],
 )
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["predict", "{}", MASKED],
-        ["finetune", "--from", "{}", "--task", "sst-2", "--data-dir", "glue", "--out", "x"],
-        ["export", "--run", "{}", "--out", "x"],
-    ],
-)
-def test_a_name_that_is_nearly_right_is_refused(capsys, name, remark, words):
-    assert main([word.format(name) for word in words]) == 2
+def test_a_name_that_is_nearly_right_is_refused(capsys, words, remark):
+    assert main(words) == 2
     error = capsys.readouterr().err
     assert remark in error and "Did you mean `albert-mini-en`?" in error
 
@@ -109,10 +95,7 @@ def flip(path):
     "file, damage, found",
     [
         ("1/saved_model.pb", flip, "`saved_model.pb` has SHA-256"),
-        ("1.keras", flip, "`../1.keras` has SHA-256"),
         ("1/tokenizer/tokenizer.model", Path.unlink, "`tokenizer/tokenizer.model` cannot be read"),
-        ("1/variables/variables.index", lambda path: path.write_bytes(b""), "has 0 bytes"),
-        ("1/export.json", flip, "`export.json` has SHA-256"),
         ("1/digests.json", Path.unlink, "`digests.json` is missing"),
     ],
 )
@@ -168,8 +151,7 @@ def test_commands_that_read_a_model_take_the_name(box, run, pairs, held_out_reco
     assert "1 minimal pair" in run("evaluate", "--run", NAME, "--minimal-pairs", pairs)
     records = ("--data", held_out_records)
     shown = run("evaluate", "--run", NAME, *records, "--baseline-data", held_out_records)
-    for name in ("masked LM", "sentence order", "unigram", "bigram", "random weights"):
-        assert name in shown
+    assert "masked LM" in shown and "unigram" in shown
     run("embed", NAME, "A ferry.", "A boat.", "--out", "v.npy")
     assert "A boat." in run("similar", "v.npy", "A ship.")
     run("convert", NAME, "google", "--to", "google")
@@ -209,16 +191,6 @@ def test_the_box_is_complete_and_small():
     listed = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--", "."]
     done = subprocess.run(listed, cwd=IN_REPOSITORY, capture_output=True, text=True)
     assert done.returncode != 0 or not done.stdout  # no file is hidden from git
-
-
-@needs_box
-def test_the_box_answers(run, pairs):
-    (answer,) = Predictor(NAME).fill_mask([MASKED])
-    assert len(answer.masks) == 2 and "[MASK]" not in answer.filled_text
-    weights = open_model(NAME)
-    assert weights.heads == ("masked_lm", "sentence_order")
-    assert weights.tokenizer.vocab_size == weights.albert_config.vocab_size
-    assert "1 minimal pair" in run("evaluate", "--run", NAME, "--minimal-pairs", pairs)
 
 
 @needs_box
