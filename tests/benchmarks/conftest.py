@@ -1,7 +1,3 @@
-"""Fixtures of the packages' tests that the tools' tests use, too."""
+"""A fixture of the packages' tests that the tools' tests use, too."""
 
-from tests.albert_keras.conftest import (
-    pretrained as pretrained,
-    tiny_run as tiny_run,
-    tiny_training as tiny_training,
-)
+from tests.albert_keras.conftest import tiny_training as tiny_training
