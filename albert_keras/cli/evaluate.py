@@ -6,7 +6,6 @@ import typer
 
 from albert_keras.cli.arguments import check_files, check_records
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.early_exit import evaluate_exits
 from albert_keras.cli.minimal_pairs import evaluate_pairs
 from albert_keras.cli.parameters import refuse, refuse_others
 from albert_keras.formats.detection import detect, kind_of_run
@@ -16,7 +15,6 @@ from data_pipeline.errors import InputError
 _RECORDS = "albert_keras.training.evaluate:evaluate"
 _TASK = "albert_keras.tasks.evaluate:evaluate_task"
 _PAIRS = "albert_keras.texts.pair_accuracy:evaluate_minimal_pairs"
-_EXITS = "albert_keras.research.analyze.early_exit:evaluate_early_exit"
 _FILES = "albert_keras.tasks.score_files:score_predictions"
 
 #: Kinds of models that are evaluated on records or examples.
@@ -27,13 +25,12 @@ _WANTED = (
 )
 
 
-@command(_RECORDS, _TASK, _PAIRS, _EXITS, _FILES)
+@command(_RECORDS, _TASK, _PAIRS, _FILES)
 def evaluate(
     context: typer.Context,
     arguments,
     run: list[Path] | None = None,
     minimal_pairs: list[Path] | None = None,
-    exit_at_confidence: str | None = None,
     predictions: Path | None = None,
 ):
     """Evaluate models on held-out examples, compared with guessing, or on minimal pairs.
@@ -46,7 +43,6 @@ def evaluate(
       albert-keras evaluate --run runs/sst-2 --out scores/
       albert-keras evaluate --run runs/sst-2 --run runs/sst-2-large --all-seeds
       albert-keras evaluate --run albert-mini-en --minimal-pairs blimp/ --out pairs.jsonl
-      albert-keras evaluate --run runs/sst-2 --exit-at-confidence 0.7,0.8,0.9,0.95
       albert-keras evaluate --predictions CoLA.tsv --task cola --data CoLA/dev.tsv
 
     Options:
@@ -68,8 +64,6 @@ def evaluate(
       ~strategy ~delimiter ~encoding ~skip_bad_rows
       bag_of_words: For a fine-tuned model, also score a linear model on counts of words, trained on
         the same examples.
-      exit_at_confidence P,...: Score early exit of a model trained with --exit-heads, at
-        these probabilities, separated by commas.
       allow_trained_rows: Score examples or records even if the model was trained on all of them.
       predictions: predictions.json for SQuAD; a .tsv file of index and prediction for GLUE.
       task: With --predictions, the labelled GLUE task, squad1 or squad2.
@@ -82,10 +76,6 @@ def evaluate(
     refuse(context, ("task", "null_odds"), "requires `--predictions`.")
     if not run:
         raise InputError("`--run` or `--predictions` is required. Received: neither.")
-    if exit_at_confidence is not None:
-        refuse(context, ("minimal_pairs",), "must not be given with `--exit-at-confidence`.")
-        refuse_others(context, _EXITS, arguments, "must not be given with `--exit-at-confidence`.")
-        return evaluate_exits(run, exit_at_confidence, arguments)
     if minimal_pairs:
         refuse_others(context, _PAIRS, arguments, "must not be given with `--minimal-pairs`.")
         return evaluate_pairs(run, minimal_pairs, arguments)

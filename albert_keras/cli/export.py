@@ -38,8 +38,6 @@ def export(arguments, run: Path | None = None, layers: str | None = None, card: 
         examples of the task, to measure the loss of accuracy.
       keep (all): Number of newest versions to keep.
       layers --encode-layers: Layers whose outputs `encode` concatenates, such as 9,10,11,12.
-      exit_at_confidence P: Stop each text after the first layer whose classifier reaches this
-        probability; the model must be trained with --exit-heads.
       card: Only write the model card of the export in --out again, after a change of its card.yaml.
     """
     out = arguments["out"]

@@ -20,6 +20,7 @@ _OF_INIT = {
 _FORMATS = (
     "The released models exist in the formats hugging-face, google and google-bert: use these."
 )
+_FASTER = "`albert-keras distill` trains a smaller model, which answers faster."
 _PROXY = "The local server is for one user; put your own proxy in front of it."
 _LOAD = "Measure speed with a load tool such as wrk."
 _KIT = (
@@ -40,6 +41,9 @@ REMOVED = {
         f"finetune --{option}": "The head on a frozen encoder is a linear layer."
         for option in ("head", "lstm-units")
     },
+    "finetune --exit-heads": _FASTER,
+    "evaluate --exit-at-confidence": _FASTER,
+    "export --exit-at-confidence": _FASTER,
     "finetune --cache": "Nothing is stored: texts are encoded when a training starts.",
     **{
         f"data {command} --splitter {name}": "Use `--splitter sentencex`, or `line` for one "

@@ -30,7 +30,6 @@ _GROUPS = {
     "end_logits/": "span head",
     "answer_class/": "span head",
     "output_": "task head",
-    "exits/": "exit heads",
     "features/": "task head",
     "global_step": "training state",
     "training/": "training state",

@@ -177,10 +177,13 @@ def find_changes(old: dict, new: dict, defaults: dict) -> dict[str, tuple]:
     """Compares two records: dotted key -> (old value, new value).
 
     The old one may be of an older version: settings of `config` that it lacks have their defaults,
-    other values that it lacks count as unchanged.
+    other values that it lacks count as unchanged, and so do settings that were off and were removed
+    since then.
     """
     old, new = with_defaults(old, defaults), with_defaults(new, defaults)
-    known = flat_values(old)
+    present = flat_values(new)
+    off = {key for key, value in flat_values(old).items() if value in (None, False)}
+    known = flat_values(old).keys() - (off - present.keys())
     return {
         key: values
         for key, values in _differences(old, new).items()

@@ -75,7 +75,6 @@ def export(
     keep: int | None = None,
     layers: tuple[int, ...] | list[int] = (),
     keras_precision: str = "float32",
-    exit_at_confidence: float | None = None,
 ) -> ExportResult:
     """Exports a model as a SavedModel over plain strings and as a `.keras` model.
 
@@ -106,8 +105,6 @@ def export(
         layers: iterable of int. Blocks whose outputs `encode` returns as well, see `StringModel`.
         keras_precision: str. "float32", "float16" or "bfloat16", to which the weights of the
             `.keras` model are rounded; loaded, they are float32.
-        exit_at_confidence: float or None. Probability of the most likely class at which a text
-            needs no further layer, for classifiers that were trained with `exit_heads`.
 
     Returns:
         ExportResult.
@@ -141,8 +138,6 @@ def export(
                     f"`lite` is for pre-trained models. Received: {', '.join(lite)} and a model "
                     f"of {source.task.config.name}."
                 )
-            if exit_at_confidence is not None:
-                source.exit_early(exit_at_confidence, precision)
             compare = prepare_comparison(source, precision, lite, eval_data, keras_precision)
             module = source.string_model(precision, tuple(layers))
 
@@ -165,7 +160,6 @@ def export(
                 "precision": precision,
                 "keras_precision": keras_precision,
                 "layers": list(layers),
-                "exit_at_confidence": exit_at_confidence,
                 "accuracy_loss": {name: loss._asdict() for name, loss in losses.items()},
                 # Without the rest of the path: exports are given away.
                 "compared_on": Path(eval_data or "usual").name if losses else None,

@@ -67,11 +67,6 @@ class ModelChanges(FeatureSettings):
         """Raises InputError unless a model of this task can have these changes."""
         if self.freeze_encoder:
             self.layer_numbers(albert_config)
-            if task.config.exit_heads:
-                raise InputError(
-                    "`freeze_encoder` must not be used with `exit_heads`, which train the layers "
-                    "of the encoder below them. Omit one of the two."
-                )
             if task.kind is SIMILARITY:
                 raise InputError(
                     "`freeze_encoder` must not be used for similarity: its model has no weights "

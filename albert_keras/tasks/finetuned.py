@@ -239,7 +239,7 @@ def _config_of(run):
 
 def _check_alike(runs, configs):
     """Refuses to average the predictions of models for different tasks."""
-    excluded = {*_FILE_SETTINGS, *_LENGTHS, "pooling", "exit_heads", "pair_encoding"}
+    excluded = {*_FILE_SETTINGS, *_LENGTHS, "pooling", "pair_encoding"}
     settings = [config.task.model_dump(mode="json", exclude=excluded) for config in configs]
     for run, other in zip(runs[1:], settings[1:], strict=True):
         for name, value in settings[0].items():

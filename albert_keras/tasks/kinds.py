@@ -46,11 +46,6 @@ def build_task(config):
         # The class of classification finds the kind of a GLUE task itself.
         kind = next(kinds, CLASSIFICATION)
     task = load_class(kind.task_class)(config)
-    if config.exit_heads and task.kind is not CLASSIFICATION:
-        raise InputError(
-            "`exit_heads` requires a task with one of several classes for each row. Received: "
-            f"{config.name}, a task of {task.kind.name}."
-        )
     if config.pair_encoding == "separate" and not compares_pairs(task):
         raise InputError(
             f"`pair_encoding` {config.pair_encoding} requires pairs of texts, and a class or score "

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, REGRESSION, SIMILARITY
@@ -108,11 +108,6 @@ class TaskConfig(Settings):
         "Names of the classes or tags, in the order of their numbers. None uses the "
         "names of the task or of the training examples.",
     )
-    exit_heads: bool = option(
-        False,
-        "classification: also train a classifier after every layer, which "
-        "`export --exit-at-confidence` requires.",
-    )
     pair_encoding: Literal["auto", "joint", "separate"] = option(
         "auto",
         "How the texts of a pair are encoded for a class or score: joint encodes both as one "
@@ -191,11 +186,6 @@ class TaskConfig(Settings):
             "requires one column of names, not of numbers",
         ),
         Rule(
-            ("pair_encoding", "exit_heads"),
-            lambda encoding, exit_heads: encoding != "separate" or not exit_heads,
-            "must be joint with a classifier after every layer (`exit_heads`, --exit-heads)",
-        ),
-        Rule(
             ("objective", "name"),
             lambda objective, name: objective == "auto" or _is_similarity(name),
             "must be auto for all tasks except similarity",
@@ -211,6 +201,17 @@ class TaskConfig(Settings):
     def has_several_labels(self) -> bool:
         """Whether a row of a table has several labels: several columns, or several in one."""
         return isinstance(self.label, tuple) or self.label_separator is not None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_one_classifier(cls, values):
+        """Accepts the settings of a run of an earlier version, unless it had early exit."""
+        values = dict(values)
+        if values.pop("exit_heads", False):
+            raise ValueError(
+                "`exit_heads` was removed. Train again with one classifier, after the last layer"
+            )
+        return values
 
     @field_validator("name")
     @classmethod

@@ -18,7 +18,6 @@ from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.serving.layout import read_export_record
-from albert_keras.tasks.classification.early_exit import check_confidence
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import read_tuned
 from albert_keras.tasks.kinds import SIMILARITY, build_task
@@ -58,25 +57,6 @@ class ExportSource(NamedTuple):
         return build_task_model(
             self.model, self.tokenizer, self.task, precision, self.tuned, layers
         )
-
-    def exit_early(self, confidence: float, precision: str) -> None:
-        """Makes the model stop each text at the first confident layer.
-
-        Raises InputError if the confidence is not a probability, the model has no classifier after
-        every layer, or the precision is bfloat16, in which rounding decides where a text stops.
-        """
-        check_confidence(confidence)
-        if not getattr(self.model, "exit_heads", None):
-            raise InputError(
-                "`exit_at_confidence` requires a classifier after every layer. Received: a model "
-                "without them. Train it with `albert-keras finetune --exit-heads`."
-            )
-        if precision == "bfloat16":
-            raise InputError(
-                "`exit_at_confidence` requires the precision float32 or int8, so that a text stops "
-                "at the same layer alone and in a batch. Received: bfloat16."
-            )
-        self.model.exit_at_confidence = confidence
 
     def describe(self) -> dict:
         """Returns what readers of an export must know about the model, plain JSON."""

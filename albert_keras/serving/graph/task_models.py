@@ -134,23 +134,20 @@ class TextTaskModel(TaskModel):
 
 class ClassificationModel(TextTaskModel):
     """Classes: `label` string and `probability` float32 [B] of the most likely one; `labels` string
-    and `probabilities` float32 [B, C] of all. A model with early exit also returns `layers` int32
-    [B], the number of layers that each text took."""
+    and `probabilities` float32 [B, C] of all."""
 
     _example_name = "classify"
 
     def _answer(self, packed):
-        outputs = self.stored.outputs(packed)
-        logits = outputs["logits"]
+        logits = self.stored.outputs(packed)["logits"]
         label, probability = self._most_likely(logits)
         labels = tf.repeat(self._labels[None], tf.shape(logits)[0], axis=0)
-        answer = {
+        return {
             "label": label,
             "probability": probability,
             "labels": labels,
             "probabilities": tf.nn.softmax(logits),
         }
-        return answer | {name: outputs[name] for name in ("layers",) if name in outputs}
 
     def _as_protocol(self, answer):
         return {"classes": answer["labels"], "scores": answer["probabilities"]}

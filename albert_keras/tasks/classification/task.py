@@ -89,9 +89,8 @@ class TextTask(Task):
 
     @property
     def model_settings(self):
-        config = self.config
-        encoding = "separate" if config.pair_encoding == "separate" else "joint"
-        return {"exit_heads": config.exit_heads, "pair_encoding": encoding}
+        encoding = "separate" if self.config.pair_encoding == "separate" else "joint"
+        return {"pair_encoding": encoding}
 
     @functools.cached_property
     def labels(self):

@@ -227,6 +227,12 @@ def test_a_setting_that_an_older_record_lacks_had_its_default(begin):
         begin(optimizer={"power": 2.0})
 
 
+@pytest.mark.parametrize("value", [None, False])
+def test_a_setting_that_was_off_and_was_removed_changes_nothing(begin, value):
+    edit(begin(), lambda record: record["config"]["training"].update(gone=value))
+    assert "gone" not in begin().record["config"]["training"]
+
+
 @pytest.mark.parametrize("name, value", [("layer_norm_epsilon", 1e-5), ("position_offset", 2)])
 @pytest.mark.parametrize("is_new", [True, False])
 def test_a_setting_that_is_stored_only_if_changed_is_compared(begin, name, value, is_new):

@@ -10,6 +10,7 @@ from albert_keras.tasks.finetune_config import (
     FinetuneTraining,
 )
 from albert_keras.tasks.kinds import build_task
+from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import options_of
 
@@ -51,22 +52,27 @@ def test_every_flag_reaches_its_key():
     }  # fmt: skip
     of_tables = {
         "task": "classification", "text": "a", "label": "c", "label_separator": "|",
-        "delimiter": ";", "encoding": "utf-16", "skip_bad_rows": True, "exit_heads": True,
+        "delimiter": ";", "encoding": "utf-16", "skip_bad_rows": True,
     }  # fmt: skip
     similarity = {"task": "similarity", "objective": "pairs"}
-    early_exit = {"task": "mrpc", "exit_heads": True}
     apart = {"task": "mrpc", "pair_encoding": "separate"}
     frozen = {
         "task": "sst-2", "freeze_encoder": True, "layers": "last-2", "combine": "weighted-sum",
     }  # fmt: skip
     found = values.keys() | of_tables.keys() | similarity.keys() | frozen.keys()
-    found |= early_exit.keys() | apart.keys()
+    found |= apart.keys()
     assert found == options_of(FinetuneConfig).keys()
-    for given in (values, of_tables, similarity, early_exit, apart, frozen):
+    for given in (values, of_tables, similarity, apart, frozen):
         config = FinetuneConfig.of({}, **given)
         for word, value in given.items():
             section, key = options_of(FinetuneConfig)[word].path
             assert getattr(getattr(config, section), key) == value, word
+
+
+def test_early_exit_of_an_earlier_version_is_refused_unless_it_was_off():
+    assert TaskConfig(name="mrpc", exit_heads=False) == TaskConfig(name="mrpc")
+    with pytest.raises(InputError, match="`exit_heads` was removed"):
+        TaskConfig(name="mrpc", exit_heads=True)
 
 
 def test_flags_take_precedence_over_a_recipe_and_none_is_ignored():

@@ -32,14 +32,6 @@ def test_the_right_class_costs_its_surprise(kind, dtype):
     check(kind, {"logits": CHANCES + 7}, {"labels": labels}, LN2 + LN4, 2.0, 1.0)
 
 
-def test_with_a_classifier_after_every_layer_later_ones_count_more():
-    labels = tf.constant([1, 1, 2])
-    # Two earlier layers that guess, and the last one: (1 ln 3 + 2 ln 3 + 3 x) / 6.
-    outputs = {"logits": CHANCES, "exit_logits": tf.zeros((3, 2, 3))}
-    loss = (3 * 2 * LN3 + 3 * (LN2 + LN4)) / 6
-    check("classification", outputs, {"labels": labels}, loss, 2.0, 1.0)
-
-
 def test_a_row_counts_by_its_weight():
     features = {"labels": tf.constant([1, 1, 2]), "example_weights": tf.constant([3.0, 0.5, 1.0])}
     loss = 3 * LN2 + 0.5 * LN4 + LN2
