@@ -105,7 +105,6 @@ _LONG_FILES = (
     "albert_keras/serving/test_quiet_start.py",
     "benchmarks/test_benchmarks.py",
     "albert_keras/distillation/test_task.py",
-    "albert_keras/distillation/test_logit_cache.py",
     "albert_keras/research/study/test_study.py",
     "test_packaging.py",
     "test_layering.py",

@@ -30,7 +30,6 @@ def distill(
     teacher_step: str | None = None,
     albert_config: str | None = None,
     tokenizer: Path | None = None,
-    cache_teacher: Path | None = None,
     eval_data: Path | None = None,
     allow_change: list[str] | None = None,
     config: Path | None = None,
@@ -45,8 +44,6 @@ def distill(
     Examples:
       albert-keras distill --teacher runs/bert --student distilbert-mini --data records/ \\
           --out runs/student
-      albert-keras distill --teacher runs/bert --student albert-mini --data records/ \\
-          --cache-teacher logits/ --steps 4000 --out runs/student
       albert-keras distill --teacher runs/sst-2 --from runs/student --task sst-2 \\
           --data-dir glue/ --out runs/small-sst-2
 
@@ -64,8 +61,6 @@ def distill(
         task.
       ~albert_config
       ~tokenizer: Tokenizer, if the weights have none: a folder, .model file or vocab.txt.
-      cache_teacher (the teacher runs in each step): Folder of the teacher's predictions on records,
-        which is written if it does not exist.
       eval_data: Folder of held-out records to evaluate on during training.
       allow_change config assignments
     """
@@ -81,7 +76,6 @@ def distill(
             "--teacher-step": teacher_step,
             "--albert-config": albert_config,
             "--tokenizer": tokenizer,
-            "--cache-teacher": cache_teacher,
             "--eval-data": eval_data,
         }
         given = [name for name, value in others.items() if value is not None]
@@ -105,7 +99,6 @@ def distill(
         teacher_step=teacher_step,
         albert_config=albert_config,
         tokenizer=tokenizer,
-        cache=cache_teacher,
     )
     return Output(result, lines_of(result))
 

@@ -41,6 +41,8 @@ REMOVED = {
         f"finetune --{option}": "The head on a frozen encoder is a linear layer."
         for option in ("head", "lstm-units")
     },
+    "distill --cache-teacher": "The teacher runs in each step.",
+    "distill --top-k": "The whole vocabulary of the teacher is compared.",
     "finetune --exit-heads": _FASTER,
     "evaluate --exit-at-confidence": _FASTER,
     "export --exit-at-confidence": _FASTER,

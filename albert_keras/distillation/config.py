@@ -10,8 +10,6 @@ from data_pipeline.settings import Rule, Settings, option, setting
 
 #: Default of `model.size`.
 _SIZE = "distilbert-mini"
-#: Pieces per prediction in a cache of the teacher's logits, unless `top_k` is given.
-CACHED_PIECES = 32
 
 
 class TeachingConfig(Settings):
@@ -33,14 +31,8 @@ class TeachingConfig(Settings):
         None,
         "Weight of the cosine distance between the hidden states of student and teacher, which "
         "requires equal hidden sizes.",
-        default_text="1 for equal hidden sizes without a cache, else 0",
+        default_text="1 for equal hidden sizes, else 0",
         ge=0,
-    )
-    top_k: int | None = option(
-        None,
-        "Number of most probable pieces per prediction that the soft targets consist of.",
-        default_text=f"the whole vocabulary; {CACHED_PIECES} with a cache",
-        ge=1,
     )
     warm_start: bool | None = option(
         None,

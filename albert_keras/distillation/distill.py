@@ -8,13 +8,11 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig
-from albert_keras.distillation.logit_cache import open_or_write
 from albert_keras.distillation.teaching import Teacher, Teaching
 from albert_keras.formats.open_model import open_model
 from albert_keras.training.pretrain import PretrainingResult, pretrain
 from albert_keras.training.stages import stages_of
 from albert_keras.training.strategy import build_strategy
-from data_pipeline.errors import InputError
 from data_pipeline.records.record_folder import RecordFiles
 
 
@@ -29,7 +27,6 @@ def distill(
     teacher_step: int | str | None = None,
     albert_config: AlbertConfig | str | Path | None = None,
     tokenizer: Any = None,
-    cache: str | Path | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
     **flags: Any,
 ) -> PretrainingResult:
@@ -45,13 +42,11 @@ def distill(
         config: DistillationConfig. None takes the defaults.
         teacher_step, albert_config, tokenizer: As `step`, `albert_config` and `tokenizer` of
             `open_model`.
-        cache: str, Path or None. Folder of the teacher's logits, see `logit_cache.py`: it is read
-            if it exists, and written before the training otherwise.
         **flags: Single settings by the keywords of `options_of(DistillationConfig)`.
 
     Raises:
-        InputError: If teacher, student, records and settings do not fit together, or the cache
-            belongs to another teacher or other records; and as `pretrain`.
+        InputError: If teacher, student, records and settings do not fit together; and as
+            `pretrain`.
         TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.
 
     Source:
@@ -65,21 +60,13 @@ def distill(
     records = RecordFiles.of(data)
     student = config.albert_config(records.info.vocab_size)
     opened = Teacher(open_model(teacher, teacher_step, albert_config, tokenizer))
-    if cache is not None and config.stages:
-        raise InputError(
-            "A run with `stages` cannot use --cache-teacher: its stages differ in records and "
-            f"masks. Received: {len(config.stages)} stages. Omit --cache-teacher."
-        )
     for stage in stages_of(config, records, student):
         opened.check_records(stage.records)
-    teaching = Teaching(opened, config, student, strategy, is_cached=cache is not None)
-    config = config.replace(distillation=teaching.settings)
-    if cache is not None:
-        teaching.cache = open_or_write(cache, opened, records, config)
+    teaching = Teaching(opened, config, student, strategy)
     return pretrain(
         data,
         out,
-        config,
+        config.replace(distillation=teaching.settings),
         eval_data,
         allow_changes,
         max_steps,

@@ -1,37 +1,32 @@
-"""The student of a distillation on records: its objectives include the teacher's predictions."""
+"""The students of a distillation: their objectives include the predictions of a teacher."""
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.distillation.config import TeachingConfig
-from albert_keras.distillation.losses import cosine_distances, soft_targets
+from albert_keras.distillation.config import TaskTeachingConfig, TeachingConfig
+from albert_keras.distillation.losses import cosine_distances, soft_answers, soft_targets
 from albert_keras.models.objective_model import Objective
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.tasks.kind import TaskKind, load_class
 
-#: Features of a batch that contain the teacher's logits, if they were cached.
-CACHED_LOGITS, CACHED_PIECES = "teacher_logits", "teacher_pieces"
-
-
-class Signals(NamedTuple):
-    """What a student learns from: the teacher's outputs at the predicted positions."""
-
-    logits: tf.Tensor  # float32 [B, P, K]
-    pieces: tf.Tensor | None  # int32 [B, P, K], see `soft_targets`
-    hidden: tf.Tensor | None  # [B, P, H] after the last layer; None if it was not cached
+#: The feature of a row of a task that contains the teacher's logits, float32 [B, C].
+TEACHER_LOGITS = "teacher_logits"
 
 
-def signals_of(teacher: AlbertForPretraining, features: dict, top_k: int | None) -> Signals:
-    """Runs a teacher on features, without dropout and without gradients."""
+def outputs_of_teacher(teacher: AlbertForPretraining, features: dict) -> dict[str, tf.Tensor]:
+    """Runs a teacher on features, without dropout and without gradients.
+
+    Returns:
+        dict of its outputs at the predicted positions: "logits" [B, P, V], and "hidden" [B, P, H]
+        after the last layer.
+    """
     outputs = teacher(features, training=False, only_predictions=True)
     logits = teacher.masked_lm_head.logits(outputs["masked_lm_scores"])
-    pieces = None
-    if top_k is not None:
-        logits, pieces = tf.math.top_k(logits, top_k)
-        pieces = tf.stop_gradient(pieces)
-    return Signals(tf.stop_gradient(logits), pieces, tf.stop_gradient(outputs["masked_output"]))
+    found = {"logits": logits, "hidden": outputs["masked_output"]}
+    return {name: tf.stop_gradient(values) for name, values in found.items()}
 
 
 class TaughtStudent(AlbertForPretraining):
@@ -39,8 +34,8 @@ class TaughtStudent(AlbertForPretraining):
 
     Args:
         config: AlbertConfig. Of the student.
-        teacher: AlbertForPretraining or None. Runs once on each part of a batch; its weights are
-            neither trained nor saved. It is not needed if all batches contain its cached logits.
+        teacher: AlbertForPretraining. Runs once on each part of a batch; its weights are neither
+            trained nor saved.
         settings: TeachingConfig, in which `cosine_weight` is not None.
         **kwargs: As in `AlbertForPretraining`.
     """
@@ -48,7 +43,7 @@ class TaughtStudent(AlbertForPretraining):
     def __init__(
         self,
         config: AlbertConfig,
-        teacher: AlbertForPretraining | None,
+        teacher: AlbertForPretraining,
         settings: TeachingConfig,
         **kwargs: Any,
     ):
@@ -57,23 +52,21 @@ class TaughtStudent(AlbertForPretraining):
         object.__setattr__(self, "_teacher", teacher)  # for Keras it is no part of the student
 
     @property
-    def teacher(self) -> AlbertForPretraining | None:
-        """AlbertForPretraining or None. The teacher."""
+    def teacher(self) -> AlbertForPretraining:
+        """AlbertForPretraining. The teacher."""
         return self._teacher
 
     def objectives(self, features):
         found = super().objectives(features)
         weights = found["masked_lm"].weights  # all are means over the predictions
-        signals = functools.cache(lambda: self._signals(features))
+        of_teacher = functools.cache(lambda: outputs_of_teacher(self.teacher, features))
 
         def soft_target(outputs):
-            logits, pieces, _ = signals()
-            bias = self.masked_lm_head.output_bias
-            temperature = self._settings.temperature
-            return soft_targets(outputs["masked_lm_scores"], bias, logits, temperature, pieces)
+            logits = self.masked_lm_head.logits(outputs["masked_lm_scores"])
+            return soft_targets(logits, of_teacher()["logits"], self._settings.temperature)
 
         def cosine(outputs):
-            distances = cosine_distances(outputs["masked_output"], signals().hidden)
+            distances = cosine_distances(outputs["masked_output"], of_teacher()["hidden"])
             return distances, tf.zeros_like(distances)
 
         return found | {
@@ -81,12 +74,30 @@ class TaughtStudent(AlbertForPretraining):
             "cosine": Objective(weights, cosine),
         }
 
-    def _signals(self, features):
-        if CACHED_LOGITS in features:
-            return Signals(features[CACHED_LOGITS], features[CACHED_PIECES], None)
-        return signals_of(self.teacher, features, self._settings.top_k)
-
     def _results(self):
         results = super()._results()
         results.pop("cosine_accuracy", None)  # no prediction counts as correct
         return results
+
+
+def taught_class(kind: TaskKind, settings: TaskTeachingConfig) -> type:
+    """Returns the class of the model of a kind that also learns the answers of a teacher.
+
+    The teacher's logits are features, `TEACHER_LOGITS`.
+    """
+
+    class TaughtModel(load_class(kind.model_class)):
+        objective_weights_of_task = {
+            "answer": settings.answer_weight,
+            "soft_target": settings.soft_target_weight,
+        }
+
+        def objectives(self, features):
+            def soft_target(outputs):
+                teacher_logits = features[TEACHER_LOGITS]
+                return soft_answers(kind, outputs["logits"], teacher_logits, settings.temperature)
+
+            soft = Objective(self.weights_of(features), soft_target)
+            return super().objectives(features) | {"soft_target": soft}
+
+    return TaughtModel

@@ -4,13 +4,13 @@ import dataclasses
 import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.distillation.config import TaskDistillationConfig
-from albert_keras.distillation.task_step import TAUGHT_KINDS, TEACHER_LOGITS, step_class
+from albert_keras.distillation.config import TaskDistillationConfig, TaskTeachingConfig
+from albert_keras.distillation.student import TEACHER_LOGITS, taught_class
 from albert_keras.distillation.warm_start import checked_map, layer_misfits, start_warm
 from albert_keras.formats.loading import ModelTensors, encoder_digest
 from albert_keras.formats.model_weights import HEADS
@@ -19,10 +19,20 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetuned import FinetunedModels, find_runs
+from albert_keras.tasks.kinds import (
+    CHOICE,
+    CLASSIFICATION,
+    MULTI_LABEL,
+    MULTI_REGRESSION,
+    REGRESSION,
+)
 from albert_keras.tasks.results import FinetuneResult
 from albert_keras.tasks.task import Features
 from albert_keras.tasks.task_data import Examples, TaskData
 from data_pipeline.errors import InputError
+
+#: Kinds of tasks whose examples have one row with one tensor of logits.
+_TAUGHT_KINDS = (CLASSIFICATION, CHOICE, MULTI_LABEL, REGRESSION, MULTI_REGRESSION)
 
 logger = logging.getLogger(__name__)
 
@@ -83,15 +93,15 @@ def distill_task(
         random_baseline=random_baseline,
         allow_changes=allow_changes,
         bag_of_words=bag_of_words,
-        teaching=TaskTeaching(folder, weights),
+        teaching=TaskTeaching(folder, weights, config.distillation),
     )
 
 
 class TaskTeaching:
     """A fine-tuned teacher, as `finetune` needs it."""
 
-    def __init__(self, folder: Path, weights: OpenedModel):
-        self._folder, self._weights = folder, weights
+    def __init__(self, folder: Path, weights: OpenedModel, settings: TaskTeachingConfig):
+        self._folder, self._weights, self._settings = folder, weights, settings
 
     def taught(self, data: TaskData) -> TaskData:
         """Returns the data of a task with the teacher's answers to the training examples.
@@ -100,8 +110,8 @@ class TaskTeaching:
             InputError: If the teacher has another task.
         """
         task = data.task
-        if task.kind not in TAUGHT_KINDS:
-            kinds = ", ".join(kind.name for kind in TAUGHT_KINDS)
+        if task.kind not in _TAUGHT_KINDS:
+            kinds = ", ".join(kind.name for kind in _TAUGHT_KINDS)
             raise InputError(
                 f"A task that is learned from a teacher must be of one of the kinds {kinds}. "
                 f"Received: {task.kind.name}. Use `albert-keras finetune --from` with a distilled "
@@ -123,7 +133,7 @@ class TaskTeaching:
             train=Examples(data.train.examples, features),
             fingerprints=data.fingerprints
             | {"teacher": str(self._weights), "teacher_digest": digest},
-            step_class=step_class(cast(TaskDistillationConfig, data.config), task.kind),
+            model_class=taught_class(task.kind, self._settings),
         )
 
 

@@ -6,12 +6,7 @@ import logging
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.distillation.config import (
-    CACHED_PIECES,
-    DistillationConfig,
-    TeachingConfig,
-)
-from albert_keras.distillation.logit_cache import CachedSource, LogitCache
+from albert_keras.distillation.config import DistillationConfig, TeachingConfig
 from albert_keras.distillation.student import TaughtStudent
 from albert_keras.distillation.warm_start import checked_map, layer_misfits, start_warm
 from albert_keras.formats.loading import encoder_digest
@@ -19,7 +14,6 @@ from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.training.build import build_pretraining
-from albert_keras.training.record_source import RecordSource
 from albert_keras.training.start import ContinuedPretraining, Start
 from data_pipeline.errors import InputError
 from data_pipeline.records.record_folder import RecordFiles
@@ -93,8 +87,6 @@ class Teaching(Start):
         weights: OpenedModel. Of the teacher.
         strategy: tf.distribute.Strategy. What the student is trained under; it must be built before
             the teacher is opened.
-        cache: LogitCache or None. What to read instead of running the teacher; it must be set if
-            `is_cached` is True.
 
     Raises:
         InputError: If teacher, student and settings do not fit together.
@@ -106,11 +98,9 @@ class Teaching(Start):
         config: DistillationConfig,
         student: AlbertConfig,
         strategy: tf.distribute.Strategy,
-        is_cached: bool = False,
     ):
         self.teacher, self.weights, self.strategy = teacher, teacher.weights, strategy
-        self.cache: LogitCache | None = None
-        self.settings = _resolved(config.distillation, teacher, student, is_cached)
+        self.settings = _resolved(config.distillation, teacher, student)
         misfits = layer_misfits(teacher.albert_config, student)
         self._layers: tuple[int, ...] = ()
         if self.settings.warm_start is not False and not misfits:
@@ -155,16 +145,9 @@ class Teaching(Start):
         layers = ", ".join(map(str, self._layers)) or "none"
         return f"the teacher {self.teacher} (layers: {layers})"
 
-    @property
-    def source_class(self):
-        if self.cache is None:
-            return RecordSource
-        return functools.partial(CachedSource, cache=self.cache)
-
     def build(self, config, albert_config, skips_padding):
-        teacher = None if self.cache is not None else self.teacher.build(config.training.precision)
-        student = functools.partial(TaughtStudent, teacher=teacher, settings=self.settings)
-        settings = self.settings
+        teacher, settings = self.teacher.build(config.training.precision), self.settings
+        student = functools.partial(TaughtStudent, teacher=teacher, settings=settings)
         weights = {"soft_target": settings.soft_target_weight, "cosine": settings.cosine_weight}
         return build_pretraining(
             config,
@@ -176,33 +159,17 @@ class Teaching(Start):
         )
 
 
-def _resolved(settings: TeachingConfig, teacher, student, is_cached):
+def _resolved(settings: TeachingConfig, teacher, student):
     """Returns TeachingConfig with the weight of the cosine loss; InputError if it is not valid."""
     ours, theirs = student.hidden_size, teacher.albert_config.hidden_size
     weight = settings.cosine_weight
     if weight is None:
-        weight = 1.0 if ours == theirs and not is_cached else 0.0
-        if not weight and settings.soft_target_weight == 0:
-            raise InputError(
-                "`distillation.soft_target_weight` must be above 0 where the cosine loss cannot be "
-                "computed: with a cache of logits, or with different hidden sizes. Received: 0."
-            )
-    elif weight and ours != theirs:
+        weight = 1.0 if ours == theirs else 0.0
+    if ours != theirs and (weight or not settings.soft_target_weight):
         raise InputError(
-            "`distillation.cosine_weight` must be 0 unless student and teacher have the same "
-            f"hidden size. Received: {weight:g}, and the hidden sizes {ours} and {theirs}."
+            "`distillation.cosine_weight` must be 0, and `distillation.soft_target_weight` above "
+            "0, unless student and teacher have the same hidden size. Received: "
+            f"{weight:g} and {settings.soft_target_weight:g}, and the hidden sizes {ours} and "
+            f"{theirs}."
         )
-    elif weight and is_cached:
-        raise InputError(
-            "`distillation.cosine_weight` must be 0 with --cache-teacher, which stores logits and "
-            f"no hidden states. Received: {weight:g}."
-        )
-    top_k, vocab_size = settings.top_k, student.vocab_size
-    if top_k is not None and top_k > vocab_size:
-        raise InputError(
-            f"`distillation.top_k` must be at most {vocab_size:,}, the size of the vocabulary. "
-            f"Received: {top_k:,}."
-        )
-    if top_k is None and is_cached:
-        top_k = min(CACHED_PIECES, vocab_size)
-    return settings.replace(cosine_weight=weight, top_k=top_k)
+    return settings.replace(cosine_weight=weight)

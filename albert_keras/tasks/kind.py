@@ -51,20 +51,27 @@ class TaskKind:
     #: Further arguments of the model, the same for every task of this kind.
     model_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-    def build_model(self, config: AlbertConfig, num_outputs: int, **kwargs: Any) -> Any:
+    def build_model(
+        self,
+        config: AlbertConfig,
+        num_outputs: int,
+        model_class: type | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """Builds the model of this kind, a AlbertTaskModel with random weights.
 
         Args:
             config: AlbertConfig.
             num_outputs: Number of classes, labels or tags; ignored by kinds that have none.
+            model_class: A subclass of the kind's class, to be built instead.
             **kwargs: As in `AlbertTaskModel` and the class of the model.
 
         Example:
             model = KINDS["classification"].build_model(AlbertConfig.from_name("albert-tiny"), 3)
             model({"input_ids": [[2, 48, 25, 3]]})["logits"]  # [1, 3]
         """
-        build = load_class(self.model_class).with_outputs
-        return build(config, num_outputs, **{**self.model_settings, **kwargs})
+        built = model_class or load_class(self.model_class)
+        return built.with_outputs(config, num_outputs, **{**self.model_settings, **kwargs})
 
 
 def load_class(name: str):

@@ -1,12 +1,11 @@
 """What all trainings of a fine-tuning share: task, examples, features, settings."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.models.objective_model import ObjectiveModel
 from albert_keras.runs.trained_data import ROWS, Digests, Overlap, read_digests
 from albert_keras.tasks.example_findings import near_equal_finding, short_findings
 from albert_keras.tasks.example_report import report_examples
@@ -47,7 +46,7 @@ class TaskData(NamedTuple):
     #: Digests of the training examples, then of what the initial weights were fine-tuned on.
     trained: tuple[Digests, ...]
     overlaps: dict[str, Overlap]  # by split of `dev`: how many examples were trained on
-    step_class: Callable[..., ObjectiveModel] | None = None  # see `build_trained`
+    model_class: type | None = None  # what is trained, if not the class of the task's kind
 
 
 def prepare(

@@ -5,6 +5,7 @@ words or questions as they are. Without them, or if it is given dicts of feature
 model of token ids.
 """
 
+import functools
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from tensorflow import keras
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.open_model import open_model
 from albert_keras.layers.rows import shape_of
-from albert_keras.models.objective_model import ObjectiveModel, Sums
+from albert_keras.models.objective_model import Objective, ObjectiveModel
 from albert_keras.models.preprocessor import restored_tokenizer, tokenizer_config
 from albert_keras.models.task_model import AlbertForTask
 from albert_keras.tasks.example_source import ExampleSource
@@ -55,6 +56,8 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
     has_accuracy = True
     #: Whether the rows and outputs outside of training have a loss, too.
     has_loss_of_outputs = True
+    #: Weights of the `objectives` in the loss.
+    objective_weights_of_task: Mapping[str, float] = {"answer": 1.0}
     #: Whether a run is trained, whose log has more than `fit` shows.
     is_in_run = False
 
@@ -166,40 +169,16 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         """Returns the weight of each loss: 1 for a real row, 0 for one that fills up the batch."""
         return float32(features["example_weights"])
 
-    def answer_sums(self, outputs: Mapping[str, tf.Tensor], features: Mapping[str, Any]) -> Sums:
-        """Sums `losses` and right answers of a batch, times their weights, and the weights.
-
-        Sums are added up over replicas and accumulated parts, and then divided by the count of the
-        whole batch. All are float32, and cross-entropies are in nats.
-
-        Raises:
-            ValueError: If labels and outputs differ in their shapes.
-        """
-        losses, is_right = self.losses(outputs, features)
-        weights = self.weights_of(features)
-        if not weights.shape.is_compatible_with(losses.shape):
-            raise ValueError(
-                "There must be one loss for each weight, with labels shaped like the outputs. "
-                f"Received: losses {losses.shape}, weights {weights.shape}."
-            )
-        return Sums(
-            loss=tf.reduce_sum(weights * losses),
-            weight=tf.reduce_sum(weights),
-            correct=tf.reduce_sum(weights * is_right),
-        )
-
-    def counts(self, features):
-        return [tf.reduce_sum(self.weights_of(features))]
-
-    def sums(self, features, training, dropout_seed=None):
-        outputs = self(features, training=training, dropout_seed=dropout_seed)
-        return [self.answer_sums(outputs, features)]
+    def objectives(self, features):
+        losses = functools.partial(self.losses, features=features)
+        return {"answer": Objective(self.weights_of(features), losses)}
 
     def _results(self):
-        results = super()._results()
-        if not self.has_accuracy:
-            del results["answer_accuracy"]
-        return results
+        return {
+            name: value
+            for name, value in super()._results().items()
+            if self.has_accuracy or not name.endswith("_accuracy")
+        }
 
     # How Keras users train, ask and save it
 
@@ -232,7 +211,7 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
             self._compile_settings = given | {"name": optimizer, "lr": learning_rate} | kwargs
             return
         self._compile_settings = None
-        super().compile(optimizer, {"answer": 1.0}, **given, **kwargs)
+        super().compile(optimizer, self.objective_weights_of_task, **given, **kwargs)
 
     def compile_for(self, config: FinetuneConfig) -> None:
         """Compiles the model for a resolved configuration; call it in the strategy's scope."""
@@ -419,7 +398,7 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
             rows = np.arange(begin, min(begin + _ROWS_AT_ONCE, len(features)))
             batch = features.batch(rows) | {"example_weights": np.ones(len(rows), np.float32)}
             part = {name: tf.constant(values[rows]) for name, values in outputs.items()}
-            sums = self.answer_sums(part, batch)
+            sums = self.objectives(batch)["answer"].sums(part)
             loss, weight = loss + float(sums.loss), weight + float(sums.weight)
         return {"loss": loss / max(weight, 1.0)}
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,10 +23,8 @@ from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_data import TaskData
 from albert_keras.training.batches import check_batch_size
 from albert_keras.training.build import (
-    compile_step,
     model_settings,
     should_skip_padding,
-    step_settings,
 )
 from albert_keras.training.cluster import broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
@@ -80,7 +78,7 @@ def train_seed(
     skips_padding = should_skip_padding(strategy, training, statistics)
     with strategy.scope():
         training_step = build_trained(
-            config, data.albert_config, task, skips_padding, data.step_class
+            config, data.albert_config, task, skips_padding, data.model_class
         )
         # Loading comes first: weights that do not fit must leave no folder.
         loaded = initial_weights.load(training_step.model)
@@ -140,26 +138,23 @@ def build_trained(
     albert_config: AlbertConfig,
     task: Task,
     skips_padding: bool = False,
-    step_class: Callable[..., ObjectiveModel] | None = None,
+    model_class: type | None = None,
 ) -> ObjectiveModel:
     """Builds the compiled model of a resolved configuration; to be called in a strategy's scope.
 
     All weights, which are random, and moments exist. `skips_padding` as in `AlbertEncoder`.
-    `step_class`, with a model and the arguments of `TrainingStep`, trains it otherwise.
+    `model_class` as in `TaskKind.build_model`.
     """
     model = task.build_model(
         albert_config,
         head_dropout=config.model.head_dropout,
         features=config.model,
+        model_class=model_class,
         **model_settings(config.training, skips_padding),
     )
     model.is_in_run = True
-    if step_class is None:
-        model.compile_for(config)
-        return model
-    step = step_class(model, **step_settings(config))
-    compile_step(step, config)
-    return step
+    model.compile_for(config)
+    return model
 
 
 def _check_finished(strategy, run, training, metric, last_step):

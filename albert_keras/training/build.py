@@ -1,7 +1,6 @@
 """The settings of a run as arguments of a model, of its training and of its optimizer."""
 
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.objective_model import ObjectiveModel
@@ -12,34 +11,6 @@ from data_pipeline.errors import InputError
 
 #: Proportion of padding from which skipping it pays: it costs some passes over memory.
 _MIN_PADDING = 0.05
-
-
-class TrainingStep(ObjectiveModel):
-    """Trains another model, which has no objectives of its own.
-
-    Subclasses define `counts` and `sums`.
-    """
-
-    def __init__(self, model: keras.Model, objectives: dict[str, float], **settings):
-        super().__init__()
-        self.model, self.objective_weights = model, objectives
-        self._settings = settings
-
-    def compile(self, **kwargs):
-        settings = dict(self._settings)
-        settings.pop("scales_loss", None)
-        super().compile(objective_weights=dict(self.objective_weights), **settings, **kwargs)
-
-    @property
-    def trained_model(self):
-        return self.model
-
-    @property
-    def trained_weights(self):
-        return self.model.trainable_variables
-
-    def call(self, features, training=False):
-        return self.model(features, training=training)
 
 
 def should_skip_padding(

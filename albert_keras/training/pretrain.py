@@ -20,7 +20,7 @@ from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.epoch_report import report_epochs
 from albert_keras.training.evaluate import ScoreHeldOut
 from albert_keras.training.fitting import create_or_resume, fit, report_loaded
-from albert_keras.training.record_source import log_frequencies
+from albert_keras.training.record_source import RecordSource, log_frequencies
 from albert_keras.training.run_callbacks import check_callbacks
 from albert_keras.training.stages import Stages, check_batch_sizes, stages_of, with_settings
 from albert_keras.training.start import OUTPUT_BIAS, Start, start_of
@@ -161,7 +161,7 @@ def pretrain(
 def _begin(start, strategy, out, config, albert_config, records, stages, allow_changes, lock):
     """Builds the model, and creates the run with its first weights or restores its newest ones."""
     training = config.training
-    source = start.source_class(
+    source = RecordSource(
         records,
         training,
         start.describe(),

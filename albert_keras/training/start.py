@@ -1,7 +1,6 @@
 """How a pre-training begins: from random weights, or from trained ones, if they fit."""
 
 import logging
-from typing import Any
 
 import tensorflow as tf
 
@@ -12,7 +11,6 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.training.build import build_pretraining
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.record_source import RecordSource
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.records.record_folder import RecordFiles
@@ -34,13 +32,11 @@ class Start:
         weights: OpenedModel or None. The weights that the run starts from or learns from: their
             training records count as trained on.
         trained_positions: int. Positions whose embeddings were trained before.
-        source_class: callable. Takes the arguments of RecordSource.
     """
 
     strategy: tf.distribute.Strategy | None = None
     weights: OpenedModel | None = None
     trained_positions = 0
-    source_class: Any = RecordSource
 
     def configured(self, config: PretrainingConfig) -> PretrainingConfig:
         """Returns the configuration with the shape of the model that the weights imply."""

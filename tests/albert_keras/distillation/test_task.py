@@ -9,7 +9,6 @@ import pytest
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import TaskDistillationConfig
 from albert_keras.distillation.task import TaughtFeatures, distill_task
-from albert_keras.distillation.task_step import soft_answer_sums
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.serving.predictor import Predictor
@@ -17,44 +16,9 @@ from albert_keras.serving.publish import export
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import FinetunedModels
-from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION
 from data_pipeline.errors import InputError
 
-RNG = np.random.default_rng(1)
-OURS, THEIRS = (RNG.normal(size=(3, 4)).astype(np.float32) for _ in range(2))
-WEIGHTS = np.array([1, 1, 0], np.float32)
 ALONE = {"random_baseline": False, "bag_of_words": False}
-
-
-def softmax(values):
-    powers = np.exp(values)
-    return powers / powers.sum(-1, keepdims=True)
-
-
-@pytest.mark.parametrize("kind", [CLASSIFICATION, CHOICE])
-def test_classes_and_options_have_the_divergence(kind):
-    found = soft_answer_sums(kind, OURS, THEIRS, WEIGHTS, 2.0)
-    ours, theirs = softmax(OURS / 2), softmax(THEIRS / 2)
-    expected = 4 * (WEIGHTS * (theirs * np.log(theirs / ours)).sum(-1)).sum()
-    np.testing.assert_allclose(found.loss, expected, rtol=1e-5)
-    assert found.weight == 2
-    assert found.correct == (WEIGHTS * (OURS.argmax(-1) == THEIRS.argmax(-1))).sum()
-
-
-def test_labels_have_that_of_two_classes_each():
-    found = soft_answer_sums(MULTI_LABEL, OURS, THEIRS, WEIGHTS, 2.0)
-    ours, theirs = (1 / (1 + np.exp(-values / 2)) for values in (OURS, THEIRS))
-    divergences = theirs * np.log(theirs / ours)
-    divergences += (1 - theirs) * np.log((1 - theirs) / (1 - ours))
-    np.testing.assert_allclose(found.loss, 4 * (WEIGHTS * divergences.mean(-1)).sum(), rtol=1e-5)
-    assert float(found.weight) == pytest.approx(2)
-
-
-def test_numbers_have_the_squared_difference():
-    found = soft_answer_sums(REGRESSION, OURS[:, :1], THEIRS[:, :1], WEIGHTS, 2.0)
-    expected = (WEIGHTS * (OURS - THEIRS)[:, 0] ** 2).sum()
-    np.testing.assert_allclose(found.loss, expected, rtol=1e-5)
-    assert found.correct == 0
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def _smallest_model(kind):
 
 def task_sums(kind, outputs, features):
     """Returns the Sums of the model of a kind (TaskKind)."""
-    return _smallest_model(kind).answer_sums(outputs, features)
+    return _smallest_model(kind).objectives(features)["answer"].sums(outputs)
 
 
 def task_counts(kind, features):

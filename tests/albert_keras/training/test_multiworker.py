@@ -11,7 +11,6 @@ import time
 
 import pytest
 
-from albert_keras.distillation.config import DistillationConfig
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.training.pretrain import pretrain
@@ -24,12 +23,11 @@ def start(tmp_path, tiny_records):
     addresses = [f"localhost:{port}" for port in ports if is_free(port)][:2]
     processes = []
 
-    def start_worker(index, config, out, command="pretrain", *options):
+    def start_worker(index, config, out):
         (tmp_path / "config.json").write_text(config.model_dump_json(exclude_unset=True))
         cluster = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
-        command = [sys.executable, "-m", "albert_keras", command, "--strategy", "multiworker"]
+        command = [sys.executable, "-m", "albert_keras", "pretrain", "--strategy", "multiworker"]
         command += ["--data", tiny_records, "--out", out, "--config", tmp_path / "config.json"]
-        command += options
         with open(tmp_path / f"worker-{index}.txt", "a") as log:
             process = subprocess.Popen(
                 command,
@@ -76,19 +74,6 @@ def test_two_workers_train_to_the_losses_of_one(start, tiny_records, tiny_traini
     one = pretrain(tiny_records, tmp_path / "one", config).path
     assert losses(tmp_path / "two") == pytest.approx(losses(one), rel=1e-5)
     assert Run.open(tmp_path / "two").checkpoints.steps() == [4, 8]
-
-
-@pytest.mark.slow
-def test_two_workers_learn_from_the_cached_logits_of_a_teacher(
-    start, tiny_run, tiny_training, tmp_path
-):
-    """The teacher computes before the training, but after the workers have joined."""
-    config = DistillationConfig(**tiny_training.model_dump(exclude_unset=True)).with_flags(steps=4)
-    cache = tmp_path / "logits"
-    options = ("distill", "--teacher", tiny_run, "--cache-teacher", cache)
-    workers = [start(index, config, tmp_path / "two", *options) for index in (0, 1)]
-    assert [ended(worker, tmp_path) for worker in workers] == [0, 0]
-    assert len(losses(tmp_path / "two")) and (cache / "cache.json").is_file()
 
 
 def wait_for(condition, seconds=120):
