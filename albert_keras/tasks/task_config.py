@@ -130,7 +130,7 @@ class TaskConfig(Settings):
         ge=1,
     )
     levels: tuple[Literal["middle", "high"], ...] = setting(
-        ("middle", "high"), "race: levels of the questions."
+        ("middle", "high"), "race: levels of the questions.", min_length=1
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (

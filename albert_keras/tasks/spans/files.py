@@ -1,18 +1,39 @@
 """Reads SQuAD: questions of version 1.1 and 2.0, and predictions in the official format."""
 
-import math
 from pathlib import Path
+from typing import Any
 
-from albert_keras.report import shortened_value
+from pydantic import BaseModel, FiniteFloat
+
 from albert_keras.tasks.examples import Answer, QuestionExample
+from albert_keras.tasks.json_entries import broken, checked
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_DATA_BYTES, reading_json
 
-_SHOWN = 10  # broken entries in one message
+
+class _Answer(BaseModel):
+    text: str
+    answer_start: int
 
 
-class _Broken(Exception):
-    """Raised with a description of a broken entry, to which the caller adds its location."""
+class _Question(BaseModel):
+    id: str
+    question: str
+    answers: list[_Answer] = []
+    is_impossible: bool | None = None
+
+
+class _Paragraph(BaseModel):
+    context: str
+    qas: list[_Question]
+
+
+class _Article(BaseModel):
+    paragraphs: list[_Paragraph]
+
+
+class _Squad(BaseModel):
+    data: list[_Article]
 
 
 def read_questions(path: str | Path) -> list[QuestionExample]:
@@ -23,126 +44,65 @@ def read_questions(path: str | Path) -> list[QuestionExample]:
 
     Raises:
         InputError: If there is no such file, it is not JSON of this form, an id occurs twice, or
-            an answer is not at its `answer_start`. Broken entries are named by the numbers of
-            article, paragraph and question, from 1.
+            an answer is not at its `answer_start`; see `checked` for the names of broken entries.
     """
-    content = _read_json(path)
-    try:
-        articles = _get(_of_type(content, dict, "an object"), "data", list, "a list")
-    except _Broken as error:
-        raise InputError(f"{path} must be a SQuAD file, but {error}") from error
-    examples, problems, locations = [], [], {}
-    for where, question, context in _questions(articles, problems):
-        try:
-            example = _example(question, context)
-            if example.id in locations:
-                earlier = locations[example.id]
-                raise _Broken(f"`id` must be unique. Received: {example.id!r}, as in {earlier}.")
-            locations[example.id] = where
-            examples.append(example)
-        except _Broken as error:
-            problems.append(f"{where}: {error}")
+    file = checked(_Squad, _read_json(path), f"The SQuAD file `{path}`")
+    examples, problems, places = [], [], {}
+    for place, context, question in _questions(file):
+        fault = _fault(question, context)
+        if question.id in places:
+            fault = f"must have an `id` of its own. Received: {question.id!r}, as in "
+            fault += f"{places[question.id]}."
+        if fault is not None:
+            problems.append(f"`{place}` {fault}")
+        places[question.id] = f"`{place}`"
+        answers = tuple(Answer(answer.text, answer.answer_start) for answer in question.answers)
+        examples.append(
+            QuestionExample(
+                question.id, question.question, context, answers, question.is_impossible
+            )
+        )
     if problems:
-        shown = "\n".join(f"  {problem}" for problem in problems[:_SHOWN])
-        rest = f"\n  and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        raise InputError(f"{path} has broken entries ({len(problems)}):\n{shown}{rest}")
+        raise broken(f"The SQuAD file `{path}`", problems)
     if not examples:
-        raise InputError(f"{path} must contain at least one question. Received: none.")
+        raise InputError(f"`{path}` must contain at least one question. Received: none.")
     return examples
 
 
 def read_predictions(path: str | Path) -> dict[str, str]:
     """Returns the answers of an official prediction file: question id -> text, "" for no answer."""
-    return _read_map(path, str, "a text")
+    return checked(dict[str, str], _read_json(path), f"The predictions `{path}`")
 
 
 def read_null_odds(path: str | Path) -> dict[str, float]:
     """Returns the scores of a file like `null_odds.json`: question id -> higher for "no answer"."""
-    scores = {id: float(score) for id, score in _read_map(path, (int, float), "a number").items()}
-    for id, score in scores.items():
-        if math.isnan(score):
-            raise InputError(f"{path}: `{id}` must be a number. Received: NaN.")
-    return scores
+    return checked(dict[str, FiniteFloat], _read_json(path), f"The scores `{path}`")
 
 
-def _read_map(path, kind, kind_name):
-    try:
-        content = _of_type(_read_json(path), dict, "an object of ids and answers")
-        for id in content:
-            _get(content, id, kind, kind_name)
-    except _Broken as error:
-        raise InputError(f"{path} must be a file of predictions, but {error}") from error
-    return content
+def _questions(file):
+    """Yields where a question is in the file, its context and itself."""
+    for number, article in enumerate(file.data):
+        for count, paragraph in enumerate(article.paragraphs):
+            for place, question in enumerate(paragraph.qas):
+                where = f"data[{number}].paragraphs[{count}].qas[{place}]"
+                yield where, paragraph.context, question
 
 
-def _questions(articles, problems):
-    """Yields location, question and context; broken articles and paragraphs are `problems`."""
-    for article_number, article in enumerate(articles, 1):
-        where = f"article {article_number}"
-        try:
-            title = _of_type(article, dict, "an object").get("title")
-            where += f" ({title!r})" if title is not None else ""
-            paragraphs = _get(article, "paragraphs", list, "a list")
-        except _Broken as error:
-            problems.append(f"{where}: {error}")
-            continue
-        for paragraph_number, paragraph in enumerate(paragraphs, 1):
-            here = f"{where}, paragraph {paragraph_number}"
-            try:
-                context = _get(_of_type(paragraph, dict, "an object"), "context", str, "a text")
-                questions = _get(paragraph, "qas", list, "a list")
-            except _Broken as error:
-                problems.append(f"{here}: {error}")
-                continue
-            for number, question in enumerate(questions, 1):
-                yield f"{here}, question {number}", question, context
+def _fault(question, context):
+    """Returns what is wrong with the answers to a question; None if nothing is."""
+    if question.is_impossible and question.answers:
+        return f"is impossible and must have no `answers`. Received: {len(question.answers)}."
+    for answer in question.answers:
+        text, start = answer.text, answer.answer_start
+        found = context[start : start + len(text)] if start >= 0 else ""
+        if not text.strip() or found != text:
+            return (
+                "must have answers that are in the context at `answer_start`. "
+                f"Received: {text!r} at {start}, where the context has {found!r}."
+            )
+    return None
 
 
-def _example(question, context):
-    id = _get(_of_type(question, dict, "an object"), "id", str, "a text")
-    text = _get(question, "question", str, "a text")
-    is_impossible = question.get("is_impossible")
-    if is_impossible is not None:
-        _get(question, "is_impossible", bool, "true or false")
-    answers = _get(question, "answers", list, "a list") if "answers" in question else []
-    answers = tuple(
-        _answer(answer, context, f"answer {number} ") for number, answer in enumerate(answers, 1)
-    )
-    if is_impossible and answers:
-        raise _Broken(f"an impossible question must have no `answers`. Received: {len(answers)}.")
-    return QuestionExample(id, text, context, answers, is_impossible)
-
-
-def _answer(answer, context, where):
-    _of_type(answer, dict, "an object", where)
-    text = _get(answer, "text", str, "a text", where)
-    start = _get(answer, "answer_start", int, "a whole number", where)
-    if not text.strip():
-        raise _Broken(f"{where}must have a `text`. Received: {text!r}.")
-    found = context[start : start + len(text)] if start >= 0 else ""
-    if found != text:
-        raise _Broken(
-            f"{where}must be in the context at `answer_start`. "
-            f"Received: {text!r} at {start}, where the context has {found!r}."
-        )
-    return Answer(text, start)
-
-
-def _get(entry, key, kind, kind_name, where=""):
-    if key not in entry:
-        raise _Broken(
-            f"{where}must have the key `{key}`. Received: {shortened_value(list(entry))}."
-        )
-    return _of_type(entry[key], kind, kind_name, f"{where}`{key}` ")
-
-
-def _of_type(value, kind, kind_name, what="the entry "):
-    is_boolean = isinstance(value, bool)  # which Python counts among the numbers
-    if not isinstance(value, kind) or (is_boolean and kind is not bool):
-        raise _Broken(f"{what}must be {kind_name}. Received: {shortened_value(value)}.")
-    return value
-
-
-def _read_json(path):
+def _read_json(path) -> Any:
     with reading_json(path, max_bytes=MAX_DATA_BYTES, kind=object, strict=False) as content:
         return content

@@ -2,14 +2,25 @@
 
 import re
 from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
 
 from albert_keras.tasks.examples import TaggedExample
+from albert_keras.tasks.json_entries import checked, parsed_line
 from albert_keras.tasks.tables.rows import numbered_lines
 from data_pipeline.errors import InputError
-from data_pipeline.limits import parse_json
 
 _DOCUMENT_START = "-DOCSTART-"
 _WHITE_SPACE = re.compile(r"[ \t]+")  # a no-break space belongs to a word
+
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class _Sentence(BaseModel):
+    words: Annotated[list[_Text], Field(min_length=1)]
+    tags: list[_Text] = []
+    id: Any = None
 
 
 def read_tagged(
@@ -89,26 +100,12 @@ def _read_objects(path, has_tags):
             continue
         sentences += 1
         location = f"`{path}`, line {number}"
-        try:
-            sentence = parse_json(line, strict=False)
-        except ValueError as error:
-            fault = getattr(error, "msg", error)
-            raise InputError(f"{location} must be a JSON object. It is broken: {fault}.") from error
-        if not isinstance(sentence, dict):
-            raise InputError(f"{location} must be a JSON object. Received: {line[:60]!r}.")
-        names = ("words", "tags") if has_tags else ("words",)
-        for name in names:
-            values = sentence.get(name)
-            is_list = isinstance(values, list) and values
-            if not is_list or not all(isinstance(value, str) and value for value in values):
-                raise InputError(
-                    f'{location} must have a list of texts, none of them empty, as "{name}". '
-                    f"Received: {repr(values)[:60]}."
-                )
-        counts = [len(sentence[name]) for name in names]
-        if len(set(counts)) > 1:
+        sentence = checked(_Sentence, parsed_line(line, location), location)
+        words, tags = tuple(sentence.words), tuple(sentence.tags)
+        if has_tags and len(tags) != len(words):
             raise InputError(
-                f"{location} must have a tag for every word. Received: {counts[1]} for {counts[0]}."
+                f"{location} must have a tag for every word. "
+                f"Received: {len(tags)} for {len(words)}."
             )
-        tags = tuple(sentence["tags"]) if has_tags else None
-        yield TaggedExample(str(sentence.get("id", sentences)), tuple(sentence["words"]), tags)
+        id = str(sentences if sentence.id is None else sentence.id)
+        yield TaggedExample(id, words, tags if has_tags else None)

@@ -93,22 +93,18 @@ def test_questions_without_answers_have_no_labels(tmp_path):
 @pytest.mark.parametrize(
     "line, says",
     [
-        ("{", "line 3 must be a JSON object in UTF-8. It is broken: Expecting property"),
-        ("[1]", r"line 3 must be a JSON object. Received: \[1\]"),
-        (other(article=None), 'line 3 must have a text "article". Received: null'),
-        (other(questions="why?"), 'line 3 must have a list "questions". Received: "why'),
-        (other(questions=[], options=[], answers=[]), 'at least one of "questions"'),
-        (other(answers=["A"]), 'line 3 must have as many "answers" as "questions", 2'),
-        (other(options=[OPTIONS, OPTIONS[:3]]), "line 3, question 2 must have four texts"),
-        (other(options=[OPTIONS, [1, 2, 3, 4]]), "line 3, question 2 must have four texts"),
-        (other(answers=["A", "E"]), 'line 3, question 2 must have an answer A, B, C or D.*"E"'),
-        (other(answers=["A", ["B"]]), "line 3, question 2 must have an answer"),
-        (other(questions=["_", 5]), "line 3, question 2 must be a text. Received: 5"),
+        ("{", "line 3 must be JSON: Expecting property"),
+        ("[1]", r"line 3: it must be an object. Received: \[1\]"),
+        (other(article=None), "line 3: `article` must be a valid string. Received: null"),
+        (other(questions=[], options=[], answers=[]), "line 3 must have as many .* and 0"),
+        (other(answers=["A"]), "line 3 must have as many .* Received: 2, 1 and 2"),
+        (other(options=[OPTIONS, OPTIONS[:3]]), r"line 3: `options\[1\]` must have at least 4"),
+        (other(answers=["A", "E"]), r"line 3: `answers\[1\]` must be 'A', 'B', 'C' or 'D'.*\"E\""),
     ],
 )
 def test_a_broken_line_is_named(tmp_path, line, says):
     write(tmp_path / "dev/high", all="\n".join(["", other(), line]))
-    with pytest.raises(InputError, match=f"all.txt`, {says}" if says.startswith("line") else says):
+    with pytest.raises(InputError, match=f"all.txt`, {says}"):
         read_race(tmp_path, "dev", ["high"])
 
 
@@ -146,18 +142,9 @@ def test_an_option_keeps_its_end_and_a_passage_its_beginning(tiny_tokenizer):
 
 def test_the_real_corpus_is_read_whole(shared_data):
     counts = {
-        (split, level): len(read_race(shared_data / "race", split, [level]))
-        for split in ("train", "dev", "test")
-        for level in ("middle", "high")
+        split: len(read_race(shared_data / "race", split)) for split in ("train", "dev", "test")
     }
-    assert counts == {
-        ("train", "middle"): 174,
-        ("train", "high"): 140,
-        ("dev", "middle"): 58,
-        ("dev", "high"): 54,
-        ("test", "middle"): 61,
-        ("test", "high"): 55,
-    }
+    assert counts == {"train": 314, "dev": 112, "test": 116}
 
 
 def test_real_questions_give_the_pieces_of_the_original_order_of_work(shared_data, official_model):

@@ -1,4 +1,3 @@
-import copy
 import json
 
 import pytest
@@ -57,32 +56,21 @@ def test_byte_order_mark_line_ends_and_control_characters_are_read(write):
     assert read_questions(write(b"\xef\xbb\xbf" + text.encode()))[0].question == "Where?\t\0"
 
 
-PARAGRAPH = "article 1 ('Cities'), paragraph 1"
-
-
 @pytest.mark.parametrize(
     "damage, message",
     [
-        (lambda q: q.pop("id"), "question 1: must have the key `id`"),
-        (lambda q: q.update(id=7), "question 1: `id` must be a text. Received: 7"),
-        (lambda q: q.update(id="q2"), "question 2: `id` must be unique. Received: 'q2'"),
-        (lambda q: q.update(question=None), "question 1: `question` must be a text"),
-        (lambda q: q.update(is_impossible="no"), "question 1: `is_impossible` must be true or"),
-        (lambda q: q.update(is_impossible=True), "question 1: an impossible question must have"),
-        (lambda q: q.update(answers={}), "question 1: `answers` must be a list"),
-        (lambda q: q["answers"].append("x"), "question 1: answer 3 must be an object"),
-        (lambda q: q["answers"][1].pop("text"), "question 1: answer 2 must have the key `text`"),
-        (
-            lambda q: q["answers"][1].update(answer_start="11"),
-            'question 1: answer 2 `answer_start` must be a whole number. Received: "11"',
-        ),
+        (lambda q: q.pop("id"), "[0].id` is missing."),
+        (lambda q: q.update(id=7), "[0].id` must be a valid string. Received: 7"),
+        (lambda q: q.update(id="q2"), "[1]` must have an `id` of its own. Received: 'q2', as in"),
+        (lambda q: q.update(is_impossible=True), "[0]` is impossible and must have no `answers`"),
+        (lambda q: q["answers"].append("x"), '[0].answers[2]` must be an object. Received: "x"'),
         (
             lambda q: q["answers"][0].update(answer_start=15),
-            "question 1: answer 1 must be in the context at `answer_start`. "
+            "[0]` must have answers that are in the context at `answer_start`. "
             "Received: 'Rome' at 15, where the context has 'ome.'",
         ),
-        (lambda q: q["answers"][0].update(answer_start=-18), "answer 1 must be in the"),
-        (lambda q: q["answers"][0].update(text=" "), "answer 1 must have a `text`"),
+        (lambda q: q["answers"][0].update(answer_start=-18), "[0]` must have answers that"),
+        (lambda q: q["answers"][0].update(text=" "), "[0]` must have answers that"),
     ],
 )
 def test_a_broken_question_is_named(damage, message, write):
@@ -90,28 +78,17 @@ def test_a_broken_question_is_named(damage, message, write):
     damage(file["data"][0]["paragraphs"][0]["qas"][0])
     with pytest.raises(InputError) as error:
         read_questions(write(file))
-    assert f"{PARAGRAPH}, " in str(error.value) and message in str(error.value)
-
-
-def test_all_broken_entries_are_counted_and_ten_are_shown(write):
-    file = content()
-    questions = file["data"][0]["paragraphs"][0]["qas"]
-    questions += [copy.deepcopy(questions[0]) for _ in range(12)]
-    with pytest.raises(InputError) as error:
-        read_questions(write(file))
-    assert "broken entries (12)" in str(error.value)
-    assert str(error.value).count("`id` must be unique") == 10
-    assert str(error.value).endswith("and 2 more")
+    assert f"`data[0].paragraphs[0].qas{message}" in str(error.value)
 
 
 def test_predictions_and_null_scores_are_read(write):
     assert read_predictions(write({"q1": "Rome", "q2": ""})) == {"q1": "Rome", "q2": ""}
     assert read_null_odds(write({"q1": -3, "q2": 0.5})) == {"q1": -3.0, "q2": 0.5}
-    with pytest.raises(InputError, match="`q1` must be a text. Received: 5"):
+    with pytest.raises(InputError, match="`q1` must be a valid string. Received: 5"):
         read_predictions(write({"q1": 5}))
-    with pytest.raises(InputError, match="`q1` must be a number. Received: true"):
+    with pytest.raises(InputError, match="`q1` must be a valid number. Received: true"):
         read_null_odds(write({"q1": True}))
-    with pytest.raises(InputError, match="`q1` must be a number. Received: NaN"):
+    with pytest.raises(InputError, match="`q1` must be a finite number. Received: NaN"):
         read_null_odds(write(b'{"q1": NaN}'))
 
 
@@ -135,5 +112,4 @@ def test_real_files_have_their_known_counts(name, questions, answers, impossible
 def test_wrong_offsets_of_a_real_file_are_found(shared_data):
     with pytest.raises(InputError) as error:
         read_questions(shared_data / "dirty" / "derived" / "squad.wrong-offsets.json")
-    assert "broken entries (81)" in str(error.value)
-    assert "article 1 ('Rhine'), paragraph 1, question 4: answer 1" in str(error.value)
+    assert "(81 broken entries, the first): `data[0].paragraphs[0].qas[3]`" in str(error.value)
