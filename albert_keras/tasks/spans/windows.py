@@ -6,39 +6,30 @@ window can be mapped back to characters of the raw passage.
 
 import dataclasses
 import logging
-from typing import ClassVar
+from typing import NamedTuple
 
 import numpy as np
 
 from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.task import Features
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Rule, Settings, setting
 from data_pipeline.tokenizers.offsets import AlignedPieces, TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
 
-class SquadWindowConfig(Settings):
+class SquadWindowConfig(NamedTuple):
     """How passages are split into windows."""
 
     max_seq_length: int = 384  # length of a window in tokens, S
-    doc_stride: int = setting(128, "Tokens between the starts of two windows of a passage.", ge=1)
-    max_query_length: int = setting(64, "Tokens after which a question is truncated.", ge=0)
-
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            ("max_seq_length", "max_query_length"),
-            lambda length, query: length > query + 3,
-            "must be more than `max_query_length` + 3, for three special tokens and the passage",
-        ),
-    )
+    doc_stride: int = 128  # tokens between the starts of two windows of a passage
+    max_query_length: int = 64  # tokens after which a question is truncated
 
     def check_room(self, num_special: int):
         """Raises InputError if a question could leave no room for the passage.
 
-        `num_special` is `Tokenizer.num_special`; the rule of the settings is for the usual 3.
+        `num_special` is `Tokenizer.num_special`.
         """
         if self.max_seq_length <= self.max_query_length + num_special:
             raise InputError(

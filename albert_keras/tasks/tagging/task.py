@@ -15,7 +15,7 @@ from albert_keras.tasks.predictions import mean_probabilities, one_line
 from albert_keras.tasks.tagging.features import tag_features
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.scores import entity_counts, entity_scores, has_entities
-from albert_keras.tasks.task import Error, Task, check_text, features_of_models
+from albert_keras.tasks.task import Error, Task, check_text
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -123,13 +123,12 @@ class TagTask(Task):
             _truth(examples)  # raises where tags are missing
         has_tags = all(example.tags is not None for example in examples)
         names = self.labels if has_tags else None
-        return tag_features(examples, tokenizer, self.max_seq_length, names, training)
+        return tag_features(examples, tokenizer, self.max_seq_length, names)
 
     def answers(self, examples, features, results, tuned=None):
         if not examples:
             return []
-        pairs = zip(features_of_models(features, results), results, strict=True)
-        logits = [{"logits": result["logits"][own.word_starts]} for own, result in pairs]
+        logits = [{"logits": result["logits"][features.word_starts]} for result in results]
         probabilities = mean_probabilities(logits, (_num_words(examples), self.num_outputs))
         tags = [self.labels[number] for number in probabilities.argmax(axis=1)]
         return _answers(examples, tags, probabilities.max(axis=1).tolist())

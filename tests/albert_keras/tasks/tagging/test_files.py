@@ -1,10 +1,10 @@
-"""Tagged sentences are read, aligned to pieces and read back."""
+"""Tagged sentences are read, aligned to tokens and read back."""
 
 import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import TaggedExample
-from albert_keras.tasks.tagging.features import NOT_SCORED, tag_rows, tag_windows
+from albert_keras.tasks.tagging.features import NOT_SCORED, tag_features
 from albert_keras.tasks.tagging.files import read_tagged
 from data_pipeline.errors import InputError
 
@@ -39,9 +39,10 @@ def test_columns_are_read_by_number_or_from_the_end(tmp_path):
         ("NNP", "VBD"),
     ]
     assert read_tagged(path, word_column=1, tag_column=-4)[0].words == ("NN", "NNS")
-    assert read_tagged(path, has_tags=False)[0] == TaggedExample("1", ("Seven", "geese"))
     words = write(tmp_path / "words.txt", "Seven\ngeese\n")
-    assert read_tagged(words, tag_column=1, has_tags=False) == read_tagged(path, has_tags=False)[:1]
+    assert read_tagged(words, tag_column=1, has_tags=False) == [
+        TaggedExample("1", ("Seven", "geese"))
+    ]
 
 
 def test_tabs_spaces_byte_order_marks_and_line_ends_do_not_matter(tmp_path):
@@ -64,43 +65,27 @@ def test_objects_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content, options, says",
+    "name, content, options, says",
     [
-        ("a O\n\nb X O\n", {}, "line 3 must have 2 columns, like the lines before it. Received: 3"),
-        ("a O\nb\n", {}, "line 2 must have 2 columns.* Received: 1"),
-        ("\na\nb\n", {}, "line 2 must have a word and a tag"),
-        ("a O\n", {"tag_column": 2}, "line 1 must have .*: tag_column=2, and 2 columns"),
-        ("a O\n", {"word_column": -3}, "line 1 must have .*: word_column=-3, and 2 columns"),
-        (b"a O\nb\xff O\n", {}, r"line 2 must be UTF-8. Its byte 1 \(0xff\) is not"),
-        ("-DOCSTART- O\n\n", {}, "must contain at least one sentence"),
+        ("x", "a O\n\nb X O\n", {}, "line 3 must have 2 columns, like the lines before it. .*: 3"),
+        ("x", "\na\nb\n", {}, "line 2 must have a word and a tag"),
+        ("x", "a O\n", {"tag_column": 2}, "line 1 must have .*: tag_column=2, and 2 columns"),
+        ("x", b"a O\nb\xff O\n", {}, r"line 2 must be UTF-8. Its byte 1 \(0xff\) is not"),
+        ("x", "-DOCSTART- O\n\n", {}, "must contain at least one sentence"),
+        ("x.jsonl", "{", {}, "line 1 must be JSON"),
+        ("x.jsonl", "[]", {}, "line 1: it must be an object"),
+        ("x.jsonl", '{"words": ["a", ""], "tags": ["X", "Y"]}', {}, r"line 1: `words\[1\]`"),
+        ("x.jsonl", '{"words": ["a", "b"], "tags": ["X"]}', {}, "every word. Received: 1 for 2"),
     ],
 )
-def test_a_broken_line_of_columns_is_named(tmp_path, content, options, says):
-    with pytest.raises(InputError, match=f"x.txt`.*{says}"):
-        read_tagged(write(tmp_path / "x.txt", content), **options)
+def test_a_broken_line_is_named(tmp_path, name, content, options, says):
+    with pytest.raises(InputError, match=f"{name}`.*{says}"):
+        read_tagged(write(tmp_path / name, content), **options)
 
 
-@pytest.mark.parametrize(
-    "line, says",
-    [
-        ("{", "must be a JSON object. It is broken"),
-        ("[]", "must be a JSON object. Received"),
-        ('{"words": "a b", "tags": []}', 'list of texts, none of them empty, as "words"'),
-        ('{"words": ["a", ""], "tags": ["X", "Y"]}', 'none of them empty, as "words"'),
-        ('{"words": ["a"], "tags": [1]}', 'as "tags"'),
-        ('{"words": ["a"]}', 'as "tags". Received: None'),
-        ('{"words": ["a", "b"], "tags": ["X"]}', "a tag for every word. Received: 1 for 2"),
-    ],
-)
-def test_a_broken_object_is_named(tmp_path, line, says):
-    path = write(tmp_path / "x.jsonl", f'{{"words": ["a"], "tags": ["X"]}}\n{line}\n')
-    with pytest.raises(InputError, match=f"x.jsonl`, line 2 .*{says}"):
-        read_tagged(path)
-
-
-def test_the_first_piece_of_a_word_has_its_tag(tiny_tokenizer):
+def test_the_first_token_of_a_word_has_its_tag(tiny_tokenizer):
     tag_names = ["LOC", "O"]
-    features = tag_rows(SENTENCES, tiny_tokenizer, 48, tag_names)
+    features = tag_features(SENTENCES, tiny_tokenizer, 48, tag_names).arrays
     for row, example in enumerate(SENTENCES):
         ids, tags, starts = [tiny_tokenizer.cls_id], [NOT_SCORED], [0]
         for word, tag in zip(example.words, example.tags, strict=True):
@@ -115,39 +100,15 @@ def test_the_first_piece_of_a_word_has_its_tag(tiny_tokenizer):
         assert features["input_mask"][row].sum() == len(ids)
         assert features["tag_ids"][row].tolist() == tags + [NOT_SCORED] * (padding + 1)
         assert features["word_starts"][row].tolist() == starts + [0] * (padding + 1)
-    assert features["segment_ids"].sum() == 0
     assert {values.dtype for values in features.values()} == {np.dtype(np.int32)}
 
 
-def test_long_sentences_go_into_rows_cut_between_words(tiny_tokenizer):
-    lengths = [len(tiny_tokenizer.encode(word)) for word in SENTENCES[0].words]
-    room = max(lengths) + 1
-    features = tag_rows(SENTENCES, tiny_tokenizer, room + 2, ["O", "LOC"])
-    rows = [
-        ids[mask == 1][1:-1].tolist()
-        for ids, mask in zip(features["input_ids"], features["input_mask"], strict=True)
-    ]
-    expected = []
-    for example in SENTENCES:
-        row = []
-        for word in example.words:
-            pieces = tiny_tokenizer.encode(word)
-            if len(row) + len(pieces) > room:
-                expected.append(row)
-                row = []
-            row = row + pieces
-        expected.append(row)
-    assert rows == expected and len(rows) > 3
-    assert features["word_starts"].sum() == 7
-
-
-def test_windows_overlap_and_drop_no_token(tiny_tokenizer, caplog):
+def test_windows_overlap_and_drop_no_token(tiny_tokenizer):
     long = TaggedExample("long", ("ferry",) * 9 + ("x" * 60,) + ("harbour",) * 20)
-    examples = [SENTENCES[1], long, SENTENCES[1]]
     pieces = [tiny_tokenizer.encode(word) for word in long.words]
     tokens, room = sum(pieces, []), 10
     assert max(map(len, pieces)) > room  # a word that is longer than a window
-    features = tag_windows(examples, tiny_tokenizer, room + 2)
+    features = tag_features([SENTENCES[1], long, SENTENCES[1]], tiny_tokenizer, room + 2).arrays
     windows = [
         ids[mask == 1][1:-1].tolist()
         for ids, mask in zip(features["input_ids"], features["input_mask"], strict=True)
@@ -164,21 +125,18 @@ def test_windows_overlap_and_drop_no_token(tiny_tokenizer, caplog):
         left, right = column - 1, len(windows[row]) - column
         assert min(left, right) >= min(room // 4, first, len(tokens) - 1 - first)
         first += len(ids)
-    assert features["word_starts"].sum() == sum(len(example.words) for example in examples)
-    assert not caplog.text
 
 
-@pytest.mark.parametrize("max_seq_length", [3, 9, 48])
-@pytest.mark.parametrize("encode", [tag_rows, tag_windows])
-def test_predictions_find_back_to_their_words(tiny_tokenizer, max_seq_length, encode):
+@pytest.mark.parametrize("max_seq_length", [3, 48])
+def test_predictions_find_back_to_their_words(tiny_tokenizer, max_seq_length):
     examples = [*SENTENCES, TaggedExample("none", (), ()), *SENTENCES[::-1]]
-    features = encode(examples, tiny_tokenizer, max_seq_length, ["LOC", "O"])
-    tags = [["LOC", "O"][id] for id in features["tag_ids"][features["word_starts"] == 1]]
+    features = tag_features(examples, tiny_tokenizer, max_seq_length, ["LOC", "O"])
+    tags = [["LOC", "O"][id] for id in features.arrays["tag_ids"][features.word_starts]]
     assert tags == [tag for example in examples for tag in example.tags]
 
 
-def test_a_word_of_nothing_is_an_unknown_piece(tiny_tokenizer):
+def test_a_word_of_nothing_is_an_unknown_token(tiny_tokenizer):
     assert tiny_tokenizer.encode("\u00a0") == []
-    features = tag_rows([TaggedExample("1", ("\u00a0",), ("O",))], tiny_tokenizer, 4, ["O"])
-    assert features["input_ids"][0, 1] == tiny_tokenizer.unk_id
-    assert features["tag_ids"].tolist() == [[NOT_SCORED, 0, NOT_SCORED, NOT_SCORED]]
+    features = tag_features([TaggedExample("1", ("\u00a0",), ("O",))], tiny_tokenizer, 4, ["O"])
+    assert features.arrays["input_ids"][0, 1] == tiny_tokenizer.unk_id
+    assert features.arrays["tag_ids"].tolist() == [[NOT_SCORED, 0, NOT_SCORED, NOT_SCORED]]
