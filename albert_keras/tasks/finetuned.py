@@ -27,7 +27,6 @@ _TUNED = "tuned.json"
 #: is read.
 _FILE_SETTINGS = {"data_dir", "train", "dev", "text", "pair", "label", "dev_share"}
 _FILE_SETTINGS |= {"delimiter", "encoding", "skip_bad_rows", "objective"}
-_LENGTHS = ("max_seq_length", "doc_stride", "max_query_length", "max_qa_length")
 
 
 def is_converted(run: Run) -> bool:
@@ -108,7 +107,7 @@ def open_finetuned(
 class FinetunedModels:
     """Models of one task; the predictions of several are averaged.
 
-    They may differ in kind, size, tokenizer and lengths, but not in task and labels.
+    They may differ in kind and size, but not in task, labels, tokenizer and lengths.
 
     Args:
         paths: str, Path or sequence of them. Folders of runs or of fine-tunings.
@@ -154,21 +153,16 @@ class FinetunedModels:
         changes = {name: value for name, value in changes.items() if value is not None}
         check_columns(configs[0].task, changes)
         self.task = build_task(configs[0].task.replace(**changes))
-        digests = [run.record["tokenizer_digest"] for run in self.runs]
-        tokenizers = {digest: run.tokenizer for digest, run in zip(digests, self.runs, strict=True)}
-        self._tokenizers = [tokenizers[digest] for digest in digests]
-        self.tokenizer = self._tokenizers[0]
+        self.tokenizer = self.runs[0].tokenizer
         built_strategy = build_strategy(strategy)
         logger.info("predicting on %s", describe_devices(built_strategy))
-        #: For each run its task, whose settings determine how it reads an example.
-        self._tasks = [build_task(config.task) for config in configs]
         self._predictors = []
         #: The task as the first model was trained on it, perhaps with its files in another folder.
         moved = {name: value for name, value in changes.items() if name == "data_dir"}
         self.trained_task = build_task(configs[0].task.replace(**moved))
-        for run, task in zip(self.runs, self._tasks, strict=True):
+        for run, config in zip(self.runs, configs, strict=True):
             with built_strategy.scope():
-                model = run.load_model(step, task=task)
+                model = run.load_model(step, task=build_task(config.task))
             self._predictors.append(RowPredictor(built_strategy, model, self.task.kind, batch_size))
         tuned = [read_tuned(run) for run in self.runs]
         names = set.intersection(*map(set, tuned))
@@ -191,27 +185,17 @@ class FinetunedModels:
         """
         return typed_examples(self.task, inputs)
 
-    def outputs(self, examples: list) -> tuple[Features | tuple[Features, ...], list]:
+    def outputs(self, examples: list) -> tuple[Features, list]:
         """Computes the outputs of all models.
 
         Args:
             examples: list, as returned by `Task.read`.
 
         Returns:
-            tuple. Features, or a tuple with the Features of each model if models read the examples
-            differently; and a list of dicts of arrays, one per model.
+            tuple. Features; and a list of dicts of arrays, one per model.
         """
-        encoded: dict[tuple, Features] = {}
-        used: list[Features] = []
-        results: list[dict[str, Any]] = []
-        members = zip(self._tasks, self._tokenizers, self._predictors, strict=True)
-        for task, tokenizer, predictor in members:
-            reading = (tokenizer.digest, *(getattr(task.config, name) for name in _LENGTHS))
-            if reading not in encoded:
-                encoded[reading] = task.features(examples, tokenizer)
-            used.append(encoded[reading])
-            results.append(predictor.predict(encoded[reading]))
-        return used[0] if len(encoded) == 1 else tuple(used), results
+        features = self.task.features(examples, self.tokenizer)
+        return features, [predictor.predict(features) for predictor in self._predictors]
 
     def answers(self, examples: list) -> list:
         """Answers examples: list of named tuples, see `Task.answers`."""
@@ -238,14 +222,18 @@ def _config_of(run):
 
 
 def _check_alike(runs, configs):
-    """Refuses to average the predictions of models for different tasks."""
-    excluded = {*_FILE_SETTINGS, *_LENGTHS, "pooling", "pair_encoding"}
-    settings = [config.task.model_dump(mode="json", exclude=excluded) for config in configs]
+    """Refuses to average the predictions of models that read different tasks or tokens."""
+    excluded = {*_FILE_SETTINGS, "pooling", "pair_encoding"}
+    settings = [
+        {"tokenizer": run.record["tokenizer_digest"]}
+        | config.task.model_dump(mode="json", exclude=excluded)
+        for run, config in zip(runs, configs, strict=True)
+    ]
     for run, other in zip(runs[1:], settings[1:], strict=True):
         for name, value in settings[0].items():
             if other[name] != value:
                 raise InputError(
-                    "Runs whose predictions are averaged must have the same task. "
+                    "Runs whose predictions are averaged must have the same task and tokenizer. "
                     f"Received: `{name}` is {value!r} in `{runs[0].path}`, but {other[name]!r} in "
                     f"`{run.path}`."
                 )

@@ -216,15 +216,13 @@ class Task(abc.ABC):
     def answers(
         self,
         examples: list,
-        features: Features | tuple[Features, ...],
+        features: Features,
         results: list[dict[str, np.ndarray]],
         tuned: dict[str, float] | None = None,
     ) -> list[Any]:
         """Converts the outputs of models, see `TaskKind.outputs`, to answers.
 
-        The predictions of several models are averaged. If they read the examples differently, as
-        tokenizers or lengths differ, there is one Features for each. `tuned` is as returned by
-        `tune`.
+        The predictions of several models are averaged. `tuned` is as returned by `tune`.
 
         Returns:
             One named tuple per example, `id` first, whose `_asdict()` is plain JSON.
@@ -279,21 +277,11 @@ def known_fields(example: Any) -> dict[str, Any]:
     }
 
 
-def features_of_models(features: Any, results: list) -> list:
-    """Returns the Features that each of the `results` was computed from, see `Task.answers`."""
-    return list(features) if isinstance(features, tuple) else [features] * len(results)
-
-
-def with_dropped_tokens(answers: list, features: Features | tuple[Features, ...] | None) -> list:
-    """Returns answers with the `dropped_tokens` of the features that they were computed from.
-
-    Of several models it is the number of that which read least.
-    """
+def with_dropped_tokens(answers: list, features: Features | None) -> list:
+    """Returns answers with the `dropped_tokens` of the features that they were computed from."""
     if features is None:
         return answers
-    every = features if isinstance(features, tuple) else (features,)
-    counts = np.max([each.dropped_tokens for each in every], axis=0).tolist()
-    pairs = zip(answers, counts, strict=True)
+    pairs = zip(answers, features.dropped_tokens.tolist(), strict=True)
     return [answer._replace(dropped_tokens=count) for answer, count in pairs]
 
 

@@ -10,7 +10,6 @@ import scipy.special
 from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.predictions import check_numbers
 from albert_keras.tasks.spans.windows import SpanFeatures
-from albert_keras.tasks.task import features_of_models
 from data_pipeline.files import write_json
 
 _NO_WINDOW = 1e6  # the null score of a question without windows
@@ -45,7 +44,7 @@ class DecodedAnswers(NamedTuple):
 
 def decode_v1(
     examples: Sequence[QuestionExample],
-    features: SpanFeatures | tuple[SpanFeatures, ...],
+    features: SpanFeatures,
     results: Sequence[dict[str, np.ndarray]],
     n_best: int = 20,
     max_answer_length: int = 30,
@@ -53,10 +52,7 @@ def decode_v1(
     """Returns the best texts for questions that all have an answer.
 
     Args:
-        features: Features of these examples, not for training. A tuple with the features of each
-            model, if they differ: spans of characters are then compared, and the logits of a model
-            are normalized over all windows of a question, as models of different kinds have
-            different scales.
+        features: Features of these examples, not for training.
         results: "start_logits" and "end_logits", float [W, S]. One dict per model; a span's scores
             are averaged over the models that have it among their best.
         n_best: How many starts and how many ends are tried per window, and how many texts are
@@ -84,16 +80,12 @@ def decode_v1(
             np.tile(end_logits[ends], len(starts)),
         )
 
-    check_numbers(results)
-    if isinstance(features, tuple):
-        pairs = zip(features, results, strict=True)
-        results = [_normalized(own.example_indices, result) for own, result in pairs]
     return _decode(examples, features, results, candidates, n_best, max_answer_length, NOTHING_V1)
 
 
 def decode_v2(
     examples: Sequence[QuestionExample],
-    features: SpanFeatures | tuple[SpanFeatures, ...],
+    features: SpanFeatures,
     results: Sequence[dict[str, np.ndarray]],
     n_best: int = 20,
     max_answer_length: int = 30,
@@ -125,82 +117,38 @@ def decode_v2(
             result["end_log_probs"][row],
         )
 
-    check_numbers(results)
     decoded = _decode(
         examples, features, results, candidates, n_best, max_answer_length, NOTHING_V2
     )
     lowest = np.full((len(results), len(examples)), _NO_WINDOW)
-    of_models = features_of_models(features, results)
-    for of_questions, own, result in zip(lowest, of_models, results, strict=True):
-        np.minimum.at(of_questions, own.example_indices, result["null_logits"])
+    for of_questions, result in zip(lowest, results, strict=True):
+        np.minimum.at(of_questions, features.example_indices, result["null_logits"])
     averaged = lowest.mean(axis=0).tolist()
     null_scores = {example.id: score for example, score in zip(examples, averaged, strict=True)}
     return decoded._replace(null_scores=null_scores)
 
 
-def _normalized(example_indices, result):
-    """Returns logits as log-probabilities over all positions of all windows of a question."""
-    logits = {name: np.asarray(result[name], np.float64) for name in ("start_logits", "end_logits")}
-    for name, values in logits.items():
-        totals = np.full(example_indices.max(initial=0) + 1, -np.inf)
-        of_windows = scipy.special.logsumexp(values, axis=1)
-        np.logaddexp.at(totals, example_indices, of_windows)
-        logits[name] = values - totals[example_indices, None]
-    return logits
-
-
 def _decode(examples, features, results, candidates, n_best, max_answer_length, nothing):
-    # Models that read the same rows are compared by position, others by character.
-    if isinstance(features, tuple):
-        groups = [(own, [result]) for own, result in zip(features, results, strict=True)]
-    else:
-        groups = [(features, results)]
-    rows_of = [_rows_of_examples(own, len(examples)) for own, _ in groups]
+    check_numbers(results)
+    rows = [[] for _ in examples]
+    for row, index in enumerate(features.example_indices.tolist()):
+        rows[index].append(row)
     nbest, locations = {}, {}
     for number, example in enumerate(examples):
-        found = []
-        for (own, results), rows in zip(groups, rows_of, strict=True):
-            spans = []
-            for row in rows[number]:
-                given = [candidates(result, row) for result in results]
-                spans += _spans(own, row, given, max_answer_length)
-            spans.sort(key=lambda span: span[3] + span[4], reverse=True)  # stable
-            found.append(_located(own, spans, example.context))
-        located = found[0] if len(found) == 1 else _averaged(found)
+        spans = []
+        for row in rows[number]:
+            given = [candidates(result, row) for result in results]
+            spans += _spans(features, row, given, max_answer_length)
+        spans.sort(key=lambda span: span[3] + span[4], reverse=True)  # stable
+        located = (
+            (features.characters_at(row, start, end, example.context), *scores)
+            for row, start, end, *scores in spans
+        )
         nbest[example.id], locations[example.id] = best_texts(
             example.context, located, n_best, nothing
         )
     predictions = {id: texts[0]["text"] for id, texts in nbest.items()}
     return DecodedAnswers(predictions, nbest, locations=locations)
-
-
-def _rows_of_examples(features, count):
-    rows = [[] for _ in range(count)]
-    for row, index in enumerate(features.example_indices.tolist()):
-        rows[index].append(row)
-    return rows
-
-
-def _located(features, spans, context):
-    """Yields the characters of each span, as a pair, and its two scores."""
-    for row, start, end, *scores in spans:
-        yield features.characters_at(row, start, end, context), *scores
-
-
-def _averaged(found):
-    """Joins the spans of several models, see `_located`, the best first: list of the same.
-
-    The scores of a span are averaged over the models that have it, as in `_spans`.
-    """
-    scores = {}
-    for located in found:
-        best = {}
-        for characters, *pair in located:
-            best.setdefault(characters, pair)
-        for characters, pair in best.items():
-            scores.setdefault(characters, []).append(pair)
-    spans = [(characters, *np.mean(pairs, axis=0).tolist()) for characters, pairs in scores.items()]
-    return sorted(spans, key=lambda span: span[1] + span[2], reverse=True)
 
 
 def best_texts(context, spans, n_best, nothing):

@@ -1,6 +1,5 @@
 """Fine-tuned models that answer, alone and together."""
 
-import hashlib
 import json
 import shutil
 
@@ -17,7 +16,6 @@ from albert_keras.tasks.finetuned import (
     is_finetuned,
 )
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.tokenization import Tokenizer
 
 TEXTS = ["The ferry left early.", "Nobody knew why, and nobody asked.", "Rain."]
 
@@ -104,9 +102,19 @@ def change_labels(record):
     record["config"]["task"]["labels"] = ["a", "c"]
 
 
+def change_tokenizer(record):
+    record["tokenizer_digest"] = "0" * 64
+
+
+def change_length(record):
+    record["config"]["task"]["max_seq_length"] = 8
+
+
 @pytest.mark.parametrize(
     "change, says",
     [
+        (change_tokenizer, "Received: `tokenizer` is '.*', but '0000"),
+        (change_length, "Received: `max_seq_length` is 24 in .*, but 8 in"),
         (change_name, "Received: `name` is 'classification' in .*, but 'pair' in"),
         (change_labels, r"Received: `labels` is \['a', 'b'\] in .*, but \['a', 'c'\] in"),
     ],
@@ -114,54 +122,8 @@ def change_labels(record):
 def test_different_tasks_are_refused(tuned, copy, change, says):
     other = runs_of(copy)[1]
     change_record(other, change)
-    with pytest.raises(InputError, match=f"must have the same task. {says}"):
+    with pytest.raises(InputError, match=f"must have the same task and tokenizer. {says}"):
         FinetunedModels([runs_of(tuned)[0], other])
-
-
-def test_models_of_other_kinds_tokenizers_and_lengths_answer_together(
-    tuned, digit_tokenizer, end_at_once, tmp_path
-):
-    model = digit_tokenizer.model_bytes
-    config = digit_tokenizer.config.replace(sha256=hashlib.sha256(model).hexdigest())
-    own = json.loads((runs_of(tuned)[0] / "run.json").read_text())["config"]["task"]
-    with end_at_once():
-        finetune(
-            "random",
-            tmp_path / "other",
-            FinetuneConfig(
-                task=own | {"max_seq_length": 8},
-                training={"steps": 2, "batch_size": 4, "precision": "float32", "peak_tflops": 1.0},
-            ),
-            albert_config=AlbertConfig(
-                vocab_size=digit_tokenizer.vocab_size,
-                embedding_size=24,
-                hidden_size=24,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                intermediate_size=32,
-                max_position_embeddings=16,
-                sharing="none",
-                initializer_range=0.5,
-            ),
-            tokenizer=Tokenizer(model, config),
-            bag_of_words=False,
-        )
-    texts = [*TEXTS, "x12,7, x12, 7,", " ".join(TEXTS)]
-    members = [runs_of(tuned)[0], *runs_of(tmp_path / "other")]
-    one, other, both = (FinetunedModels(runs) for runs in (*members, members))
-    expected = [probabilities(models, texts) for models in (one, other)]
-    assert np.abs(expected[0] - expected[1]).max() > 1e-3
-    np.testing.assert_allclose(probabilities(both, texts), np.mean(expected, 0), rtol=1e-6)
-    features, _ = both.outputs(both.examples(texts))
-    assert [each.max_seq_length for each in features] == [24, 8]
-    dropped = [
-        [answer.dropped_tokens for answer in models.answers(models.examples(texts))]
-        for models in (one, other, both)
-    ]
-    assert dropped[0][-1] < dropped[1][-1] and dropped[2] == np.maximum(*dropped[:2]).tolist()
-    with pytest.raises(InputError, match="must have the same task"):
-        change_record(members[1], change_labels)
-        FinetunedModels(members)
 
 
 def test_a_pre_training_run_is_none(copy):

@@ -32,65 +32,6 @@ def features(tiny_tokenizer):
     return span_features(EXAMPLES, tiny_tokenizer, WINDOWS)
 
 
-def random_outputs(features, version, seed):
-    """Returns the outputs of a model for all windows, scaled by its seed."""
-    rng = np.random.default_rng(seed)
-    shape = features.input_ids.shape
-    if version == 1:
-        return logits(*(seed * rng.normal(size=shape) for _ in range(2)))
-    starts, ends = (rng.integers(0, shape[1], (shape[0], count)) for count in (5, 25))
-    scores = (np.sort(-rng.random(each.shape))[:, ::-1] for each in (starts, ends))
-    return candidates(next(scores), starts, next(scores), ends, rng.normal(size=shape[0]))
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_models_that_read_the_passage_differently_are_compared_by_character(
-    version, features, digit_tokenizer
-):
-    decode = {1: decode_v1, 2: decode_v2}[version]
-    short = WINDOWS.replace(max_seq_length=16, doc_stride=3)
-    used = (features, span_features(EXAMPLES, digit_tokenizer, short))
-    assert len(used[0].input_ids) != len(used[1].input_ids)
-    results = [random_outputs(each, version, seed) for seed, each in enumerate(used, start=1)]
-    alone = [
-        decode(EXAMPLES, (each,), [result], n_best=10_000)
-        for each, result in zip(used, results, strict=True)
-    ]
-    both = decode(EXAMPLES, used, results, n_best=10_000)
-    for example in EXAMPLES:
-        scores = {}
-        for one in alone:
-            for best in one.nbest[example.id]:
-                scores.setdefault(best["text"], []).append(
-                    (best["start_log_prob"], best["end_log_prob"])
-                )
-        # Both occurrences of these words count as one text, but not as one span.
-        unique = {text for text in scores if example.context.count(text) == 1}
-        found = {best["text"]: best for best in both.nbest[example.id]}
-        assert found.keys() == scores.keys()
-        for text in unique:
-            mean = np.mean(scores[text], axis=0)
-            received = found[text]["start_log_prob"], found[text]["end_log_prob"]
-            np.testing.assert_allclose(received, mean, rtol=1e-9)
-        totals = [best["start_log_prob"] + best["end_log_prob"] for best in found.values()]
-        assert totals == sorted(totals, reverse=True)
-        assert both.predictions[example.id] == next(iter(found))
-    if version == 2:
-        for id, score in both.null_scores.items():
-            assert score == pytest.approx(np.mean([one.null_scores[id] for one in alone]))
-
-
-def test_a_model_alone_answers_the_same_with_normalized_logits(features):
-    result = random_outputs(features, 1, seed=3)
-    expected = decode_v1(EXAMPLES, features, [result])
-    found = decode_v1(EXAMPLES, (features,), [result])
-    assert found.predictions == expected.predictions and found.locations == expected.locations
-    for id, texts in expected.nbest.items():
-        for one, other in zip(found.nbest[id], texts, strict=True):
-            assert one["text"] == other["text"]
-            assert one["probability"] == pytest.approx(other["probability"])
-
-
 def decoded_by_hand(features, proposed, n_best, max_length, nothing):
     """Returns the n best texts by plain loops; `proposed` gives start, end and scores of a row."""
     answers = {}

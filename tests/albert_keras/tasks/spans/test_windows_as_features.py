@@ -1,4 +1,4 @@
-"""Windows as rows for a model, and their way to disk and back."""
+"""Windows as rows for a model."""
 
 import dataclasses
 
@@ -61,10 +61,3 @@ def test_space_around_a_text_is_no_part_of_it(tiny_tokenizer):
     first = int(windows.passage_starts[0])
     assert windows.characters_at(0, first, first, context) == (3, 12)
     assert context[3:12] == "old ferry"
-
-
-def test_no_question_is_refused(tiny_tokenizer):
-    with pytest.raises(InputError, match="at least one question"):
-        span_features([], tiny_tokenizer, WINDOWS)
-    with pytest.raises(InputError, match="Received: 1 questions, all about empty passages"):
-        span_features(EXAMPLES[3:], tiny_tokenizer, WINDOWS)
