@@ -11,7 +11,6 @@ All functions take the true and the predicted tags of the same words, sentence b
 import functools
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from data_pipeline.errors import InputError
 
@@ -21,39 +20,6 @@ _SUFFIXED = re.compile(r"(.+)-([BIESMLU])", re.DOTALL)
 #: The prefixes of a scheme -> what they are called in IOBES: BMES and BILOU.
 _SCHEMES = {"BIES": {}, "BMES": {"M": "I"}, "BILU": {"L": "E", "U": "S"}}
 _NO_TYPE = "_"  # of a tag that is only B, I, E or S
-
-
-class Score(NamedTuple):
-    """Counts of entities and their ratios; a ratio without a denominator is 0."""
-
-    correct: int  # entities predicted with the right words and the right type
-    predicted: int
-    support: int  # true entities
-
-    @property
-    def precision(self) -> float:
-        return self.correct / self.predicted if self.predicted else 0.0
-
-    @property
-    def recall(self) -> float:
-        return self.correct / self.support if self.support else 0.0
-
-    @property
-    def f1(self) -> float:
-        both = self.predicted + self.support
-        return 2 * self.correct / both if both else 0.0
-
-
-class EntityScores(NamedTuple):
-    """Scores of a set of sentences."""
-
-    overall: Score  # over all entities (micro average), the figure that papers report
-    by_type: dict[str, Score]  # by type of entity, true or predicted, sorted
-
-    @property
-    def macro_f1(self) -> float:
-        """The mean F1 of the types; 0 if there is none."""
-        return sum(score.f1 for score in self.by_type.values()) / max(1, len(self.by_type))
 
 
 def has_entities(tags: Iterable[str]) -> bool:
@@ -121,19 +87,30 @@ def _parser(tags):
     return None
 
 
-def entity_scores(truth, predicted, known=None) -> EntityScores:
-    """Compares the entities of sentences (lists of sequences of str), see `entities_of`."""
+def entity_scores(truth, predicted, known=None) -> dict[str, float]:
+    """Compares the entities of sentences (lists of sequences of str), see `entities_of`.
+
+    Returns:
+        "f1", "precision" and "recall" of all entities (micro average), the figures that papers
+        report, and "macro_f1", the mean of the F1 of the types; 0 where undefined.
+    """
     known = known or [tag for tags in (*truth, *predicted) for tag in tags]
-    true_entities, found_entities = (_numbered(each, known) for each in (truth, predicted))
-    correct = true_entities & found_entities
-    by_type = {}
-    for entity_type in sorted({entity[1] for entity in true_entities | found_entities}):
-        counts = (
-            sum(entity[1] == entity_type for entity in entities)
-            for entities in (correct, found_entities, true_entities)
+    true, found = (_numbered(each, known) for each in (truth, predicted))
+    correct = true & found
+    types = {entity[1] for entity in true | found}
+    of_types = [
+        _ratio(2 * counts[0], counts[1] + counts[2])
+        for counts in (
+            [sum(entity[1] == one for entity in each) for each in (correct, true, found)]
+            for one in sorted(types)
         )
-        by_type[entity_type] = Score(*counts)
-    return EntityScores(Score(len(correct), len(found_entities), len(true_entities)), by_type)
+    ]
+    return {
+        "f1": _ratio(2 * len(correct), len(true) + len(found)),
+        "precision": _ratio(len(correct), len(found)),
+        "recall": _ratio(len(correct), len(true)),
+        "macro_f1": _ratio(sum(of_types), len(of_types)),
+    }
 
 
 def entity_counts(truth, predicted, known=None) -> tuple[int, int]:
@@ -143,6 +120,10 @@ def entity_counts(truth, predicted, known=None) -> tuple[int, int]:
     known = known or [*truth, *predicted]
     truth, predicted = (set(entities_of(tags, known)) for tags in (truth, predicted))
     return 2 * len(truth & predicted), len(truth) + len(predicted)
+
+
+def _ratio(part, whole):
+    return part / whole if whole else 0.0
 
 
 def _numbered(sentences, known):

@@ -138,14 +138,8 @@ class TagTask(Task):
         accuracy = metrics.scores(["accuracy"], self._numbers(truth), self._numbers(given))
         if not has_entities(self.labels):
             return accuracy
-        entities = entity_scores(truth, given, self.labels)
-        return {
-            "entity_f1": entities.overall.f1,
-            "entity_precision": entities.overall.precision,
-            "entity_recall": entities.overall.recall,
-            "entity_macro_f1": entities.macro_f1,
-            **accuracy,
-        }
+        scores = entity_scores(truth, given, self.labels)
+        return {f"entity_{name}": value for name, value in scores.items()} | accuracy
 
     def interval(self, examples, answers):
         pairs = zip(_truth(examples), _given(answers), strict=True)
@@ -177,19 +171,16 @@ class TagTask(Task):
             return None
         return f"all {len(tags)} words are tagged `{tags[0]}`"
 
-    def errors(self, examples, answers):
+    def error(self, example, answer):
         """As in `Task`; truth and answer are the wrongly tagged words, each as `word/TAG`."""
-        errors = []
-        for example, answer in zip(examples, answers, strict=True):
-            rows = zip(example.words, example.tags, answer.tags, answer.probabilities, strict=True)
-            wrong = [row for row in rows if row[1] != row[2]]
-            if wrong:
-                truth = " ".join(f"{one_line(word)}/{tag}" for word, tag, _, _ in wrong)
-                given = " ".join(f"{one_line(word)}/{tag}" for word, _, tag, _ in wrong)
-                text = one_line(" ".join(example.words))
-                confidence = max(probability for *_, probability in wrong)
-                errors.append(Error(example.id, text, truth, given, confidence))
-        return sorted(errors, key=lambda error: -error.confidence)
+        rows = zip(example.words, example.tags, answer.tags, answer.probabilities, strict=True)
+        wrong = [row for row in rows if row[1] != row[2]]
+        if not wrong:
+            return None
+        truth = " ".join(f"{one_line(word)}/{tag}" for word, tag, _, _ in wrong)
+        given = " ".join(f"{one_line(word)}/{tag}" for word, _, tag, _ in wrong)
+        text = one_line(" ".join(example.words))
+        return Error(example.id, text, truth, given, max(sure for *_, sure in wrong))
 
     def confusion(self, examples, answers):
         truth, given = self._numbers(_truth(examples)), self._numbers(_given(answers))
