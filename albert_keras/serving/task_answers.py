@@ -17,8 +17,8 @@ from albert_keras.serving.exported_task import ExportedTask
 from albert_keras.serving.layout import SHAPE_FILE
 from albert_keras.tasks.choice.task import ChoiceAnswer
 from albert_keras.tasks.classification.multi_label import THRESHOLD, labels_answers
-from albert_keras.tasks.classification.multi_regression import scores_answers
-from albert_keras.tasks.classification.task import class_answers, score_answers
+from albert_keras.tasks.classification.regression import score_answers, scores_answers
+from albert_keras.tasks.classification.task import class_answers
 from albert_keras.tasks.kinds import (
     CHOICE,
     CLASSIFICATION,

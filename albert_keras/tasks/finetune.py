@@ -23,7 +23,7 @@ from albert_keras.tasks.results import (
     read_results,
     save_results,
 )
-from albert_keras.tasks.similarity_baselines import similarity_baselines
+from albert_keras.tasks.similarity.baselines import similarity_baselines
 from albert_keras.tasks.tables.skipped_rows import SKIPPED_ROWS, write_skipped_rows
 from albert_keras.tasks.task_data import prepare
 from albert_keras.tasks.train_seed import train_seed

@@ -12,6 +12,7 @@ from albert_keras.tasks.classification import (
     MULTI_REGRESSION,
     REGRESSION,
 )
+from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.kind import load_class
 from albert_keras.tasks.similarity import SIMILARITY
 from albert_keras.tasks.spans import SPANS, SPANS_OR_NONE
@@ -42,9 +43,9 @@ def build_task(config):
         kind = MULTI_REGRESSION if is_score else MULTI_LABEL
     else:
         names = ((kind, kind.official_tasks + kind.own_tasks) for kind in KINDS.values())
-        kinds = (kind for kind, tasks in names if config.name in tasks)
-        # The class of classification finds the kind of a GLUE task itself.
-        kind = next(kinds, CLASSIFICATION)
+        of_glue = GLUE_TASKS.get(config.name)
+        usual = CLASSIFICATION if of_glue is None or of_glue.labels else REGRESSION
+        kind = next((kind for kind, tasks in names if config.name in tasks), usual)
     task = load_class(kind.task_class)(config)
     if config.pair_encoding == "separate" and not compares_pairs(task):
         raise InputError(

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.tasks import metrics
-from albert_keras.tasks.classification.glue_files import read_glue_file
-from albert_keras.tasks.classification.glue_submission import HEADER
+from albert_keras.tasks.classification.glue_files import HEADER, read_glue_file
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_task
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.labels import label_numbers

@@ -243,13 +243,25 @@ class Task(abc.ABC):
         It is None if the task has no such answer.
         """
 
-    @abc.abstractmethod
     def collapse(self, answers) -> str | None:
         """Reports that all answers are the same ("all 872 answers are `1`"); None if not."""
+        different = {self.shown(answer) for answer in answers}
+        if len(answers) < 2 or len(different) > 1:
+            return None
+        return f"all {len(answers)} answers are {different.pop()}"
 
-    @abc.abstractmethod
+    def shown(self, answer) -> str:
+        """Returns an answer as `collapse` shows it."""
+        raise NotImplementedError
+
     def errors(self, examples, answers) -> list[Error]:
         """Returns the wrong answers, the most confident first."""
+        found = (self.error(*pair) for pair in zip(examples, answers, strict=True))
+        return sorted(filter(None, found), key=lambda error: -error.confidence)
+
+    def error(self, example, answer) -> Error | None:
+        """Returns what is wrong with the answer to an example; None if it is right."""
+        raise NotImplementedError
 
     def confusion(self, examples, answers):
         """Counts the answers for each truth: int [C, C] (rows: truth) and names, or None."""

@@ -153,7 +153,7 @@ def with_pair_encoding(config: TaskConfig, hidden_size: int) -> TaskConfig:
     """Returns a TaskConfig that says how pairs are encoded, and logs what was chosen and why."""
     if config.pair_encoding != "auto" or not compares_pairs(build_task(config)):
         return config
-    encoding = "separate" if hidden_size < JOINT_FROM and not config.exit_heads else "joint"
+    encoding = "separate" if hidden_size < JOINT_FROM else "joint"
     logger.info(
         "pair encoding: %s, because the model has a hidden size of %d (--pair-encoding; separate "
         "is better below %d)",

@@ -67,7 +67,7 @@ def read_race_path(path: str | Path, levels: Sequence[str] = LEVELS) -> list[Cho
 def _files(folder):
     files = [path for path in folder.glob("*.txt") if not path.name.startswith(".")]
     if not files:
-        raise InputError(f"`{folder}` must be a .txt file of RACE, or a folder with such files.")
+        raise InputError(f"`{folder}` must be a file of RACE, or a folder with its .txt files.")
     if folder / _ALL in files:
         return [folder / _ALL]
     return sorted(files, key=lambda path: (len(path.name), path.name))  # 9.txt before 10.txt

@@ -128,21 +128,19 @@ class ChoiceTask(Task):
             for example in examples
         ]
 
-    def collapse(self, answers):
-        choices = {answer.choice for answer in answers}
-        if len(answers) < 2 or len(choices) > 1:
-            return None
-        return f"all {len(answers)} answers are `{_letter(choices.pop())}`"
+    def shown(self, answer):
+        return f"`{_letter(answer.choice)}`"
 
-    def errors(self, examples, answers):
-        errors = []
-        for example, answer in zip(examples, answers, strict=True):
-            if answer.choice != example.label:
-                options = [_named(example, number) for number in range(len(example.options))]
-                text = one_line(example.question, " ".join(options), example.context)
-                truth, given = options[example.label], options[answer.choice]
-                errors.append(Error(example.id, text, truth, given, answer.probability))
-        return sorted(errors, key=lambda error: -error.confidence)
+    def error(self, example, answer):
+        if answer.choice == example.label:
+            return None
+        options = [
+            one_line(f"{_letter(number)}: {option}")
+            for number, option in enumerate(example.options)
+        ]
+        text = one_line(example.question, " ".join(options), example.context)
+        truth, given = options[example.label], options[answer.choice]
+        return Error(example.id, text, truth, given, answer.probability)
 
     def confusion(self, examples, answers):
         options = max(len(example.options) for example in examples)
@@ -221,7 +219,3 @@ def _is_right(examples, answers):
 
 def _letter(number):
     return chr(ord("A") + number)
-
-
-def _named(example, number):
-    return one_line(f"{_letter(number)}: {example.options[number]}")

@@ -23,6 +23,7 @@ REGRESSION = dataclasses.replace(
     CLASSIFICATION,
     name="regression",
     own_tasks=("regression",),
+    task_class="albert_keras.tasks.classification.regression:ScoreTask",
     model_class="albert_keras.tasks.classification.model:AlbertForRegression",
     graph_class="albert_keras.serving.graph.task_models:RegressionModel",
     targets={"labels": "float32"},
@@ -49,7 +50,7 @@ MULTI_LABEL = dataclasses.replace(
 MULTI_REGRESSION = dataclasses.replace(
     MULTI_LABEL,
     name="multi_regression",
-    task_class="albert_keras.tasks.classification.multi_regression:MultiRegressionTask",
+    task_class="albert_keras.tasks.classification.regression:ScoreTask",
     model_class="albert_keras.tasks.classification.model:AlbertForRegression",
     graph_class="albert_keras.serving.graph.task_models:MultiRegressionModel",
     targets={"labels": "float32"},

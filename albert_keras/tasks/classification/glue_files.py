@@ -1,4 +1,4 @@
-"""Reads the files of GLUE: a split of a task → examples.
+"""Reads the files of GLUE, and writes those that its leaderboard takes.
 
 Rows are lines. Fields are separated by tabs and not quoted, so that they may contain a lone `"`.
 """
@@ -6,12 +6,20 @@ Rows are lines. Fields are separated by tabs and not quoted, so that they may co
 import logging
 import math
 import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
 
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, Column, glue_file, glue_task
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.tables.rows import Problems, tsv_rows
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.files import whole_file
 from data_pipeline.text import storage
+
+#: First line of a file of predictions.
+HEADER = "index\tprediction"
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +92,46 @@ def read_glue_file(
             some,
         )
     return examples
+
+
+def write_submission(
+    task: str, split: str, examples: Sequence[TextExample], predictions, folder: str | Path
+) -> Path:
+    """Writes the predictions for one test file, under the name that the leaderboard requires.
+
+    The leaderboard takes the eleven files together, as a .zip.
+
+    Args:
+        split: A test split: "test", or for mnli "test_matched" or "test_mismatched".
+        examples: As returned by `read_glue`.
+        predictions: int [count], the numbers of classes; for sts-b float [count], the scores, which
+            are clipped to 0 to 5.
+        folder: Is created if missing.
+
+    Returns:
+        The file: a header, then a row for each example in order: id, tab, prediction.
+
+    Raises:
+        InputError: If an id occurs twice.
+
+    Source:
+        The format section of the leaderboard's questions, https://gluebenchmark.com/faq.
+    """
+    file, settings = glue_file(task, split), glue_task(task)
+    ids = [example.id for example in examples]
+    if len(set(ids)) < len(ids):
+        twice = next(id for id in ids if ids.count(id) > 1)
+        raise InputError(f"The ids of {task} must be unique. Received: `{twice}` twice.")
+    if settings.labels:
+        names = [settings.labels[number] for number in predictions]
+    else:
+        names = [f"{score:.5f}" for score in np.clip(predictions, *settings.score_range)]
+    path = Path(folder) / file.submission
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [HEADER, *(f"{id}\t{name}" for id, name in zip(ids, names, strict=True))]
+    with whole_file(path) as temporary:
+        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    return path
 
 
 def _path(data_dir, folder, name):

@@ -104,6 +104,9 @@ class MultiLabelTask(TextTask):
     An example's label is a tuple of names.
     """
 
+    kind = MULTI_LABEL
+    usual_metrics = ("micro_f1",)
+
     @functools.cached_property
     def labels(self):
         if self.config.labels:
@@ -190,42 +193,24 @@ class MultiLabelTask(TextTask):
         proportions = self._truth(training_examples).mean(axis=0)
         return labels_answers(examples, self.labels, np.tile(proportions, (len(examples), 1)))
 
-    def collapse(self, answers):
-        if len(answers) < 2 or len({answer.labels for answer in answers}) > 1:
-            return None
-        return f"all {len(answers)} answers are `{_names(answers[0].labels)}`"
+    def shown(self, answer):
+        return f"`{_names(answer.labels)}`"
 
-    def errors(self, examples, answers):
-        errors = []
-        for example, answer in zip(examples, answers, strict=True):
-            wrong = set(example.label) ^ set(answer.labels)
-            if not wrong:
-                continue
-            text = one_line(example.first, example.second)
-            # How sure the model is of its worst mistake, a label too many or one too few.
-            confidence = max(
-                value if name in answer.labels else 1 - value
-                for name, value in answer.probabilities.items()
-                if name in wrong
-            )
-            truth, given = _names(example.label), _names(answer.labels)
-            errors.append(Error(example.id, text, truth, given, confidence))
-        return sorted(errors, key=lambda error: -error.confidence)
+    def error(self, example, answer):
+        wrong = set(example.label) ^ set(answer.labels)
+        if not wrong:
+            return None
+        text = one_line(example.first, example.second)
+        # How sure the model is of its worst mistake, a label too many or one too few.
+        confidence = max(
+            value if name in answer.labels else 1 - value
+            for name, value in answer.probabilities.items()
+            if name in wrong
+        )
+        return Error(example.id, text, _names(example.label), _names(answer.labels), confidence)
 
     def confusion(self, examples, answers):
         return None
-
-    def _kind_and_metrics(self):
-        return MULTI_LABEL, ("micro_f1",)
-
-    def _check_config(self):
-        super()._check_config()
-        labels, columns = self.config.labels, self.config.label
-        if labels and isinstance(columns, tuple) and len(labels) != len(columns):
-            raise InputError(
-                "`labels` must have a name for each column of `label`. "
-                f"Received: {len(labels)} for {len(columns)}."
-            )
 
     def _label_kind(self, known_labels):
         if isinstance(self.config.label, tuple):

@@ -1,4 +1,4 @@
-"""Classification and regression of texts and pairs: GLUE, and a user's own tables."""
+"""Classes of texts and pairs: GLUE, and a user's own tables."""
 
 import functools
 from collections.abc import Sequence
@@ -7,24 +7,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_keras.tasks import metrics
-from albert_keras.tasks.classification.glue_files import read_glue, read_glue_file
-from albert_keras.tasks.classification.glue_submission import write_submission
+from albert_keras.tasks.classification.glue_files import (
+    read_glue,
+    read_glue_file,
+    write_submission,
+)
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_file, glue_splits
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION
+from albert_keras.tasks.kinds import CLASSIFICATION
 from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
-from albert_keras.tasks.predictions import mean_outputs, mean_probabilities, one_line
-from albert_keras.tasks.tables.cells import ClassLabel, ScoreLabel
+from albert_keras.tasks.predictions import mean_probabilities, one_line
+from albert_keras.tasks.tables.cells import ClassLabel
 from albert_keras.tasks.tables.files import label_columns, label_names, read_table
 from albert_keras.tasks.tables.rows import is_number
 from albert_keras.tasks.task import Error, Task, with_dropped_tokens
 from data_pipeline.errors import InputError
-
-_CLASS_METRICS = ("accuracy", "macro_f1")
-SCORE_METRICS = ("pearson", "spearman", "mean_squared_error")
-#: Scores that spread less than this fraction of the range of labels count as all the same.
-LEAST_SPREAD = 1e-3
 
 
 class ClassAnswer(NamedTuple):
@@ -37,14 +35,6 @@ class ClassAnswer(NamedTuple):
     dropped_tokens: int = 0  # tokens of the input that the model did not read
 
 
-class ScoreAnswer(NamedTuple):
-    """A score as the model returns it; it may be outside the range of labels."""
-
-    id: str
-    score: float
-    dropped_tokens: int = 0  # tokens of the input that the model did not read
-
-
 def class_answers(examples, labels: Sequence[str], probabilities: np.ndarray) -> list[ClassAnswer]:
     """Answers N examples with the most probable of C classes, the first of equals."""
     best = np.argmax(probabilities, axis=1).tolist()
@@ -54,29 +44,23 @@ def class_answers(examples, labels: Sequence[str], probabilities: np.ndarray) ->
     ]
 
 
-def score_answers(examples, scores) -> list[ScoreAnswer]:
-    """Answers N examples with `scores`, float [N]."""
-    return [
-        ScoreAnswer(example.id, score)
-        for example, score in zip(examples, scores.tolist(), strict=True)
-    ]
-
-
 class TextTask(Task):
-    """A task of GLUE, or a user's own table: classification, pair or regression.
+    """A task of GLUE, or a user's own table; here one of several classes for each row.
 
     A configuration with columns or labels that the task cannot have is an InputError.
     """
 
+    kind = CLASSIFICATION
     usual_length = 128
+    #: Names of the scores of a user's own table, the main one first.
+    usual_metrics: tuple[str, ...] = ("accuracy", "macro_f1")
 
     def __init__(self, config):
         super().__init__(config)
         self._glue = GLUE_TASKS.get(config.name)
-        self.kind, self._metrics = self._kind_and_metrics()
+        self._metrics = self._glue.metrics if self._glue else self.usual_metrics
         self.dev_splits, self.test_splits = ("dev",), ()
         if self._glue:
-            self._metrics = self._glue.metrics
             self._splits = glue_splits(config.name)
             labelled = [name for name, of in self._splits.items() if not glue_file(*of).submission]
             self.test_splits = tuple(self._splits)[len(labelled) :]
@@ -94,8 +78,6 @@ class TextTask(Task):
 
     @functools.cached_property
     def labels(self):
-        if self.kind is REGRESSION:
-            return ()
         if self._glue:
             return self._glue.labels
         return self.config.labels or label_names(self._own_training)
@@ -156,17 +138,14 @@ class TextTask(Task):
         if not examples:
             return []
         shape = (len(examples), self.num_outputs)
-        if self.kind is REGRESSION:
-            answers = score_answers(examples, mean_outputs(results, shape)[:, 0])
-        else:
-            answers = class_answers(examples, self.labels, mean_probabilities(results, shape))
+        answers = class_answers(examples, self.labels, mean_probabilities(results, shape))
         return with_dropped_tokens(answers, features)
 
     def scores(self, examples, answers):
         return metrics.scores(self._score_names(), self._truth(examples), self._given(answers))
 
     def _score_names(self):
-        has_f1 = self._metrics == _CLASS_METRICS and self.num_outputs == 2
+        has_f1 = self._metrics == TextTask.usual_metrics and self.num_outputs == 2
         return (*self._metrics, "f1") if has_f1 else self._metrics
 
     def interval(self, examples, answers):
@@ -175,40 +154,19 @@ class TextTask(Task):
 
     def guesses(self, training_examples, examples):
         truth = self._truth(training_examples)
-        guesses = metrics.majority_baseline(truth, len(examples))
-        if self.kind is REGRESSION:
-            return score_answers(examples, guesses)
         proportions = np.bincount(truth, minlength=self.num_outputs) / len(truth)
-        return class_answers(examples, self.labels, np.tile(proportions, (len(guesses), 1)))
+        return class_answers(examples, self.labels, np.tile(proportions, (len(examples), 1)))
 
-    def collapse(self, answers):
-        if len(answers) < 2:
-            return None
-        given = self._given(answers)
-        spread = LEAST_SPREAD * self._range() if self.kind is REGRESSION else 0
-        if np.ptp(given) and given.std() >= spread:
-            return None
-        if self.kind is REGRESSION:
-            return f"all {len(given)} scores are about {given.mean():.4g}"
-        return f"all {len(given)} answers are `{answers[0].label}`"
+    def shown(self, answer):
+        return f"`{answer.label}`"
 
-    def errors(self, examples, answers):
-        errors = []
-        for example, answer in zip(examples, answers, strict=True):
-            if self.kind is REGRESSION:
-                truth, given = f"{example.label:.6g}", f"{answer.score:.6g}"
-                wrong = abs(answer.score - example.label)
-            elif example.label != answer.label:
-                truth, given, wrong = example.label, answer.label, answer.probability
-            else:
-                continue
-            text = one_line(example.first, example.second)
-            errors.append(Error(example.id, text, truth, given, wrong))
-        return sorted(errors, key=lambda error: -error.confidence)
+    def error(self, example, answer):
+        if example.label == answer.label:
+            return None
+        text = one_line(example.first, example.second)
+        return Error(example.id, text, example.label, answer.label, answer.probability)
 
     def confusion(self, examples, answers):
-        if self.kind is REGRESSION:
-            return None
         truth, given = self._truth(examples), self._given(answers)
         return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
 
@@ -216,14 +174,9 @@ class TextTask(Task):
         paths = super().write(folder, split, examples, answers)
         if split in self.test_splits:
             official = self._splits[split]
-            paths.append(write_submission(*official, examples, self._given(answers), folder))
+            numbers = self._given(answers).ravel()
+            paths.append(write_submission(*official, examples, numbers, folder))
         return paths
-
-    def _kind_and_metrics(self):
-        """Returns the kind of the task and the names of its scores, the main one first."""
-        if self.config.name in REGRESSION.own_tasks or self._glue and not self._glue.labels:
-            return REGRESSION, SCORE_METRICS
-        return CLASSIFICATION, _CLASS_METRICS
 
     def _check_config(self):
         config, name = self.config, self.config.name
@@ -235,11 +188,15 @@ class TextTask(Task):
                 )
         labels = config.labels or ()
         fixed = self._glue.labels if self._glue else ()
-        if (fixed or self.kind is REGRESSION) and labels not in ((), fixed):
-            listing = ", ".join(fixed) or "none"
-            raise InputError(f"`labels` of {name} must be {listing}. Received: {labels}.")
+        if fixed and labels not in ((), fixed):
+            raise InputError(f"`labels` of {name} must be {', '.join(fixed)}. Received: {labels}.")
         if labels:
             check_labels(labels, "`labels`")
+        if labels and isinstance(config.label, tuple) and len(labels) != len(config.label):
+            raise InputError(
+                "`labels` must have a name for each column of `label`. "
+                f"Received: {len(labels)} for {len(config.label)}."
+            )
 
     @functools.cached_property
     def _own_training(self):
@@ -271,28 +228,18 @@ class TextTask(Task):
 
     def _label_kind(self, known_labels):
         """Returns how a label is read; names besides `known_labels`, if any, are refused."""
-        return ScoreLabel() if self.kind is REGRESSION else ClassLabel(known_labels)
+        return ClassLabel(known_labels)
 
     def _truth(self, examples):
-        """Returns the labels of examples as numbers: int64 classes or float64 scores."""
+        """Returns the labels of examples as numbers."""
         for example in examples:
             if example.label is None:
                 raise InputError(f"Example {example.id} must have a label. It has none.")
         return self._numbers([example.label for example in examples])
 
     def _given(self, answers):
-        name = "score" if self.kind is REGRESSION else "label"
-        return self._numbers([getattr(answer, name) for answer in answers])
+        return self._numbers([answer.label for answer in answers])
 
     def _numbers(self, values):
-        if self.kind is REGRESSION:
-            return np.array(values, np.float64)
+        """Returns the numbers of classes, int64 [N]."""
         return label_numbers(values, self.labels)
-
-    def _range(self):
-        """Returns the range of labels, 0 if it is not known."""
-        if self._glue:
-            return np.ptp(self._glue.score_range)
-        if "_own_training" not in self.__dict__:  # not read, as no training file is needed
-            return 0.0
-        return np.ptp([example.label for example in self._own_training])

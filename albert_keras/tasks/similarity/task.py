@@ -7,7 +7,7 @@ import scipy.stats
 
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_files import read_glue, read_glue_file
-from albert_keras.tasks.classification.task import ScoreAnswer, score_answers
+from albert_keras.tasks.classification.regression import score_answers
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.labels import hold_out
@@ -19,7 +19,6 @@ from albert_keras.tasks.similarity.files import (
     read_pairs,
     read_texts_alone,
 )
-from albert_keras.tasks.similarity.tfidf import tfidf_cosines
 from albert_keras.tasks.tables.cells import ScoreLabel
 from albert_keras.tasks.task import Error, Task, check_text, with_dropped_tokens
 from data_pipeline.errors import InputError
@@ -127,11 +126,6 @@ class SimilarityTask(Task):
 
     def guesses(self, training_examples, examples):
         return None  # a constant answer has no correlation with anything
-
-    def tfidf_answers(self, training_examples, examples) -> list[ScoreAnswer]:
-        """Answers with cosines of TF-IDF vectors, a baseline without any model."""
-        texts = [text for one in training_examples for text in (one.first, one.second) if text]
-        return score_answers(examples, tfidf_cosines(texts, examples))
 
     def collapse(self, answers):
         given = _given(answers)

@@ -1,6 +1,5 @@
 """Questions whose answers are spans of a passage: SQuAD 1.1 and 2.0."""
 
-import logging
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +25,6 @@ from data_pipeline.errors import InputError
 
 _THRESHOLD = "null_threshold"
 _SHOWN = 150  # characters of a passage, before and after an answer, in a table of errors
-
-logger = logging.getLogger(__name__)
 
 
 class SpanAnswer(NamedTuple):
@@ -68,17 +65,7 @@ class SpanTask(Task):
             raise InputError(
                 f"{self.config.name} must have a `data_dir` with `{name}.json`. Received: none."
             )
-        folder = Path(self.config.data_dir)
-        if (folder / f"{name}.json").is_file():
-            return folder / f"{name}.json"
-        similar = sorted(folder.glob(f"{name}*.json"))
-        if len(similar) != 1:
-            raise InputError(
-                f"`{folder}` must contain `{name}.json` or exactly one file like `{name}*.json`. "
-                f"Received: {', '.join(path.name for path in similar) or 'none'}."
-            )
-        logger.info("`%s.json` does not exist: using `%s` instead.", name, similar[0])
-        return similar[0]
+        return Path(self.config.data_dir) / f"{name}.json"
 
     def read_file(self, path, labelled):
         examples = read_questions(path)
@@ -179,12 +166,8 @@ class SpanTask(Task):
             SpanAnswer(example.id, "", proportion, None, None, None, []) for example in examples
         ]
 
-    def collapse(self, answers):
-        texts = {answer.text for answer in answers}
-        if len(answers) < 2 or len(texts) > 1:
-            return None
-        (text,) = texts
-        return f"all {len(answers)} answers are " + (f"`{text[:60]}`" if text else "no answer")
+    def shown(self, answer):
+        return f"`{answer.text[:60]}`" if answer.text else "no answer"
 
     def errors(self, examples, answers):
         """Returns the answers below full F1: first those without a right word."""

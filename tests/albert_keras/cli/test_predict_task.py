@@ -13,7 +13,8 @@ from albert_keras.cli import main
 from albert_keras.cli.answer_lines import describe_answer
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.choice.task import ChoiceAnswer
-from albert_keras.tasks.classification.task import ClassAnswer, ScoreAnswer
+from albert_keras.tasks.classification.regression import ScoreAnswer
+from albert_keras.tasks.classification.task import ClassAnswer
 from albert_keras.tasks.examples import (
     ChoiceExample,
     QuestionExample,

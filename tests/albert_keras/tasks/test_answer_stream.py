@@ -3,7 +3,7 @@
 import logging
 
 from albert_keras.tasks.answer_stream import MOST_AT_A_TIME, answer_stream
-from albert_keras.tasks.classification.task import ScoreAnswer
+from albert_keras.tasks.classification.regression import ScoreAnswer
 from albert_keras.tasks.examples import ChoiceExample, TextExample
 from albert_keras.tasks.tagging.task import TagAnswer
 

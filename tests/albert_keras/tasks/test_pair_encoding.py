@@ -110,7 +110,6 @@ def test_only_classes_and_scores_of_pairs_can_be_compared(settings):
         ({"name": "mrpc"}, "separate"),
         ({"name": "sts-b"}, "separate"),
         ({"name": "mrpc", "pair_encoding": "joint"}, "joint"),
-        ({"name": "mrpc", "exit_heads": True}, "joint"),
         ({"name": "sst-2"}, "auto"),
         ({"name": "race"}, "auto"),
         ({"name": "similarity"}, "auto"),

@@ -5,12 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from albert_keras.tasks.classification.task import (
-    ClassAnswer,
-    ScoreAnswer,
-    class_answers,
-    score_answers,
-)
+from albert_keras.tasks.classification.regression import ScoreAnswer, score_answers
+from albert_keras.tasks.classification.task import ClassAnswer, class_answers
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.predictions import (
     mean_outputs,

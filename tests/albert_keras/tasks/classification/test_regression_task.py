@@ -1,12 +1,12 @@
-"""Several numbers for each row."""
+"""One or several numbers for each row."""
 
 import numpy as np
 import pytest
 
 from albert_keras.tasks import metrics
-from albert_keras.tasks.classification.multi_regression import scores_answers
+from albert_keras.tasks.classification.regression import ScoreAnswer, scores_answers
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.kinds import MULTI_REGRESSION, build_task
+from albert_keras.tasks.kinds import MULTI_REGRESSION, REGRESSION, build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 
@@ -64,3 +64,43 @@ def test_errors_are_ordered_by_the_mean_distance():
     first, second = task().errors(EXAMPLES[:2], answers)
     assert first[1:] == ("A.", "grade 1, length 0", "grade 2, length 1", 1.0)
     assert second.confidence == 0
+
+
+def labelled(*labels):
+    return [TextExample(str(id), f"text {id}", label=label) for id, label in enumerate(labels)]
+
+
+@pytest.mark.parametrize("name", ["sts-b", "regression"])
+def test_one_number_is_answered_scored_and_guessed(name):
+    columns = {"text": "text", "label": "label"} if name == "regression" else {}
+    it = build_task(TaskConfig(name=name, **columns))
+    assert (it.kind, it.metric, it.num_outputs, it.labels) == (REGRESSION, "pearson", 1, ())
+    results = [{"logits": np.array([[1.0], [7.0]])}, {"logits": np.array([[2.0], [6.0]])}]
+    answers = it.answers(labelled(None, None), None, results)
+    assert answers == [ScoreAnswer("0", 1.5), ScoreAnswer("1", 6.5)]
+    scores = [ScoreAnswer(str(id), score) for id, score in enumerate((1.0, 2.0, 4.0))]
+    found = it.scores(labelled(1.0, 2.0, 3.0), scores)
+    assert list(found) == ["pearson", "spearman", "mean_squared_error"]
+    assert found["spearman"] == pytest.approx(1) and found["mean_squared_error"] == 1 / 3
+    assert it.guesses(labelled(1.0, 2.0, 4.5), labelled(None)) == [ScoreAnswer("0", 2.5)]
+    assert it.errors(labelled(2.5, 1.0), [ScoreAnswer("0", 2.5), ScoreAnswer("1", -0.5)]) == [
+        ("1", "text 1", "1", "-0.5", 1.5),
+        ("0", "text 0", "2.5", "2.5", 0.0),
+    ]
+    assert it.confusion(labelled(2.5), [ScoreAnswer("0", 2.5)]) is None
+    assert it.collapse([ScoreAnswer("0", 2.5)] * 2) == "all 2 scores are about 2.5"
+
+
+def test_a_score_is_learnt_as_a_float_and_nothing_where_there_is_none(tiny_tokenizer):
+    it = build_task(TaskConfig(name="sts-b"))
+    examples = [TextExample("0", "so", "but", 2.5), TextExample("1", "so", "but")]
+    batch = it.features(examples[:1], tiny_tokenizer, training=True).batch([0])
+    assert batch["labels"].dtype == np.float32 and batch["labels"].tolist() == [2.5]
+    assert "labels" not in it.features(examples, tiny_tokenizer).batch([0])
+    with pytest.raises(InputError, match="Example 1 must have a label. It has none."):
+        it.features(examples, tiny_tokenizer, training=True)
+
+
+def test_a_score_has_no_names():
+    with pytest.raises(InputError, match="`labels` of sts-b must be none. Received: a, b."):
+        build_task(TaskConfig(name="sts-b", labels=("a", "b")))

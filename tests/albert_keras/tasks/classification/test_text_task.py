@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
-from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 
@@ -13,7 +13,7 @@ from data_pipeline.errors import InputError
 def task(name="classification", **settings):
     if name not in GLUE_TASKS:
         settings = {"text": "text", "label": "label"} | settings
-    return TextTask(TaskConfig(name=name, **settings))
+    return build_task(TaskConfig(name=name, **settings))
 
 
 def write(path, *rows):
@@ -58,13 +58,6 @@ def test_own_tasks_know_what_they_are_without_any_file():
         2,
     )
     assert (it.dev_splits, it.test_splits, it.max_seq_length) == (("dev",), (), 32)
-    score = task("regression")
-    assert (score.kind.name, score.metric, score.labels, score.num_outputs) == (
-        "regression",
-        "pearson",
-        (),
-        1,
-    )
 
 
 def test_ax_is_trained_on_mnli_and_both_answer_it(shared_data, tmp_path):
@@ -126,16 +119,6 @@ def test_an_example_is_made_of_what_was_typed():
     assert task("rte").example(0, {"text": "A.", "pair": ""}) == TextExample("0", "A.", "")
     it = task("regression", pair="other")
     assert it.example(0, {"pair": "B.", "text": "A."}) == TextExample("0", "A.", "B.")
-
-
-def test_scores_are_learnt_as_floats_and_nothing_where_there_is_none(tiny_tokenizer):
-    examples = [TextExample("0", "so", "but", 2.5), TextExample("1", "so", "but")]
-    it = task("sts-b")
-    batch = it.features(examples[:1], tiny_tokenizer, training=True).batch([0])
-    assert batch["labels"].dtype == np.float32 and batch["labels"].tolist() == [2.5]
-    assert "labels" not in it.features(examples, tiny_tokenizer).batch([0])
-    with pytest.raises(InputError, match="Example 1 must have a label. It has none."):
-        it.features(examples, tiny_tokenizer, training=True)
 
 
 def test_real_files_are_laid_out(shared_data, tiny_tokenizer):

@@ -3,17 +3,18 @@
 import json
 
 import numpy as np
-import pytest
 
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
-from albert_keras.tasks.classification.task import ClassAnswer, ScoreAnswer, TextTask
+from albert_keras.tasks.classification.regression import ScoreAnswer
+from albert_keras.tasks.classification.task import ClassAnswer
 from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 
 
 def task(name="classification", **settings):
     columns = {} if name in GLUE_TASKS else {"text": "text", "label": "label"}
-    return TextTask(TaskConfig(name=name, **columns, **settings))
+    return build_task(TaskConfig(name=name, **columns, **settings))
 
 
 def classified(names, chosen, sure=0.75):
@@ -41,11 +42,6 @@ def test_models_answer_together():
     assert [answer.label for answer in answers] == ["1", "0"]
     np.testing.assert_allclose([answer.probability for answer in answers], 0.75)
     assert list(answers[0].probabilities) == ["0", "1"]
-    results = [{"logits": np.array([[1.0], [7.0]])}, {"logits": np.array([[2.0], [6.0]])}]
-    assert task("sts-b").answers(examples, None, results) == [
-        ScoreAnswer("0", 1.5),
-        ScoreAnswer("1", 6.5),
-    ]
 
 
 def test_scores_are_those_of_the_task():
@@ -55,19 +51,12 @@ def test_scores_are_those_of_the_task():
     own = task(labels=("0", "1")).scores(examples, answers)
     assert list(own) == ["accuracy", "macro_f1", "f1"] and own["f1"] == 0.8
     assert list(task(labels=("0", "1", "2")).scores(examples, answers)) == ["accuracy", "macro_f1"]
-    scores = [ScoreAnswer(str(id), score) for id, score in enumerate((1.0, 2.0, 4.0))]
-    for name in ("sts-b", "regression"):
-        found = task(name).scores(labelled(1.0, 2.0, 3.0), scores)
-        assert list(found) == ["pearson", "spearman", "mean_squared_error"]
-        assert found["spearman"] == pytest.approx(1) and found["mean_squared_error"] == 1 / 3
 
 
-def test_guesses_are_the_most_frequent_class_or_the_mean():
+def test_guesses_are_the_most_frequent_class():
     examples = labelled(None, None)
     [first, second] = task("cola").guesses(labelled(*"1101"), examples)
     assert first == ClassAnswer("0", "1", 0.75, {"0": 0.25, "1": 0.75}) and second.id == "1"
-    guesses = task("sts-b").guesses(labelled(1.0, 2.0, 4.5), examples)
-    assert guesses == [ScoreAnswer("0", 2.5), ScoreAnswer("1", 2.5)]
 
 
 def test_collapse_to_one_class_is_told():
@@ -91,12 +80,6 @@ def test_errors_begin_with_the_worst():
     ]
     matrix, names = it.confusion(examples, answers)
     assert matrix.tolist() == [[1, 2], [0, 0]] and names == ("0", "1")
-    scores = [ScoreAnswer("0", 2.5), ScoreAnswer("1", -0.5)]
-    assert task("sts-b").errors(labelled(2.5, 1.0), scores) == [
-        ("1", "text 1", "1", "-0.5", 1.5),
-        ("0", "text 0", "2.5", "2.5", 0.0),
-    ]
-    assert task("sts-b").confusion(labelled(2.5, 1.0), scores) is None
 
 
 def test_test_splits_become_leaderboard_files_and_others_lines_of_json(tmp_path):

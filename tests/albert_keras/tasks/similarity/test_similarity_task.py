@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from albert_keras.tasks.classification.task import ScoreAnswer
+from albert_keras.tasks.classification.regression import ScoreAnswer
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.similarity.tfidf import tfidf_cosines
+from albert_keras.tasks.similarity.baselines import tfidf_cosines
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 
@@ -57,11 +57,6 @@ def task_of(files, **settings):
             {"train": "pairs.tsv", "objective": "unsupervised"} | COLUMNS,
             "unsupervised",
             ("0", "A ferry left.", None, None),
-        ),
-        (
-            {"train": "pairs.tsv", "objective": "pairs"} | COLUMNS,
-            "pairs",
-            ("0", *ROWS[0][:2], None),
         ),
         ({"data_dir": "."}, "scores", ("0", *ROWS[0])),
         (
