@@ -8,7 +8,7 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig
-from albert_keras.distillation.teaching import Teacher, Teaching
+from albert_keras.distillation.teaching import Teaching
 from albert_keras.formats.open_model import open_model
 from albert_keras.training.pretrain import PretrainingResult, pretrain
 from albert_keras.training.stages import stages_of
@@ -59,10 +59,10 @@ def distill(
     strategy = build_strategy(config.training.strategy)  # first: the teacher runs TensorFlow
     records = RecordFiles.of(data)
     student = config.albert_config(records.info.vocab_size)
-    opened = Teacher(open_model(teacher, teacher_step, albert_config, tokenizer))
-    for stage in stages_of(config, records, student):
-        opened.check_records(stage.records)
+    opened = open_model(teacher, teacher_step, albert_config, tokenizer)
     teaching = Teaching(opened, config, student, strategy)
+    for stage in stages_of(config, records, student):
+        teaching.check_records(stage.records)
     return pretrain(
         data,
         out,

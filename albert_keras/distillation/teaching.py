@@ -23,84 +23,39 @@ logger = logging.getLogger(__name__)
 _HEAD = HEADS["masked_lm"]
 
 
-class Teacher:
-    """A trained model with a masked-LM head, whose predictions a student learns."""
-
-    def __init__(self, weights: OpenedModel):
-        """Raises InputError if the weights are random, or have no masked-LM head."""
-        if "masked_lm" not in weights.heads:
-            raise InputError(
-                f"The teacher `{weights}` must be a pre-trained model with a masked-LM head, to "
-                f"teach on records. Received: heads {', '.join(weights.heads) or 'none'}."
-            )
-        self.weights = weights
-
-    def __str__(self):
-        return str(self.weights)
-
-    @property
-    def albert_config(self) -> AlbertConfig:
-        return self.weights.albert_config
-
-    @functools.cached_property
-    def digest(self) -> str:
-        """SHA-256 of the weights of the encoder and of the masked-LM head."""
-        return encoder_digest(self.weights.tensors, _HEAD)
-
-    def check_records(self, records: RecordFiles) -> None:
-        """Raises InputError unless the teacher can read records."""
-        if ContinuedPretraining.of(self.weights, records).num_new_pieces:
-            raise InputError(
-                f"`{records.folder}` must have the vocabulary of the teacher `{self}`. Received: "
-                f"an extension of it, by `vocab extend`. Continue to pre-train the teacher on "
-                "these records first."
-            )
-        longest, length = self.albert_config.max_position_embeddings, records.info.max_seq_length
-        if length > longest:
-            raise InputError(
-                f"The sequences of `{records.folder}` must have at most {longest} tokens, the "
-                f"longest that the teacher `{self}` reads. Received: {length}."
-            )
-
-    def build(self, precision: str) -> AlbertForPretraining:
-        """Builds the model with its weights, which are not trained.
-
-        Call it in the scope of a strategy if the model is to run under one.
-        """
-
-        def create(next_creator, **settings):
-            return next_creator(**settings | {"trainable": False})
-
-        # Variables that are trainable would be watched by the gradient tape of the student.
-        with tf.variable_creator_scope(create):
-            model = AlbertForPretraining(self.albert_config, sentence_head=False, dtype=precision)
-        model.trainable = False
-        self.weights.load(model, heads=_HEAD)
-        return model
-
-
 class Teaching(Start):
     """A teacher with the settings of a distillation on records, as `pretrain` needs it.
 
-    Attributes:
-        settings: TeachingConfig. With a value for each default that depends on the teacher.
-        weights: OpenedModel. Of the teacher.
+    Args:
+        teacher: OpenedModel. A trained model with a masked-LM head.
+        config: DistillationConfig.
+        student: AlbertConfig.
         strategy: tf.distribute.Strategy. What the student is trained under; it must be built before
             the teacher is opened.
 
+    Attributes:
+        settings: TeachingConfig. With a value for each default that depends on the teacher.
+        trained_positions: int. Positions of the student whose embeddings start from trained ones.
+
     Raises:
-        InputError: If teacher, student and settings do not fit together.
+        InputError: If the teacher is random or has no masked-LM head, or if teacher, student and
+            settings do not fit together.
     """
 
     def __init__(
         self,
-        teacher: Teacher,
+        teacher: OpenedModel,
         config: DistillationConfig,
         student: AlbertConfig,
         strategy: tf.distribute.Strategy,
     ):
-        self.teacher, self.weights, self.strategy = teacher, teacher.weights, strategy
-        self.settings = _resolved(config.distillation, teacher, student)
+        if "masked_lm" not in teacher.heads:
+            raise InputError(
+                f"The teacher `{teacher}` must be a pre-trained model with a masked-LM head, to "
+                f"teach on records. Received: heads {', '.join(teacher.heads) or 'none'}."
+            )
+        self.weights, self.strategy = teacher, strategy
+        self.settings = _resolved(config.distillation, teacher.albert_config, student)
         misfits = layer_misfits(teacher.albert_config, student)
         self._layers: tuple[int, ...] = ()
         if self.settings.warm_start is not False and not misfits:
@@ -117,12 +72,24 @@ class Teaching(Start):
                 "no layer starts from a layer of the teacher, because they differ: %s",
                 "; ".join(misfits),
             )
-        #: Positions of the student whose embeddings start from trained ones of the teacher.
-        self.trained_positions = 0
         has_table = teacher.albert_config.embedding_size == student.embedding_size
         if self.settings.warm_start is not False and has_table:
-            self.trained_positions = min(
-                self.weights.trained_positions, student.max_position_embeddings
+            self.trained_positions = min(teacher.trained_positions, student.max_position_embeddings)
+
+    def check_records(self, records: RecordFiles) -> None:
+        """Raises InputError unless the teacher can read records."""
+        if ContinuedPretraining.of(self.weights, records).num_new_pieces:
+            raise InputError(
+                f"`{records.folder}` must have the vocabulary of the teacher `{self.weights}`. "
+                "Received: an extension of it, by `vocab extend`. Continue to pre-train the "
+                "teacher on these records first."
+            )
+        longest = self.weights.albert_config.max_position_embeddings
+        if records.info.max_seq_length > longest:
+            raise InputError(
+                f"The sequences of `{records.folder}` must have at most {longest} tokens, the "
+                f"longest that the teacher `{self.weights}` reads. "
+                f"Received: {records.info.max_seq_length}."
             )
 
     def describe(self):
@@ -130,24 +97,28 @@ class Teaching(Start):
             "origin": None,
             "origin_digest": None,
             "origin_positions": self.trained_positions,
-            "teacher": str(self.teacher),
-            "teacher_digest": self.teacher.digest,
+            "teacher": str(self.weights),
+            "teacher_digest": encoder_digest(self.weights.tensors, _HEAD),
         }
 
     def load(self, student):
         if self.settings.warm_start is False:
             return None
         return start_warm(
-            self.weights.tensors, self.teacher.albert_config, student, str(self), self._layers
+            self.weights.tensors, self.weights.albert_config, student, str(self), self._layers
         )
 
     def __str__(self):
         layers = ", ".join(map(str, self._layers)) or "none"
-        return f"the teacher {self.teacher} (layers: {layers})"
+        return f"the teacher {self.weights} (layers: {layers})"
 
     def build(self, config, albert_config, skips_padding):
-        teacher, settings = self.teacher.build(config.training.precision), self.settings
-        student = functools.partial(TaughtStudent, teacher=teacher, settings=settings)
+        settings = self.settings
+        student = functools.partial(
+            TaughtStudent,
+            teacher=teacher_model(self.weights, config.training.precision),
+            settings=settings,
+        )
         weights = {"soft_target": settings.soft_target_weight, "cosine": settings.cosine_weight}
         return build_pretraining(
             config,
@@ -159,9 +130,26 @@ class Teaching(Start):
         )
 
 
-def _resolved(settings: TeachingConfig, teacher, student):
+def teacher_model(weights: OpenedModel, precision: str) -> AlbertForPretraining:
+    """Builds a teacher with its weights, which are not trained.
+
+    Call it in the scope of a strategy if the model is to run under one.
+    """
+
+    def create(next_creator, **settings):
+        return next_creator(**settings | {"trainable": False})
+
+    # Variables that are trainable would be watched by the gradient tape of the student.
+    with tf.variable_creator_scope(create):
+        model = AlbertForPretraining(weights.albert_config, sentence_head=False, dtype=precision)
+    model.trainable = False
+    weights.load(model, heads=_HEAD)
+    return model
+
+
+def _resolved(settings: TeachingConfig, teacher: AlbertConfig, student: AlbertConfig):
     """Returns TeachingConfig with the weight of the cosine loss; InputError if it is not valid."""
-    ours, theirs = student.hidden_size, teacher.albert_config.hidden_size
+    ours, theirs = student.hidden_size, teacher.hidden_size
     weight = settings.cosine_weight
     if weight is None:
         weight = 1.0 if ours == theirs else 0.0

@@ -170,7 +170,7 @@ class ObjectiveModel(keras.Model):
             names.append("candidate_loss")
         with self.distribute_strategy.scope():
             self.guard = UpdateGuard(skip_spikes)
-            is_float16 = self.trained_model.dtype_policy.name == "mixed_float16"
+            is_float16 = self.dtype_policy.name == "mixed_float16"
             self.loss_scale = LossScale() if is_float16 else None
             # Reset at each report or epoch: logs have means and sums over the interval.
             self.means = {name: Running(name) for name in names}
@@ -192,11 +192,6 @@ class ObjectiveModel(keras.Model):
     def _get_optimizer(self, optimizer):
         # Keras would wrap it for float16; here the guard must see the gradients before that.
         return None if optimizer is None else optimizer_of(optimizer)
-
-    @property
-    def trained_model(self) -> keras.Model:
-        """keras.Model. The model whose weights are trained and saved: this one."""
-        return self
 
     @property
     def trained_weights(self) -> list[tf.Variable]:
@@ -351,7 +346,7 @@ class ObjectiveModel(keras.Model):
         if self.train_function is not None and not force:
             return self.train_function
         if hasattr(self.optimizer, "build"):  # all moments exist, as in a restored checkpoint
-            self.optimizer.build(self.trained_model.trainable_variables)
+            self.optimizer.build(self.trainable_variables)
         is_special = self._jit_compile or self.run_eagerly
         if is_special or int(self._steps_per_execution.numpy()) > 1:
             return super().make_train_function(force)

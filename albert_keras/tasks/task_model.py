@@ -147,11 +147,6 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
 
     # What is trained
 
-    @property
-    def model(self):
-        """The model itself, as runs call what they train."""
-        return self
-
     def losses(
         self, outputs: Mapping[str, tf.Tensor], features: Mapping[str, Any]
     ) -> tuple[tf.Tensor, tf.Tensor]:

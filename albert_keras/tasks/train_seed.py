@@ -77,13 +77,11 @@ def train_seed(
     }
     skips_padding = should_skip_padding(strategy, training, statistics)
     with strategy.scope():
-        training_step = build_trained(
-            config, data.albert_config, task, skips_padding, data.model_class
-        )
+        model = build_trained(config, data.albert_config, task, skips_padding, data.model_class)
         # Loading comes first: weights that do not fit must leave no folder.
-        loaded = initial_weights.load(training_step.model)
+        loaded = initial_weights.load(model)
         context = create_or_resume(
-            strategy, out, config, data.albert_config, source, training_step, allow_changes
+            strategy, out, config, data.albert_config, source, model, allow_changes
         )
         run, first_step = context.run, context.first_step
         if first_step == 0:
@@ -95,7 +93,7 @@ def train_seed(
             own = data.trained[:1] if initial_weights.kind == "random" else data.trained
             for digests in own:
                 save_digests(run.path, ROWS, digests)
-        predictor = RowPredictor(strategy, training_step.model, task.kind, training.eval_batch_size)
+        predictor = RowPredictor(strategy, model, task.kind, training.eval_batch_size)
         scores = ScoreDev(
             run.path,
             task,
@@ -130,7 +128,7 @@ def train_seed(
         _draw(strategy, run, task)
         raise
     _draw(strategy, run, task)
-    return _evaluate_best(strategy, data, run, training_step.model, predictor, last_step, started)
+    return _evaluate_best(strategy, data, run, model, predictor, last_step, started)
 
 
 def build_trained(

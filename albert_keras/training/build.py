@@ -95,4 +95,4 @@ def compile_step(training_step: ObjectiveModel, config, **arguments):
     training_step.compile(
         optimizer=optimizer, steps_per_execution=training.steps_per_execution, **arguments
     )
-    optimizer.build(training_step.trained_model.trainable_variables)
+    optimizer.build(training_step.trainable_variables)

@@ -120,7 +120,7 @@ def report_loaded(context: RunContext, lines: list[str]):
 
 def checkpoint_variables(training_step: ObjectiveModel) -> dict[str, tf.Variable]:
     """Returns everything that a checkpoint contains, by name."""
-    variables = training_variables(training_step.trained_model, training_step.optimizer)
+    variables = training_variables(training_step, training_step.optimizer)
     return variables | training_step.state
 
 
@@ -239,7 +239,7 @@ def fit(
                 if stages is not None:
                     part = stages.begin(number, context, saving.step)
                 positions = part.positions_per_step
-                run_callbacks.begin_stage(positions, part.flops(model.trained_model))
+                run_callbacks.begin_stage(positions, part.flops(model))
                 end = min(_ENDLESS if budget else plan.ends[number], limit)
                 model.fit(
                     part.batches(strategy, saving.step),

@@ -170,7 +170,7 @@ class SpanReader:
 
     def _candidates(self, outputs):
         """Returns starts and ends, int64, and their scores, float32, all [W, spans], in the order
-        of `decode_v1` or `decode_v2`."""
+        of `decode`."""
         if self._has_null:
             ends, end_scores = outputs["end_indices"], outputs["end_log_probs"]
             per_start = ends.shape[1] // outputs["start_indices"].shape[1]

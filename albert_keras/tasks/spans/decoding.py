@@ -42,94 +42,37 @@ class DecodedAnswers(NamedTuple):
         return [Path(folder) / name for name in contents]
 
 
-def decode_v1(
+def decode(
     examples: Sequence[QuestionExample],
     features: SpanFeatures,
     results: Sequence[dict[str, np.ndarray]],
     n_best: int = 20,
     max_answer_length: int = 30,
 ) -> DecodedAnswers:
-    """Returns the best texts for questions that all have an answer.
+    """Returns the best texts for questions, and scores for "no answer" if models give them.
 
     Args:
         features: Features of these examples, not for training.
-        results: "start_logits" and "end_logits", float [W, S]. One dict per model; a span's scores
-            are averaged over the models that have it among their best.
-        n_best: How many starts and how many ends are tried per window, and how many texts are
-            returned.
+        results: The outputs of `SPANS`, where all questions have an answer, or of `SPANS_OR_NONE`.
+            One dict per model; a span's scores are averaged over the models that have it among
+            their best, null scores over all.
+        n_best: How many texts are returned; of `SPANS` also how many starts and how many ends are
+            tried per window.
         max_answer_length: Largest number of tokens of an answer.
 
     Returns:
-        Where no span is possible, the answer is the literal text `empty`.
+        Where no span is possible, the text is `empty`, or with null scores empty. The null score of
+        a question is the lowest of its windows'; 1e6 if it has none.
 
     Raises:
         InputError: If an output contains NaN or an infinite number.
 
     Source:
-        `accumulate_predictions_v1` and `write_predictions_v1` in google-research/albert,
-        `squad_utils.py`.
+        `accumulate_predictions_v1`, `write_predictions_v1` and the same for v2 in
+        google-research/albert, `squad_utils.py`.
     """
-
-    def candidates(result, row):
-        start_logits, end_logits = result["start_logits"][row], result["end_logits"][row]
-        starts, ends = _best(start_logits, n_best), _best(end_logits, n_best)
-        return (
-            np.repeat(starts, len(ends)),
-            np.tile(ends, len(starts)),
-            np.repeat(start_logits[starts], len(ends)),
-            np.tile(end_logits[ends], len(starts)),
-        )
-
-    return _decode(examples, features, results, candidates, n_best, max_answer_length, NOTHING_V1)
-
-
-def decode_v2(
-    examples: Sequence[QuestionExample],
-    features: SpanFeatures,
-    results: Sequence[dict[str, np.ndarray]],
-    n_best: int = 20,
-    max_answer_length: int = 30,
-) -> DecodedAnswers:
-    """Returns the best texts for questions that may have no answer, and scores for "no answer".
-
-    Args as of `decode_v1`, with the outputs of `SPANS_OR_NONE`; null scores are averaged over all
-    models.
-
-    Returns:
-        Where no span is possible, the text is empty. The null score of a question is the lowest of
-        its windows'; 1e6 if it has none.
-
-    Raises:
-        InputError: If an output contains NaN or an infinite number.
-
-    Source:
-        `accumulate_predictions_v2` and `write_predictions_v2` in google-research/albert,
-        `squad_utils.py`.
-    """
-
-    def candidates(result, row):
-        starts, ends = result["start_indices"][row], result["end_indices"][row]
-        per_start = len(ends) // len(starts)
-        return (
-            np.repeat(starts, per_start),
-            ends,
-            np.repeat(result["start_log_probs"][row], per_start),
-            result["end_log_probs"][row],
-        )
-
-    decoded = _decode(
-        examples, features, results, candidates, n_best, max_answer_length, NOTHING_V2
-    )
-    lowest = np.full((len(results), len(examples)), _NO_WINDOW)
-    for of_questions, result in zip(lowest, results, strict=True):
-        np.minimum.at(of_questions, features.example_indices, result["null_logits"])
-    averaged = lowest.mean(axis=0).tolist()
-    null_scores = {example.id: score for example, score in zip(examples, averaged, strict=True)}
-    return decoded._replace(null_scores=null_scores)
-
-
-def _decode(examples, features, results, candidates, n_best, max_answer_length, nothing):
     check_numbers(results)
+    may_be_none = "null_logits" in results[0]
     rows = [[] for _ in examples]
     for row, index in enumerate(features.example_indices.tolist()):
         rows[index].append(row)
@@ -137,7 +80,12 @@ def _decode(examples, features, results, candidates, n_best, max_answer_length, 
     for number, example in enumerate(examples):
         spans = []
         for row in rows[number]:
-            given = [candidates(result, row) for result in results]
+            given = [
+                _candidates_or_none(result, row)
+                if may_be_none
+                else _candidates(result, row, n_best)
+                for result in results
+            ]
             spans += _spans(features, row, given, max_answer_length)
         spans.sort(key=lambda span: span[3] + span[4], reverse=True)  # stable
         located = (
@@ -145,10 +93,43 @@ def _decode(examples, features, results, candidates, n_best, max_answer_length, 
             for row, start, end, *scores in spans
         )
         nbest[example.id], locations[example.id] = best_texts(
-            example.context, located, n_best, nothing
+            example.context, located, n_best, NOTHING_V2 if may_be_none else NOTHING_V1
         )
     predictions = {id: texts[0]["text"] for id, texts in nbest.items()}
-    return DecodedAnswers(predictions, nbest, locations=locations)
+    null_scores = _null_scores(examples, features, results) if may_be_none else None
+    return DecodedAnswers(predictions, nbest, null_scores, locations)
+
+
+def _candidates(result, row, n_best):
+    """Returns start, end and their scores of the spans of a window, arrays of equal length."""
+    start_logits, end_logits = result["start_logits"][row], result["end_logits"][row]
+    starts, ends = _best(start_logits, n_best), _best(end_logits, n_best)
+    return (
+        np.repeat(starts, len(ends)),
+        np.tile(ends, len(starts)),
+        np.repeat(start_logits[starts], len(ends)),
+        np.tile(end_logits[ends], len(starts)),
+    )
+
+
+def _candidates_or_none(result, row):
+    """Returns the same of a model that gives the best ends after each of the best starts."""
+    starts, ends = result["start_indices"][row], result["end_indices"][row]
+    per_start = len(ends) // len(starts)
+    return (
+        np.repeat(starts, per_start),
+        ends,
+        np.repeat(result["start_log_probs"][row], per_start),
+        result["end_log_probs"][row],
+    )
+
+
+def _null_scores(examples, features, results):
+    lowest = np.full((len(results), len(examples)), _NO_WINDOW)
+    for of_questions, result in zip(lowest, results, strict=True):
+        np.minimum.at(of_questions, features.example_indices, result["null_logits"])
+    averaged = lowest.mean(axis=0).tolist()
+    return {example.id: score for example, score in zip(examples, averaged, strict=True)}
 
 
 def best_texts(context, spans, n_best, nothing):

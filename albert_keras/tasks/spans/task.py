@@ -10,7 +10,7 @@ from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.predictions import one_line
-from albert_keras.tasks.spans.decoding import DecodedAnswers, decode_v1, decode_v2
+from albert_keras.tasks.spans.decoding import DecodedAnswers, decode
 from albert_keras.tasks.spans.files import read_questions
 from albert_keras.tasks.spans.scores import (
     apply_null_threshold,
@@ -139,7 +139,6 @@ class SpanTask(Task):
         return answers
 
     def _decode(self, examples, features, results):
-        decode = decode_v1 if self._version == 1 else decode_v2
         config = self.config
         return decode(examples, features, results, config.n_best, config.max_answer_length)
 

@@ -10,7 +10,7 @@ from tensorflow import keras
 
 from albert_keras.distillation import student as step_module
 from albert_keras.distillation.distill import distill
-from albert_keras.distillation.teaching import Teacher, Teaching
+from albert_keras.distillation.teaching import Teaching
 from albert_keras.formats.open_model import open_model
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
@@ -84,10 +84,9 @@ def test_the_teacher_runs_once_per_batch_and_is_not_trained(
 
 
 def test_no_gradient_reaches_the_teacher(tiny_run, tiny_records, distillation):
-    opened = Teacher(open_model(tiny_run))
     config = distillation.resolved("float32")
     student = config.albert_config(307)
-    step = Teaching(opened, config, student, tf.distribute.get_strategy()).build(
+    step = Teaching(open_model(tiny_run), config, student, tf.distribute.get_strategy()).build(
         config, student, skips_padding=False
     )
     rng = np.random.default_rng(0)
@@ -143,8 +142,7 @@ def test_a_student_of_another_size_starts_from_what_fits(tiny_run, distillation,
     caplog.set_level("INFO")
     config = distillation.replace(model=distillation.model | {"hidden_size": 16})
     student = config.albert_config(307)
-    opened = Teacher(open_model(tiny_run))
-    teaching = Teaching(opened, config, student, tf.distribute.get_strategy())
+    teaching = Teaching(open_model(tiny_run), config, student, tf.distribute.get_strategy())
     assert teaching.settings.cosine_weight == 0
     assert "no layer starts from a layer of the teacher" in caplog.text
     assert "hidden_size: 32 in the teacher, 16 in the student" in caplog.text

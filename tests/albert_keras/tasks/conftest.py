@@ -121,7 +121,7 @@ def end_at_once():
         def end(context, scores, **_):
             run, step, steps = context.run, context.training_step, context.training.steps
             if context.first_step == 0:
-                begun[run.path.name] = {w.name: w.numpy() for w in step.model.weights}
+                begun[run.path.name] = {w.name: w.numpy() for w in step.weights}
                 run.checkpoints.save(steps, checkpoint_variables(step), {}, -0.5)
                 log_evaluation(run.path, steps, {"accuracy": 0.5})
             return steps

@@ -167,12 +167,10 @@ def test_a_pooler_that_is_not_read_neither_moves_nor_decays(batches, small_shape
         optimizer={"lr": 0.1, "warmup_steps": 0, "weight_decay": 0.5},
     )
     step = build_step(config, small_shape, task_of("tagging"))
-    before = {weight.name: weight.numpy() for weight in step.model.weights}
+    before = {weight.name: weight.numpy() for weight in step.weights}
     step.train_step(batches("tagging"))
     moved = {
-        weight.name
-        for weight in step.model.weights
-        if (weight.numpy() != before[weight.name]).any()
+        weight.name for weight in step.weights if (weight.numpy() != before[weight.name]).any()
     }
     still = before.keys() - moved
     assert still == {"bert/pooler/dense/kernel:0", "bert/pooler/dense/bias:0"}
@@ -191,13 +189,13 @@ def test_a_step_is_made_as_it_was_configured(small_shape, task_of):
         optimizer={"lr": 0.1, "clip_norm": 0.5},
     )  # fmt: skip
     step = build_step(config, small_shape, task_of("classification"), skips_padding=True)
-    assert isinstance(step.model, AlbertForClassification) and step.model.num_labels == 3
-    assert (step.model.head_dropout, step.model.seed) == (0.25, 5)
-    assert step.model.encoder.recompute and step.model.encoder.skips_padding
+    assert isinstance(step, AlbertForClassification) and step.num_labels == 3
+    assert (step.head_dropout, step.seed) == (0.25, 5)
+    assert step.encoder.recompute and step.encoder.skips_padding
     assert (step.accumulation_steps, step.clip_norm) == (4, 0.5)
     assert step.loss_scale is not None
     again = build_step(config, small_shape, task_of("classification"))
-    for ours, others in zip(step.model.weights, again.model.weights, strict=True):
+    for ours, others in zip(step.weights, again.weights, strict=True):
         np.testing.assert_array_equal(ours, others)
 
 
@@ -208,7 +206,7 @@ def update_on(kind, strategy, features):
     whole.train_step(batch)
     with strategy.scope():
         step = build(kind, keras.optimizers.legacy.SGD(1000.0))  # so that digits are not lost
-    before = {weight.name: weight.numpy() for weight in step.model.weights}
+    before = {weight.name: weight.numpy() for weight in step.weights}
     parts = strategy.experimental_distribute_values_from_function(
         lambda context: {
             name: values[4 * context.replica_id_in_sync_group :][:4]
@@ -216,10 +214,10 @@ def update_on(kind, strategy, features):
         }
     )
     tf.function(lambda parts: strategy.run(step.train_step, args=(parts,)))(parts)
-    for weight in step.model.weights:
+    for weight in step.weights:
         copies = strategy.experimental_local_results(weight)
         assert len(copies) == 2 and (copies[0].numpy() == copies[1].numpy()).all(), weight.name
-    moved = {weight.name: (before[weight.name] - weight) / 1000 for weight in step.model.weights}
+    moved = {weight.name: (before[weight.name] - weight) / 1000 for weight in step.weights}
     for name in moved.keys() - whole.optimizer.given.keys():
         assert not moved.pop(name).numpy().any(), name
     assert_same(moved, whole.optimizer.given)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import QuestionExample
-from albert_keras.tasks.spans.decoding import decode_v1, decode_v2
+from albert_keras.tasks.spans.decoding import decode
 from albert_keras.tasks.spans.scores import apply_null_threshold
 from albert_keras.tasks.spans.windows import SquadWindowConfig, span_features
 
@@ -94,7 +94,7 @@ def test_version_1_decodes_as_plain_loops_do(models, n_best, max_length, feature
                     yield start, end, starts[row, start], ends[row, end]
 
     expected = decoded_by_hand(features, proposed, n_best, max_length, {"empty": (0.0, 0.0)})
-    answers = decode_v1(EXAMPLES, features, results, n_best, max_length)
+    answers = decode(EXAMPLES, features, results, n_best, max_length)
     assert_same(answers.nbest, expected)
     assert answers.predictions == {id: texts[0][0] for id, texts in expected.items()}
     assert answers.null_scores is None
@@ -121,7 +121,7 @@ def test_version_2_decodes_as_plain_loops_do(models, features):
                 for j in range(3 * i, 3 * i + 3):
                     yield start_at[row, i], end_at[row, j], starts[row, i], ends[row, j]
 
-    answers = decode_v2(EXAMPLES, features, results, n_best=20, max_answer_length=30)
+    answers = decode(EXAMPLES, features, results, n_best=20, max_answer_length=30)
     assert_same(answers.nbest, decoded_by_hand(features, proposed, 20, 30, {"": (-1e6, -1e6)}))
     for number, example in enumerate(EXAMPLES):
         rows = features.example_indices == number
@@ -137,7 +137,7 @@ def nothing_but_cls(features, null_logits):
 
 def test_version_2_without_spans_has_the_empty_text_and_the_least_null_score(features):
     null_logits = np.linspace(3, 4, len(features))
-    answers = decode_v2(EXAMPLES, features, [nothing_but_cls(features, null_logits)])
+    answers = decode(EXAMPLES, features, [nothing_but_cls(features, null_logits)])
     assert answers.predictions == {"a": "", "empty": "", "b": ""}
     assert answers.nbest["a"][0]["start_log_prob"] == -1e6
     assert answers.null_scores == {"a": 3.0, "empty": 1e6, "b": 4.0}
@@ -150,7 +150,7 @@ def test_a_question_at_the_threshold_is_not_answered():
 
 
 def test_the_files_hold_the_answers(features, tmp_path):
-    answers = decode_v2(EXAMPLES, features, [nothing_but_cls(features, np.zeros(len(features)))])
+    answers = decode(EXAMPLES, features, [nothing_but_cls(features, np.zeros(len(features)))])
     answers = answers._replace(predictions=answers.predictions | {"a": "Zoë \ud800", "b": "x"})
     answers.save(tmp_path)
     assert json.loads((tmp_path / "predictions.json").read_text()) == answers.predictions
