@@ -43,6 +43,7 @@ REMOVED = {
     },
     "distill --cache-teacher": "The teacher runs in each step.",
     "distill --top-k": "The whole vocabulary of the teacher is compared.",
+    "finetune --objective unsupervised": "Training on texts alone did not help: give pairs.",
     "finetune --exit-heads": _FASTER,
     "evaluate --exit-at-confidence": _FASTER,
     "export --exit-at-confidence": _FASTER,

@@ -207,7 +207,7 @@ def check_columns(task: TaskConfig, changes: dict[str, Any]):
     """Raises InputError for columns of a file that the task did not have in training."""
     for name in ("text", "pair"):
         has_default = task.name in TAGGING.own_tasks and name == "text"  # the first column
-        # A model for similarity may have been trained on texts alone, or on STS-B.
+        # A model for similarity may have been trained on STS-B.
         has_default = has_default or task.name in SIMILARITY.own_tasks
         if name in changes and getattr(task, name) is None and not has_default:
             raise InputError(

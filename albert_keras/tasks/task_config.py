@@ -43,7 +43,7 @@ class TaskConfig(Settings):
     train: str | None = option(
         None,
         "File of training examples, instead of the official ones: .tsv, .csv or .jsonl; CoNLL "
-        "columns for tagging; for similarity also a file with a text on each line.",
+        "columns for tagging.",
         is_path=True,
     )
     dev: str | None = option(
@@ -93,10 +93,10 @@ class TaskConfig(Settings):
     skip_bad_rows: bool = option(
         False, "Skip the rows of tables that cannot be used, and list them in a file."
     )
-    objective: Literal["auto", "unsupervised", "pairs", "scores"] = option(
+    objective: Literal["auto", "pairs", "scores"] = option(
         "auto",
-        "What a training for similarity learns from: unsupervised uses texts alone, pairs uses "
-        "pairs of equivalent texts, scores uses pairs with scores. auto uses all columns given.",
+        "What a training for similarity learns from: pairs of equivalent texts, or pairs with "
+        "scores. auto uses all columns given.",
     )
     pooling: Literal["mean", "cls", "pooler"] = setting(
         "mean",

@@ -12,7 +12,7 @@ from albert_keras.tasks.example_report import report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import read_given
-from albert_keras.tasks.kinds import SIMILARITY, build_task, compares_pairs
+from albert_keras.tasks.kinds import build_task, compares_pairs
 from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
@@ -72,9 +72,6 @@ def prepare(
     config = config.replace(task=with_pair_encoding(config.task, albert_config.hidden_size))
     task, tokenizer = build_task(config.task), initial_weights.tokenizer
     config.model.check(albert_config, task)
-    if task.kind is SIMILARITY and task.objective == "unsupervised":
-        config = _with_dropout(config, initial_weights.albert_config)
-        albert_config = config.model.applied(initial_weights.albert_config)
     if given:
         config, task, train, dev = _given(config, given, albert_config.hidden_size)
     else:
@@ -132,21 +129,6 @@ def _log_report(report):
             logger.log(level, "%s: %s: %s", split, finding.name, finding.text)
     if similar := near_equal_finding(report):
         logger.warning("%s: %s", similar.name, similar.text)
-
-
-def _with_dropout(config, albert_config):
-    """Returns a FinetuneConfig whose model has dropout, without which two views are the same."""
-    names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-    if any(getattr(config.model.applied(albert_config), name) for name in names):
-        return config
-    given = [name for name in names if getattr(config.model, name) is not None]
-    if given:
-        raise InputError(
-            f"`model.{given[0]}` must be above 0 for a training on texts alone, which compares two "
-            "vectors of a text that differ by dropout. Received: 0."
-        )
-    logger.info("The model has no dropout, which texts alone require: its rates are set to 0.1.")
-    return config.replace(model=config.model.replace(**dict.fromkeys(names, 0.1)))
 
 
 def with_pair_encoding(config: TaskConfig, hidden_size: int) -> TaskConfig:

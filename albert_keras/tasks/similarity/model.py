@@ -105,7 +105,7 @@ class AlbertForSimilarity(AlbertTaskModel):
 
         Without scores, the loss is the cross-entropy of finding the second text of a pair among the
         second texts of all pairs (Gao et al., 2021, "SimCSE", https://arxiv.org/abs/2104.08821,
-        equation 1). If both texts are the same, their vectors differ by dropout.
+        equation 1).
         """
         first, second = tf.unstack(float32(outputs["vectors"]), axis=1)  # [B, H] each, of length 1
         # The others fill up the batch.

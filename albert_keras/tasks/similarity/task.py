@@ -1,4 +1,4 @@
-"""Similarity of two texts: a cosine of vectors, learned from texts, pairs, or pairs with scores."""
+"""Similarity of two texts: a cosine of vectors, learned from pairs or from pairs with scores."""
 
 from typing import Any
 
@@ -13,13 +13,9 @@ from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.predictions import check_numbers, one_line
-from albert_keras.tasks.similarity.files import (
-    different_texts,
-    is_text_file,
-    read_pairs,
-    read_texts_alone,
-)
 from albert_keras.tasks.tables.cells import ScoreLabel
+from albert_keras.tasks.tables.files import read_table
+from albert_keras.tasks.tables.rows import is_number
 from albert_keras.tasks.task import Error, Task, check_text, with_dropped_tokens
 from data_pipeline.errors import InputError
 
@@ -35,8 +31,7 @@ class SimilarityTask(Task):
     examples are pairs with scores from `dev`, STS-B in `data_dir`, or held out from `train`.
 
     Attributes:
-        objective: str. "unsupervised" for texts alone, "pairs" for equivalent ones, "scores" for
-            pairs with scores.
+        objective: str. "pairs" for equivalent texts, "scores" for pairs with scores.
     """
 
     kind = SIMILARITY
@@ -49,7 +44,10 @@ class SimilarityTask(Task):
     def __init__(self, config):
         super().__init__(config)
         self.test_splits = ("test",) if config.data_dir is not None else ()
-        self.objective = config.objective if config.objective != "auto" else _objective(config)
+        self.objective = config.objective
+        if config.objective == "auto":  # without a file it is STS-B, or no training any more
+            has_scores = config.train is None or config.label is not None
+            self.objective = "scores" if has_scores else "pairs"
 
     @property
     def model_settings(self):
@@ -69,9 +67,8 @@ class SimilarityTask(Task):
             return read_glue(_GLUE, config.data_dir, split)
         if not self._holds_out:
             raise InputError(
-                "A training for similarity must have development pairs with scores, but "
-                f"{'single texts' if self.objective == 'unsupervised' else 'pairs'} have none. "
-                "Give --dev with --text, --pair and --label, or --data-dir with the STS-B of GLUE. "
+                "A training for similarity must have development pairs with scores. Give --dev "
+                "with --text, --pair and --label, or --data-dir with the STS-B of GLUE. "
                 "Received: neither `dev` nor `data_dir`."
             )
         return hold_out(self._training(), config.dev_share)[1]
@@ -79,13 +76,13 @@ class SimilarityTask(Task):
     def read_file(self, path, labelled):
         if self.config.text is None and self.config.data_dir is not None:
             return read_glue_file(_GLUE, path, labelled)
-        return self._read(read_pairs, path, labelled)
+        return self._read(path, labelled)
 
     def read_rows(self, path):
         if self.config.text is None and self.config.data_dir is not None:
             return super().read_rows(path)
         columns: list[dict[str, Any]] = []
-        return self._read(read_pairs, path, False, all_columns=columns), columns
+        return self._read(path, False, columns), columns
 
     def example(self, number, fields):
         self.check_fields(fields)
@@ -99,11 +96,10 @@ class SimilarityTask(Task):
         labels = None
         if training and self.objective == "scores":
             labels = self._truth(examples).astype(np.float32)
-        # Texts alone are compared with themselves: dropout makes two vectors of each.
         texts = [
             TextExample(example.id, text)
             for example in examples
-            for text in (example.first, example.second or example.first)
+            for text in (example.first, example.second)
         ]
         pairs, sequences = encode_pairs(texts, tokenizer, self.max_seq_length), 2
         features = PairFeatures(pairs, tokenizer, self.max_seq_length, labels, sequences)
@@ -164,24 +160,33 @@ class SimilarityTask(Task):
                 "GLUE. Received: None."
             )
         if config.train is None:
-            examples = read_glue(_GLUE, config.data_dir, "train")
-            if self.objective != "unsupervised":
-                return examples
-            return different_texts([text for one in examples for text in (one.first, one.second)])
-        if self.objective == "unsupervised":
-            return self._read(read_texts_alone, config.train)
-        if is_text_file(config.train):
-            raise InputError(
-                f"`{config.train}` must be a table that ends in .tsv, .csv or .jsonl to train on "
-                f"{self.objective}. A text file has no pairs."
-            )
-        return self._read(read_pairs, config.train, self.objective == "scores")
+            return read_glue(_GLUE, config.data_dir, "train")
+        return self._read(config.train, self.objective == "scores")
 
-    def _read(self, read, path, *arguments, **options):
-        """Calls a reader, and notes the rows that it skips."""
+    def _read(self, path, is_labelled, all_columns=None):
+        """Reads pairs of texts, and their scores if `is_labelled`, from a table."""
+        config = self.config
+        for column in ("text", "pair", "label") if is_labelled else ("text", "pair"):
+            if getattr(config, column) is None:
+                raise InputError(
+                    f"`{column}` must name a column of `{path}`: a file of pairs has two texts"
+                    f"{' and a score' if is_labelled else ''}. Received: None. Give --{column}."
+                )
+        columns = [config.text, config.pair, config.label]
         skipped = []
-        options["skipped"] = skipped if self.config.skip_bad_rows else None
-        examples = read(path, self.config, *arguments, **options)
+        examples = read_table(
+            path,
+            config.text,
+            config.pair,
+            config.label if is_labelled else None,
+            ScoreLabel(),
+            # From all columns, so that a file without scores is read like one with scores.
+            has_header=not all(is_number(column) for column in columns if column is not None),
+            dialect=config.dialect,
+            skipped=skipped if config.skip_bad_rows else None,
+            all_columns=all_columns,
+            pair_may_be_blank=False,
+        )
         self.skipped_rows[str(path)] = skipped
         return examples
 
@@ -190,15 +195,6 @@ class SimilarityTask(Task):
             if example.label is None:
                 raise InputError(f"Example {example.id} must have a score. It has none.")
         return np.array([example.label for example in examples], np.float64)
-
-
-def _objective(config):
-    """Returns what "auto" means for the columns and the kind of file that are given."""
-    if config.train is None:
-        return "scores"  # STS-B, or a model that is not trained any more
-    if is_text_file(config.train) or config.pair is None:
-        return "unsupervised"
-    return "pairs" if config.label is None else "scores"
 
 
 def _given(answers):

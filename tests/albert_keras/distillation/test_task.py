@@ -11,8 +11,6 @@ from albert_keras.distillation.config import TaskDistillationConfig
 from albert_keras.distillation.task import TaughtFeatures, distill_task
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
-from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.publish import export
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import FinetunedModels
@@ -121,24 +119,3 @@ def test_a_named_student_may_have_other_layers(tuned_teacher, settings, tmp_path
     config = TaskDistillationConfig(**settings).with_flags(steps=1)
     distill_task(tuned_teacher, tmp_path / "out", config, student=shape, **ALONE)
     assert "hidden_size: 32 in the teacher, 16 in the student" in caplog.text
-
-
-@pytest.mark.slow
-def test_students_are_exported_and_fine_tuned_as_any_model(
-    taught, tiny_student, settings, tmp_path
-):
-    text = "The old ferry left."
-    found = Predictor(export(taught.path, tmp_path / "taught").path).answer([text])
-    models = FinetunedModels(taught.path)
-    [expected] = models.answers(models.examples([text]))
-    assert found[0].label == expected.label
-    assert found[0].probability == pytest.approx(expected.probability, abs=1e-5)
-
-    exported = export(tiny_student, tmp_path / "student")
-    [filled] = Predictor(exported.path).fill_mask(["The [MASK] left."])
-    assert filled.filled_text.endswith(" left.")
-    for origin in (tiny_student, exported.path):
-        out = tmp_path / f"tuned-{origin.name}"
-        result = finetune(origin, out, FinetuneConfig(**settings), **ALONE)
-        assert Run.open(out / result.seeds[0].path).albert_config.num_hidden_layers == 1
-        assert result.loaded[0].startswith(f"loaded from {origin}")

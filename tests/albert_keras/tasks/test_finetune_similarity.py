@@ -12,7 +12,6 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import FinetunedModels
 from albert_keras.tasks.result_table import lines
 from albert_keras.texts.encoder import TextEncoder
-from data_pipeline.errors import InputError
 
 TRAINING = {
     "steps": 30,
@@ -121,18 +120,3 @@ def test_an_export_embeds_texts_and_scores_pairs_as_the_run(result, tmp_path):
     (exported.path / "export.json").unlink()
     again = Predictor(exported.path).ask("text_pair", first=texts[:1], second=texts[2:])
     np.testing.assert_allclose(again["score"], found[:1], atol=1e-5)
-
-
-def test_texts_alone_are_trained_with_dropout(tiny_run, config, tiny_corpus, tmp_path, caplog):
-    caplog.set_level("INFO")
-    (tmp_path / "texts.txt").write_text("\n".join(tiny_corpus[:40]))
-    alone = config.replace(task=config.task.replace(train=str(tmp_path / "texts.txt")))
-    alone = alone.with_flags(steps=2, evaluate_every=2)
-    tuned = finetune(tiny_run, tmp_path / "alone", alone)
-    record = json.loads((tmp_path / "alone" / tuned.seeds[0].path / "run.json").read_text())
-    assert record["config"]["model"]["hidden_dropout_prob"] == 0.1
-    assert "has no dropout, which texts alone require" in caplog.text
-    without = alone.replace(model=alone.model.replace(hidden_dropout_prob=0.0))
-    with pytest.raises(InputError, match="`model.hidden_dropout_prob` must be above 0"):
-        finetune(tiny_run, tmp_path / "without", without)
-    assert not (tmp_path / "without").exists()

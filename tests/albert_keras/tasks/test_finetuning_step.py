@@ -137,14 +137,14 @@ def test_loss_is_that_by_hand_and_parts_give_the_gradients_of_the_whole(kind, ba
     of_numbers = ("regression", "multi_regression", "similarity")
     assert ("answer_accuracy" in logs) == (kind not in of_numbers)
     if kind == "similarity":  # whose rows are compared within a part
-        assert len(whole.optimizer.given) == len(whole.model.weights) - 2
+        assert len(whole.optimizer.given) == len(whole.weights) - 2
         return
     again = parts.train_step(batch)
     assert float(again["loss"]) == pytest.approx(float(logs["loss"]), rel=1e-5)
     assert_same(parts.optimizer.given, whole.optimizer.given)
     has_pooler = any("pooler" in name for name in whole.optimizer.given)
     assert has_pooler == (kind in POOLED)
-    assert len(whole.optimizer.given) == len(whole.model.weights) - 2 * (not has_pooler)
+    assert len(whole.optimizer.given) == len(whole.weights) - 2 * (not has_pooler)
 
 
 def test_a_row_without_weight_changes_nothing(batches):

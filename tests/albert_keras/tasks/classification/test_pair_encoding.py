@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.tasks.classification.model import AlbertForClassification
 from albert_keras.tasks.classification.pair_encoding import comparison, separate_texts
 from albert_keras.tasks.kinds import CLASSIFICATION
@@ -119,34 +118,6 @@ def test_every_weight_but_the_pooler_is_trained():
     assert found == [weight.name for weight in model.trained_weights]
     assert "comparison/output_weights:0" in found
     assert not any("pooler" in name for name in found)
-
-
-def test_dropout_is_the_same_however_a_batch_is_divided():
-    config = CONFIG.replace(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3)
-    model, inputs = build(config=config, head_dropout=0.3), packed()
-    step = tf.constant(7, tf.int64)
-
-    def logits(start, stop):
-        part = {name: values[start:stop] for name, values in inputs.items()}
-        seed = DropoutSeed(step, tf.constant(start, tf.int64))
-        return model(part, training=True, dropout_seed=seed)["logits"].numpy()
-
-    whole = logits(0, 4)
-    np.testing.assert_allclose(np.concatenate([logits(0, 1), logits(1, 4)]), whole, atol=1e-5)
-    assert np.abs(whole - model(inputs)["logits"]).max() > 1e-2
-
-
-def test_a_frozen_encoder_is_compared_by_its_chosen_layers():
-    settings = {"freeze_encoder": True, "layers": "all", "combine": "concat", "head": "linear"}
-    model = build(features=settings)
-    assert model.head.output_weights.shape == (3, 4 * 2 * CONFIG.hidden_size)
-    assert [weight.name for weight in model.trained_weights] == [
-        "comparison/output_weights:0",
-        "comparison/output_bias:0",
-    ]
-    swapped = packed([(second, first) for first, second in TEXTS[:3]])
-    difference = model(packed(TEXTS[:3]))["logits"] - model(swapped)["logits"]
-    assert np.abs(difference).max() > 1e-3
 
 
 def test_its_configuration_builds_it_again():

@@ -20,10 +20,9 @@ COLUMNS = {"text": "a", "pair": "b", "label": "c"}
 
 @pytest.fixture
 def files(tmp_path):
-    """Returns a folder with pairs.tsv, with scores, texts.txt, and STS-B of GLUE."""
+    """Returns a folder with pairs.tsv, with scores, and STS-B of GLUE."""
     lines = ["\t".join(map(str, row)) for row in ROWS]
     (tmp_path / "pairs.tsv").write_text("\n".join(["a\tb\tc", *lines]) + "\n")
-    (tmp_path / "texts.txt").write_text("A ferry left.\n\nRain fell.\r\nA ferry left.\n")
     (tmp_path / "STS-B").mkdir()
     header = "index genre filename year old_index source1 source2 sentence1 sentence2".split()
     for name, end in (("train", ["score"]), ("dev", ["score"]), ("test", [])):
@@ -45,25 +44,14 @@ def task_of(files, **settings):
 @pytest.mark.parametrize(
     "settings, objective, first",
     [
-        ({"train": "texts.txt"}, "unsupervised", ("0", "A ferry left.", None, None)),
-        (
-            {"train": "pairs.tsv", "text": "b"},
-            "unsupervised",
-            ("0", "A boat departed.", None, None),
-        ),
         ({"train": "pairs.tsv", "text": "a", "pair": "b"}, "pairs", ("0", *ROWS[0][:2], None)),
         ({"train": "pairs.tsv", "dev": "pairs.tsv"} | COLUMNS, "scores", ("0", *ROWS[0])),
         (
-            {"train": "pairs.tsv", "objective": "unsupervised"} | COLUMNS,
-            "unsupervised",
-            ("0", "A ferry left.", None, None),
+            {"train": "pairs.tsv", "objective": "pairs"} | COLUMNS,
+            "pairs",
+            ("0", *ROWS[0][:2], None),
         ),
         ({"data_dir": "."}, "scores", ("0", *ROWS[0])),
-        (
-            {"data_dir": ".", "objective": "unsupervised"},
-            "unsupervised",
-            ("0", "A ferry left.", None, None),
-        ),
     ],
 )
 def test_the_objective_follows_from_the_files_and_columns(files, settings, objective, first):
@@ -72,17 +60,10 @@ def test_the_objective_follows_from_the_files_and_columns(files, settings, objec
     assert task.read("train")[0] == first
 
 
-def test_each_different_text_is_trained_on_once(files, caplog):
-    caplog.set_level("INFO")
-    task = task_of(files, train="texts.txt")
-    assert [one.first for one in task.read("train")] == ["A ferry left.", "Rain fell."]
-    assert "2 of 3 texts are different" in caplog.text
-
-
 def test_development_examples_are_pairs_with_scores(files):
     expected = [row[2] for row in ROWS]
     for settings in ({"dev": "pairs.tsv"} | COLUMNS, {"data_dir": "."}):
-        task = task_of(files, train="texts.txt", **settings)
+        task = task_of(files, train="pairs.tsv", objective="pairs", **settings)
         assert [one.label for one in task.read("dev")] == expected
     held = task_of(files, train="pairs.tsv", dev_share=0.4, **COLUMNS)
     assert len(held.read("train")) + len(held.read("dev")) == 3 and held.read("dev")
@@ -94,18 +75,12 @@ def test_development_examples_are_pairs_with_scores(files):
     [
         ({}, "train", "`train` must be the training file, or `data_dir`"),
         (
-            {"train": "texts.txt"},
+            {"train": "pairs.tsv", "text": "a", "pair": "b"},
             "dev",
-            "must have development pairs with scores, but single texts",
+            "must have development pairs with scores",
         ),
-        ({"train": "pairs.tsv", "text": "a", "pair": "b"}, "dev", "but pairs have none"),
-        ({"train": "texts.txt", "objective": "scores"}, "train", "must be a table"),
         ({"train": "pairs.tsv"}, "train", "`text` must name the column"),
-        (
-            {"train": "texts.txt", "dev": "pairs.tsv", "text": "a"},
-            "dev",
-            "`pair` must name.*--pair",
-        ),
+        ({"dev": "pairs.tsv", "text": "a"}, "dev", "`pair` must name.*--pair"),
     ],
 )
 def test_what_is_missing_is_named(files, settings, split, message):
@@ -140,10 +115,6 @@ def test_a_row_is_two_sequences(tiny_tokenizer, files):
     results = [{"cosine": np.zeros(3, np.float32)}]
     answers = task.answers(examples, features, results)
     assert [answer.dropped_tokens for answer in answers] == dropped
-    alone = task_of(files, train="texts.txt", max_seq_length=16)
-    batch = alone.features(alone.read("train"), tiny_tokenizer, training=True).batch([0, 1])
-    assert "labels" not in batch
-    np.testing.assert_array_equal(batch["input_ids"][:, 0], batch["input_ids"][:, 1])
 
 
 def test_answers_are_scored_by_their_order(files):

@@ -99,15 +99,6 @@ def test_the_threshold_is_tuned_on_answers_to_all_questions(tiny_tokenizer):
     ]
 
 
-def test_where_silence_is_best_no_question_is_answered(tiny_tokenizer):
-    squad = small()
-    examples = [one._replace(answers=(), is_impossible=True) for one in EXAMPLES]
-    features, results = golden(squad, EXAMPLES, tiny_tokenizer, [-4.0, -2.5, -2.0, -1.5])
-    tuned = squad.tune(examples, features, results)
-    answers = squad.answers(examples, features, results, tuned)
-    assert [answer.text for answer in answers] == [""] * 4
-
-
 @pytest.mark.parametrize("name", ["squad1", "squad2"])
 def test_the_official_files_are_written(name, tiny_tokenizer, tmp_path):
     squad = small(name)

@@ -1,3 +1,4 @@
+import dataclasses
 import logging
 
 import numpy as np
@@ -13,6 +14,7 @@ from albert_keras.tasks.spans.windows import (
     span_features,
 )
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.offsets import AlignedPieces
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 CONTEXT = "The old ferry left the harbour before  sunrise, and nobody (but me) wondered why."
@@ -160,3 +162,31 @@ def test_gold_answers_of_real_questions_are_read_again(name, official_model, sha
         if normalize_answer(text) == normalize_answer(examples[number].answers[0].text):
             right.add(number)
     assert len(right) >= 0.99 * len(examples)
+
+
+def test_a_batch_is_cut_to_a_length(tiny_tokenizer):
+    examples = [question("a", asked="Who?"), question("b", None, "It rained.", asked="Who?")]
+    features = span_features(examples, tiny_tokenizer, WINDOWS)
+    row = int(np.argmin(features.lengths))
+    longest = int(features.lengths[row])
+    assert features.max_seq_length == 24 and longest < 24 == features.lengths.max()
+    whole, cut = features.batch(np.array([row])), features.batch(np.array([row]), longest)
+    assert cut["input_ids"][0, -1] == tiny_tokenizer.sep_id
+    for name in ("input_ids", "input_mask", "segment_ids", "p_mask"):
+        assert cut[name].shape == (1, longest) and cut[name].dtype == np.int32
+        np.testing.assert_array_equal(cut[name], whole[name][:, :longest])
+    assert whole["input_mask"].sum() == cut["input_mask"].sum() == longest
+    for length in (longest - 1, 25):
+        with pytest.raises(InputError, match=rf"row \({longest}\) .*\(24\)\. Received: {length}"):
+            features.batch(np.array([row]), length)
+
+
+def test_space_around_a_text_is_no_part_of_it(tiny_tokenizer):
+    context = " \t old ferry \n"
+    windows = span_features([QuestionExample("a", "Who?", context)], tiny_tokenizer, WINDOWS)
+    (passage,) = windows.passages
+    wide = AlignedPieces(passage.ids, passage.starts * 0, passage.ends * 0 + len(context))
+    windows = dataclasses.replace(windows, passages=(wide,))
+    first = int(windows.passage_starts[0])
+    assert windows.characters_at(0, first, first, context) == (3, 12)
+    assert context[3:12] == "old ferry"
