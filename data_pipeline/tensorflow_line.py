@@ -85,17 +85,16 @@ class Keras3Error(InputError, ImportError):
 def use_keras_2() -> None:
     """Makes `tensorflow.keras` Keras 2; call it before TensorFlow's Keras is used.
 
-    Processes that this one starts inherit the setting. Another value of the variable is replaced,
-    as nothing here works with Keras 3. If TensorFlow would use Keras 3 all the same, each module of
-    the project that imports TensorFlow raises `Keras3Error`; other modules, such as the
-    modules of `albert-keras doctor`, still work.
+    Another value of the variable does not count, as nothing here works with Keras 3. If TensorFlow
+    would use Keras 3 all the same, each module of the project that imports TensorFlow raises
+    `Keras3Error`; other modules, such as the modules of `albert-keras doctor`, still work.
     """
     if (fault := keras_fault()) is not None:
         refuse_modules_with_tensorflow(fault)
 
 
 def keras_fault() -> str | None:
-    """Selects Keras 2, and returns why `tensorflow.keras` is Keras 3 all the same, or None."""
+    """Returns why `tensorflow.keras` is Keras 3, or None if it is Keras 2, or will be."""
     if not needs_tf_keras():
         return None
     try:
@@ -107,9 +106,9 @@ def keras_fault() -> str | None:
             "without the package tf-keras. Install the Keras 2 of TensorFlow "
             f"{line.tensorflow}: `pip install {line.keras_package}=={line.keras}`."
         )
-    os.environ[VARIABLE] = "1"
-    if not uses_keras_3(sys.modules):
-        return None
+    with _variables({VARIABLE: "1"}):
+        if not uses_keras_3(sys.modules):
+            return None
     return (
         "`tensorflow.keras` must be Keras 2, which is the package tf-keras. "
         f"Received: Keras {metadata.version('keras')}, which this program used first. Import "
@@ -149,23 +148,23 @@ class _Refusal:
 def silence_startup() -> None:
     """Hides the lines of TensorFlow's start, unless the variable is set; call it before the import.
 
-    Processes that this one starts inherit the setting.
+    The variables that TensorFlow reads are set during its import alone, so that other programs,
+    which this process may start, do not inherit them.
     """
-    os.environ.setdefault(LOG_VARIABLE, "3")
-    if needs_tf_keras() and os.environ[LOG_VARIABLE] != "0" and "tensorflow" not in sys.modules:
-        silence_import()
+    if "tensorflow" not in sys.modules:
+        prepare_import()
     # tensorflow_hub, which tensorflow-text and keras-nlp import.
     warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
 
 
 @functools.cache
-def silence_import() -> None:
-    """Drops what TensorFlow prints while it is imported, when that happens."""
-    sys.meta_path.insert(0, _QuietImport())
+def prepare_import() -> None:
+    """Makes the import of TensorFlow, when it happens, quiet, and its Keras that of `LINES`."""
+    sys.meta_path.insert(0, _PreparedImport())
 
 
-class _QuietImport(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow as Python does, and lets its import print less."""
+class _PreparedImport(importlib.abc.MetaPathFinder):
+    """Finds TensorFlow as Python does, and lets it read our variables while it is imported."""
 
     def find_spec(self, fullname, path=None, target=None):
         if fullname != "tensorflow":
@@ -175,11 +174,31 @@ class _QuietImport(importlib.abc.MetaPathFinder):
             execute = spec.loader.exec_module
 
             def execute_quietly(module):
-                with _stderr_without(_LINES_OF_IMPORT):
+                level = os.environ.get(LOG_VARIABLE, "3")
+                is_quiet = needs_tf_keras() and level != "0"
+                lines = _stderr_without(_LINES_OF_IMPORT) if is_quiet else contextlib.nullcontext()
+                with _variables({LOG_VARIABLE: level, VARIABLE: "1"}), lines:
                     execute(module)
+                    if needs_tf_keras():
+                        uses_keras_3({"tensorflow": module})  # the variable is read now
 
             spec.loader.exec_module = execute_quietly
         return spec
+
+
+@contextlib.contextmanager
+def _variables(values):
+    """Context in which environment variables have these values."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @functools.cache
@@ -188,7 +207,7 @@ def silence_compiler() -> None:
 
     Call it before the first function is compiled. Only a trivial one is compiled here.
     """
-    if os.environ.get(LOG_VARIABLE, "0") == "0":
+    if os.environ.get(LOG_VARIABLE) == "0":
         return
     import tensorflow as tf
 

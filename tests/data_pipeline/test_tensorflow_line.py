@@ -32,12 +32,15 @@ for line in (
     "something that concerns the user",
 ):
     os.write(2, line.encode() + b"\\n")
+class keras:
+    class Model: ...
 value = 3
 """
 _PROGRAM = """
 from importlib.util import find_spec
 from data_pipeline import tensorflow_line
-tensorflow_line.silence_import()
+tensorflow_line.needs_tf_keras = lambda: True
+tensorflow_line.prepare_import()
 find_spec("tensorflow")
 import tensorflow
 print(tensorflow.value)
@@ -78,15 +81,32 @@ def test_keras_is_keras_2_here():
     assert keras.Model.__module__ == f"{package}.src.engine.training"
 
 
+_OURS_TO_CHANGE = """
+import os
+before = dict(os.environ)
+import albert_keras, data_pipeline
+assert dict(os.environ) == before
+from tensorflow import keras
+albert_keras.Lamb, keras.Model
+changed = {name for name in os.environ if os.environ[name] != before.get(name)}
+print(*sorted(changed & {"TF_CPP_MIN_LOG_LEVEL", "TF_USE_LEGACY_KERAS"}))
+"""
+
+
+def test_an_import_changes_no_environment_variable_and_prints_nothing():
+    names = ("TF_CPP_MIN_LOG_LEVEL", VARIABLE)
+    kept = {name: value for name, value in os.environ.items() if name not in names}
+    command = [sys.executable, "-c", _OURS_TO_CHANGE]
+    done = subprocess.run(command, env=kept, capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize("given", [None, "0"])
 def test_keras_2_is_selected_for_later_versions(on_line, monkeypatch, given):
-    on_line(NEWER)
-    if given:
-        monkeypatch.setenv(VARIABLE, given)
-    else:
-        monkeypatch.setenv(VARIABLE, "")  # so that the value set below is undone
+    on_line(NEWER, keras_module="tf_keras.src.engine.training")
+    monkeypatch.setenv(VARIABLE, given or "")
     use_keras_2()
-    assert tensorflow_line.os.environ[VARIABLE] == "1"
+    assert keras_fault() is None and os.environ[VARIABLE] == (given or "")
 
 
 def test_keras_3_may_not_be_used_first(on_line, monkeypatch):
