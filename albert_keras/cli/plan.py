@@ -11,8 +11,8 @@ from albert_keras.cli.parameters import refuse
 from data_pipeline.errors import InputError
 
 #: Options that describe a named model, and the text of a vocabulary that is trained.
-_OF_SIZE = ("batch", "max_seq_length", "attention", "steps")
-_OF_TEXT = ("corpus", "corpus_size", "corpus_format", "language", "tokenizer", "bytes_per_token")
+_OF_SIZE = ("batch", "max_seq_length", "attention")
+_OF_TEXT = ("corpus", "corpus_size", "corpus_format", "tokenizer")
 
 
 @command()
@@ -25,21 +25,17 @@ def plan(
     size: str | None = None,
     out: Path = Path("plan.yaml"),
     corpus_format: str = "auto",
-    language: str | None = None,
     tokenizer: Path | None = None,
-    bytes_per_token: float | None = None,
     batch: int | None = None,
-    steps: int | None = None,
     max_seq_length: int = 512,
     attention: str = "dense",
     device: str = "cpu",
     devices: int | None = None,
     memory: str | None = None,
     tflops: float | None = None,
-    mfu: float | None = None,
     precision: str | None = None,
 ):
-    """Plan what to run: model, settings, time, memory, disk and commands.
+    """Plan what to run: model, settings, time, memory and commands.
 
     The settings are written to a file, which the last of the printed commands uses.
 
@@ -56,12 +52,9 @@ def plan(
       size (chosen for text, machine and hours): Named model.
       out FILE: File of settings to write.
       corpus_format
-      language (detected): Language code of the text.
       tokenizer (tokenizer/ if it exists): Tokenizer to use, as for `data build`; without one, a
         vocabulary is planned.
-      bytes_per_token (counted in a sample): Bytes of text per token.
       batch {1..} (by recipe): Global batch size.
-      steps {1..} (by recipe): Number of optimizer steps.
       max_seq_length {8..8192}: Tokens per record.
       attention KIND: Attention: dense, or block-sparse for long records.
       device: Device: cpu (this machine's), t4, v100, a100, h100, tpu-v2-8, tpu-v3-8, tpu-v4-8,
@@ -69,7 +62,6 @@ def plan(
       devices {1..} (all replicas of the device): Number of replicas.
       memory (of the device): Memory of a replica, such as 12GB or 12GiB.
       tflops (measured on a CPU, otherwise from data sheets): Peak TFLOP/s of a replica.
-      ~mfu (by device): Model FLOPs utilization, 0 to 1.
       precision (by device): Precision: float32, mixed_bfloat16 or mixed_float16.
     """
     from albert_keras.machine.candidates import PlanRequest
@@ -94,20 +86,16 @@ def plan(
         corpus=tuple(corpus or ()),
         corpus_format=corpus_format,
         corpus_bytes=None if corpus_size is None else parse_bytes(corpus_size, "--corpus-size"),
-        language=language,
-        bytes_per_token=bytes_per_token,
         tokenizer=tokenizer and str(tokenizer),
         data=data and str(data),
         hours=hours,
         size=size,
-        steps=steps,
         batch_size=batch,
         max_seq_length=max_seq_length,
         attention=attention,
         device=device,
         devices=devices,
         tflops=tflops,
-        mfu=mfu,
         memory_bytes=None if memory is None else parse_bytes(memory, "--memory"),
         precision=precision,
     )

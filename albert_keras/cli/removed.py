@@ -66,7 +66,11 @@ REMOVED = {
     "plan --recompute": "`albert-keras plan --size NAME --memory 12GB` recomputes where it must.",
     "plan --measure": "A CPU is measured unless `--tflops` is given.",
     "plan --config-out": "Use `--out FILE`; the default is plan.yaml.",
-    "plan --bytes-per-piece": "Use `--bytes-per-token`; without it tokens are counted in a sample.",
+    "plan --bytes-per-piece": "Tokens are counted in a sample of the text.",
+    "plan --bytes-per-token": "Tokens are counted in a sample of the text.",
+    "plan --language": "It is detected; `data build --language` takes another one.",
+    "plan --mfu": "It is assumed by the kind of device; `--tflops` changes the peak.",
+    "plan --steps": "Use --hours, or change the steps in plan.yaml.",
     "report": "Use `albert-keras runs report RUN`.",
     "runs plot": "`albert-keras runs report RUN` draws the curves of a run; "
     "`tensorboard --logdir FOLDER` draws those of several.",

@@ -7,8 +7,7 @@ from pydantic import Field
 
 from albert_keras.config import AlbertConfig
 from albert_keras.machine.corpus import Text
-from albert_keras.machine.devices import find_device
-from albert_keras.machine.fit import Fit, choose_fit, fit_batch, least_memory
+from albert_keras.machine.devices import find_device, rounded_up
 from albert_keras.machine.ladder import Stage
 from albert_keras.machine.law import (
     LEAST_UPDATES,
@@ -16,6 +15,7 @@ from albert_keras.machine.law import (
     measured_law,
     weights_at_all_depths,
 )
+from albert_keras.machine.step_memory import StepMemory, step_memory
 from albert_keras.models.weight_count import count_weights
 from albert_keras.report import bytes_text
 from albert_keras.training.flops import training_flops
@@ -23,6 +23,11 @@ from data_pipeline.config import LONGEST_RECORD
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings
 
+#: Fraction of the memory that stays free: the formula is not exact, and allocators leave gaps.
+FREE_FRACTION = 0.1
+#: Positions of a part from which products are large enough. Blocks are recomputed rather than
+#: making parts smaller.
+_ENOUGH_POSITIONS = 4096
 #: Text tokens of a record are this fraction of S: the others are special tokens and padding.
 RECORD_FILL = 0.9
 #: Fraction of the training time for checkpoints, evaluations and the log.
@@ -44,22 +49,55 @@ class PlanRequest(Settings):
     corpus: tuple[str, ...] = ()  # files, folders or patterns
     corpus_format: str = "auto"
     corpus_bytes: float | None = Field(None, gt=0)  # if the text is not on this machine
-    language: str | None = None  # None detects it
-    bytes_per_token: float | None = Field(None, gt=0)  # None counts tokens in a sample
     tokenizer: str | None = None  # None trains a vocabulary
     data: str | None = None  # folder of records that exist
     hours: float | None = Field(None, gt=0, allow_inf_nan=False)  # from text to a trained model
     size: str | None = None  # name of an AlbertConfig; None chooses from the ladder
-    steps: int | None = Field(None, ge=1)
     batch_size: int | None = Field(None, ge=1, le=1_000_000)  # global; None takes the recipe's
     max_seq_length: int = Field(512, ge=8, le=LONGEST_RECORD)  # S, of a named model
     attention: Literal["dense", "block-sparse"] = "dense"
     device: str = "cpu"  # a key of `DEVICES`
     devices: int | None = Field(None, ge=1)  # replicas; None takes as many as the device has
     tflops: float | None = Field(None, gt=0)  # peak of a replica; None measures a CPU
-    mfu: float | None = Field(None, gt=0, le=1)  # fraction of the peak that useful work reaches
     memory_bytes: float | None = Field(None, gt=0)  # of a replica; None takes it from the device
     precision: str | None = None  # None takes the usual precision of the device
+
+
+class Fit(NamedTuple):
+    """A way to compute a replica's part of the batch."""
+
+    recompute: bool  # whether blocks are recomputed
+    parts: int  # computed one after the other
+    memory: StepMemory
+
+
+def fit_batch(
+    config: AlbertConfig,
+    batch_size: int,
+    memory_bytes: float,
+    max_seq_length: int,
+    max_predictions_per_seq: int,
+    **settings: Any,
+) -> Fit | None:
+    """Finds how the batch of a replica fits into its memory; None if it does not.
+
+    10 % of the memory stays free. Blocks are kept, which is a quarter less work, unless parts would
+    be smaller than the batch and 4096 positions. `settings` are arguments of `step_memory`.
+    """
+    usable, found = (1 - FREE_FRACTION) * memory_bytes, []
+    lengths = max_seq_length, max_predictions_per_seq
+    for recompute in (False, True):
+        for parts in (number for number in range(1, batch_size + 1) if batch_size % number == 0):
+            how = {"recompute": recompute, "accumulation_steps": parts}
+            memory = step_memory(config, batch_size, *lengths, **how, **settings)
+            if memory.total <= usable:
+                found.append(Fit(recompute, parts, memory))
+                break
+    if len(found) < 2:
+        return found[0] if found else None
+    kept, recomputed = found
+    is_enough = kept.parts == 1 or batch_size // kept.parts * max_seq_length >= _ENOUGH_POSITIONS
+    return kept if is_enough or recomputed.parts >= kept.parts else recomputed
 
 
 class Candidate(NamedTuple):
@@ -68,7 +106,7 @@ class Candidate(NamedTuple):
     name: str  # such as "6x256" or "albert-base"
     config: AlbertConfig
     weights: int  # of the whole model
-    fits: tuple[Fit, Fit]  # with blocks kept, and recomputed
+    memory: StepMemory  # of a replica, at the end of the training
     training: dict[str, Any]  # settings with which it fits into memory
     step_seconds: tuple[float, ...]  # by stage
     steps: int
@@ -119,14 +157,13 @@ def candidates_for(
     options = {"precision": precision, "process_bytes": round(device.process_bytes)}
     found = []
     for name, config in models.items():
-        pairs = [fit_batch(config, one[0], memory_bytes, *one[1:], **options) for one in own]
-        fits = [choose_fit(pair, *one[:2]) for pair, one in zip(pairs, own, strict=True)]
-        if None in fits:
-            continue
-        parts = max(fit.accumulation_steps for fit in fits)
-        if any(batch_size % parts for batch_size, _, _ in own):
+        fits = [fit_batch(config, one[0], memory_bytes, *one[1:], **options) for one in own]
+        parts = max(fit.parts if fit else 0 for fit in fits)
+        if None in fits or any(batch_size % parts for batch_size, _, _ in own):
             continue
         recompute = any(fit.recompute for fit in fits)
+        how = {"recompute": recompute, "accumulation_steps": parts}
+        memory = step_memory(config, *own[-1], **how, **options)
         training = {"accumulation_steps": parts} if parts > 1 else {}
         training |= {"recompute": True} if recompute else {}
         if request.precision or device.kind != "cpu":  # on a CPU `auto` knows better
@@ -134,13 +171,11 @@ def candidates_for(
         if device.kind == "tpu":
             training["steps_per_execution"] = 50
         is_narrow = device.kind == "cpu" and config.hidden_size < 256
-        mfu = request.mfu or (_NARROW_CPU_MFU if is_narrow else device.mfu)
+        mfu = _NARROW_CPU_MFU if is_narrow else device.mfu
         rate = (request.tflops or device.tflops) * 1e12 * mfu * replicas
         rate /= _RECOMPUTE_COST if recompute else 1
         times = tuple(training_flops(config, *batch) / rate for batch in batches)
-        if request.steps is not None:
-            steps = request.steps
-        elif seconds is not None:
+        if seconds is not None:
             shares = zip(stages, times, strict=True)
             usable = (1 - _SAVING) * seconds
             steps = max(1, int(sum(stage.share * usable / time for stage, time in shares)))
@@ -154,13 +189,15 @@ def candidates_for(
             expected = measured_law().expect(size, tokens, positions)
         epochs = tokens / positions if text else None
         weights = count_weights(config).total
-        what = name, config, weights, pairs[-1], training, times
+        what = name, config, weights, memory, training, times
         found.append(Candidate(*what, steps, tokens, epochs, expected))
     if not found:
         name, config = next(iter(models.items()))
+        how = {"recompute": True, "accumulation_steps": min(one[0] for one in own)}
+        least = max(step_memory(config, *one, **how, **options).total for one in own)
         raise InputError(
-            f"`--memory` must be at least {bytes_text(least_memory(config, own, **options))} for "
-            f"{name}, however the batch is split. Received: {bytes_text(memory_bytes, digits=6)}."
+            f"`--memory` must be at least {bytes_text(rounded_up(least / (1 - FREE_FRACTION)))} "
+            f"for {name}. Received: {bytes_text(memory_bytes)}."
         )
     return found
 

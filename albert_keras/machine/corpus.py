@@ -1,5 +1,6 @@
 """What a text is, from a sample: its language, and how many bytes make a token."""
 
+import itertools
 import logging
 import math
 import tempfile
@@ -39,13 +40,11 @@ class Text(NamedTuple):
     least_pieces: int = 0  # that a vocabulary needs for the characters
 
 
-def text_of_size(num_bytes, vocab_size, language=None, bytes_per_token=None) -> Text:
+def text_of_size(num_bytes: float, vocab_size: int) -> Text:
     """Describes a text of which only the size is known; it is taken for English."""
-    reason = "given" if bytes_per_token else "as English: the text is not here"
-    if bytes_per_token is None:
-        bytes_per_token = _ENGLISH_BYTES * _growth(8000, vocab_size)
+    bytes_per_token = _ENGLISH_BYTES * _growth(8000, vocab_size)
     tokens = round(num_bytes / bytes_per_token)
-    return Text(num_bytes, language or "en", bytes_per_token, tokens, reason)
+    return Text(num_bytes, "en", bytes_per_token, tokens, "as English: the text is not here")
 
 
 def examine_text(
@@ -53,8 +52,6 @@ def examine_text(
     corpus_format: str,
     vocab_size: int,
     tokenizer: Tokenizer | None = None,
-    language: str | None = None,
-    bytes_per_token: float | None = None,
 ) -> Text:
     """Examines a sample of a corpus.
 
@@ -64,8 +61,6 @@ def examine_text(
         vocab_size: Pieces of the vocabulary, V.
         tokenizer: The tokenizer that will be used. None trains a small one on the sample, and
             expects more bytes per token of a larger one.
-        language: The language; None detects it.
-        bytes_per_token: If it is known.
 
     Raises:
         InputError: As `read_corpus`.
@@ -75,15 +70,10 @@ def examine_text(
     num_bytes = sum(one.num_bytes for one in ranges)
     paragraphs = list(_sample(ranges))
     sample = "\n".join(paragraphs)
-    reason = "language given" if language else "language detected by its letters"
-    language = language or detect_language(sample)
+    language = detect_language(sample)
     least = math.ceil(_PIECES_PER_CHARACTER * len(set(sample)) / 1000) * 1000
-    vocab_size = max(vocab_size, least)
-    if bytes_per_token is not None:
-        reason += ", bytes per token given"
-    elif tokenizer is not None:
+    if tokenizer is not None:
         bytes_per_token = _bytes_per_token(tokenizer, paragraphs)
-        reason += ", tokens counted in a sample"
     else:
         from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
@@ -98,9 +88,9 @@ def examine_text(
             )
             small = Tokenizer.load(trained.path)
             bytes_per_token = _bytes_per_token(small, paragraphs)
-            bytes_per_token *= _growth(small.vocab_size, vocab_size)
-        reason += ", tokens by a small vocabulary trained on a sample"
+            bytes_per_token *= _growth(small.vocab_size, max(vocab_size, least))
     tokens = round(num_bytes / bytes_per_token)
+    reason = "language by its letters, tokens counted in a sample"
     return Text(num_bytes, language, bytes_per_token, tokens, reason, least)
 
 
@@ -108,15 +98,12 @@ def _sample(ranges):
     """Yields paragraphs of ranges that are spread over the corpus."""
     chosen = np.unique(np.linspace(0, len(ranges) - 1, _RANGES).astype(int)) if ranges else []
     for number in chosen:
-        size = 0
-        for document in read_range(ranges[number]):
-            for paragraph in document.paragraphs:
-                yield paragraph
-                size += len(paragraph)
-                if size >= _SAMPLE_CHARS / len(chosen):
-                    break
-            if size >= _SAMPLE_CHARS / len(chosen):
-                break
+        left = _SAMPLE_CHARS / len(chosen)
+        documents = read_range(ranges[number])
+        paragraphs = itertools.chain.from_iterable(one.paragraphs for one in documents)
+        while left > 0 and (paragraph := next(paragraphs, None)) is not None:
+            yield paragraph
+            left -= len(paragraph)
 
 
 def _bytes_per_token(tokenizer, paragraphs):

@@ -17,7 +17,6 @@ from albert_keras.machine.hardware import (
 from albert_keras.machine.packages import (
     FAULT,
     OK,
-    WARNING,
     Finding,
     keras_findings,
     package_findings,
@@ -49,7 +48,7 @@ def examine(out: Path = Path("runs"), least_disk: float = LEAST_DISK) -> Examina
     """
     findings = [python_finding(), *package_findings(), processor_finding()]
     findings += [memory_finding(read_memory()), disk_finding(out, least_disk)]
-    logger.info("starting TensorFlow in another process, without network")
+    logger.info("starting TensorFlow in another process")
     probe = run_probe()
     findings += keras_findings(probe.keras)
     causes = any(one.state == FAULT and one.topic != "disk" for one in findings)
@@ -70,10 +69,4 @@ def tensorflow_findings(probe: Probe, is_explained: bool = False) -> list[Findin
     if probe.peaks:
         rates = (f"{name} {rate / 1e12:.3g} TFLOP/s" for name, rate in probe.peaks.items())
         found.append(Finding("speed", OK, f"product of matrices: {', '.join(rates)}"))
-    if probe.network:
-        text = f"tried to connect to {', '.join(sorted(set(probe.network)))}"
-        fix = "unset the variables that name these hosts, such as TPU_NAME or a proxy"
-        found.append(Finding("offline", WARNING, text, f"to work offline, {fix}"))
-    elif probe.network is not None:
-        found.append(Finding("offline", OK, "everything was loaded without network"))
     return found

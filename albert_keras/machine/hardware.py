@@ -2,9 +2,8 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
-import tempfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +11,6 @@ from typing import NamedTuple
 from albert_keras.machine.packages import FAULT, OK, WARNING, Finding
 from albert_keras.machine.step_memory import PROCESS_BYTES, TRACE_BYTES
 from albert_keras.report import bytes_text
-from data_pipeline.files import is_disk_full
 from data_pipeline.tensorflow_line import required_line
 
 #: Free space below which a folder is a fault: a few checkpoints of ALBERT-base take about 1 GB.
@@ -21,8 +19,6 @@ LEAST_DISK = 2e9
 _LEAST_MEMORY, _USUAL_MEMORY = PROCESS_BYTES + TRACE_BYTES + 300e6, 4e9
 #: Instruction sets that decide the speed, the oldest first.
 _INSTRUCTIONS = ("avx", "avx2", "avx512f", "avx512_bf16", "amx_bf16")
-#: Size of the file whose writing is measured.
-_WRITTEN = 32 << 20
 #: The oldest driver for CUDA 12, which every supported TensorFlow is built with.
 _OLDEST_DRIVER = (525, 60)
 _INSTALL = "sudo apt-get install nvidia-driver-535 && sudo reboot"
@@ -92,7 +88,7 @@ def memory_finding(memory: Memory | None) -> Finding:
 
 
 def disk_finding(folder: Path, least: float = LEAST_DISK) -> Finding:
-    """Checks the free space of the disk of an output folder, and how fast files are written there.
+    """Checks the free space of the disk of an output folder, and whether it can be written to.
 
     Args:
         folder: It need not exist; the nearest existing parent is examined.
@@ -101,33 +97,16 @@ def disk_finding(folder: Path, least: float = LEAST_DISK) -> Finding:
     parent = folder.absolute()
     while not parent.is_dir():
         parent = parent.parent
-    another = "choose another --out"
-    try:
-        statistics = os.statvfs(parent)
-        free = statistics.f_bavail * statistics.f_frsize
-        if free < max(least, _WRITTEN):
-            text = f"{bytes_text(free)} free in `{parent}`; {bytes_text(least)} are needed"
-            runs = f"albert-keras runs list {folder} and albert-keras runs remove RUN"
-            return Finding("disk", FAULT, text, f"free some space with {runs}, or {another}")
-        speed = _writing_speed(parent)
-    except OSError as error:
-        text = f"`{parent}` cannot be written: {error.strerror}"
-        fix = "remove files" if is_disk_full(error) else f"sudo chown $USER '{parent}'"
-        return Finding("disk", FAULT, text, f"{fix}, or {another}")
-    text = f"{bytes_text(free)} free in `{parent}`, written at {bytes_text(speed)}/s"
+    free = shutil.disk_usage(parent).free
+    text = f"{bytes_text(free)} free in `{parent}`"
+    if not os.access(parent, os.W_OK | os.X_OK):
+        fix = f"sudo chown $USER '{parent}', or choose another --out"
+        return Finding("disk", FAULT, f"`{parent}` cannot be written", fix)
+    if free < least:
+        runs = f"albert-keras runs list {folder} and albert-keras runs remove RUN"
+        fix = f"free some space with {runs}, or choose another --out"
+        return Finding("disk", FAULT, f"{text}; {bytes_text(least)} are needed", fix)
     return Finding("disk", OK, text)
-
-
-def _writing_speed(folder):
-    """Returns the bytes per second at which a file is written and flushed."""
-    block = os.urandom(1 << 20)
-    with tempfile.TemporaryFile(dir=folder) as file:
-        started = time.perf_counter()
-        for _ in range(_WRITTEN // len(block)):
-            file.write(block)
-        file.flush()
-        os.fsync(file.fileno())
-        return _WRITTEN / (time.perf_counter() - started)
 
 
 def ask_driver(program: str = "nvidia-smi", timeout: float = 20) -> Driver | None:
@@ -136,9 +115,7 @@ def ask_driver(program: str = "nvidia-smi", timeout: float = 20) -> Driver | Non
         done = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=timeout)
     except FileNotFoundError:
         return None
-    except subprocess.TimeoutExpired:
-        return Driver(False, f"no answer within {timeout:g} s")
-    except OSError as error:
+    except (OSError, subprocess.TimeoutExpired) as error:
         return Driver(False, str(error))
     lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     works = done.returncode == 0 and bool(lines) and "," in lines[0]

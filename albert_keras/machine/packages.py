@@ -64,24 +64,16 @@ def package_findings(
         return [Finding("packages", FAULT, "`packaging`, which TensorFlow needs, is missing", fix)]
 
     faults: dict[str, Finding] = {}
-    extras: dict[str, list[str]] = {}
     for owner in (_OURS, "tensorflow"):
         if _installed(owner, version) is None:
             continue
         for requirement in map(Requirement, requires(owner) or ()):
             name, needed = requirement.name, f"{requirement.name}{requirement.specifier}"
-            found = _installed(name, version)
             if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
-                marker = str(requirement.marker)
-                if owner == _OURS and found is None and marker.startswith('extra == "'):
-                    extras.setdefault(marker.split('"')[1], []).append(name)
                 continue
-            text = None
-            if found is None:
-                text = f"{name} is not installed"
-            elif not requirement.specifier.contains(found, prereleases=True):
-                text = f"{name} {found} is installed, and {needed} is required"
-            if text:
+            found = _installed(name, version)
+            if found is None or not requirement.specifier.contains(found, prereleases=True):
+                text = f"{name} {found or 'is not'} installed, and {needed} is required"
                 fix = f"pip install '{needed}'"
                 faults.setdefault(name, Finding("packages", FAULT, text, fix))
     shown = ((name, _installed(name, version)) for name in _SHOWN)
@@ -90,10 +82,6 @@ def package_findings(
     if _installed(_OURS, version) is None:
         text = "albert-keras is not installed as a package, so its requirements are not known"
         findings.append(Finding("packages", WARNING, text, "pip install ."))
-    if extras:
-        listing = "; ".join(f"[{extra}]: {', '.join(names)}" for extra, names in extras.items())
-        hint = f"pip install 'albert-keras[{next(iter(extras))}]'"
-        findings.append(Finding("extras", OK, f"not installed, by extra: {listing} ({hint})"))
     return findings
 
 

@@ -32,17 +32,15 @@ from albert_keras.models.weight_count import model_line
 from albert_keras.optimization.config import default_warmup_steps
 from albert_keras.report import bytes_text
 from albert_keras.runs.run_record import read_record
-from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.config import PretrainingConfig, TrainingConfig
 from albert_keras.training.epoch_report import copies_for
 from data_pipeline.errors import InputError
 from data_pipeline.progress import format_duration, parse_duration
-from data_pipeline.records.dataset_info import INFO_FILE, DatasetInfo
+from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-#: Bytes of a record: measured 552, 910 and 2994 at S 64, 128 and 512 with V 8000.
-RECORD_BYTES, RECORD_BYTES_PER_POSITION = 200, 6
 #: Hours that are planned for if none are given.
 DEFAULT_HOURS = 8
 #: Less text does not train a vocabulary and a model from random weights.
@@ -56,8 +54,6 @@ LARGE_CORPUS = 300e6
 _START_SECONDS, _RUN_START_SECONDS = 5, 30
 #: Least training time of a plan.
 _LEAST_SECONDS = 60
-#: Bytes of a checkpoint per weight, with two moments, and the number of checkpoints on disk.
-_CHECKPOINT_BYTES, _CHECKPOINTS = 12, 4
 #: Recipes for a kind of device; for other kinds the recipe of the paper.
 _FOR_DEVICE = {
     ("albert-base", "cpu"): "albert-base-cpu",
@@ -74,7 +70,6 @@ class Plan(NamedTuple):
     stages: tuple[Stage, ...]
     copies: int  # of the text in the records of each stage, with other segments
     parts: dict[str, float]  # seconds of each part, "training" the last
-    disk_bytes: float
     recipe: str | None  # that the settings come from
     chosen: Candidate
     candidates: tuple[Candidate, ...]
@@ -100,7 +95,7 @@ def make_plan(request: PlanRequest) -> Plan:
     name = None if size is None else recipe_for(size, device.kind)
     recipe = None if name is None else recipe_values(name)
     seconds = None if request.hours is None else 3600 * request.hours
-    if seconds is None and request.steps is None and recipe is None:
+    if seconds is None and recipe is None:
         seconds = 3600.0 * DEFAULT_HOURS
     info = None if request.data is None else DatasetInfo.read(request.data)
     tokenizer = None if request.tokenizer is None else Tokenizer.load(request.tokenizer)
@@ -138,12 +133,8 @@ def make_plan(request: PlanRequest) -> Plan:
     if info is not None:
         _keep_static_masks(config, info)
     PretrainingConfig.of(config)  # what is printed must be accepted
-    disk = _CHECKPOINTS * _CHECKPOINT_BYTES * chosen.weights
-    for length, *_ in stages if text and not info else ():
-        record_bytes = RECORD_BYTES + RECORD_BYTES_PER_POSITION * length
-        disk += copies * text.tokens / (RECORD_FILL * length) * record_bytes
     found = tuple(candidates)
-    return Plan(request, text, vocab_size, stages, copies, parts, disk, name, chosen, found, config)
+    return Plan(request, text, vocab_size, stages, copies, parts, name, chosen, found, config)
 
 
 def recipe_for(size: str, kind: str) -> str | None:
@@ -219,7 +210,9 @@ def completed(config: PretrainingConfig, settings: dict[str, Any]) -> Pretrainin
             to be resumed.
     """
     given = config.model_dump(exclude_unset=True)
-    training = settings["training"] | given.get("training", {})
+    known = TrainingConfig.model_fields  # earlier versions had more settings
+    training = {name: value for name, value in settings["training"].items() if name in known}
+    training |= given.get("training", {})
     # The settings of an optimizer belong together: a given one replaces the suggested one.
     return PretrainingConfig.of(settings | given | {"training": training})
 
@@ -263,10 +256,9 @@ def _text_of(request, shape, info, tokenizer):
             "albert-keras pretrain --init-from albert-mini-en --config continue."
         )
     vocab_size = tokenizer.vocab_size if tokenizer else vocabulary_size(size)
-    known = request.language, request.bytes_per_token
     if not request.corpus:
-        return text_of_size(size, vocab_size, *known), vocab_size
-    text = examine_text(request.corpus, request.corpus_format, vocab_size, tokenizer, *known)
+        return text_of_size(size, vocab_size), vocab_size
+    text = examine_text(request.corpus, request.corpus_format, vocab_size, tokenizer)
     return text, vocab_size if tokenizer else max(vocab_size, text.least_pieces)
 
 
@@ -344,12 +336,3 @@ def _changes(request, shape):
 def _mean_seconds(chosen, stages):
     shares = zip(stages, chosen.step_seconds, strict=True)
     return 1 / sum(stage.share / time for stage, time in shares)
-
-
-def is_built(folder: str, stage: Stage, tokenizer: str | None) -> bool:
-    """Returns whether a folder has finished records of a stage, built with the tokenizer."""
-    if tokenizer is None or not (Path(folder) / INFO_FILE).is_file():
-        return False
-    info = DatasetInfo.read(folder)
-    is_same = info.tokenizer_digest in (None, Tokenizer.load(tokenizer).digest)
-    return is_same and info.max_seq_length == stage.max_seq_length

@@ -9,9 +9,9 @@ import yaml
 
 from albert_keras.machine.devices import find_device
 from albert_keras.machine.law import LEAST_UPDATES, measured_law
-from albert_keras.machine.plan import LARGE_CORPUS, Plan, is_built
+from albert_keras.machine.plan import Plan
 from albert_keras.models.weight_count import model_line
-from albert_keras.report import bytes_text, number_text, short_count, table
+from albert_keras.report import bytes_text, count_of, number_text, short_count, table
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
@@ -32,10 +32,7 @@ _BUILD = {
 
 
 def plan_commands(plan: Plan, config_file: str) -> list[str]:
-    """Returns the commands from text to a trained model, all executed in the same folder.
-
-    Vocabulary and records that exist are used.
-    """
+    """Returns the commands from text to a trained model, all executed in the same folder."""
     request = plan.request
     data, family = request.data, (request.size or "albert").partition("-")[0]
     commands = []
@@ -52,8 +49,6 @@ def plan_commands(plan: Plan, config_file: str) -> list[str]:
             size = ["--size", str(plan.vocab_size), "--out", "tokenizer/"]
             commands.append(["vocab", *corpus, *vocab, *size])
         for stage in plan.stages:
-            if is_built(stage.records, stage, request.tokenizer):
-                continue
             build = ["data", "build", *corpus, "--tokenizer", request.tokenizer or "tokenizer/"]
             build += ["--language", language] if language != "en" else []
             build += ["--max-seq-length", str(stage.max_seq_length)]
@@ -90,7 +85,7 @@ def write_config(plan: Plan, path: Path) -> None:
 
 def plan_warnings(plan: Plan) -> list[str]:
     """Returns what a user should know before following the plan, sentences."""
-    chosen, text, warnings = plan.chosen, plan.text, []
+    chosen, warnings = plan.chosen, []
     if chosen.expected and chosen.steps < LEAST_UPDATES:
         warnings.append(
             f"{chosen.steps:,} updates are too few to learn more than frequent words, and too few "
@@ -111,16 +106,6 @@ def plan_warnings(plan: Plan) -> list[str]:
             f"Each token is seen {chosen.epochs:,.0f} times. More text would teach more than more "
             "time."
         )
-    if chosen.expected and chosen.epochs < 0.5:
-        warnings.append(
-            f"Only {chosen.epochs:.0%} of the text is seen. Build records from fewer files to save "
-            "time and disk."
-        )
-    if text and text.num_bytes > LARGE_CORPUS and plan.request.tokenizer is None:
-        warnings.append(
-            f"Some files of about {bytes_text(LARGE_CORPUS)} are enough for the first command, "
-            "the vocabulary: more text takes long and changes it little."
-        )
     return warnings
 
 
@@ -130,78 +115,56 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     device = find_device(request.device)
     replicas = request.devices or device.replicas
     on = f"{request.device}{f', {replicas} replicas' if replicas > 1 else ''}"
-    total = format_duration(sum(plan.parts.values()))
-    yield from (f"What to run for {total} on {on}", "")
+    yield from (f"What to run for {format_duration(sum(plan.parts.values()))} on {on}", "")
     if text is not None:
         size = "" if request.data else f"{bytes_text(text.num_bytes)}, "
         value = f"{size}{short_count(text.tokens)} tokens, language {text.language}"
-        yield from _item("Text", value, text.reason)
+        yield from _item("Text", f"{value} ({text.reason})")
     yield from _item("Vocabulary", f"{plan.vocab_size:,} pieces")
-    reason = (
-        "positions and sharing: docs/search.md; the smallest of the models that are expected to "
-    )
-    reason = (
-        reason + "be about equal" if chosen.expected else plan.recipe and f"recipe {plan.recipe}"
-    )
     model = f"{model_line(chosen.config)}, hidden size {chosen.config.hidden_size}"
-    yield from _item("Model", model, reason)
+    yield from _item("Model", model + (f" (recipe {plan.recipe})" if plan.recipe else ""))
     stages = [
         f"{stage.share:.0%} of the time: {stage.max_seq_length} tokens per record, batch "
         f"{stage.batch_size:,}, {stage.mask_rate:.0%} masks"
         for stage in plan.stages
     ]
-    yield from _item("Stages", "; then ".join(stages))
+    copies = f"; records with {plan.copies} copies of the text" if plan.copies > 1 else ""
+    yield from _item("Stages", "; then ".join(stages) + copies)
     optimizer = PretrainingConfig.of(plan.config).chosen_optimizer(device.kind == "tpu")
     seen = f"; each token is seen {number_text(chosen.epochs)} times" if text else ""
     rate = chosen.tokens / plan.parts["training"]
-    peak = f"{number_text(request.tflops or device.tflops)} TFLOP/s per replica"
     yield from _item(
         "Training",
         f"{chosen.steps:,} updates, {short_count(chosen.tokens)} tokens{seen}; {optimizer.name}, "
-        f"rate {optimizer.lr:.3g}; {short_count(rate)} tokens per second",
-        f"{peak}, {'given or measured' if request.tflops else 'data sheet'}; the part of it that "
-        f"is useful work is {'assumed' if device.kind != 'cpu' else 'measured with small models'}",
+        f"rate {optimizer.lr:.3g}; {short_count(rate)} tokens per second (at "
+        f"{number_text(request.tflops or device.tflops)} TFLOP/s per replica, "
+        f"{'given or measured' if request.tflops else 'of the data sheet'})",
     )
     if chosen.expected is not None:
         sharing = "share" if measured_law().runs[0].sharing == "all" else "share nothing"
         yield from _item(
             "Expected",
             f"masked-LM loss {_loss(chosen)} and accuracy {chosen.expected.accuracy:.0%} on "
-            "held-out text",
-            f"by a law fitted to measured runs whose layers {sharing}, for English novels, 8,000 "
-            "pieces and 15 % masks (docs/search.md); ± is a standard error. Other text has other "
-            "losses; it is assumed that the order of the models is the same",
+            f"held-out text, by a law fitted to runs whose layers {sharing}, on English novels "
+            "(docs/search.md); other text has other losses",
         )
-    largest = ", ".join(
-        f"at most {fit.largest:,} sequences at once with blocks "
-        f"{'recomputed' if fit.recompute else 'kept'}"
-        for fit in chosen.fits
-    )
     parts = chosen.training.get("accumulation_steps", 1)
-    memory = next(
-        fit.memory for fit in chosen.fits if fit.recompute == bool(chosen.training.get("recompute"))
-    )
+    blocks = ", blocks recomputed" if chosen.training.get("recompute") else ""
     yield from _item(
         "Memory",
-        f"{bytes_text(memory.total) if memory else '?'} per replica, each batch in {parts} "
-        f"part{'s' if parts > 1 else ''}; {largest}",
-        f"by formula; {bytes_text(request.memory_bytes or device.memory_bytes)} per replica, of "
-        "which 10 % stays free",
+        f"{bytes_text(chosen.memory.total)} of "
+        f"{bytes_text(request.memory_bytes or device.memory_bytes)} per replica, by formula; each "
+        f"batch in {count_of(parts, 'part')}{blocks}",
     )
     times = ", ".join(f"{name} {format_duration(part)}" for name, part in plan.parts.items())
     yield from _item("Time", times)
-    copies = f", {plan.copies} copies of the text in the records" if plan.copies > 1 else ""
-    reason = "each copy divides the text into other segments; without, their order is memorized"
-    yield from _item("Disk", bytes_text(plan.disk_bytes) + copies, copies and reason)
     if len(plan.candidates) > 1:
         header = ("model", "weights", "seen", "times", "updates", "expected loss", "accuracy", "")
         yield from ("", *table(header, map(lambda one: _row(one, chosen), plan.candidates)))
 
 
-def _item(name, value, reason=None):
-    for number, text in enumerate([value, *([f"({reason})"] if reason else [])]):
-        heading = f"{'' if number else name:<12}"
-        yield from textwrap.wrap(text, 100, initial_indent=heading, subsequent_indent=" " * 13)
+def _item(name, text):
+    return textwrap.wrap(text, 100, initial_indent=f"{name:<12}", subsequent_indent=" " * 12)
 
 
 def _row(one, chosen):

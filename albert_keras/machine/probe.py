@@ -1,7 +1,6 @@
 """Starts TensorFlow in a process of its own, which may fail in any way, and measures there.
 
-The process prints a line of JSON after each part, so that what it did before it died is known. It
-has no network: each attempt to use it fails, and is reported.
+The process prints a line of JSON after each part, so that what it did before it died is known.
 """
 
 import importlib
@@ -16,14 +15,13 @@ from data_pipeline.child_processes import code_command, environment
 
 _PRECISIONS = ("float32", "bfloat16")
 _SECONDS_PER_PRECISION = 0.5
-#: Everything a user does starts with one of these; they import what can reach for the network.
+#: Everything a user does starts with one of these.
 _MODULES = (
     "tensorflow_text",
     "albert_keras.training.pretrain",
     "albert_keras.tasks.finetune",
     "albert_keras.serving.predictor",
 )
-_LOCAL = ("localhost", "127.", "::1")
 
 
 class Probe(NamedTuple):
@@ -34,7 +32,6 @@ class Probe(NamedTuple):
     gpus: int | None = None  # number of GPUs that TensorFlow can use
     precision: str | None = None  # what `--precision auto` means
     peaks: dict[str, float] = {}  # operations per second by dtype; empty on a TPU
-    network: list[str] | None = None  # attempts to use the network; None if not examined
     seconds: float = 0.0  # until TensorFlow was imported
     error: str | None = None  # why it failed; None if it did not
 
@@ -62,17 +59,13 @@ def run_probe(path: list[str] | None = None, timeout: float = 300) -> Probe:
 
 def main() -> None:
     """Examines this process, in which nothing is imported yet, and prints the results."""
-    attempts: list[str] = []
-    sys.addaudithook(lambda event, args: _refuse_network(event, args, attempts))
     try:
-        _examine(attempts)
+        _examine()
     except Exception as error:
         _print(error=f"{type(error).__name__}: {error}".splitlines()[0])
-        if attempts:
-            _print(network=attempts)
 
 
-def _examine(attempts):
+def _examine():
     started = time.perf_counter()
     import tensorflow as tf
 
@@ -82,7 +75,6 @@ def _examine(attempts):
     _print(gpus=len(tf.config.list_physical_devices("GPU")))
     for module in _MODULES:
         importlib.import_module(module)
-    _print(network=attempts)
     from albert_keras.training.peak import measure_peak
     from albert_keras.training.strategy import (
         build_strategy,
@@ -94,21 +86,6 @@ def _examine(attempts):
     _print(device=describe_devices(strategy), precision=choose_precision(strategy))
     peaks = {name: measure_peak(name, _SECONDS_PER_PRECISION) for name in _PRECISIONS}
     _print(peaks={name: rate for name, rate in peaks.items() if rate is not None})
-    _print(network=attempts)
-
-
-def _refuse_network(event, args, attempts):
-    """Audit hook: records and refuses connections to other machines, and looking up their names."""
-    if event == "socket.connect":
-        host = args[1][0] if isinstance(args[1], tuple) else None
-    elif event == "socket.getaddrinfo":
-        host = args[0]
-    else:
-        return
-    if host is None or str(host).startswith(_LOCAL):
-        return
-    attempts.append(str(host))
-    raise OSError(f"the network is off during this check; wanted: {host}")
 
 
 def _print(**values: Any):

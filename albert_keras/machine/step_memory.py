@@ -4,7 +4,6 @@ The table `KEPT_PER_BLOCK` lists what a step keeps between its forward and its b
 layer changes, its row must change, too.
 """
 
-import bisect
 import math
 from typing import NamedTuple
 
@@ -165,22 +164,6 @@ def step_memory(
         update=COPIES_OF_UPDATE * weights,
         process=process_bytes,
     )
-
-
-def largest_batch(config, memory_bytes, max_seq_length, max_predictions_per_seq, **settings):
-    """Finds the largest batch (int) of a replica that fits, without accumulation.
-
-    It is 0 if not even one sequence fits. `settings` are further arguments of `step_memory`.
-    """
-
-    def is_too_large(batch_size):
-        lengths = max_seq_length, max_predictions_per_seq
-        return step_memory(config, batch_size, *lengths, **settings).total > memory_bytes
-
-    most = 1
-    while not is_too_large(most):
-        most *= 2
-    return bisect.bisect_left(range(1, most + 1), True, key=is_too_large)
 
 
 def _gradients_in_flight(config, precision):

@@ -9,7 +9,7 @@ import pytest
 
 from albert_keras.cli import main
 from albert_keras.machine import doctor, hardware
-from albert_keras.machine.hardware import Driver, ask_driver, gpu_finding, has_gpu
+from albert_keras.machine.hardware import ask_driver, gpu_finding, has_gpu
 from albert_keras.machine.packages import (
     FAULT,
     OK,
@@ -22,7 +22,7 @@ from albert_keras.machine.probe import Probe, run_probe
 from data_pipeline.tensorflow_line import LINES, required_line
 
 DEFAULT, NEWER = LINES
-GOOD = Probe(required_line().keras, "CPU with 2 cores", 0, "float32", {"float32": 2e11}, [], 3.0)
+GOOD = Probe(required_line().keras, "CPU with 2 cores", 0, "float32", {"float32": 2e11}, 3.0)
 
 
 @pytest.fixture(autouse=True)
@@ -101,14 +101,6 @@ def test_a_broken_driver_is_quoted(smi, answer, fix):
     assert found.state == FAULT and answer in found.text and fix in found.fix
 
 
-def test_a_driver_that_does_not_answer_is_broken(tmp_path):
-    program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\nexec sleep 9\n")
-    program.chmod(0o755)
-    driver = ask_driver(str(program), timeout=0.2)
-    assert driver == Driver(False, "no answer within 0.2 s")
-
-
 def test_a_driver_that_is_too_old_must_be_updated(smi):
     found = gpu_finding(smi("Tesla T4, 470.57.02, 15360 MiB"), True, usable=0)
     assert found.state == FAULT and "470.57.02" in found.text and "525.60" in found.text
@@ -153,7 +145,6 @@ def test_wrong_and_missing_packages_are_named_with_what_installs_them():
     assert found["pip install 'numpy<2,>=1.26'"].text.startswith("numpy 2.1.0 is installed")
     assert found["pip install 'typer>=0.12'"].state == FAULT
     assert len([one for one in found.values() if one.state == FAULT]) == 2
-    assert "[beam]: apache-beam" in found[None].text
 
 
 def test_the_packages_of_this_environment_are_right():
@@ -200,7 +191,6 @@ def test_a_processor_without_avx_is_a_fault(tmp_path):
         ("raise ImportError('libcudart.so.12: no such file')", "ImportError: libcudart.so.12"),
         ("import os; os.abort()", "ended by SIGABRT"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", "lacks instructions"),
-        ("import os; os._exit(3)", "exit code 3"),
         ("import time; time.sleep(60)", "no result within"),
     ],
 )
@@ -214,14 +204,6 @@ def test_a_tensorflow_that_fails_is_reported(fake_tensorflow, code, error):
     assert found.fix == "correct the faults above first"
 
 
-def test_the_probe_has_no_network_and_reports_who_wanted_it(fake_tensorflow):
-    code = "import socket\nsocket.getaddrinfo('storage.example.org', 443)"
-    probe = run_probe(fake_tensorflow(code))
-    assert "the network is off" in probe.error and probe.network == ["storage.example.org"]
-    found = doctor.tensorflow_findings(probe)
-    assert found[-1].state == WARNING and "storage.example.org" in found[-1].text
-
-
 def test_the_command_exits_with_0_or_1(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(doctor, "run_probe", lambda: GOOD)
     monkeypatch.setattr(doctor, "ask_driver", lambda: None)
@@ -230,7 +212,7 @@ def test_the_command_exits_with_0_or_1(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(doctor, "read_memory", lambda: memory)
     assert main(["doctor", "--out", f"{tmp_path}/runs", "--disk", "1MB"]) == 0
     shown = capsys.readouterr().out
-    assert "✔ offline" in shown and "0 faults" in shown.splitlines()[-1]
+    assert "✔ speed" in shown and "0 faults" in shown.splitlines()[-1]
     command = ["doctor", "--out", f"{tmp_path}/runs", "--disk", "999999TB", "--json"]
     assert main(command) == 1
     result = json.loads(capsys.readouterr().out)
@@ -242,7 +224,7 @@ def test_the_command_exits_with_0_or_1(monkeypatch, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_this_machine_works_without_network():
+def test_this_machine_works():
     probe = run_probe()
-    assert probe.error is None and probe.network == []
+    assert probe.error is None
     assert probe.keras == required_line().keras and probe.peaks["float32"] > 0
