@@ -41,7 +41,6 @@ class StageCost(NamedTuple):
     steps: int
     batch_size: int
     max_seq_length: int  # S
-    num_hidden_layers: int
     epochs: float  # how often each of its records would be seen in it
     seconds_per_step: float
 
@@ -87,7 +86,7 @@ class DryRun(NamedTuple):
         lines[4:4] = [
             f"stage {number} of {len(self.stages)}: {stage.steps:,} steps of {stage.batch_size:,} "
             f"records of {stage.max_seq_length} tokens see each record {stage.epochs:.2f} times "
-            f"({format_duration(stage.seconds_per_step)} per step, depth {stage.num_hidden_layers})"
+            f"({format_duration(stage.seconds_per_step)} per step)"
             for number, stage in enumerate(self.stages, 1)
         ]
         if self.disk_megabytes > self.free_megabytes:
@@ -198,7 +197,6 @@ def _costs(config, records, albert_config, log):
                 steps=steps,
                 batch_size=batch_size,
                 max_seq_length=stage.records.info.max_seq_length,
-                num_hidden_layers=stage.num_hidden_layers,
                 epochs=steps * batch_size / len(stage.records),
                 seconds_per_step=log[_STEPS * (number + 1) - 1]["seconds"],
             )

@@ -34,13 +34,12 @@ class State(NamedTuple):
     unit: str  # what is counted, in the plural
     rate: float  # units per second
     eta: float | None  # remaining seconds; None if they are not known
-    note: str = ""  # more about the remaining time
 
     def as_dict(self) -> dict[str, float | str | None]:
         """Returns what a program reads; the remaining time as `eta_seconds`."""
         values = self._asdict()
         values["eta_seconds"] = values.pop("eta")
-        del values["text"], values["note"]
+        del values["text"]
         return values
 
     def as_bar(self) -> str:
@@ -53,7 +52,7 @@ class State(NamedTuple):
         rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.2g}"
         parts += [f"{count} {self.unit}", f"{rate}/s"]
         if self.eta is not None:
-            parts.append(f"ETA {format_duration(self.eta)}{self.note}")
+            parts.append(f"ETA {format_duration(self.eta)}")
         return "  ".join(parts)
 
 

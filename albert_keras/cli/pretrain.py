@@ -62,12 +62,10 @@ def pretrain(
         )
     if init_from is not None:
         detect(init_from)
-    else:  # otherwise the weights determine the model
-        if settings.training.time_budget is not None:
-            from albert_keras.machine.plan import suggest_config
+    elif settings.training.time_budget is not None:  # otherwise the weights determine the model
+        from albert_keras.machine.plan import suggest_config
 
-            settings = suggest_config(data, settings, out)
-        settings.albert_config(vocab_size=1)  # checks the depths of the stages
+        settings = suggest_config(data, settings, out)
     initial = _initial_weights(init_from, from_step, albert_config, tokenizer)
     if dry_run:
         from albert_keras.dry_run import dry_run as run_trial

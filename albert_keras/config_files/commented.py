@@ -10,8 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 import yaml
 
 from albert_keras.config import AlbertConfig
-from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.stage_config import StageConfig
+from albert_keras.training.config import PretrainingConfig, StageConfig
 from data_pipeline.settings import Settings
 
 _WIDTH = 100
@@ -95,7 +94,7 @@ def _model(settings):
 def _stages(stages):
     """Returns the lines of `stages`, with the keys of a stage."""
     text = (
-        "Consecutive parts of the run that differ in records, batch size, depth or masks; [] for a "
+        "Consecutive parts of the run that differ in records, batch size or masks; [] for a "
         "run without stages. The keys of a stage:"
     )
     lines = _comment(text, 0)

@@ -52,12 +52,6 @@ class Objective(NamedTuple):
         """Returns the Sums of a batch or a part of it."""
         return Sums(*(tf.reduce_sum(each) for each in self._weighted(outputs)))
 
-    def row_sums(self, outputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Returns the sums of losses and weights of each row, float32 [2, B]."""
-        rows = [tf.shape(self.weights)[0], -1]
-        losses, weights, _ = self._weighted(outputs)
-        return tf.stack([tf.reduce_sum(tf.reshape(each, rows), 1) for each in (losses, weights)])
-
     def _weighted(self, outputs):
         losses, is_right = (tf.reshape(each, [-1]) for each in self.loss(outputs))
         weights = tf.reshape(tf.cast(self.weights, tf.float32), [-1])
@@ -118,7 +112,6 @@ class ObjectiveModel(keras.Model):
         clip_norm: float | None = 1.0,
         accumulation_steps: int = 1,
         skip_spikes: bool = False,
-        hard_examples: float = 1.0,
         **kwargs: Any,
     ) -> None:
         """Configures the training; call it in the scope of the strategy that the model is made in.
@@ -133,8 +126,6 @@ class ObjectiveModel(keras.Model):
                 need less memory.
             skip_spikes: bool. Whether to skip updates whose loss is an outlier, see `UpdateGuard`.
                 Updates that are not finite are always skipped.
-            hard_examples: float. Fraction of each replica's batch that is trained on, the rows with
-                the highest loss.
             **kwargs: `steps_per_execution`, `jit_compile` and `run_eagerly` of Keras.
 
         Raises:
@@ -153,11 +144,9 @@ class ObjectiveModel(keras.Model):
             "clip_norm": clip_norm,
             "accumulation_steps": accumulation_steps,
             "skip_spikes": skip_spikes,
-            "hard_examples": hard_examples,
         }
         self.objective_weights = dict(objective_weights or {})
         self.clip_norm, self.accumulation_steps = clip_norm, accumulation_steps
-        self.hard_examples = hard_examples
         if getattr(self.optimizer, "global_clipnorm", None) is not None:
             self.optimizer.global_clipnorm = None
         self.waited: float | None = None  # seconds spent waiting for data, if that is known
@@ -166,8 +155,6 @@ class ObjectiveModel(keras.Model):
         self._keeps_means = False
         names = ["loss", "gradient_norm"]
         names += [f"{name}_{what}" for name in self.objective_weights for what in _MEANS]
-        if hard_examples < 1:  # the loss of all rows; the chosen ones have a higher loss
-            names.append("candidate_loss")
         with self.distribute_strategy.scope():
             self.guard = UpdateGuard(skip_spikes)
             is_float16 = self.dtype_policy.name == "mixed_float16"
@@ -185,6 +172,7 @@ class ObjectiveModel(keras.Model):
         return settings | {"optimizer": keras.saving.serialize_keras_object(self.optimizer)}
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
+        config = {name: value for name, value in config.items() if name != "hard_examples"}  # old
         optimizer = keras.saving.deserialize_keras_object(config["optimizer"])
         ObjectiveModel.compile(self, **config | {"optimizer": optimizer})
         optimizer.build(self.trainable_variables)  # so that Keras can restore the moments
@@ -253,12 +241,6 @@ class ObjectiveModel(keras.Model):
         outputs = self.outputs_of(features, training, dropout_seed)
         return [each.sums(outputs) for each in found]
 
-    def row_sums(self, features):
-        """Returns loss and count of each objective and row, float32 [objectives, 2, B]."""
-        found = self._checked_objectives(features)
-        outputs = self.outputs_of(features, training=False)
-        return tf.stack([each.row_sums(outputs) for each in found])
-
     def _checked_objectives(self, features):
         """Returns the objectives in the order of their weights; those of weight 0 are left out."""
         found = self.objectives(features)
@@ -277,7 +259,6 @@ class ObjectiveModel(keras.Model):
 
     def _train_step(self, features):
         weights = self.trained_weights
-        features, candidate_loss = self._chosen(features)
         *counts, tokens = tf.unstack(_over_replicas(self._counts(features)))
         counts = tf.stack(counts)
         scale = self.loss_scale.value() if self.loss_scale else None
@@ -316,8 +297,6 @@ class ObjectiveModel(keras.Model):
         )
         self._count(sums, loss, is_usable)
         self.means["gradient_norm"].add(norm, is_usable)
-        if candidate_loss is not None:
-            self.means["candidate_loss"].add(candidate_loss, is_usable)
         self.tokens.add(tokens)
         self.skipped.add(tf.cast(~is_usable, tf.float32))
         results = self._results()
@@ -333,8 +312,7 @@ class ObjectiveModel(keras.Model):
         sums = _over_replicas(self._sums(features, training=False))
         self._count(sums, tf.constant(0.0), tf.constant(True))
         results = self._results()
-        for name in ("candidate_loss", "gradient_norm"):
-            results.pop(name, None)
+        results.pop("gradient_norm", None)
         # Each prediction counts once, although the last batch may be filled up.
         losses = [
             weight * results[f"{name}_loss"] for name, weight in self.objective_weights.items()
@@ -370,22 +348,6 @@ class ObjectiveModel(keras.Model):
         self.waited = self.waited or 0.0
         self.train_function = self.train_tf_function = train_function
         return train_function
-
-    def _chosen(self, features):
-        """Returns the features to train on, and the mean loss of all candidates or None."""
-        if self.hard_examples == 1:
-            return features, None
-        number = round(_num_rows(features) * self.hard_examples)
-        sums = _in_parts(self.row_sums, features, self.accumulation_steps)
-        weights = tf.constant([*self.objective_weights.values()], tf.float32)
-        losses, counts = tf.unstack(_over_replicas(tf.reduce_sum(sums, axis=2)), axis=1)
-        mean = tf.reduce_sum(weights * losses / (counts + NO_PREDICTION_GUARD))
-        means = tf.math.divide_no_nan(sums[:, 0], sums[:, 1])  # [objectives, B]
-        of_rows = tf.linalg.matvec(means, weights, transpose_a=True)
-        # Losses that are not finite count as the highest, so that they are noticed.
-        of_rows = tf.where(tf.math.is_finite(of_rows), of_rows, of_rows.dtype.max)
-        rows = tf.sort(tf.math.top_k(of_rows, number).indices)
-        return {name: tf.gather(values, rows) for name, values in features.items()}, mean
 
     def _counts(self, features):
         """Returns this replica's counts of each objective, and tokens, float32 [objectives + 1]."""
@@ -444,16 +406,6 @@ def _sum_over_parts(function, features, num_parts, like):
         parallel_iterations=1,
     )
     return sums
-
-
-def _in_parts(function, features, num_parts):
-    """Calls a function on parts of a batch and joins its float32 [N, 2, b] to [N, 2, B]."""
-    if num_parts == 1:
-        return function(features)
-    parts = _split(features, num_parts)
-    found = tf.map_fn(function, parts, fn_output_signature=tf.float32, parallel_iterations=1)
-    found = tf.transpose(found, (1, 2, 0, 3))  # [N, 2, parts, b]
-    return tf.reshape(found, [*found.shape[:2], found.shape[2] * found.shape[3]])
 
 
 def _split(features, num_parts):

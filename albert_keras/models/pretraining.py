@@ -86,7 +86,6 @@ class AlbertForPretraining(ObjectiveModel):
         )
         self.masked_lm_head = MaskedLMHead(config, self.encoder.embeddings, **shared)
         self.sentence_order_head = SentenceOrderHead(config, **shared) if sentence_head else None
-        self._num_hidden_layers = config.num_hidden_layers
         self.built = True
 
     def build(self, input_shape: Any = None) -> None:
@@ -182,19 +181,7 @@ class AlbertForPretraining(ObjectiveModel):
             training=training,
             dropout_seed=dropout_seed,
             only_predictions=True,
-            num_hidden_layers=self.num_hidden_layers,
         )
-
-    @property
-    def num_hidden_layers(self) -> int:
-        """int. How many depths `fit` and `evaluate` run, counted from the first; all by default."""
-        return self._num_hidden_layers
-
-    @num_hidden_layers.setter
-    def num_hidden_layers(self, depth: int) -> None:
-        if depth != self._num_hidden_layers:
-            self._num_hidden_layers = depth
-            self.forget_graphs()
 
     @property
     def trained_weights(self) -> list[tf.Variable]:

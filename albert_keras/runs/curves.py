@@ -128,10 +128,8 @@ def stage_edges(stages: list[tuple[int, dict]]) -> list[tuple[int, str]]:
     """
 
     def label(stage):
-        layers = stage["num_hidden_layers"]
         parts = {
             "max_seq_length": f"S {stage['max_seq_length']}",
-            "num_hidden_layers": f"{layers} layer{'s' if layers > 1 else ''}",
             "batch_size": f"batch {stage['batch_size']}",
         }
         differ = [name for name in parts if len({other[name] for _, other in stages}) > 1]

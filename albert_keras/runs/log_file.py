@@ -41,8 +41,7 @@ def log_evaluation(folder, step, scores):
 def log_stage(folder: str | Path, step: int, stage: dict) -> None:
     """Appends the stage that begins after `step` to a run's `log.jsonl`, unless it is there.
 
-    The `stage` has its `number`, counted from 1, `max_seq_length`, `batch_size` and
-    `num_hidden_layers`.
+    The `stage` has its `number`, counted from 1, `max_seq_length` and `batch_size`.
     """
     if not any(known["number"] == stage["number"] for _, known in read_stages(folder)):
         append_to_log(folder, json.dumps({"step": step, _STAGE: stage}) + "\n")

@@ -68,6 +68,8 @@ _FREE = tuple(
         "eval_batch_size",
     )
 ) + ("config.task.data_dir", "config.task.train", "config.task.dev", "config.stages.*.data")
+#: Settings of earlier versions that are gone, and the values with which they changed nothing.
+_GONE = {"config.training.hard_examples": 1.0}
 #: Parts of a record that `--allow-change` may name.
 _PARTS = ("config", "albert_config", "data", "tokenizer_digest")
 #: Parts that differ between calls although no setting was changed.
@@ -187,7 +189,9 @@ def find_changes(old: dict, new: dict, defaults: dict) -> dict[str, tuple]:
     return {
         key: values
         for key, values in _differences(old, new).items()
-        if (key in known or _is_below(key, ("config",))) and not _is_below(key, _NOT_HISTORY)
+        if (key in known or _is_below(key, ("config",)))
+        and not _is_below(key, _NOT_HISTORY)
+        and values != (_GONE.get(key), None)
     }
 
 

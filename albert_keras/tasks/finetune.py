@@ -121,16 +121,8 @@ def finetune(
             baselines = similarity_baselines(strategy, data, initial_weights)
         has_random = random_baseline and initial_weights.kind != "random" and not is_similarity
         outcomes = [
-            train_seed(
-                strategy,
-                data,
-                initial_weights,
-                out / f"seed-{seed}",
-                seed,
-                allow_changes,
-                later_trainings=len(all_seeds) - number + has_random,
-            )
-            for number, seed in enumerate(all_seeds, start=1)
+            train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed, allow_changes)
+            for seed in all_seeds
         ]
         random = None
         if has_random:

@@ -12,7 +12,6 @@ from albert_keras.runs.curves import PANELS, Curve, Panel, draw_curves
 from albert_keras.runs.log_file import log_evaluation, read_evaluations
 from albert_keras.tasks.metrics import shown_metric
 from albert_keras.tasks.task import Features, Task
-from albert_keras.training.scoring_time import ScoringTime
 
 #: Endings of scores that would spoil the scale of the others in a figure.
 _OTHER_SCALES = ("mean_squared_error", "total", "_thresh")
@@ -43,10 +42,8 @@ class ScoreDev(keras.callbacks.Callback):
         patience: See `is_enough`.
         first_step, last_step: Steps done before this `fit`, and the step that ends the run.
         writes: Whether this worker writes the log.
-        steps_per_scoring: See `ScoringTime`.
 
     Attributes:
-        time: ScoringTime.
         score: float or None. The metric of the task at `step`, negative, as lower counts as better.
         step: int or None.
         collapse: str or None. What the last answers had in common, see `Task.collapse`.
@@ -64,7 +61,6 @@ class ScoreDev(keras.callbacks.Callback):
         first_step: int,
         last_step: int,
         writes: bool = True,
-        steps_per_scoring: float = 0.0,
     ):
         super().__init__()
         self.folder, self.task, self.dev, self.predict = folder, task, dev, predict
@@ -72,17 +68,12 @@ class ScoreDev(keras.callbacks.Callback):
         self.done, self.first_step, self.last_step = first_step, first_step, last_step
         self.score = self.step = self.collapse = self.saving = None
         self.scored_on = None  # a run has only these examples
-        self.time = ScoringTime(every, steps_per_scoring, at_end=1)
         self._values = values_so_far(folder, task.metric, first_step)
 
     def on_train_batch_end(self, batch, logs=None):
         before, self.done = self.done, self.first_step + batch + 1
         if self.done // self.every == before // self.every and self.done < self.last_step:
             return
-        with self.time.measured():
-            self._score()
-
-    def _score(self):
         scores = {}
         for number, (split, (examples, features)) in enumerate(self.dev.items()):
             results = [self.predict(features)]

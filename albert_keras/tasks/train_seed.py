@@ -51,7 +51,6 @@ def train_seed(
     out: Path,
     seed: int,
     allow_changes: Iterable[str] = (),
-    later_trainings: int = 0,
 ) -> SeedOutcome:
     """Trains with one seed, or resumes the training, and evaluates its best weights.
 
@@ -59,7 +58,6 @@ def train_seed(
         out: Folder of the run.
         seed: Determines head, order of the examples and dropout.
         allow_changes: See `Run.create_or_resume`.
-        later_trainings: Number of equal trainings that follow, for the remaining time.
 
     Raises:
         InputError, TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.
@@ -104,8 +102,6 @@ def train_seed(
             first_step,
             training.steps,
             is_chief(strategy),
-            # A training step takes as long as three forward passes.
-            sum(len(rows) for _, rows in data.dev.values()) / training.batch_size / 3,
         )
     logger.info(
         "seed %d: %s steps of %d, learning rate %.2g, %s on %s",
@@ -122,7 +118,7 @@ def train_seed(
             logger.info("`%s` stopped early and is complete.", run.path)
             last_step = first_step
         else:
-            last_step = fit(context, scores, later_trainings=later_trainings)
+            last_step = fit(context, scores)
             _check_finished(strategy, run, training, task.metric, last_step)
     except (TrainingStopped, TrainingDiverged):
         _draw(strategy, run, task)

@@ -50,19 +50,6 @@ def check_batch_size(strategy, training):
             f"`training.accumulation_steps`. Received: {training.batch_size}, {replicas} "
             f"replica(s) and {parts} part(s)."
         )
-    rows, fraction = training.batch_size // replicas, getattr(training, "hard_examples", 1.0)
-    chosen = round(rows * fraction)
-    if chosen < 1 or chosen % parts or abs(chosen - rows * fraction) > 1e-6 * rows:
-        raise InputError(
-            "`training.hard_examples` must choose a positive multiple of "
-            "`training.accumulation_steps` from the batch of a replica. Received: "
-            f"{fraction:g} of {rows} record(s), and {parts} part(s)."
-        )
-
-
-def chosen_records(training) -> int:
-    """Returns how many records of a global batch a TrainingConfig trains on."""
-    return round(training.batch_size * training.hard_examples)
 
 
 def is_remote_tpu(strategy) -> bool:

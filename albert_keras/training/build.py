@@ -72,7 +72,6 @@ def build_pretraining(
         model,
         config,
         sentence_order_weight=training.sentence_order_weight,
-        hard_examples=training.hard_examples,
         **step_settings(config),
         **objectives,
     )

@@ -1,5 +1,7 @@
 """Configuration of a pre-training run: model, training and optimizer."""
 
+import math
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import SerializerFunctionWrapHandler, field_validator, model_serializer
@@ -7,9 +9,8 @@ from pydantic import SerializerFunctionWrapHandler, field_validator, model_seria
 from albert_keras.config import AlbertConfig
 from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.training.loop_config import LoopConfig, RunConfig
-from albert_keras.training.stage_config import StageConfig, depth_problems, share_problems
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Problem, SettingsError, did_you_mean, option, setting
+from data_pipeline.settings import Problem, Settings, SettingsError, did_you_mean, option, setting
 
 
 class TrainingConfig(LoopConfig):
@@ -51,17 +52,37 @@ class TrainingConfig(LoopConfig):
         ge=0,
         le=1,
     )
-    hard_examples: float = setting(
-        1.0,
-        "Fraction of each batch that is trained on: the records with the highest loss, which a "
-        "forward pass determines. 1 trains on all of them.",
-        gt=0,
-        le=1,
+
+
+class StageConfig(Settings):
+    """A stage of a run: its share of the run, and the settings that differ from the run's."""
+
+    share: float = setting(
+        ..., "Fraction of the steps of the run, or of its time budget.", gt=0, le=1
     )
+    data: Path | None = setting(
+        None, "Folder of records built with the run's tokenizer; None takes the run's records."
+    )
+    batch_size: int | None = setting(
+        None, "Global batch size, over all replicas; None takes the value of the run.", ge=1
+    )
+    mask_rate: float | None = setting(
+        None,
+        "Fraction of the tokens to predict with dynamic masks; None takes the value of the run.",
+        gt=0,
+        lt=1,
+    )
+
+    def changes(self) -> dict:
+        """Returns the settings of the training in which the stage differs from the run."""
+        values = {"batch_size": self.batch_size, "mask_rate": self.mask_rate}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 #: Default of `model.size`.
 _SIZE = "albert-mini"
+#: By how much the sum of shares may differ from 1: three of 0.333 are meant to be a third each.
+_TOLERANCE = 0.002
 
 
 class PretrainingConfig(RunConfig):
@@ -74,7 +95,7 @@ class PretrainingConfig(RunConfig):
         training: TrainingConfig.
         optimizer: OptimizerConfig.
         stages: tuple of StageConfig. Parts of the run, one after the other, that differ in records,
-            batch size, depth or masks; () for a run without stages. The learning-rate schedule and
+            batch size or masks; () for a run without stages. The learning-rate schedule and
             the batch size that `lr` is computed from apply to the whole run.
     """
 
@@ -88,7 +109,7 @@ class PretrainingConfig(RunConfig):
     training: TrainingConfig = TrainingConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     stages: tuple[StageConfig, ...] = setting(
-        (), "Parts of the run, one after the other, that differ in records, batch size or depth."
+        (), "Parts of the run, one after the other, that differ in records or batch size."
     )
 
     @field_validator("model")
@@ -115,15 +136,12 @@ class PretrainingConfig(RunConfig):
 
     @field_validator("stages")
     @classmethod
-    def _stages_fit_together(cls, stages, info):
-        problems = share_problems(stages)
-        model = info.data.get("model")  # absent if it is invalid
-        # The default model may be replaced by the model of existing weights, see `albert_config`.
-        if model and model != cls.model_fields["model"].default:
-            problems += depth_problems(stages, _albert_config(model))
-        if problems:
-            below = [problem._replace(path=problem.path[1:]) for problem in problems]
-            raise SettingsError("stages", below)
+    def _shares_sum_to_1(cls, stages):
+        shares = [stage.share for stage in stages]
+        if shares and abs(math.fsum(shares) - 1) > _TOLERANCE:
+            sum_of = " + ".join(f"{share:g}" for share in shares)
+            message = f"must sum to 1 over all stages. Received: {sum_of} = {math.fsum(shares):g}."
+            raise SettingsError("stages", [Problem(("0", "share"), message)])
         return stages
 
     @model_serializer(mode="wrap")
@@ -172,16 +190,8 @@ class PretrainingConfig(RunConfig):
         return config.replace(training=config.training.replace(sentence_order_weight=0.0))
 
     def albert_config(self, vocab_size: int) -> AlbertConfig:
-        """Returns the model's AlbertConfig for records with a vocabulary of this size.
-
-        Raises:
-            SettingsError: If the depths of the stages do not fit it.
-        """
-        albert_config = _albert_config({"vocab_size": vocab_size} | self.model)
-        problems = depth_problems(self.stages, albert_config)
-        if problems:
-            raise SettingsError(type(self).__name__, problems)
-        return albert_config
+        """Returns the model's AlbertConfig for records with a vocabulary of this size."""
+        return _albert_config({"vocab_size": vocab_size} | self.model)
 
 
 def _albert_config(model):

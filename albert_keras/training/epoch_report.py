@@ -4,6 +4,8 @@ import collections
 import logging
 import math
 
+from albert_keras.report import count_of
+
 logger = logging.getLogger(__name__)
 
 #: More passes over the records than the first number cause a warning; task-adaptive pre-training
@@ -24,14 +26,13 @@ def report_epochs(training, stages, staged):
     """Logs the passes over the records, and a shorter run if there are too many of them."""
     num_rows = collections.Counter()
     for number, stage in enumerate(stages):
-        steps, name = training.steps, ""
+        info, steps, name = stage.records.info, training.steps, ""
         if staged is not None:
             steps = staged.plan.ends[number] - staged.plan.start_of(number)
             name = f"stage {number + 1} of {len(stages)}: "
         rows = steps * stage.training.batch_size
-        num_rows[stage.records.info.fingerprint] += rows
+        num_rows[info.fingerprint] += rows
         epochs = rows / len(stage.records)
-        info = stage.records.info
         copies = info.config.get("copies", _MOST_COPIES)  # unknown in foreign records
         learns_order = info.objective != "none" and training.sentence_order_weight > 0
         if epochs > _FEW_EPOCHS and copies < _MOST_COPIES and learns_order:
@@ -41,25 +42,18 @@ def report_epochs(training, stages, staged):
                 name,
                 copies_for(copies * epochs),
             )
-        logger.info(
-            "%s%s step%s of %d records: %s epochs",
-            name,
-            f"{steps:,}",
-            "" if steps == 1 else "s",
-            stage.training.batch_size,
-            f"{epochs:,.0f}" if epochs >= 10 else f"{epochs:.2g}",
-        )
+        shown = f"{epochs:,.0f}" if epochs >= 10 else f"{epochs:.2g}"
+        batch_size = stage.training.batch_size
+        steps = count_of(steps, "step")
+        logger.info("%s%s of %d records: %s epochs", name, steps, batch_size, shown)
     sizes = {stage.records.info.fingerprint: len(stage.records) for stage in stages}
-    for fingerprint, num_records in sizes.items():
-        epochs = num_rows[fingerprint] / num_records
-        if epochs > _MAX_EPOCHS:
-            steps = math.ceil(_USUAL_EPOCHS * num_records * training.steps / num_rows[fingerprint])
-            logger.warning(
-                "Each of the %s records is used %s times. More than %d epochs rarely help: build "
-                "more records, or use `--steps %d` for %d epochs.",
-                f"{num_records:,}",
-                f"{epochs:,.0f}",
-                _MAX_EPOCHS,
-                steps,
-                _USUAL_EPOCHS,
-            )
+    epochs = max(num_rows[fingerprint] / size for fingerprint, size in sizes.items())
+    if epochs > _MAX_EPOCHS:
+        logger.warning(
+            "Each record is used %s times. More than %d epochs rarely help: build more records, or "
+            "use `--steps %d` for %d epochs.",
+            f"{epochs:,.0f}",
+            _MAX_EPOCHS,
+            math.ceil(training.steps * _USUAL_EPOCHS / epochs),
+            _USUAL_EPOCHS,
+        )

@@ -14,7 +14,6 @@ from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import Overlap
 from albert_keras.training.fitting import RunContext
 from albert_keras.training.scored_model import open_scored_model
-from albert_keras.training.scoring_time import ScoringTime
 from albert_keras.training.strategy import build_strategy
 from albert_keras.training.trained_records import check_scored
 from data_pipeline.progress import CountedProgress
@@ -102,7 +101,7 @@ def evaluate(
         counted = count_baselines(baseline_records, records)
         baselines = {name: one._asdict() for name, one in counted.items()}
         with built.scope():
-            untrained = AlbertForPretraining(opened.albert_config, sentence_head=False)
+            untrained = AlbertForPretraining(opened.weights.albert_config, sentence_head=False)
             found = score(build_scorer(untrained), dataset)
         baselines["random weights"] = {name: found[name] for name in CountScore._fields}
     with built.scope():
@@ -115,8 +114,8 @@ def evaluate(
     if order_accuracy is not None:
         order_error = 1.96 * math.sqrt(order_accuracy * (1 - order_accuracy) / len(records))
     evaluation = Evaluation(
-        path=opened.path,
-        step=opened.step,
+        path=Path(run),
+        step=opened.weights.step,
         num_records=len(records),
         num_predictions=int(masked.sum()),
         masked_lm_loss=scores["masked_lm_loss"],
@@ -131,9 +130,8 @@ def evaluate(
         baselines=baselines,
     )
     if opened.run is not None:
-        log_evaluation(
-            opened.path, opened.step, evaluation._asdict() | {"path": str(records.folder)}
-        )
+        logged = evaluation._asdict() | {"path": str(records.folder)}
+        log_evaluation(opened.run.path, evaluation.step, logged)
     return evaluation
 
 
@@ -176,8 +174,6 @@ class ScoreHeldOut(keras.callbacks.Callback):
         self._best = math.inf if best is None else best
         self._context, self._overlap = context, overlap
         self._done = context.first_step
-        # A training step takes as long as three forward passes.
-        self.time = ScoringTime(every, len(records) / context.training.batch_size / 3)
         self._records, self._dataset = records, evaluation_dataset(records, _BATCH_SIZE)
 
     def on_train_batch_end(self, batch, logs=None):
@@ -185,7 +181,7 @@ class ScoreHeldOut(keras.callbacks.Callback):
         if self._done // self.every == before // self.every and self._done < self.last_step:
             return
         model = self._context.training_step
-        with self.time.measured(), self._records.failures_named(), model.means_kept():
+        with self._records.failures_named(), model.means_kept():
             scores = {name: float(value) for name, value in score(model, self._dataset).items()}
         self.step, self.score, self.results = self._done, scores["loss"], scores
         if self.score <= self._best:

@@ -128,7 +128,6 @@ def fit(
     context: RunContext,
     scores=None,
     max_steps: int | None = None,
-    later_trainings: int = 0,
     stages=None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
     clock: Callable[[], float] = time.monotonic,
@@ -141,10 +140,9 @@ def fit(
     Args:
         scores: keras Callback or None. Scores the model regularly: its `score` (lower is better) at
             its `step` chooses the best checkpoint, and `scored_on` names its data, None if these
-            never change in a run. Its `saving` is set; its `time`, a ScoringTime, is part of the
-            remaining time; callbacks see its `results` at the end of an epoch.
+            never change in a run. Its `saving` is set; callbacks see its `results` at the end of an
+            epoch.
         max_steps: Largest number of steps to make now; None if it is not limited.
-        later_trainings: Number of equal trainings that follow, for the remaining time.
         stages: Stages or None. The stages of the run; None if it has only one.
         callbacks: More callbacks, see `RunCallbacks`. If a callback has a method
             `begin_stage(positions_per_step, flops_per_step)`, it is called at the beginning of each
@@ -185,8 +183,6 @@ def fit(
         peak_flops=_peak_flops(strategy, training) if writes else None,
         waited=lambda: model.waited,
         writes=writes,
-        scoring=scores and scores.time,
-        later_trainings=later_trainings,
         plan=plan,
         budget=budget,
         send=send,

@@ -35,7 +35,6 @@ from albert_keras.training.trained_records import (
     save_training_digests,
     training_digests,
 )
-from data_pipeline.errors import InputError
 from data_pipeline.files import FolderLock, check_output_folder
 from data_pipeline.progress import lines_shown
 from data_pipeline.records.record_folder import RecordFiles
@@ -132,7 +131,6 @@ def pretrain(
             context = _begin(
                 start, strategy, out, config, albert_config, records, stages, allow_changes, lock
             )
-            _check_depth(context, staged, albert_config)
             scores = None
             if held_out is not None and overlap is not None:
                 every = config.training.evaluate_every
@@ -206,17 +204,6 @@ def _check_folder(out, strategy, lock):
         else:
             lock.take()  # now, before the records are read
     return is_new
-
-
-def _check_depth(context, staged, albert_config):
-    """Raises InputError if a run whose model has not grown yet is resumed without its stages."""
-    full = albert_config.num_hidden_layers
-    depth = context.state.get("stages", {}).get("num_hidden_layers", full)
-    if staged is None and depth != full:
-        raise InputError(
-            f"`stages` must be given to resume `{context.run.path}`: its model has {depth} of "
-            f"{full} layers at step {context.first_step:,}. Received: no stages."
-        )
 
 
 def _as_started(config, record_file):

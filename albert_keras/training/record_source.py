@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from albert_keras.config import AlbertConfig
 from albert_keras.runs.run_record import check_tokenizer, describe_records
-from albert_keras.training.batches import batches_of, chosen_records
+from albert_keras.training.batches import batches_of
 from albert_keras.training.config import TrainingConfig
 from albert_keras.training.flops import training_flops
 from data_pipeline.config import MaskingConfig
@@ -30,10 +31,9 @@ class RecordSource:
     """Training data from records, as `Run` and `fit` need it; `ExampleSource` is for fine-tuning.
 
     `origin` is the description of the initial weights, see `ContinuedPretraining.describe`. The
-    source of a stage also knows `steps_before`, the number of steps before the stage;
+    source of a stage also knows `steps_before`, the number of steps before the stage, and
     `records_before`, how many records these steps read from the same data set, whose order the
-    stage continues; and the depth at which the stage is trained (None means the depth of the
-    model). The source of a run with stages has the records of each stage as `stages`.
+    stage continues. The source of a run with stages has the records of each stage as `stages`.
     """
 
     #: The kind of run that is trained on it, in `run.json`.
@@ -46,13 +46,12 @@ class RecordSource:
         origin: dict | None = None,
         steps_before: int = 0,
         records_before: int = 0,
-        num_hidden_layers: int | None = None,
         stages: Sequence[RecordFiles] = (),
     ):
         self.records = records
         self.training = training
         self._steps_before, self._records_before = steps_before, records_before
-        self._num_hidden_layers, self._stages = num_hidden_layers, tuple(stages)
+        self._stages = tuple(stages)
         self._origin = origin or {"origin": None, "origin_digest": None}
         self.max_seq_length = records.info.max_seq_length  # S
         self.tokenizer_digest = records.info.tokenizer_digest  # None if it is unknown
@@ -119,21 +118,21 @@ class RecordSource:
 
     @property
     def positions_per_step(self) -> int:
-        """Positions that a step trains on, padding included; with `hard_examples` of the chosen."""
-        return chosen_records(self.training) * self.max_seq_length
+        """Positions that a step trains on, padding included."""
+        return self.training.batch_size * self.max_seq_length
 
     def flops(self, model):
         """Counts the useful operations of one step with a model (int)."""
-        info, config = self.records.info, model.config
-        if self._num_hidden_layers is not None:
-            config = config.replace(num_hidden_layers=self._num_hidden_layers)
-        return training_flops(
-            config,
-            chosen_records(self.training),
-            info.max_seq_length,
-            info.max_predictions_per_seq,
-            sentence_head=model.sentence_order_head is not None,
-        )
+        has_head = model.sentence_order_head is not None
+        return step_flops(self.records, self.training, model.config, has_head)
+
+
+def step_flops(
+    records: RecordFiles, training: TrainingConfig, config: AlbertConfig, sentence_head: bool
+) -> int:
+    """Counts the useful operations of a step on records."""
+    lengths = records.info.max_seq_length, records.info.max_predictions_per_seq
+    return training_flops(config, training.batch_size, *lengths, sentence_head=sentence_head)
 
 
 def dynamic_masking(records: RecordFiles, training: TrainingConfig) -> MaskingConfig | None:

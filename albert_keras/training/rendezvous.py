@@ -9,7 +9,6 @@ TensorFlow.
 import contextlib
 import hashlib
 import logging
-import selectors
 import socket
 import time
 
@@ -65,31 +64,24 @@ def _receive(workers, deadline):
     """On the first worker: accepts connections until there is one of each, then lets all go."""
     others = range(1, len(workers.addresses))
     greetings = {_greeting(workers._replace(index=index)): index for index in others}
-    present = {}
+    present: dict[int, socket.socket] = {}
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(_listen(workers, deadline))
-        selector = stack.enter_context(selectors.DefaultSelector())
-        selector.register(listener, selectors.EVENT_READ)
+        listener.settimeout(_PAUSE)
         while len(present) < len(greetings):
             deadline.wait_for(
                 [f"{i} ({workers.addresses[i]})" for i in greetings.values() if i not in present]
             )
-            for key, _ in selector.select(_PAUSE):
-                if key.fileobj is listener:
-                    caller = stack.enter_context(listener.accept()[0])
-                    caller.settimeout(5)
-                    selector.register(caller, selectors.EVENT_READ)
-                    continue
-                line = _read_line(key.fileobj)
-                # A worker that ended meanwhile has closed its connection and is missing again.
-                present = {i: call for i, call in present.items() if call is not key.fileobj}
-                if line in greetings:
-                    present[greetings[line]] = key.fileobj
-                    continue
-                selector.unregister(key.fileobj)
-                if line.startswith(_GREETING):
-                    _send(key.fileobj, _OTHERS)
-                key.fileobj.close()
+            try:
+                call = stack.enter_context(listener.accept()[0])
+            except TimeoutError:
+                continue
+            call.settimeout(5)
+            line = _read_line(call)
+            if line in greetings:  # a worker that was started again replaces the earlier one
+                present[greetings[line]] = call
+            elif line.startswith(_GREETING):
+                _send(call, _OTHERS)
         for call in present.values():
             _send(call, _GO)
         # They close first: a port cannot be reused at once by the side that closed.

@@ -1,10 +1,10 @@
 """The log of a run: one JSON line per report, TensorBoard, a line on the screen."""
 
+import bisect
 import json
 import logging
 import math
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,6 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.runs.log_file import append_to_log, keep_log_until, read_log
-from albert_keras.training.scoring_time import ScoringTime
 from albert_keras.training.stage_plan import StagePlan
 from albert_keras.training.time_budget import FollowBudget
 from data_pipeline.progress import UPDATE, State, format_duration, log_state
@@ -22,16 +21,9 @@ logger = logging.getLogger(__name__)
 
 #: A line appears in a log file at least this often during training, and on a terminal.
 _SECONDS_BETWEEN_LINES, _SECONDS_BETWEEN_UPDATES = 8, 0.5
-#: The time left is estimated from this many recent steps or seconds, whichever is more: enough to
-#: include saves and evaluations.
-_RECENT_STEPS, _RECENT_SECONDS = 200, 900
-#: The first steps are slower, while buffers of data fill and memory is allocated: of the first
-#: seconds only the later half counts, and these seconds not at all once there are twice as many.
-_SLOW_SECONDS = 10
 
 _ON_SCREEN = (
     ("loss", "loss", ".3f"),
-    ("of all candidates", "candidate_loss", ".3f"),
     ("mlm", "masked_lm_accuracy", ".3f"),
     ("sop", "sentence_order_accuracy", ".3f"),
     ("acc", "answer_accuracy", ".3f"),
@@ -70,15 +62,12 @@ class Report(keras.callbacks.Callback):
         peak_flops: float | None = None,  # of all replicas together, in operations per second
         waited: Callable[[], float | None] = lambda: 0.0,  # seconds spent waiting for data so far
         writes: bool = True,  # if not, only resets the metrics at the same steps as the others
-        scoring: ScoringTime | None = None,  # if a later callback scores the model
-        later_trainings: int = 0,  # equal trainings that follow, for the remaining time
         plan: StagePlan | None = None,  # of the run; None for a single stage
         budget: FollowBudget | None = None,  # whose time is shown instead of steps
         send: Callable[[dict], None] | None = None,  # sends a line to a tracker
     ):
         super().__init__()
         self._budget = budget
-        self.scoring, self.later_trainings = scoring, later_trainings
         self.folder, self.every, self.writes = Path(folder), every, writes
         self.first_step = self.step = first_step
         #: The step that ends the run; may be changed during training.
@@ -89,7 +78,7 @@ class Report(keras.callbacks.Callback):
         self.last_line = None  # newest line of the log
         self._waited, self._send = waited, send
         self._plan = plan if plan is not None and len(plan) > 1 else None
-        self._pace = _Pace()
+        self._moments: list[_Moment] = []  # of the stage, after the first execution
         self._first_of_stage = first_step
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
@@ -101,7 +90,7 @@ class Report(keras.callbacks.Callback):
         """
         self.positions_per_step, self.flops_per_step = positions_per_step, flops_per_step
         self._first_of_stage = self.step
-        self._pace = _Pace()
+        self._moments = []
 
     def on_train_begin(self, logs=None):
         if not self.writes:
@@ -132,7 +121,8 @@ class Report(keras.callbacks.Callback):
 
     def _update(self, logs, is_first):
         now = self._moment()
-        self._pace.add(now.step, self._training_seconds(now))
+        if not self._moments or now.seconds - self._moments[-1].seconds >= 1:
+            self._moments.append(now)
         position = self._position()
         if logs is not None:
             self._report({name: float(value) for name, value in logs.items()}, now, position)
@@ -173,8 +163,8 @@ class Report(keras.callbacks.Callback):
             self._send(line)
         self.last_line = line
         self._interval_start, self._reported = now.step, now.seconds
-        seconds, note = self._eta(now)
-        text = f"step {position}  {_on_screen(line)}  ETA {_duration(seconds)}{note}"
+        seconds = self._eta(now)
+        text = f"step {position}  {_on_screen(line)}  ETA {_duration(seconds)}"
         logger.info("%s", text, extra={"report": line | {"eta_seconds": seconds}})
 
     def _metrics(self, values):
@@ -211,75 +201,39 @@ class Report(keras.callbacks.Callback):
     def _moment(self):
         return _Moment(self.step, time.monotonic(), self._waited())
 
-    def _training_seconds(self, now):
-        return now.seconds - (self.scoring.seconds if self.scoring else 0)
-
     def _state(self, now, position):
-        seconds, note = self._eta(now)
-        pace = self._pace.seconds_per_step(now.step, self._training_seconds(now))
-        text = f"step {position}  ETA {_duration(seconds)}{note}"
-        rate = 1 / pace if pace else 0.0
+        seconds = self._eta(now)
+        text = f"step {position}  ETA {_duration(seconds)}"
         if self._budget is not None:
             done = round(self._budget.seconds_used), round(self._budget.seconds)
-            return State(text, "training", *done, "seconds", 1.0, seconds, note)
-        return State(text, "training", now.step, self.last_step, "steps", rate, seconds, note)
+            return State(text, "training", *done, "seconds", 1.0, seconds)
+        pace = self._seconds_per_step(now)
+        rate = 1 / pace if pace else 0.0
+        return State(text, "training", now.step, self.last_step, "steps", rate, seconds)
 
     def _eta(self, now):
-        """Returns the remaining seconds, None if unknown, and what else they include."""
+        """Returns the remaining seconds; None if they are unknown."""
         if self._budget is not None:
-            return max(self._budget.seconds - self._budget.seconds_used, 0.0), ""
-        pace = self._pace.seconds_per_step(now.step, self._training_seconds(now))
-        if pace is None:
-            return None, ""
+            return max(self._budget.seconds - self._budget.seconds_used, 0.0)
+        pace = self._seconds_per_step(now)
+        steps = self.last_step - now.step
+        if self._plan is not None:
+            steps = self._plan.steps_ahead(now.step)
+        return None if pace is None else pace * steps
 
-        def seconds_after(step):
-            ahead = self.scoring.ahead(step, self.last_step, pace) if self.scoring else 0
-            steps = self.last_step - step if self._plan is None else self._plan.steps_ahead(step)
-            return pace * steps + ahead
-
-        eta = seconds_after(now.step) + self.later_trainings * seconds_after(0)
-        if not self.later_trainings:
-            return eta, ""
-        plural = "s" if self.later_trainings > 1 else ""
-        return eta, f" with {self.later_trainings} more training{plural}"
+    def _seconds_per_step(self, now):
+        """Returns the mean over the later half of the stage so far, with saves and scorings."""
+        half = (self._moments[0].seconds + now.seconds) / 2
+        later = bisect.bisect_right(self._moments, half, key=lambda moment: moment.seconds)
+        start = self._moments[later - 1]
+        steps = now.step - start.step
+        return (now.seconds - start.seconds) / steps if steps else None
 
 
 class _Moment(NamedTuple):
     step: int
     seconds: float
     waited: float | None
-
-
-class _Pace:
-    """The speed of the recent steps, without the first execution and without scoring."""
-
-    def __init__(self):
-        self._samples = deque()  # (step, seconds), at least a second apart
-        self._began = 0.0  # seconds of the first one
-
-    def add(self, step, seconds):
-        if self._samples and seconds - self._samples[-1][1] < 1:
-            return
-        if not self._samples:
-            self._began = seconds
-        self._samples.append((step, seconds))
-        while len(self._samples) > 1:
-            second_step, second_seconds = self._samples[1]
-            is_recent = (
-                step - second_step < _RECENT_STEPS or seconds - second_seconds < _RECENT_SECONDS
-            )
-            if is_recent:
-                break
-            self._samples.popleft()
-
-    def seconds_per_step(self, step, seconds):
-        slow_until = self._began + min((seconds - self._began) / 2, _SLOW_SECONDS)
-        first_step, first_seconds = self._samples[0]
-        for sample in self._samples:
-            if sample[1] > slow_until:
-                break
-            first_step, first_seconds = sample
-        return (seconds - first_seconds) / (step - first_step) if step > first_step else None
 
 
 def _duration(seconds):

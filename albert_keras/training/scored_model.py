@@ -1,41 +1,62 @@
 """A pre-trained model that is scored on records: the model of a run, or any other weights."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.detection import detect
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_model import open_model
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.records.record_folder import RecordFiles
-from data_pipeline.tokenizers.tokenization import Tokenizer
 
 
 class ScoredModel(NamedTuple):
     """A pre-trained model, not yet loaded."""
 
-    path: Path  # as given
-    step: int | None  # number of training steps, if it is known
+    weights: OpenedModel
     run: Run | None  # None if the weights do not come from a run
-    albert_config: AlbertConfig
-    tokenizer_digest: str | None
-    tokenizer: Callable[[], Tokenizer]
-    load: Callable[[], AlbertForPretraining]  # call it in the scope of a strategy
 
     def check_records(self, records: RecordFiles) -> None:
         """Raises InputError unless the model can read records."""
-        check_records(records, self.path, self.albert_config, self.tokenizer_digest, bool(self.run))
+        weights = self.weights
+        digest = weights.tokenizer.digest if weights.has_tokenizer else None
+        is_run = self.run is not None
+        check_records(records, weights.path, weights.albert_config, digest, is_run)
 
     def piece_of(self, piece_id: int) -> str:
         """Returns a piece, or its id if the model has no tokenizer."""
-        try:
-            return self.tokenizer().piece_of(piece_id)
-        except InputError:  # trained on foreign records that came without a tokenizer
-            return str(piece_id)
+        weights = self.weights
+        return weights.tokenizer.piece_of(piece_id) if weights.has_tokenizer else str(piece_id)
+
+    def load(self) -> AlbertForPretraining:
+        """Builds the model with its weights; call it in the scope of a strategy."""
+        weights = self.weights
+        if self.run is not None:
+            return self.run.load_model(weights.step)
+        has_order = "sentence_order" in weights.heads
+        model = AlbertForPretraining(
+            weights.albert_config, sentence_head=has_order, dtype="float32"
+        )
+        weights.load(model, heads=HEADS["masked_lm"] + HEADS["sentence_order"])
+        return model
+
+
+def open_scored_model(path: str | Path, step: int | str | None = None) -> ScoredModel:
+    """Finds a pre-trained model to score; the arguments are those of `open_model`.
+
+    Raises:
+        InputError: If there is no such model, or it has no masked-LM head.
+    """
+    weights = open_model(path, step)
+    if "masked_lm" not in weights.heads:
+        raise InputError(
+            f"`{path}` must be a pre-trained model with a masked-LM head, to be scored on records. "
+            f"Received: heads {', '.join(weights.heads) or 'none'}."
+        )
+    return ScoredModel(weights, Run.open(weights.place) if weights.kind == "run" else None)
 
 
 def check_records(
@@ -75,51 +96,3 @@ def check_records(
             f"of `{model}`. Received: {length}. Build the records with --max-seq-length {longest}.",
             Mistake.TOO_LONG,
         )
-
-
-def open_scored_model(path: str | Path, step: int | str | None = None) -> ScoredModel:
-    """Finds a pre-trained model to score.
-
-    Args:
-        path: A run, or another pre-trained model, see `open_model`.
-        step: Checkpoint of a run, or "best"; None means the newest valid one.
-
-    Raises:
-        InputError: If there is no such model, or it has no masked-LM head.
-    """
-    place = detect(path)
-    if place.kind not in ("run", "fine-tuning"):
-        return _of_weights(path, step)
-    run = Run.open(place.path)
-    run.check_kind("pretraining", "evaluate --data RECORDS")
-    chosen = run.checkpoints.choose(step)
-    return ScoredModel(
-        Path(path),
-        chosen,
-        run,
-        run.albert_config,
-        run.record["tokenizer_digest"],
-        lambda: run.tokenizer,
-        lambda: run.load_model(chosen),
-    )
-
-
-def _of_weights(path, step):
-    weights = open_model(path, step)
-    if "masked_lm" not in weights.heads:
-        raise InputError(
-            f"`{path}` must be a pre-trained model with a masked-LM head, to be scored on records. "
-            f"Received: heads {', '.join(weights.heads) or 'none'}."
-        )
-
-    def load():
-        has_order = "sentence_order" in weights.heads
-        model = AlbertForPretraining(
-            weights.albert_config, sentence_head=has_order, dtype="float32"
-        )
-        weights.load(model, heads=HEADS["masked_lm"] + HEADS["sentence_order"])
-        return model
-
-    tokenizer = weights.tokenizer
-    config, digest = weights.albert_config, tokenizer.digest
-    return ScoredModel(Path(path), weights.step, None, config, digest, lambda: tokenizer, load)

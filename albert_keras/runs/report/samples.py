@@ -58,7 +58,7 @@ def fill_samples(run: Path, data: Path, count: int) -> Samples:
     opened.check_records(records)
     if not len(records):
         raise InputError(f"`{data}` must contain records. Received: 0 records.")
-    tokenizer, model = opened.tokenizer(), opened.load()
+    tokenizer, model = opened.weights.tokenizer, opened.load()
     distance = max(len(records) // count, 1)
     dataset = evaluation_dataset(records, 1).shard(distance, 0).take(count)
     texts = []
@@ -66,7 +66,7 @@ def fill_samples(run: Path, data: Path, count: int) -> Samples:
         for batch in dataset.as_numpy_iterator():
             logits = model({name: batch[name] for name in _INPUTS})["masked_lm_logits"].numpy()[0]
             texts.append(_filled(batch, np.asarray(logits, np.float64), tokenizer))
-    return Samples(data, opened.step, texts)
+    return Samples(data, opened.weights.step, texts)
 
 
 def _filled(batch, logits, tokenizer):

@@ -9,7 +9,7 @@ import pytest
 from albert_keras.cli.output import report_error
 from albert_keras.config import AlbertConfig
 from albert_keras.training.errors import TrainingDiverged
-from albert_keras.training.scored_model import ScoredModel
+from albert_keras.training.scored_model import check_records
 from data_pipeline.errors import DOCUMENT, InputError, Mistake, mistakes_of
 from data_pipeline.settings import Problem, SettingsError
 from tests.repository import ROOT, needs_repository
@@ -58,11 +58,10 @@ def test_a_run_that_diverged_has_a_number(capsys):
 
 
 def test_records_of_another_tokenizer_have_a_number():
-    config = AlbertConfig(vocab_size=8000)
-    model = ScoredModel(Path("run"), 3, None, config, "a", None, None)
     info = SimpleNamespace(vocab_size=8000, tokenizer_digest="b")
+    records = SimpleNamespace(folder=Path("records"), info=info)
     with pytest.raises(InputError) as raised:
-        model.check_records(SimpleNamespace(folder=Path("records"), info=info))
+        check_records(records, "run", AlbertConfig(vocab_size=8000), "a")
     assert raised.value.mistakes == (Mistake.OTHER_TOKENIZER,)
 
 

@@ -123,19 +123,18 @@ def test_skipped_updates_are_marked_where_they_were(drawn):
     assert np.isnan(curves_of(panels["Loss"])["total"][1][1])
 
 
-def stage_of(step, number, max_seq_length, num_hidden_layers=3, batch_size=64):
-    stage = {"number": number, "max_seq_length": max_seq_length}
-    stage |= {"batch_size": batch_size, "num_hidden_layers": num_hidden_layers}
+def stage_of(step, number, max_seq_length):
+    stage = {"number": number, "max_seq_length": max_seq_length, "batch_size": 64}
     return {"step": step, "stage_begins": stage}
 
 
 def test_edges_of_stages_are_lines_with_what_is_new(drawn):
-    lines = [stage_of(0, 1, 32, 1), *map(line_of, (100, 200)), stage_of(200, 2, 128), line_of(300)]
+    lines = [stage_of(0, 1, 32), *map(line_of, (100, 200)), stage_of(200, 2, 128), line_of(300)]
     panels = drawn(lines)
     for axes in panels.values():
         assert [200, 200] in [list(line.get_xdata()) for line in axes.lines]
     labels = [text.get_text() for text in panels["Learning rate"].texts]
-    assert labels == ["S 32, 1 layer", "S 128, 3 layers"]
+    assert labels == ["S 32", "S 128"]
     assert not panels["Loss"].texts
     [loss] = [line for line in panels["Loss"].lines if line.get_label() == "total"]
     assert list(loss.get_xdata()) == [100, 200, 300]

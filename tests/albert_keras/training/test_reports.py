@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.runs.log_file import (
     TIMING,
@@ -16,11 +15,9 @@ from albert_keras.runs.log_file import (
     read_evaluations,
     read_log,
 )
-from albert_keras.training import reports, scoring_time
+from albert_keras.training import reports
 from albert_keras.training.reports import Report
-from albert_keras.training.scoring_time import ScoringTime
 from albert_keras.training.stage_plan import StagePlan
-from data_pipeline.progress import format_duration
 
 #: What the log of a usual step holds, besides sums.
 MEANS = {
@@ -40,8 +37,7 @@ class Fit:
     def __init__(self, monkeypatch):
         self.now, self.waited, self.tokens, self.skipped = 1000.0, 0.0, 0, 0
         self.resets = []
-        for module in (reports, scoring_time):
-            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(reports, "time", SimpleNamespace(monotonic=lambda: self.now))
 
     def begin(self, folder, every=4, first_step=0, last_step=12, flops_per_step=0, **others):
         self.report = Report(
@@ -113,13 +109,6 @@ def test_a_report_comes_with_the_execution_that_reaches_or_passes_a_multiple(fit
     fit.run(20, together=4).run(3, together=3).end()
     assert [line["step"] for line in read_log(tmp_path)] == fit.resets == [12, 20, 23]
     assert [line["positions_per_second"] for line in read_log(tmp_path)] == [100] * 3
-
-
-def test_the_last_step_may_change(fit, tmp_path):
-    fit.begin(tmp_path).run(5)
-    fit.report.last_step = 6
-    fit.run(1).end()
-    assert [line["step"] for line in read_log(tmp_path)] == [4, 6]
 
 
 def test_the_utilisation_never_exceeds_1(fit, tmp_path):
@@ -211,33 +200,6 @@ def seconds_of(eta):
     return sum(float(n) * seconds[unit] for n, unit in zip(words[::2], words[1::2], strict=True))
 
 
-def test_the_time_left_includes_scoring_and_the_trainings_that_follow(fit, tmp_path, screen):
-    def eta():
-        return screen.messages[-1].split("ETA ")[1]
-
-    # Steps take 1 s. A scoring is expected to take 5 steps, and takes 20 s.
-    scoring = ScoringTime(every=10, steps_per_scoring=5, at_end=1)
-    options = {"every": 4, "last_step": 40, "scoring": scoring, "later_trainings": 2}
-    fit.begin(tmp_path, **options).run(4)
-    training, scorings = 40, 5  # after 10, 20, 30, 40, and once more at the end
-    each = training + scorings * 5
-    assert eta() == f"{format_duration(each - 4 + 2 * each)} with 2 more trainings"
-    fit.run(6)
-    with scoring.measured():
-        fit.now += 20
-    fit.run(2)
-    each = training + scorings * 20
-    assert eta() == f"{format_duration(28 + 4 * 20 + 2 * each)} with 2 more trainings"
-
-
-@pytest.mark.parametrize("last_step", [1, 9, 10, 11, 20, 25])
-def test_the_number_of_scorings_ahead_is_exact(last_step):
-    scoring = ScoringTime(every=10, steps_per_scoring=1)
-    for step in range(last_step + 1):
-        later = [n for n in range(step + 1, last_step + 1) if n % 10 == 0 or n == last_step]
-        assert scoring.ahead(step, last_step, 1.0) == len(later)
-
-
 def test_tensorboard_shows_what_the_log_holds(fit, tmp_path):
     fit.begin(tmp_path).run(4).run(4, skips=1).end()
     [path] = (tmp_path / "tensorboard").iterdir()
@@ -298,22 +260,6 @@ def test_a_damaged_line_is_reported_and_left_out(tmp_path, caplog):
     assert (tmp_path / "log.jsonl").read_bytes() == lines[0] + b"\n" + lines[-2] + b"\n"
     (message,) = caplog.messages
     assert "log.jsonl` is damaged in line 2, 3, 4, 5, 6, 7, 8, which is ignored" in message
-
-
-class Step(keras.Model):
-    """Counts the tokens of batches as the step of pre-training does."""
-
-    def __init__(self):
-        super().__init__()
-        self.sums = {name: keras.metrics.Sum(name) for name in ("tokens", "skipped")}
-
-    @property
-    def metrics(self):
-        return list(self.sums.values())
-
-    def train_step(self, batch):
-        self.sums["tokens"].update_state(batch)
-        return {name: total.result() for name, total in self.sums.items()} | {"loss": 1.0}
 
 
 def test_a_stage_ends_with_a_report_and_the_next_has_its_own_rates(fit, tmp_path, screen):
