@@ -40,7 +40,7 @@ def layers(arguments):
 
     result = analyze_layers(**arguments)
     lines = []
-    header = ("depth", "distance", "cosine", "angle", "turn", "to trained", "loss", "accuracy")
+    header = ("depth", "distance", "cosine", "angle", "loss", "accuracy")
     for model in result.models:
         lines.append(model["model"])
         rows = [
@@ -49,8 +49,6 @@ def layers(arguments):
                 optional(row.l2),
                 optional(row.cosine, ".4f"),
                 optional(row.degrees, ".1f"),
-                optional(row.turn),
-                optional(row.to_trained_l2),
                 optional(row.masked_lm_loss),
                 optional(row.masked_lm_accuracy, ".1%"),
             )

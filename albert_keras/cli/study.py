@@ -68,13 +68,5 @@ def study(
 
 
 def _lines(result):
-    yield (
-        f"{result.finished} of {result.trainings} trainings are finished, {result.trained_here} of "
-        "them by this command"
-    )
-    if result.in_use:
-        yield (
-            "other processes are working on these, or on their teachers: "
-            f"{'; '.join(result.in_use)}; the last process to finish writes the complete report"
-        )
+    yield f"{result.trainings} trainings are finished, {result.trained_here} by this command"
     yield f"report: {result.report}"

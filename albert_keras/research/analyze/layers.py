@@ -37,10 +37,6 @@ class LayerState(NamedTuple):
     l2: float | None
     cosine: float | None
     degrees: float | None
-    #: Cosine of the last two steps, each the difference of two states: -1 if the state oscillates
-    #: between two points, 1 if it moves on in the same direction. None below depth 2.
-    turn: float | None
-    to_trained_l2: float  # Euclidean distance to the state at the trained depth
     masked_lm_loss: float | None  # nats per masked token; None without the head
     masked_lm_accuracy: float | None
 
@@ -162,8 +158,7 @@ def _checked_depth(model: AnalyzedModel, depth: int | None) -> int:
 
 def _states(model: AnalyzedModel, sequences: AnalysisData, depth: int) -> list[LayerState]:
     """Returns a LayerState for each depth from 0."""
-    trained = model.config.num_hidden_layers
-    sums, num_tokens, num_masked = np.zeros([max(depth, trained) + 1, 8]), 0, 0.0
+    sums, num_tokens, num_masked = np.zeros([depth + 1, 6]), 0, 0.0
     progress = CountedProgress(logger, model.label, sequences.num_sequences, "sequences")
     for inputs in sequences.batches(model, is_masked=True):
         is_real = inputs["input_mask"] > 0
@@ -172,15 +167,15 @@ def _states(model: AnalyzedModel, sequences: AnalysisData, depth: int) -> list[L
         states = []
         for number, state in enumerate(layer_states(model.encoder, inputs, depth)):
             if model.has_masked_lm:
-                sums[number, 6:] += _read_out(model, state, inputs)
+                sums[number, 4:] += _read_out(model, state, inputs)
             states.append(state.numpy()[is_real].astype(np.float64))
-        sums[:, :6] += _compared(states, states[trained])
+        sums[:, :4] += _compared(states)
         progress.add(len(is_real))
-    means = sums / np.array([num_tokens] * 6 + [max(num_masked, 1)] * 2)
+    means = sums / np.array([num_tokens] * 4 + [max(num_masked, 1)] * 2)
     has_read = model.has_masked_lm and num_masked > 0
     found = []
-    for number, row in enumerate(means[: depth + 1].tolist()):
-        norm, l2, cosine, degrees, turn, to_trained, loss, accuracy = row
+    for number, row in enumerate(means.tolist()):
+        norm, l2, cosine, degrees, loss, accuracy = row
         found.append(
             LayerState(
                 model=model.label,
@@ -189,8 +184,6 @@ def _states(model: AnalyzedModel, sequences: AnalysisData, depth: int) -> list[L
                 l2=l2 if number > 0 else None,
                 cosine=cosine if number > 0 else None,
                 degrees=degrees if number > 0 else None,
-                turn=turn if number > 1 else None,
-                to_trained_l2=to_trained,
                 masked_lm_loss=loss if has_read else None,
                 masked_lm_accuracy=accuracy if has_read else None,
             )
@@ -198,17 +191,13 @@ def _states(model: AnalyzedModel, sequences: AnalysisData, depth: int) -> list[L
     return found
 
 
-def _compared(states: Sequence[np.ndarray], trained: np.ndarray) -> np.ndarray:
-    """Sums norm, distance, cosine, angle, turn, distance to `trained`: float64 [depths, 6]."""
-    sums = np.zeros([len(states), 6])
+def _compared(states: Sequence[np.ndarray]) -> np.ndarray:
+    """Sums norm, and distance, cosine and angle to the state before: float64 [depths, 4]."""
+    sums = np.zeros([len(states), 4])
     for number, state in enumerate(states):
         sums[number, 0] = np.linalg.norm(state, axis=1).sum()
-        sums[number, 5] = np.linalg.norm(state - trained, axis=1).sum()
         if number > 0:
-            sums[number, 1:4] = differences(states[number - 1], state).sum(axis=1)
-        if number > 1:
-            steps = states[number - 1] - states[number - 2], state - states[number - 1]
-            sums[number, 4] = differences(*steps)[1].sum()
+            sums[number, 1:] = differences(states[number - 1], state).sum(axis=1)
     return sums
 
 
@@ -226,12 +215,10 @@ def _read_out(model: AnalyzedModel, state: tf.Tensor, inputs: dict[str, Any]) ->
 
 
 def draw_layers(models: Sequence[AnalyzedModel], states: Sequence[LayerState]):
-    """Draws distances, angles, turns and masked-LM accuracy over the number of layers applied."""
+    """Draws distances, angles and masked-LM accuracy over the number of layers applied."""
     panels = {
         "l2": ("Distance to the state before", "L2 distance", (0, None)),
         "degrees": ("Angle to the state before", "degrees", (0, None)),
-        "to_trained_l2": ("Distance to the state at the trained depth", "L2 distance", (0, None)),
-        "turn": ("Direction of the last two steps", "cosine", (-1.05, 1.05)),
         "masked_lm_accuracy": ("Masked tokens read out early", "accuracy", (0, None)),
     }
     panels = {

@@ -46,7 +46,6 @@ class Changes(Settings):
     training: dict[str, Any] = setting({}, "Section `training` of `albert-keras pretrain`.")
     optimizer: dict[str, Any] = setting({}, "Section `optimizer` of `albert-keras pretrain`.")
     distillation: dict[str, Any] = setting({}, "Section `distillation` of `albert-keras distill`.")
-    stages: list[dict[str, Any]] | None = setting(None, "Stages of `albert-keras pretrain`.")
     teacher: str | None = setting(None, "Name of the run that is the teacher of this one.")
     corpus_share: float | None = setting(
         None, "Fraction of the training text to use; None uses all of it.", gt=0, le=1

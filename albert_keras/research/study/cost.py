@@ -8,7 +8,6 @@ from albert_keras.report import bytes_text
 from albert_keras.research.study.planned import PlannedStudy
 from albert_keras.research.study.updates import (
     TEACHER_COST,
-    stage_factor,
     step_flops,
     updates_in_time,
 )
@@ -30,10 +29,7 @@ def study_cost(planned: PlannedStudy, minutes: float | None, seeds: int) -> dict
         `seconds` and `disk_bytes` of all trainings; `peak_tflops` of this machine.
     """
     peak = measure_peak("float32", seconds=1.0) or 1e12
-    alone = {
-        run.name: step_flops(run) * stage_factor(run) / (_ASSUMED_MFU * peak)
-        for run in planned.runs
-    }
+    alone = {run.name: step_flops(run) / (_ASSUMED_MFU * peak) for run in planned.runs}
     seconds = {
         run.name: alone[run.name] + (TEACHER_COST * alone[run.teacher] if run.teacher else 0.0)
         for run in planned.runs

@@ -6,7 +6,6 @@
     records/<id>/        records, for training and held out
     runs/<name>-seed-<n>-<id>/    `run/`, the training; `result.json`, its scores
     report/              report.md, pictures and tables
-    times.csv            how long each run took
 
 An id is computed from the settings and the text that decide the content, so runs that need the same
 content share it, and a run whose settings have changed gets a folder of its own.
@@ -23,6 +22,7 @@ from data_pipeline.files import FolderLock
 
 STUDY_FILE = "study.json"
 RESULT_FILE = "result.json"
+LOCK_FILE = ".lock"
 _ID_LENGTH = 12
 
 
@@ -55,8 +55,7 @@ def run_folder(out: Path, name: str, seed: int, run_id: str) -> Path:
     return out / "runs" / f"{slug}-seed-{seed}-{run_id}"
 
 
-def lock_of(folder: Path, name: str) -> FolderLock:
-    """Returns the lock of a part of a study, which one process works on at a time."""
-    return FolderLock(
-        folder, name=name, work="is in use", advice="Wait until it has ended.", makes_folder=True
-    )
+def lock_of(folder: Path) -> FolderLock:
+    """Returns the lock of a study, which one process works on at a time."""
+    advice = "Wait until it has ended."
+    return FolderLock(folder, name=LOCK_FILE, work="is in use", advice=advice, makes_folder=True)

@@ -139,16 +139,11 @@ def _planned(run, values):
     sections = {name: values.get(name, {}) for name in names}
     problems: list[Problem] = []
 
-    def trained():
-        config = kind.of(sections | {"stages": values.get("stages") or ()})
-        config.albert_config(vocab_size=1)  # checks the depths of the stages
-        return config
-
     vocabulary, data = (
         _collected(problems, (), _checked, name, settings, values.get(name, {}))
         for name, settings in (("vocabulary", VocabularyConfig), ("data", PretrainingDataConfig))
     )
-    config = _collected(problems, (), trained)
+    config = _collected(problems, (), kind.of, sections)
     if problems:
         raise SettingsError(run.name, problems)
     return PlannedRun(

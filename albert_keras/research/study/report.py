@@ -47,16 +47,13 @@ _PICTURES = {
     "curves.png": "Masked-LM accuracy on held-out records with the objective and format of each "
     "run, a line for each seed",
 }
-_CLOSING = (
-    "Every score of every seed is in `scores.csv`, the first table in `summary.csv`. The times of "
-    "the trainings are in `times.csv` in the folder of the study."
-)
+_CLOSING = "Every score of every seed is in `scores.csv`, the first table in `summary.csv`."
 
 
 def write_report(
     folder: Path,
     planned: PlannedStudy,
-    results: dict[tuple[str, int], dict[str, Any] | None],
+    results: dict[tuple[str, int], dict[str, Any]],
     seeds: int,
 ) -> Path:
     """Writes all files of the report, and returns the path of the Markdown file.
@@ -64,7 +61,7 @@ def write_report(
     Args:
         folder: Where to write; older files are replaced.
         planned: With final updates.
-        results: `result.json` of each run and seed; None for a training that is not finished.
+        results: `result.json` of each run and seed.
         seeds: Number of seeds of each run.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -93,14 +90,10 @@ def _lines(planned, findings, table, seeds, pictures):
     if problems := list(_problems(findings)):
         yield from ("", "## Warnings", "", *(f"- {line}" for line in problems))
     yield from ("", "## Scores", "", *_markdown(*table), "", _RULE, "")
-    sentences = (*comparisons(planned, findings), *orders(planned, findings))
-    yield from (f"- {line}" for line in sentences)
+    yield from (f"- {line}" for line in orders(planned, findings))
     for name in pictures:
         yield from ("", f"![{_PICTURES[name]}]({name})", "", f"{_PICTURES[name]}.")
-    yield from ("", "## Losses", "")
-    yield "In nats per masked token, mean over the seeds ± standard deviation."
-    yield from ("", *_markdown(*_loss_table(planned, findings)), "", "## Settings", "")
-    yield from (*_markdown(*settings_table(planned)), "", _CLOSING)
+    yield from ("", "## Settings", "", *_markdown(*settings_table(planned)), "", _CLOSING)
 
 
 def _markdown(header, rows):
@@ -140,8 +133,6 @@ def _setup(planned, findings, seeds):
 
 
 def _problems(findings):
-    if findings.missing:
-        yield f"Not finished yet: {'; '.join(findings.missing)}."
     if findings.diverged:
         yield f"Diverged, and left out: {'; '.join(findings.diverged)}."
     for column in findings.columns:
@@ -184,21 +175,6 @@ def result_table(planned: PlannedStudy, findings: Findings) -> tuple[list[str], 
     return header, rows
 
 
-def _loss_table(planned, findings):
-    titles = [planned.study.evaluate[name].title for name in findings.losses]
-
-    def text(cell):
-        if cell is None:
-            return ""
-        return f"{cell.mean:.3f}" + ("" if cell.spread is None else f" ± {cell.spread:.3f}")
-
-    rows = [
-        [run.name, *(text(cells.get(run.name)) for cells in findings.losses.values())]
-        for run in planned.runs
-    ]
-    return ["run", *(f"loss, {title}" for title in titles)], rows
-
-
 def settings_table(planned: PlannedStudy) -> tuple[list[str], list[list[str]]]:
     """Returns header and rows: in what each run differs from the base."""
     rows = []
@@ -209,28 +185,6 @@ def settings_table(planned: PlannedStudy) -> tuple[list[str], list[list[str]]]:
         listing = ", ".join(f"{name}: {value}" for name, value in changes.items())
         rows.append([run.name, listing or "nothing"])
     return ["run", "differs from the base in"], rows
-
-
-def comparisons(planned: PlannedStudy, findings: Findings) -> Iterable[str]:
-    """Yields sentences on each column: which runs differ from the reference beyond the noise."""
-    reference = planned.study.reference_run
-    for column in findings.columns:
-        beyond, within = [], []
-        for run in column.cells:
-            is_noise = column.is_noise(run, reference)
-            if run == reference or is_noise is None:
-                continue
-            points = 100 * column.difference(run, reference)
-            noise = 100 * column.margin(run, reference)
-            (within if is_noise else beyond).append(
-                f"`{run}` ({points:+.1f} points, noise {noise:.1f})"
-            )
-        for found, how in (
-            (beyond, f"different from `{reference}` by more than the noise"),
-            (within, f"not distinguishable from `{reference}`"),
-        ):
-            if found:
-                yield f"Accuracy on {column.title}, {how}: {'; '.join(found)}."
 
 
 def orders(planned: PlannedStudy, findings: Findings) -> Iterable[str]:

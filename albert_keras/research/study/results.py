@@ -89,33 +89,22 @@ class Findings(NamedTuple):
     """What the results of a study say."""
 
     columns: list[Column]  # accuracies
-    losses: dict[str, dict[str, Cell]]  # by evaluation and run: nats per masked token
-    results: dict[str, list[dict[str, Any]]]  # finished trainings by run
-    missing: list[str]  # trainings that are not finished
+    results: dict[str, list[dict[str, Any]]]  # of trainings that did not diverge, by run
     diverged: list[str]
 
 
-def findings_of(
-    planned: PlannedStudy, results: dict[tuple[str, int], dict[str, Any] | None]
-) -> Findings:
-    """Collects the results by run; `results` has one for each run and seed, None if unfinished."""
+def findings_of(planned: PlannedStudy, results: dict[tuple[str, int], dict[str, Any]]) -> Findings:
+    """Collects the results by run; `results` has one for each run and seed."""
     finished: dict[str, list[dict[str, Any]]] = {run.name: [] for run in planned.runs}
-    missing, diverged = [], []
+    diverged = []
     for (name, seed), result in results.items():
-        if result is None:
-            missing.append(f"{name}, seed {seed}")
-        elif result["diverged_at"] is not None:
+        if result["diverged_at"] is not None:
             diverged.append(f"{name}, seed {seed}, at update {result['diverged_at']:,}")
         else:
             finished[name].append(result)
     evaluate = planned.study.evaluate
     columns = [column_of(name, held_out, finished) for name, held_out in evaluate.items()]
-    losses = {
-        name: _cells(name, finished, "masked_lm_loss", "predictions")
-        for name, held_out in evaluate.items()
-        if held_out.score == "masked_lm"
-    }
-    return Findings(columns, losses, finished, missing, diverged)
+    return Findings(columns, finished, diverged)
 
 
 def column_of(name: str, held_out: HeldOutSet, results: dict[str, list[dict[str, Any]]]) -> Column:
@@ -130,18 +119,12 @@ def column_of(name: str, held_out: HeldOutSet, results: dict[str, list[dict[str,
         for result in seeds
         if name in result["scores"]
     ]
-    cells = dict.fromkeys(results) | _cells(name, results, key, count)
-    return Column(name, held_out.title, cells, floors[-1] if floors else None, is_sentence)
-
-
-def _cells(name, results, key, count) -> dict[str, Cell]:
-    """Returns the scores of the runs that have any."""
-    cells = {}
+    cells: dict[str, Cell | None] = dict.fromkeys(results)
     for run, seeds in results.items():
         found = [result["scores"][name] for result in seeds if name in result["scores"]]
         if values := tuple(scores[key] for scores in found if scores[key] is not None):
             cells[run] = Cell(values, found[0][count])
-    return cells
+    return Column(name, held_out.title, cells, floors[-1] if floors else None, is_sentence)
 
 
 def count_in_order(

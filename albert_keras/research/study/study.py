@@ -1,10 +1,8 @@
 """Runs a study: text, vocabularies and records once, then one run after the other, then the report.
 
-Once the records exist, several processes, also on several machines, may run the same study in one
-shared folder: each run is done by the process that has its lock.
+One process at a time works in the folder of a study.
 """
 
-import csv
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any, NamedTuple
 
 from albert_keras.research.study.config import StudyConfig, read_study
 from albert_keras.research.study.folder import (
+    LOCK_FILE,
     RESULT_FILE,
     STUDY_FILE,
     lock_of,
@@ -25,7 +24,7 @@ from albert_keras.research.study.report import REPORT_FOLDER, write_report
 from albert_keras.research.study.training import Job, is_complete, run_job
 from albert_keras.research.study.updates import measure_seconds, needs_times, updates_in_time
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder, whole_file
+from data_pipeline.files import check_output_folder
 
 logger = logging.getLogger(__name__)
 
@@ -35,10 +34,8 @@ class StudyResult(NamedTuple):
 
     path: Path  # folder of the study
     report: Path  # in Markdown, in a folder with its pictures and tables
-    finished: int  # trainings that are finished, by all calls
     trainings: int  # runs times seeds
     trained_here: int  # trainings that this call finished
-    in_use: tuple[str, ...]  # trainings that other processes work on, or that wait for these
 
 
 def study(
@@ -91,7 +88,7 @@ def study(
     planned = plan_study(config, scale, changes)
     if not (out / STUDY_FILE).is_file():
         check_new_folder(out)
-    with lock_of(out, ".preparing.lock") as lock:
+    with lock_of(out) as lock:
         lock.take()
         text = prepare_corpus(out, _sources(corpus), _sources(eval_corpus), corpus_format)
         _check_same(out, planned, text, minutes)
@@ -99,17 +96,17 @@ def study(
             write_json(out / STUDY_FILE, _described(planned, text, minutes))
         materials = prepare_materials(out, planned, text, workers)
         planned = _with_updates(out, planned, text, materials, minutes)
-    jobs = {
-        (run.name, seed): Job(run, seed, materials[run.name])
-        for seed in range(1, seeds + 1)
-        for run in planned.runs
-    }
-    trained_here, in_use = _take_turns(out, jobs)
-    results = {key: _result(out, job, jobs) for key, job in jobs.items()}
-    report = write_report(out / REPORT_FOLDER, planned, results, seeds)
-    _write_times(out / "times.csv", results)
-    finished = sum(is_complete(job, results[key]) for key, job in jobs.items())
-    return StudyResult(out, report, finished, len(jobs), trained_here, in_use)
+        jobs = {
+            (run.name, seed): Job(run, seed, materials[run.name])
+            for seed in range(1, seeds + 1)
+            for run in planned.runs
+        }
+        trained_here = sum(not is_complete(one, _result(out, one, jobs)) for one in jobs.values())
+        for job in jobs.values():
+            _complete(out, job, jobs)
+        results = {key: _result(out, job, jobs) for key, job in jobs.items()}
+        report = write_report(out / REPORT_FOLDER, planned, results, seeds)
+    return StudyResult(out, report, len(jobs), trained_here)
 
 
 def check_new_folder(out: Path) -> None:
@@ -117,7 +114,7 @@ def check_new_folder(out: Path) -> None:
 
     A process that ended before `study.json` was written has left text at most.
     """
-    if out.is_dir() and all(entry.name in ("corpus", ".preparing.lock") for entry in out.iterdir()):
+    if out.is_dir() and all(entry.name in ("corpus", LOCK_FILE) for entry in out.iterdir()):
         return
     check_output_folder(out)
 
@@ -191,55 +188,20 @@ def _result(out, job, jobs):
     return read_json(_folder_of(out, job, jobs) / RESULT_FILE)
 
 
-def _take_turns(out, jobs):
-    """Does every job that no other process does; returns their number, and the others' titles."""
-    trained_here, pending = 0, list(jobs.values())
-    while pending:
-        postponed = []
-        for job in pending:
-            if is_complete(job, _result(out, job, jobs)):
-                continue
-            if not _try(out, job, jobs):
-                postponed.append(job)
-                continue
-            trained_here += 1
-        if len(postponed) == len(pending):
-            return trained_here, tuple(job.title for job in postponed)
-        pending = postponed
-    return trained_here, ()
-
-
-def _try(out, job, jobs):
-    """Does a job, unless another process does it or its teacher is not trained; returns whether."""
+def _complete(out, job, jobs):
+    """Trains and scores a run, its teacher first, unless that was done by an earlier call."""
+    folder = _folder_of(out, job, jobs)
+    if is_complete(job, read_json(folder / RESULT_FILE)):
+        return
     teacher = None
     if job.run.teacher is not None:
         teaching = jobs[job.run.teacher, job.seed]
-        result = _result(out, teaching, jobs)
-        if result is None:
-            return False
-        if result["diverged_at"] is not None:
+        _complete(out, teaching, jobs)
+        diverged_at = _result(out, teaching, jobs)["diverged_at"]
+        if diverged_at is not None:
             raise InputError(
                 f"The training of `{teaching.title}`, the teacher of `{job.run.name}`, diverged at "
-                f"update {result['diverged_at']:,}. Lower the learning rate of the teacher."
+                f"update {diverged_at:,}. Lower the learning rate of the teacher."
             )
         teacher = _folder_of(out, teaching, jobs) / "run"
-    folder = _folder_of(out, job, jobs)
-    with lock_of(folder, ".turn.lock") as lock:
-        try:
-            lock.take()
-        except InputError as refusal:
-            logger.info("%s: %s", job.title, refusal)
-            return False
-        if not is_complete(job, read_json(folder / RESULT_FILE)):
-            run_job(job, folder, _id_of(job, jobs), teacher)
-    return True
-
-
-def _write_times(path, results):
-    """Writes the time of each training, which the report does not contain."""
-    with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("run", "seed", "updates", "seconds"))
-        for (name, seed), result in results.items():
-            if result is not None:
-                writer.writerow((name, seed, result["updates"], f"{result['seconds']:.1f}"))
+    run_job(job, folder, _id_of(job, jobs), teacher)

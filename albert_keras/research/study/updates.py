@@ -86,34 +86,19 @@ def _trial(run: PlannedRun, records: Path) -> float:
         time_budget=None,
     )
     optimizer = run.config.optimizer.replace(warmup_steps=0)
-    # The depths of stages are counted by their operations: a trial of each would take longer.
-    config = run.config.replace(training=training, optimizer=optimizer, stages=())
+    config = run.config.replace(training=training, optimizer=optimizer)
     with tempfile.TemporaryDirectory(prefix="albert-keras-study-") as folder:
         pretrain(records, Path(folder) / "run", config)
         lines = read_log(Path(folder) / "run")
     seconds = min(line["seconds"] for line in lines[_TRIAL_STEPS // 2 :])
-    seconds *= stage_factor(run)
     logger.info("%s: %s per update", run.name, format_duration(seconds))
     return seconds
 
 
-def step_flops(run: PlannedRun, layers: int | None = None, batch_size: int | None = None) -> float:
-    """Returns the operations of an update of a run, at its own or another depth and batch size."""
+def step_flops(run: PlannedRun) -> float:
+    """Returns the operations of an update of a run."""
     config, data = run.config, run.data
     shape = config.albert_config(run.vocabulary.size)
-    shape = shape.replace(num_hidden_layers=layers or shape.num_hidden_layers)
     has_head = data.label_objective != "none" and config.training.sentence_order_weight > 0
     lengths = data.max_seq_length, data.num_predictions
-    rows = batch_size or config.training.batch_size
-    return training_flops(shape, rows, *lengths, sentence_head=has_head)
-
-
-def stage_factor(run: PlannedRun) -> float:
-    """Returns the operations of a run with stages relative to the same run without them."""
-    stages = run.config.stages
-    if not stages:
-        return 1.0
-    parts = (
-        stage.share * step_flops(run, stage.num_hidden_layers, stage.batch_size) for stage in stages
-    )
-    return sum(parts) / step_flops(run)
+    return training_flops(shape, config.training.batch_size, *lengths, sentence_head=has_head)

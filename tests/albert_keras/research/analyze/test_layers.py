@@ -11,7 +11,6 @@ from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.research.analyze.inputs import AnalysisData
 from albert_keras.research.analyze.layers import (
     _checked_depth,
-    _compared,
     _states,
     analyze_layers,
     differences,
@@ -28,8 +27,7 @@ def test_the_trained_depth_has_the_accuracy_of_the_evaluation(tiny_run, tiny_rec
     scores = evaluate(tiny_run, tiny_records, allow_trained_rows=True)
     assert found[2].masked_lm_accuracy == pytest.approx(scores.masked_lm_accuracy, abs=2e-3)
     assert found[2].masked_lm_loss == pytest.approx(scores.masked_lm_loss, rel=2e-3)
-    assert found[2].to_trained_l2 == 0 and found[3].to_trained_l2 == pytest.approx(found[3].l2)
-    assert (found[0].l2, found[0].cosine, found[1].turn) == (None, None, None)
+    assert (found[0].l2, found[0].cosine) == (None, None)
 
 
 def test_beyond_the_trained_depth_the_same_layer_is_applied(tiny_run, texts, encoder, sequences):
@@ -49,16 +47,6 @@ def test_beyond_the_trained_depth_the_same_layer_is_applied(tiny_run, texts, enc
             before, after = (outputs[depth - k].numpy()[is_real] for k in (2, 1))
             expected = np.linalg.norm(after - before, axis=1).mean()
             assert state.l2 == pytest.approx(expected, rel=1e-4)
-
-
-def test_oscillation_turns_and_a_straight_line_does_not():
-    point = np.array([[1.0, 2.0]])
-    oscillating = _compared([point, -point, point, -point], point)
-    np.testing.assert_allclose(oscillating[2:, 4], -1)
-    np.testing.assert_allclose(oscillating[:, 5], [0, 2 * 5**0.5] * 2)
-    straight = _compared([point, 2 * point, 3 * point], point)
-    np.testing.assert_allclose(straight[2, 4], 1)
-    np.testing.assert_allclose(straight[1:, 2], 1)  # the cosine of neighbouring states
 
 
 def test_only_shared_layers_go_beyond_the_trained_depth(tiny_run):

@@ -32,15 +32,6 @@ def test_time_and_disk_follow_from_settings(micro_study):
     assert slow["runs"][1]["seconds"] == pytest.approx(60, rel=0.01)
 
 
-def test_a_grown_model_costs_less_than_a_deep_one(micro_study):
-    deep = {"name": "deep", "model": {"num_hidden_layers": 8}}
-    stages = [{"share": 0.5, "num_hidden_layers": 1}, {"share": 0.5}]
-    study = micro_study(runs=[deep, deep | {"name": "grown", "stages": stages}])
-    full, grown = study_cost(plan_study(study, "tiny"), None, seeds=1)["runs"]
-    assert 0.5 * full["seconds"] < grown["seconds"] < 0.9 * full["seconds"]
-    assert full["parameters"] == grown["parameters"]
-
-
 def test_a_dry_run_writes_nothing(study_text, tmp_path, capsys):
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(MICRO))
