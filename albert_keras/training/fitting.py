@@ -21,7 +21,7 @@ from albert_keras.training.reports import Report
 from albert_keras.training.run_callbacks import RunCallbacks
 from albert_keras.training.saving import SaveCheckpoints, StopWhenDiverged
 from albert_keras.training.stage_plan import StagePlan
-from albert_keras.training.time_budget import FollowBudget, TimeBudget
+from albert_keras.training.time_budget import FollowBudget
 from albert_keras.training.tracking import open_tracker
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
@@ -279,9 +279,8 @@ def _follow_budget(context, plan, clock):
     if training.time_budget is None:
         return None
     budget = FollowBudget(
-        TimeBudget(parse_duration(training.time_budget)),
+        parse_duration(training.time_budget),
         context.training_step.optimizer.schedule,
-        every=training.report_every,
         first_step=context.first_step,
         # All workers use the clock of the first one.
         clock=lambda: broadcast(context.strategy, int(clock() * 1e6)) / 1e6,

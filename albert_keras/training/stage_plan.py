@@ -47,11 +47,10 @@ class StagePlan:
         shares: Sequence[float],
         ends: Sequence[int],
         work: Sequence[float],  # what a step of each stage takes, in any unit
-        multiple: int = 1,  # planned ends are multiples of it
     ):
         self._shares = tuple(share / math.fsum(shares) for share in shares)
         self.ends = list(ends)
-        self._work, self._multiple = tuple(work), multiple
+        self._work = tuple(work)
 
     @classmethod
     def of_one(cls, steps: int) -> "StagePlan":
@@ -82,38 +81,23 @@ class StagePlan:
         """Returns the fraction of a time budget that is used at the end of a stage."""
         return 1.0 if number == len(self) - 1 else math.fsum(self._shares[: number + 1])
 
-    def plan_from(self, number: int, end: int, steps_of_budget: float):
-        """Plans the ends of the current stage and of those after it.
-
-        Args:
-            number: The current stage.
-            end: Its end.
-            steps_of_budget: How many steps of the current stage the whole time budget would allow.
-        """
-        self.ends[number] = end
-        for later in range(number + 1, len(self)):
-            steps = self._shares[later] * steps_of_budget * self._work[number] / self._work[later]
-            executions = max(1, math.floor(steps / self._multiple))
-            self.ends[later] = self.ends[later - 1] + executions * self._multiple
-
     def move(self, number: int, end: int):
         """Changes the end of a stage, and moves the later ones with it."""
         by = end - self.ends[number]
         self.ends[number:] = [each + by for each in self.ends[number:]]
 
-    def resume(self, step: int, ends: Sequence[int], are_planned: bool = False):
+    def resume(self, step: int, ends: Sequence[int], follow_clock: bool = False):
         """Takes over the ends that were saved with `step`.
 
         Args:
             step: Steps done.
             ends: The `ends` at that time. The ends of finished stages do not change. The other
                 ends follow from the settings, which may have changed, but are not before `step`.
-            are_planned: Whether the ends that lie ahead were planned from the speed of the run, so
-                that they are taken over as well.
+            follow_clock: Whether the clock decides when a stage ends: then all ends are taken over.
         """
+        if follow_clock and len(ends) == len(self):
+            self.ends = list(ends)
+            return
         for number in range(len(self) - 1):
-            saved = ends[number] if number < len(ends) else None
-            if saved is not None and (saved <= step or are_planned):
-                self.ends[number] = saved
-            else:
-                self.ends[number] = max(self.ends[number], step)
+            is_finished = number < len(ends) and ends[number] <= step
+            self.ends[number] = ends[number] if is_finished else max(self.ends[number], step)

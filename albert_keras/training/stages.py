@@ -164,7 +164,6 @@ class Stages:
             shares,
             stage_ends(training.steps, shares, training.steps_per_execution),
             [step_flops(each.records, each.training, albert_config, has_head) for each in stages],
-            training.steps_per_execution,
         )
         self._number = 0  # of the stage that was begun last
 

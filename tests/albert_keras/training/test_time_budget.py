@@ -9,26 +9,15 @@ from tensorflow import keras
 
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 from albert_keras.training.stage_plan import StagePlan, stage_ends
-from albert_keras.training.time_budget import FollowBudget, TimeBudget
+from albert_keras.training.time_budget import FollowBudget
 
 
 @pytest.mark.parametrize("num_steps, stride", [(1, 1), (2, 1), (8, 8), (16, 8)])
 def test_a_small_number_of_steps_does_not_end_the_run(num_steps, stride):
     durations = itertools.chain([3.0], itertools.repeat(0.1))
-    simulation = Simulation(TimeBudget(150), durations, num_steps=num_steps, warmup_steps=0)
+    simulation = Simulation(150, durations, num_steps=num_steps, warmup_steps=0)
     seconds = simulation.run(stride=stride)
     assert 0.97 * 150 <= seconds <= 150 and simulation.last_rate < 0.02
-
-
-def test_a_plan_leaves_a_margin_and_never_ends_in_the_past():
-    budget = TimeBudget(100)
-    assert budget.margin == 2
-    assert budget.plan(0, 10, 0.0) == 980
-    assert budget.plan(500, 10, 50.0) == 980
-    assert budget.plan(500, 5, 50.0) == 740
-    assert budget.plan(500, 5, 1000.0) == 501
-    assert TimeBudget(28_800).margin == 5
-    assert TimeBudget(100, used=50).plan(500, 10, 0.0) == 980
 
 
 class Simulation:
@@ -38,7 +27,6 @@ class Simulation:
         self,
         budget,
         durations,
-        every=20,
         num_steps=2000,
         warmup_steps=20,
         first_step=0,
@@ -52,7 +40,6 @@ class Simulation:
             budget,
             self.schedule,
             [self.follower],
-            every,
             first_step,
             clock=lambda: self.now,
             plan=plan,
@@ -106,7 +93,7 @@ def ever_slower():
 @pytest.mark.parametrize("speed", [slower_and_faster, with_saves, jittering, ever_slower])
 @pytest.mark.parametrize("num_steps", [50, 2000, 100_000])
 def test_time_and_learning_rate_end_together_whatever_the_speed(speed, num_steps):
-    simulation = Simulation(TimeBudget(150), speed(), num_steps=num_steps)
+    simulation = Simulation(150, speed(), num_steps=num_steps)
     seconds = simulation.run()
     assert 0.97 * 150 <= seconds <= 150
     assert 0 < simulation.last_rate < 0.01
@@ -114,14 +101,14 @@ def test_time_and_learning_rate_end_together_whatever_the_speed(speed, num_steps
 
 
 def test_several_steps_per_execution_end_at_a_whole_one():
-    simulation = Simulation(TimeBudget(150), itertools.repeat(0.05), num_steps=2000)
+    simulation = Simulation(150, itertools.repeat(0.05), num_steps=2000)
     seconds = simulation.run(stride=8)
     assert simulation.step % 8 == 0 and simulation.follower.ends[-1]
     assert 0.97 * 150 <= seconds <= 150 and simulation.last_rate < 0.01
 
 
 def test_an_interrupted_run_goes_on_with_the_rest_of_its_budget():
-    first = Simulation(TimeBudget(150), itertools.repeat(0.1))
+    first = Simulation(150, itertools.repeat(0.1))
     used = first.run(stop_at=700)
     state = first.callback.state()
     assert state == {
@@ -129,31 +116,31 @@ def test_an_interrupted_run_goes_on_with_the_rest_of_its_budget():
         "num_steps": pytest.approx(1470, abs=2),
     }
 
-    second = Simulation(TimeBudget(150), itertools.repeat(0.1), first_step=700)
+    second = Simulation(150, itertools.repeat(0.1), first_step=700)
     second.callback.restore(state)
     assert not second.callback.is_over
     second.callback.on_train_begin()
-    assert second.schedule.num_steps == second.follower.last_step == state["num_steps"]
+    assert second.schedule.num_steps == pytest.approx(state["num_steps"], abs=2)
     assert 145 <= used + second.run() <= 150
     assert second.last_rate < 0.01
 
 
 def test_a_spent_budget_is_over_until_it_is_enlarged():
-    first = Simulation(TimeBudget(50), itertools.repeat(0.1))
+    first = Simulation(50, itertools.repeat(0.1))
     first.run()
     state = first.callback.state()
-    again = Simulation(TimeBudget(50), itertools.repeat(0.1), first_step=first.step)
+    again = Simulation(50, itertools.repeat(0.1), first_step=first.step)
     again.callback.restore(state)
     assert again.callback.is_over
 
-    larger = Simulation(TimeBudget(100), itertools.repeat(0.1), first_step=first.step)
+    larger = Simulation(100, itertools.repeat(0.1), first_step=first.step)
     larger.callback.restore(state)
     assert not larger.callback.is_over
-    assert larger.callback.last_step == pytest.approx(980, abs=5)
+    assert larger.run() == pytest.approx(49, abs=1)
 
 
 def test_a_budget_shorter_than_the_warmup_says_so(caplog):
-    simulation = Simulation(TimeBudget(10), itertools.repeat(0.1), warmup_steps=500)
+    simulation = Simulation(10, itertools.repeat(0.1), warmup_steps=500)
     assert simulation.run() <= 10
     assert caplog.text.count("within the warm-up of 500 steps") == 1
 
@@ -164,7 +151,7 @@ def test_fit_ends_when_the_time_is_over():
     model = keras.Sequential([keras.layers.Dense(1)])
     model.compile(keras.optimizers.legacy.SGD(schedule), "mse")
     data = tf.data.Dataset.from_tensors((tf.ones((4, 2)), tf.ones((4, 1)))).repeat()
-    follow = FollowBudget(TimeBudget(50), schedule, every=5, clock=lambda: next(clock))
+    follow = FollowBudget(50, schedule, clock=lambda: next(clock))
     model.fit(data, steps_per_epoch=10**9, callbacks=[follow], verbose=0)
     assert int(model.optimizer.iterations) == follow.step == follow.last_step < 200
     assert float(schedule(follow.step)) == 0
@@ -175,8 +162,8 @@ def staged(seconds_per_step, first_step=0, state=None, ends=None, **others):
     shares = (0.5, 0.3, 0.2)
     plan = StagePlan(shares, stage_ends(2000, shares), seconds_per_step)
     if ends is not None:
-        plan.resume(first_step, ends, are_planned=True)
-    simulation = Simulation(TimeBudget(150), None, first_step=first_step, plan=plan, **others)
+        plan.resume(first_step, ends, follow_clock=True)
+    simulation = Simulation(150, None, first_step=first_step, plan=plan, **others)
     if state is not None:
         simulation.callback.restore(state)
     simulation.plan = plan
@@ -209,7 +196,7 @@ def test_each_stage_ends_when_its_share_of_the_time_is_used(stride):
     usable = 150 - simulation.callback.budget.margin
     assert ends == pytest.approx([0.5 * usable, 0.8 * usable, usable], abs=0.3 * stride)
     steps = [1470, 1470 + 441, 1470 + 441 + 147]
-    assert simulation.plan.ends == pytest.approx(steps, abs=3 * stride)
+    assert simulation.plan.ends == pytest.approx(steps, abs=4 * stride)
     assert simulation.last_rate < 0.02
     assert simulation.follower.ends[-1] and sum(simulation.follower.ends) == 1
 
