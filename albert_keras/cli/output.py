@@ -169,7 +169,7 @@ def report_error(error, debug):
 
     if isinstance(error, TrainingStopped):
         _print_error(f"{error}:\n  {command_line()}")
-        return 0 if error.is_time_limit else 143
+        return 143
     if isinstance(error, Interrupted):
         _print_error(str(error))
         return EXIT_CODE

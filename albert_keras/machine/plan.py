@@ -32,7 +32,7 @@ from albert_keras.models.weight_count import model_line
 from albert_keras.optimization.config import default_warmup_steps
 from albert_keras.report import bytes_text
 from albert_keras.runs.run_record import read_record
-from albert_keras.training.config import PretrainingConfig, TrainingConfig
+from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.epoch_report import copies_for
 from data_pipeline.errors import InputError
 from data_pipeline.progress import format_duration, parse_duration
@@ -210,9 +210,7 @@ def completed(config: PretrainingConfig, settings: dict[str, Any]) -> Pretrainin
             to be resumed.
     """
     given = config.model_dump(exclude_unset=True)
-    known = TrainingConfig.model_fields  # earlier versions had more settings
-    training = {name: value for name, value in settings["training"].items() if name in known}
-    training |= given.get("training", {})
+    training = settings["training"] | given.get("training", {})
     # The settings of an optimizer belong together: a given one replaces the suggested one.
     return PretrainingConfig.of(settings | given | {"training": training})
 

@@ -61,15 +61,12 @@ _FREE = tuple(
         "keep_checkpoints",
         "report_every",
         "evaluate_every",
-        "time_limit_seconds",
         "peak_tflops",
         "track",
         "epochs",  # follows from `steps`, which is compared
         "eval_batch_size",
     )
 ) + ("config.task.data_dir", "config.task.train", "config.task.dev", "config.stages.*.data")
-#: Settings of earlier versions that are gone, and the values with which they changed nothing.
-_GONE = {"config.training.hard_examples": 1.0}
 #: Parts of a record that `--allow-change` may name.
 _PARTS = ("config", "albert_config", "data", "tokenizer_digest")
 #: Parts that differ between calls although no setting was changed.
@@ -123,10 +120,18 @@ def read_record(path: Path) -> dict:
             dict(record["config"][section])
         for name in ("seed", "keep_checkpoints"):
             int(record["config"]["training"][name])
+        _drop_gone(record["config"]["training"])
         _complete_shape(record["albert_config"])
         str.encode(record["data"]["fingerprint"])
         str.encode(record["tokenizer_digest"] or "")
         return record
+
+
+def _drop_gone(training):
+    """Removes settings of earlier versions that are gone, where they do not change the result."""
+    training.pop("time_limit_seconds", None)
+    if training.get("hard_examples") == 1:
+        del training["hard_examples"]
 
 
 def check_shape(path: Path, record: dict):
@@ -189,9 +194,7 @@ def find_changes(old: dict, new: dict, defaults: dict) -> dict[str, tuple]:
     return {
         key: values
         for key, values in _differences(old, new).items()
-        if (key in known or _is_below(key, ("config",)))
-        and not _is_below(key, _NOT_HISTORY)
-        and values != (_GONE.get(key), None)
+        if (key in known or _is_below(key, ("config",))) and not _is_below(key, _NOT_HISTORY)
     }
 
 

@@ -119,7 +119,6 @@ def train_seed(
             last_step = first_step
         else:
             last_step = fit(context, scores)
-            _check_finished(strategy, run, training, task.metric, last_step)
     except (TrainingStopped, TrainingDiverged):
         _draw(strategy, run, task)
         raise
@@ -149,16 +148,6 @@ def build_trained(
     model.is_in_run = True
     model.compile_for(config)
     return model
-
-
-def _check_finished(strategy, run, training, metric, last_step):
-    """Raises TrainingStopped if the time limit ended the training, which is no result yet."""
-    if training.time_limit_seconds is None or training.time_budget is not None:
-        return
-    values = values_so_far(run.path, metric, last_step)
-    is_finished = last_step >= training.steps or is_enough(values, training.patience)
-    if not broadcast(strategy, int(is_finished)):  # only the first worker writes the values
-        raise TrainingStopped(run.path, last_step, is_time_limit=True)
 
 
 def _draw(strategy, run, task):

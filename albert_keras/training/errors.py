@@ -4,14 +4,12 @@ from data_pipeline.errors import Mistake
 
 
 class TrainingStopped(Exception):
-    """A signal, or the time limit of a fine-tuning, ended a run early; its state is saved."""
+    """A signal ended a run early; its state is saved."""
 
-    def __init__(self, path, step, is_time_limit=False):
+    def __init__(self, path, step):
         self.step = step  # the step that was saved
-        self.is_time_limit = is_time_limit
-        reason = "time limit reached: " if is_time_limit else ""
         super().__init__(
-            f"{reason}stopped and saved `{path}` at step {step}; give the same command to resume it"
+            f"stopped and saved `{path}` at step {step}; give the same command to resume it"
         )
 
 

@@ -203,7 +203,6 @@ def fit(
         training.checkpoint_every,
         first_step,
         last_step,
-        training.time_limit_seconds,
         agree=functools.partial(any_of, strategy),
     )
     skipped_before = int(model.guard.consecutive_skips.numpy())
@@ -261,8 +260,7 @@ def fit(
     if any_of(strategy, saving.stopped_by is not None):
         raise TrainingStopped(run.path, saving.saved)
     if saving.step < saving.last_step:
-        reason = "a callback ended the run" if run_callbacks.is_stopped else "time limit reached"
-        logger.info("%s at step %d of %d", reason, saving.step, saving.last_step)
+        logger.info("the run ended at step %d of %d", saving.step, saving.last_step)
     return saving.step
 
 

@@ -141,9 +141,6 @@ class LoopConfig(Settings):
         3, "Number of newest checkpoints to keep, besides the best one.", ge=1
     )
     report_every: int = setting(50, "Steps between log lines.", ge=1)
-    time_limit_seconds: float | None = setting(
-        None, "Save and stop after this training time; the same command resumes the run.", gt=0
-    )
     time_budget: str | None = option(
         None,
         "Total training time, such as 8h or 1h30m. The schedule is scaled to end then, whatever "

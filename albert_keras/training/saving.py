@@ -1,10 +1,8 @@
 """When a run saves, and how it ends early without losing a step."""
 
 import logging
-import math
 import signal
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,7 +34,6 @@ class SaveCheckpoints(keras.callbacks.Callback):
         every: int,  # steps between checkpoints
         first_step: int,  # steps done before this `fit`
         last_step: int,
-        time_limit: float | None = None,  # seconds from now on after which `fit` ends early
         # Combines the stop requests of all workers; each calls it exactly once per execution.
         agree: Callable[[bool], bool] = bool,
     ):
@@ -46,14 +43,12 @@ class SaveCheckpoints(keras.callbacks.Callback):
         self.last_step = last_step
         self.step = self.saved = first_step  # steps done, and the newest one saved
         self.stopped_by = None  # the signal that this worker received
-        self.time_is_up = False
         self.stopping = False  # whether `fit` ends early, for whatever worker
         self._stop_requested = self._save_requested = False
         #: Returns whether another callback wants to end the run; may be set before training.
         self.stop_if: Callable[[], bool] = lambda: False
         self._save, self._agree = save, agree
         self._epoch_started_at = first_step
-        self._end = time.monotonic() + (math.inf if time_limit is None else time_limit)
         self._previous_handlers = {}
 
     def __enter__(self):
@@ -90,9 +85,7 @@ class SaveCheckpoints(keras.callbacks.Callback):
         before = self.step
         # Keras passes the index, within the epoch, of the last step of the execution.
         self.step = self._epoch_started_at + batch + 1
-        self.time_is_up = time.monotonic() > self._end
-        request = self._stop_requested or self.time_is_up or self.stopped_by is not None
-        request = request or self.stop_if()
+        request = self._stop_requested or self.stopped_by is not None or self.stop_if()
         self.stopping = self._agree(request)
         is_due = self.step // self.every > before // self.every
         if self.stopping or is_due or self._save_requested or self.step >= self.last_step:

@@ -181,7 +181,7 @@ def test_an_unknown_override_is_refused(begin, tmp_path, key, hint, is_new):
         {"strategy": "single"},
         {"accumulation_steps": 2, "recompute": True},
         {"checkpoint_every": 7, "keep_checkpoints": 1, "report_every": 3},
-        {"evaluate_every": 5, "time_limit_seconds": 9.0, "peak_tflops": 2.0},
+        {"evaluate_every": 5, "peak_tflops": 2.0},
     ],
 )
 def test_what_computes_nothing_else_may_change_and_takes_effect(begin, free):

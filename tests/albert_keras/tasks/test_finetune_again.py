@@ -96,18 +96,3 @@ def test_a_second_process_in_the_same_folder_is_refused(toy_copy, tune, untraine
         refused(tune, toy_copy, f"is being trained by process {os.getpid()} on host ")
     assert bytes_of(toy_copy, "results.json") == before and not untrained
     assert tune(toy_copy).seeds and not (toy_copy / LOCK_FILE).exists()
-
-
-def test_a_time_limit_is_no_result_and_can_be_resumed(tune, toy_config, tmp_path):
-    def limited(seconds):
-        values = {"time_limit_seconds": seconds, "steps": 12, "checkpoint_every": 100}
-        return toy_config.model_copy(
-            update={"training": toy_config.training.model_copy(update=values)}
-        )
-
-    out = tmp_path / "toy"
-    with pytest.raises(TrainingStopped):
-        tune(out, limited(1e-6), seeds=[1], random_baseline=False)
-    assert not (out / "results.json").exists()
-    result = tune(out, limited(None), seeds=[1], random_baseline=False)
-    assert result.seeds[0].last_step == 12

@@ -286,11 +286,7 @@ def test_an_order_loss_without_labels_is_refused(unlabelled_records, tiny_traini
 @pytest.mark.slow
 def test_dynamic_masks_go_on_where_they_were(tiny_records, tiny_training, tmp_path):
     whole = pretrain(tiny_records, tmp_path / "whole", tiny_training, masks="dynamic")
-    values = tiny_training.model_dump(exclude_unset=True)
-    values["training"]["time_limit_seconds"] = 1e-6
-    limited = type(tiny_training)(**values)
-    first = pretrain(tiny_records, tmp_path / "parts", limited, masks="dynamic")
-    assert 0 < first.step < 12
+    pretrain(tiny_records, tmp_path / "parts", tiny_training, masks="dynamic", max_steps=5)
     pretrain(tiny_records, tmp_path / "parts", tiny_training, masks="dynamic")
     whole, parts = tensors_of(whole.path, 12), tensors_of(tmp_path / "parts", 12)
     for name, values in whole.items():
