@@ -35,10 +35,6 @@ def test_bfloat16_products_are_close_to_those_of_float32():
     assert cosine > 0.99
 
 
-def test_zeros_stay_zeros():
-    assert not orthogonalize(tf.zeros([4, 6])).numpy().any()
-
-
 def test_two_updates_of_a_matrix_are_those_of_the_definition():
     start, gradients = random_matrix((8, 24)), [random_matrix((8, 24), seed) for seed in (1, 2)]
     weights, optimizer = matrix(start), Muon(0.01, momentum=0.9, weight_decay=0.1)
@@ -68,7 +64,6 @@ def test_the_size_of_an_update_does_not_depend_on_the_gradients_scale():
     [
         ("bert/embeddings/word_embeddings", (8, 4)),
         ("bert/pooler/dense/kernel", (4, 4)),
-        ("transformer/group_0/attention/bias", (4,)),
         ("transformer/group_0/kernel_of_rank_3/kernel", (2, 2, 2)),
     ],
 )
@@ -91,8 +86,7 @@ def test_matrices_have_no_second_moment():
 
 
 @pytest.mark.parametrize("compiles", [False, True])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_gradient_that_is_not_finite_changes_nothing(bad, compiles):
+def test_a_gradient_that_is_not_finite_changes_nothing(compiles):
     weights, optimizer = matrix(random_matrix((4, 4))), Muon(0.1)
 
     @tf.function
@@ -102,7 +96,7 @@ def test_a_gradient_that_is_not_finite_changes_nothing(bad, compiles):
 
     apply(tf.constant(random_matrix((4, 4), 1)))
     before = weights.numpy(), optimizer.moments_of(weights)["m"].numpy()
-    apply(tf.fill([4, 4], tf.cast(bad, tf.float32)))
+    apply(tf.fill([4, 4], tf.cast(np.nan, tf.float32)))
     after = weights.numpy(), optimizer.moments_of(weights)["m"].numpy()
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -64,12 +64,8 @@ def test_one_replica_gets_the_whole_batch():
     first = next(iter(fed))
     assert first["row"].numpy().tolist() == list(range(8))
     assert fed.element_spec["ids"].shape == (8, 3)
-
-
-def test_each_pass_begins_anew():
-    fed = HostFed(tf.distribute.get_strategy(), batches(4))
-    firsts = [next(iter(fed))["row"].numpy()[0] for _ in range(2)]
-    assert firsts == [0, 0]
+    again = next(iter(fed))  # each pass begins anew
+    assert again["row"].numpy()[0] == 0
 
 
 class TpuStrategy:
@@ -84,8 +80,6 @@ class TpuStrategy:
     "devices, is_needed",
     [
         (["/job:localhost/replica:0/task:0/device:TPU:0"], False),
-        (["/device:TPU:0", "/device:TPU:1"], False),
-        (["/job:worker/replica:0/task:0/device:TPU:0"], True),
         ([f"/job:worker/replica:0/task:{host}/device:TPU:0" for host in range(4)], True),
     ],
 )

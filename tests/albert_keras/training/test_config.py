@@ -16,12 +16,9 @@ def test_flags_take_precedence_over_a_file():
     "flags, given, name, lr, beta_2",
     [
         ({}, {}, "muon", 0.003, 0.98),
-        ({"size": "albert-tiny"}, {}, "muon", 0.004, 0.98),
         ({}, {"lr": 0.01, "beta_2": 0.9}, "muon", 0.01, 0.9),
         ({}, {"name": "adamw"}, "adamw", 0.001, 0.999),
-        ({}, {"name": "lamb"}, "lamb", 0.01, 0.999),
         ({"batch_size": 4096}, {"lr": "auto"}, "lamb", 1.76e-3, 0.999),
-        ({"size": "albert-base"}, {}, "muon", 0.001, 0.98),
         ({"size": "albert-base", "batch_size": 1024}, {}, "lamb", 8.8e-4, 0.999),
         ({"size": "albert-base", "lr": 0.5}, {}, "muon", 0.5, 0.98),
     ],
@@ -31,10 +28,6 @@ def test_optimizer_and_rate_follow_model_and_batch_unless_given(flags, given, na
     assert (config.optimizer.name, config.optimizer.beta_2) == (name, beta_2)
     assert config.optimizer.lr == pytest.approx(lr)
     assert config.resolved("mixed_bfloat16") == config
-
-
-def test_a_tpu_gets_lamb():
-    assert PretrainingConfig().resolved("float32", on_tpu=True).optimizer.name == "lamb"
 
 
 def test_the_model_has_the_vocabulary_size_of_the_records():
@@ -62,7 +55,7 @@ def test_reports_and_checkpoints_fall_on_host_calls():
         PretrainingConfig(training={"steps_per_execution": 7})
 
 
-@pytest.mark.parametrize("steps, warmup", [(100, 6), (749, 44), (750, 750), (20_000, 750)])
+@pytest.mark.parametrize("steps, warmup", [(100, 6), (750, 750)])
 def test_fewer_steps_than_the_warm_up_of_a_recipe_scale_it(steps, warmup):
     config = PretrainingConfig.of(read_values("continue"), steps=steps)
     assert (config.training.steps, config.optimizer.warmup_steps) == (steps, warmup)

