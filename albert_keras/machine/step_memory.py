@@ -1,10 +1,9 @@
 """Memory of a training step by formula, from the shape of the model, without TensorFlow.
 
-The table `KEPT_PER_BLOCK` lists what a step keeps between its forward and its backward pass; if a
-layer changes, its row must change, too.
+`_BlockMemory` counts what a step keeps between its forward and its backward pass; if a layer
+changes, its counts must change, too.
 """
 
-import math
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
@@ -24,50 +23,6 @@ COMPUTE_BYTES = {"float32": 4, "mixed_bfloat16": 2, "mixed_float16": 2}
 #: On a GPU CUDA, cuBLAS and their buffers take about as much; a TPU's compiler reserves 0.5 GiB.
 PROCESS_BYTES = 480_000_000
 TRACE_BYTES = 240_000_000
-
-
-class Kept(NamedTuple):
-    """Tensors of one shape that are kept, or needed at the same time."""
-
-    name: str
-    count: int
-    #: A letter for each axis: B sequences, S tokens, H hidden size, I intermediate size, N heads,
-    #: P predictions, V vocabulary size, A keys of a query, which are S or, if attention is
-    #: block-sparse, a mean; G gathered blocks of keys per block of queries, 0 unless it is.
-    shape: str
-    dtype: str = "compute"  # "compute", the type of the products; "float32"; or "bool"
-    dropout: str = ""  # the dropout rate that must be positive for the tensor to exist; "" if none
-
-
-#: What one block (attention and feed-forward) keeps for its gradient: 8 B·S·H + B·S·I + B·N·S·A.
-KEPT_PER_BLOCK = (
-    Kept("input", 1, "BSH"),
-    Kept("query, key, value", 3, "BSH"),
-    Kept("attention weights", 1, "BNSA"),
-    Kept("weighted sum of the values", 1, "BSH"),
-    Kept("normalised sum after attention", 1, "BSH"),
-    Kept("input of the feed-forward block", 1, "BSH"),
-    Kept("inner vectors before activation", 1, "BSI"),
-    Kept("normalised sum after feed-forward", 1, "BSH"),
-    Kept("scales of the two normalisations", 2, "BS", "float32"),
-    Kept("attention weights after dropout", 1, "BNSA", "compute", "attention_probs_dropout_prob"),
-    Kept("mask of the attention weights", 1, "BNSA", "bool", "attention_probs_dropout_prob"),
-    Kept("masks of the values", 2, "BSH", "bool", "hidden_dropout_prob"),
-)
-
-#: What a recomputed block keeps until then.
-KEPT_BY_RECOMPUTED_BLOCK = (Kept("input", 1, "BSH"),)
-
-#: What the gradient of one block needs in addition.
-WORKING_OF_BLOCK = (
-    Kept("gradients of the attention weights and scores", 2, "BNSA"),
-    Kept("inner vectors after activation, gradients of both", 3, "BSI"),
-    Kept("gradients of the vectors", 4, "BSH"),
-    Kept("gathered keys or values, and their gradient", 2, "BSGH"),
-)
-
-#: What the masked-LM loss and its gradient need in addition.
-WORKING_OF_HEAD = (Kept("scores and their gradient", 2, "BPV"),)
 
 #: Largest number of gradients of a shared kernel before they are summed, see `layers/uses.py`.
 GRADIENTS_AT_ONCE = 4
@@ -123,32 +78,14 @@ def step_memory(
             "`batch_size` must be a positive multiple of the accumulated parts. Received: "
             f"{batch_size} and {accumulation_steps}."
         )
-    axes = {
-        "B": batch_size // accumulation_steps,
-        "S": max_seq_length,
-        "H": config.hidden_size,
-        "I": config.intermediate_size,
-        "N": config.num_attention_heads,
-        "P": max_predictions_per_seq,
-        "V": config.vocab_size,
-        "A": config.attended_keys(max_seq_length),
-        "G": config.key_blocks if config.is_sparse_at(max_seq_length) else 0,
-    }
-
-    widths = {"compute": COMPUTE_BYTES[precision], "float32": _FLOAT32, "bool": 1}
-
-    def size(tensors):
-        return sum(
-            tensor.count * math.prod(axes[axis] for axis in tensor.shape) * widths[tensor.dtype]
-            for tensor in tensors
-            if not tensor.dropout or getattr(config, tensor.dropout) > 0
-        )
-
+    part = batch_size // accumulation_steps
+    one = _block_memory(config, part, max_seq_length, COMPUTE_BYTES[precision])
     blocks = config.num_hidden_layers * config.inner_group_num
-    kept, working_of_block = blocks * size(KEPT_PER_BLOCK), size(WORKING_OF_BLOCK)
+    kept, working_of_block = blocks * one.kept, one.working
     if recompute:
-        kept = blocks * size(KEPT_BY_RECOMPUTED_BLOCK)
-        working_of_block += size(KEPT_PER_BLOCK)
+        kept, working_of_block = blocks * one.input, one.working + one.kept
+    # Scores of the masked-LM head, and their gradient.
+    head = 2 * part * max_predictions_per_seq * config.vocab_size * COMPUTE_BYTES[precision]
     weights = _FLOAT32 * count_weights(config, masked_lm_head=max_predictions_per_seq > 0).total
     sums_of_parts = 0 if accumulation_steps == 1 else weights
     # A copy of the weights in the type of the products.
@@ -159,11 +96,40 @@ def step_memory(
         weights=weights,
         moments=2 * weights,
         kept=kept,
-        working=max(working_of_block, size(WORKING_OF_HEAD)),
+        working=max(working_of_block, head),
         gradients=_gradients_in_flight(config, precision) + sums_of_parts + cast_weights,
         update=COPIES_OF_UPDATE * weights,
         process=process_bytes,
     )
+
+
+class _BlockMemory(NamedTuple):
+    """Bytes of one block, attention and feed-forward."""
+
+    input: int
+    kept: int  # for its gradient
+    working: int  # in addition, while its gradient is computed
+
+
+def _block_memory(config, batch_size, max_seq_length, width):
+    """Counts the bytes of a block, with `width` bytes for each number of a product."""
+    rows = batch_size * max_seq_length
+    vectors, inner = rows * config.hidden_size, rows * config.intermediate_size
+    keys = config.attended_keys(max_seq_length)  # of a query; a mean if attention is block-sparse
+    attention = rows * config.num_attention_heads * keys
+    # Input, query, key, value, weighted sum, normalised sum, input of the feed-forward block and
+    # its normalised sum; inner vectors; attention weights; scales of the two normalisations.
+    kept = width * (8 * vectors + inner + attention) + 2 * _FLOAT32 * rows
+    if config.attention_probs_dropout_prob > 0:  # weights after dropout, and its mask
+        kept += (width + 1) * attention
+    if config.hidden_dropout_prob > 0:  # two masks
+        kept += 2 * vectors
+    # Gradients of weights and scores; inner vectors after activation, and gradients of both;
+    # gradients of vectors; gathered keys or values of block-sparse attention, and their gradient.
+    working = 2 * attention + 3 * inner + 4 * vectors
+    if config.is_sparse_at(max_seq_length):
+        working += 2 * vectors * config.key_blocks
+    return _BlockMemory(width * vectors, kept, width * working)
 
 
 def _gradients_in_flight(config, precision):
