@@ -45,13 +45,6 @@ class TrainingConfig(LoopConfig):
         gt=0,
         lt=1,
     )
-    leave_unmasked: float | None = setting(
-        None,
-        "Fraction of the tokens to predict that dynamic masks leave unchanged; None takes the "
-        "value of the records.",
-        ge=0,
-        le=1,
-    )
 
 
 class StageConfig(Settings):

@@ -142,17 +142,16 @@ def dynamic_masking(records: RecordFiles, training: TrainingConfig) -> MaskingCo
         InputError: If the training changes them and the masks are static, or if the records have
             no room for so many predictions.
     """
-    changes = {"masked_lm_prob": training.mask_rate, "leave_unmasked": training.leave_unmasked}
-    changes = {name: value for name, value in changes.items() if value is not None}
-    if not changes:
+    if training.mask_rate is None:
         return None
     if not uses_dynamic_masks(records, training.masks):
         raise InputError(
-            "`training.mask_rate` and `training.leave_unmasked` require dynamic masks. Received: "
-            f"static masks in `{records.folder}`. Use --masks dynamic."
+            f"`training.mask_rate` requires dynamic masks. Received: static masks in "
+            f"`{records.folder}`. Use --masks dynamic."
         )
     info = records.info
-    masking = MaskingConfig(**info.config.get("masking", {})).replace(**changes)
+    masking = MaskingConfig(**info.config.get("masking", {}))
+    masking = masking.replace(masked_lm_prob=training.mask_rate)
     needed = round(masking.masked_lm_prob * info.max_seq_length)
     if needed > info.max_predictions_per_seq:
         raise InputError(

@@ -34,22 +34,15 @@ def test_a_training_may_change_the_masks_of_its_records(tiny_records, tiny_train
         strategy = tf.distribute.get_strategy()
         source = RecordSource(records, training)
         batch = next(iter(source.batches(strategy, 0)))
-        is_masked = batch["masked_lm_weights"].numpy() > 0
-        positions = batch["masked_lm_positions"].numpy()
-        shown = np.take_along_axis(batch["input_ids"].numpy(), positions, axis=1)
-        unchanged = shown == batch["masked_lm_ids"].numpy()
-        return is_masked.sum(), unchanged[is_masked].mean()
+        return (batch["masked_lm_weights"].numpy() > 0).sum()
 
-    usual, _ = masks()
-    fewer, _ = masks(mask_rate=0.05)
-    assert 0 < fewer < usual / 2
-    assert masks(leave_unmasked=0.9) == (usual, pytest.approx(0.9, abs=0.1))
+    assert 0 < masks(mask_rate=0.05) < masks() / 2
 
 
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"masks": "static", "mask_rate": 0.1}, "require dynamic masks"),
+        ({"masks": "static", "mask_rate": 0.1}, "requires dynamic masks"),
         (
             {"masks": "dynamic", "mask_rate": 0.9},
             "build the records with --max-predictions-per-seq",
