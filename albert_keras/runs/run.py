@@ -241,14 +241,6 @@ class Run:
             config = config.replace(num_hidden_layers=depth)
         return TrainedAs(config, stage.get("max_seq_length", data.get("max_seq_length")), note)
 
-    def check_kind(self, kind: str, command: str):
-        """Raises InputError if the run is not of the kind that a command takes."""
-        if self.kind != kind:
-            raise InputError(
-                f"`{self.path}` contains a {self.kind} run. `albert-keras {command}` takes a "
-                f"{kind} run."
-            )
-
     @property
     def kind(self) -> str:
         """Either "pretraining" or "finetuning"."""

@@ -21,9 +21,8 @@ class ScoredModel(NamedTuple):
 
     def check_records(self, records: RecordFiles) -> None:
         """Raises InputError unless the model can read records."""
-        weights = self.weights
-        digest = weights.tokenizer.digest if weights.has_tokenizer else None
-        is_run = self.run is not None
+        weights, is_run = self.weights, self.run is not None
+        digest = self.run.record["tokenizer_digest"] if is_run else weights.tokenizer.digest
         check_records(records, weights.path, weights.albert_config, digest, is_run)
 
     def piece_of(self, piece_id: int) -> str:
