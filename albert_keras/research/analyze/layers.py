@@ -12,19 +12,16 @@ from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.layers.kernels import inference
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.execution import Execution
-from albert_keras.report import legend_below, new_figure
+from albert_keras.report import COLOURS, legend_below, new_figure, shortened, tidy
 from albert_keras.research.analyze.inputs import AnalysisData
 from albert_keras.research.analyze.models import AnalyzedModel, open_models
-from albert_keras.research.analyze.output import (
-    check_out,
-    draw_lines,
-    line_styles,
-    write_analysis,
-)
+from albert_keras.research.analyze.output import check_out, write_analysis
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)
+
+_LONGEST_LABEL = 48
 
 
 class LayerState(NamedTuple):
@@ -226,26 +223,29 @@ def draw_layers(models: Sequence[AnalyzedModel], states: Sequence[LayerState]):
         for field, panel in panels.items()
         if any(getattr(state, field) is not None for state in states)
     }
-    styles, rows = line_styles(models), -(-len(panels) // 2)
+    rows = -(-len(panels) // 2)
     title = "Layers applied one after the other"
     figure, axes = new_figure(11.5, 0.6 + 3.4 * rows, title, rows=rows, columns=2)
     for panel in axes.ravel()[len(panels) :]:
         panel.set_axis_off()
     for panel, (field, (heading, unit, limits)) in zip(axes.ravel(), panels.items(), strict=False):
-        lines = {}
-        for label in styles:
-            found = [
-                (state.depth, getattr(state, field))
-                for state in states
-                if state.model == label and getattr(state, field) is not None
-            ]
-            if found:
-                lines[label] = tuple(zip(*found, strict=True))
-        draw_lines(panel, lines, styles, title=heading, xlabel="layers applied", ylabel=unit)
-        panel.set_ylim(*limits)
+        number = -1
         for model in models:
+            # A model with random weights has the colour of the trained model before it, and dashes.
+            number += not model.is_random
+            own = [state for state in states if state.model == model.label]
+            found = [(state.depth, getattr(state, field)) for state in own]
+            panel.plot(
+                *zip(*(point for point in found if point[1] is not None), strict=True),
+                linestyle="--" if model.is_random else "-",
+                color=COLOURS[number % len(COLOURS)],
+                label=shortened(model.label, _LONGEST_LABEL, middle=True),
+                marker=".",
+            )
             depth = model.config.num_hidden_layers
-            if any(state.depth > depth for state in states):
+            if any(state.depth > depth for state in own):
                 panel.axvline(depth, color="0.5", linewidth=0.8, linestyle=(0, (2, 3)), zorder=0)
+        panel.set(title=heading, xlabel="layers applied", ylabel=unit, ylim=limits)
+        tidy(panel)
     legend_below(figure, axes[0, 0])
     return figure

@@ -37,11 +37,6 @@ class AnalyzedModel(NamedTuple):
         """AlbertEncoder."""
         return self.model.encoder
 
-    @property
-    def layer_size(self) -> int:
-        """int. Blocks of one layer."""
-        return self.config.inner_group_num
-
     def describe(self) -> dict[str, Any]:
         """Returns what the model is, plain JSON."""
         config = self.config

@@ -2,15 +2,12 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from albert_keras.report import COLOURS, save_figure, shortened, tidy
-from albert_keras.research.analyze.models import AnalyzedModel
+from albert_keras.report import save_figure
 from data_pipeline.files import check_output_folder, naming, whole_folder
-
-_LONGEST_LABEL = 48
 
 
 def check_out(out: str | Path | None) -> None:
@@ -56,55 +53,3 @@ def _write_csv(path, rows):
         writer = csv.DictWriter(file, rows[0] if rows else [])
         writer.writeheader()
         writer.writerows(rows)
-
-
-class LineStyle(NamedTuple):
-    """How the lines of a model are drawn."""
-
-    label: str
-    color: str
-    linestyle: str
-
-
-def line_styles(models: Sequence[AnalyzedModel]) -> dict[str, LineStyle]:
-    """Returns a style for each model by its label.
-
-    A model with random weights has the colour of the trained model before it, and dashes.
-    """
-    styles, number = {}, -1
-    for model in models:
-        number += not model.is_random
-        colour = COLOURS[max(number, 0) % len(COLOURS)]
-        label = shortened(model.label, _LONGEST_LABEL, middle=True)
-        styles[model.label] = LineStyle(label, colour, "--" if model.is_random else "-")
-    return styles
-
-
-def draw_lines(axes: Any, lines: dict[str, tuple], styles: dict[str, LineStyle], **texts: str):
-    """Draws a line for each model.
-
-    Args:
-        axes: matplotlib Axes.
-        lines: Label of a model -> x values, y values.
-        styles: As `line_styles` returns them.
-        **texts: `title`, `xlabel` and `ylabel`.
-    """
-    from matplotlib.ticker import MaxNLocator
-
-    for label, (steps, values) in lines.items():
-        style = styles[label]
-        axes.plot(
-            steps,
-            values,
-            linestyle=style.linestyle,
-            color=style.color,
-            label=style.label,
-            linewidth=1.6,
-            marker="o" if len(steps) <= 30 else None,
-            markersize=4,
-            markerfacecolor="white" if style.linestyle == "--" else style.color,
-        )
-    axes.set(**texts)
-    axes.title.set_fontsize(11)
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
-    tidy(axes)
