@@ -113,14 +113,14 @@ def test_an_interrupted_run_goes_on_with_the_rest_of_its_budget():
     state = first.callback.state()
     assert state == {
         "seconds_used": pytest.approx(used, abs=0.2),
-        "num_steps": pytest.approx(1470, abs=2),
+        "num_steps": pytest.approx(1470, abs=4),
     }
 
     second = Simulation(150, itertools.repeat(0.1), first_step=700)
     second.callback.restore(state)
     assert not second.callback.is_over
     second.callback.on_train_begin()
-    assert second.schedule.num_steps == pytest.approx(state["num_steps"], abs=2)
+    assert second.schedule.num_steps == pytest.approx(state["num_steps"], abs=4)
     assert 145 <= used + second.run() <= 150
     assert second.last_rate < 0.01
 
