@@ -2,7 +2,9 @@
 
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
+from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import detect
+from albert_keras.models.weight_count import model_line
 from data_pipeline.files import check_output_folder
 
 #: Format -> command that uses a folder of it.
@@ -24,7 +26,7 @@ def convert(arguments):
     """Convert a model from or to another format.
 
     Heads and vocabulary are converted too. TARGET is written completely or not at all, and nothing
-    is overwritten. Its README.md and conversion.json describe the source.
+    is overwritten. Its conversion.json describes the source.
 
     Examples:
       albert-keras convert albert_base/ models/albert-base
@@ -40,8 +42,6 @@ def convert(arguments):
       source_format --from FORMAT (detected): Format of SOURCE, named as in --to.
       tokenizer (the one with the weights): Folder, *.model, vocab.txt or tokenizer.json.
       config: albert_config.json for a checkpoint without one.
-      verify: Compare the outputs of source and target on random inputs.
-      trust_pickle: Load a pytorch_model.bin, which can execute arbitrary code.
       pair: The classifier or regression of SOURCE takes pairs of texts.
     """
     detect(arguments["source"], format=arguments.get("source_format"))
@@ -53,18 +53,18 @@ def convert(arguments):
 
 
 def _lines(result):
-    from albert_keras.conversion import conversion_card
-
-    record = result._asdict()
-    vocabulary = result.vocabulary
+    shape, vocabulary = AlbertConfig.from_dict(result.albert_config), result.vocabulary
     yield f"read `{result.source}` ({result.source_format})"
-    yield f"  {conversion_card.shape_line(record)}"
-    yield from (f"  {line}" for line in conversion_card.head_lines(record))
-    yield f"  vocabulary: {vocabulary['sentence'] if vocabulary else 'none found'}"
+    yield (
+        f"  {model_line(shape, result.num_parameters)}, hidden {shape.hidden_size}, "
+        f"{shape.num_attention_heads} heads, embedding {shape.embedding_size}, {shape.hidden_act}"
+    )
+    yield from (f"  head {head}: converted" for head in result.heads)
+    yield from (f"  head {head}: dropped, {result.format} has none" for head in result.left_heads)
+    size = f"{vocabulary['pieces']:,} pieces" if vocabulary else "none found"
+    yield f"  vocabulary: {size}"
     yield f"wrote {result.path} ({result.format}), encoder {result.encoder_digest[:12]}"
-    yield from (f"  {line}" for line in conversion_card.verification_lines(record))
     yield from (f"note: {note}" for note in result.notes)
-    yield f"description: {result.path / conversion_card.CARD}"
     if result.task is not None:
         yield f"task: {result.task}; the folder can be used for predictions like a fine-tuned run"
         yield f"next: {_predict(result.path)}"

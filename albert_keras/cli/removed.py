@@ -81,6 +81,9 @@ REMOVED = {
         for option in ("to", "from")
         for name in ("fairseq", "tf-hub", "tf-models")
     },
+    "convert --no-verify": "The tensors that are written are always compared with the source.",
+    "convert --trust-pickle": "Save the weights as model.safetensors: docs/interop.md has the line "
+    "of Python.",
     "serve --requests-per-second": _PROXY,
     "serve --burst": _PROXY,
     "serve --computed-at-once": "Two requests are computed at a time.",

@@ -4,9 +4,9 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.conversion import conversion_card
+import numpy as np
+
 from albert_keras.conversion.task_run import FOREIGN_KEYS, task_of_head, write_task_run
-from albert_keras.conversion.verify import verify as verify_conversion
 from albert_keras.formats.detection import (
     CONVERSION_RECORD,
     FORMATS,
@@ -17,16 +17,14 @@ from albert_keras.formats.detection import (
 from albert_keras.formats.loading import ArrayTensors, encoder_digest
 from albert_keras.formats.model_weights import ModelWeights, with_padding_at
 from albert_keras.formats.open_model import format_module, open_model
-from albert_keras.formats.vocabulary import Vocabulary, files_for, notes_for
+from albert_keras.formats.vocabulary import Vocabulary, files_for
 from albert_keras.runs.run import Run
-from albert_keras.shipped_models import find_model
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder, sha256_of, whole_folder, write_json
+from data_pipeline.files import check_output_folder, whole_folder, write_json
 
 _HUGGING_FACE = "hugging-face"
-_PRETRAINING = ("masked_lm", "sentence_order")
 
 logger = logging.getLogger(__name__)
 
@@ -43,17 +41,14 @@ class ConversionResult(NamedTuple):
     encoder_digest: str  #: SHA-256 of the encoder's weights, see `encoder_digest`.
     heads: tuple[str, ...]  #: Names in `HEADS` that were converted.
     left_heads: tuple[str, ...]  #: Heads that the target cannot store.
-    absent_heads: tuple[str, ...]  #: Heads of a pre-trained model that the source does not have.
     labels: tuple[str, ...]  #: Names of classes, if the source has them.
     #: The task of the fine-tuned run that was written; None for any other folder.
     task: str | None
     #: "pooling", "normalize" and "longest_text" of a model for vectors of texts.
     embedding: dict[str, Any]
-    #: "name" and "sentence" of its identity, its "source" and its "digest"; None without one.
-    vocabulary: dict[str, str] | None
+    #: "pieces", their number, "source" and "digest"; None without a vocabulary.
+    vocabulary: dict[str, Any] | None
     notes: tuple[str, ...]  #: What other code does differently with the model.
-    verification: dict[str, Any] | None  #: The fields of `Verification`, if it was requested.
-    source_files: dict[str, str]  #: File of the source -> SHA-256, in hexadecimal.
 
 
 def convert(
@@ -63,11 +58,11 @@ def convert(
     source_format: str | None = None,
     tokenizer: str | Path | None = None,
     config: str | Path | None = None,
-    verify: bool = True,
-    trust_pickle: bool = False,
     pair: bool = False,
 ) -> ConversionResult:
     """Converts a model, for example from google-research/albert or Hugging Face, or back.
+
+    What was written is read again: its tensors must have the same bits as those of the source.
 
     Args:
         source: str or Path. Run, export, name of a shipped model, checkpoint, folder or file.
@@ -78,10 +73,6 @@ def convert(
         tokenizer: str, Path or None. Folder or file of the vocabulary; None takes the one stored
             beside the weights.
         config: str, Path or None. `albert_config.json` of a checkpoint without one.
-        verify: bool. Whether to run source and target on the same inputs, and to compare their
-            tensors.
-        trust_pickle: bool. Whether a `pytorch_model.bin` or `model.pt` may be read; either can run
-            any program.
         pair: bool. Whether a classifier or a regression was trained on pairs of texts, for a target
             in our format.
 
@@ -90,16 +81,15 @@ def convert(
 
     Raises:
         InputError: If the source has an unknown or another format, is damaged or hostile, if the
-            target exists or cannot express the model, if the vocabulary does not match, or if the
-            outputs differ. Nothing is written then.
+            target exists or cannot express the model, or if the vocabulary does not match. Nothing
+            is written then.
 
     Example:
         convert("albert_base_v2", "albert-base-v2", to="hugging-face")
     """
     target = Path(target)
     check_output_folder(target, "TARGET")
-    place = detect(source, format=source_format)
-    source_format = place.format
+    source_format = detect(source, format=source_format).format
     if to is None and source_format == OURS:
         names = ", ".join(name for name in FORMATS if name != OURS)
         raise InputError(f"The model is in our format. Choose a target with --to one of: {names}.")
@@ -107,18 +97,20 @@ def convert(
     if to not in FORMATS:
         raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {to}.")
     logger.info("reading `%s` (%s)", source, source_format)
-    opened = open_model(source, None, config, tokenizer, source_format, trust_pickle)
+    opened = open_model(source, None, config, tokenizer, source_format)
     weights = complete(opened)
     files, notes, described = {}, list(opened.notes), None
     if opened.has_tokenizer:
         vocabulary = Vocabulary(opened.tokenizer, opened.tokenizer_source)
         if to == _HUGGING_FACE:  # where positions start after the id of padding
-            weights = with_padding_at(weights, vocabulary.tokenizer.pad_id)
+            weights = with_padding_at(weights, opened.tokenizer.pad_id)
         shape = weights.config
         files = files_for(vocabulary, to, shape.max_position_embeddings, shape.type_vocab_size > 1)
-        notes += notes_for(vocabulary, to)
-        described = vocabulary.identity._asdict()
-        described |= {"source": vocabulary.source, "digest": vocabulary.tokenizer.digest}
+        described = {
+            "pieces": opened.tokenizer.vocab_size,
+            "source": vocabulary.source,
+            "digest": opened.tokenizer.digest,
+        }
     else:
         logger.warning("`%s` has no vocabulary: pass one with --tokenizer", source)
     if to != OURS and weights.config.attention != "dense":
@@ -133,8 +125,6 @@ def convert(
             notes.append(reason)
     elif pair:
         raise InputError("`--pair` requires a target in our format, and a source in another one.")
-    # A fine-tuned model is not expected to have any head of pre-training.
-    expected = () if set(weights.heads) - set(_PRETRAINING) else _PRETRAINING
     with whole_folder(target) as folder:
         logger.info("writing `%s` (%s)", target, to)
         if task is not None:
@@ -143,11 +133,7 @@ def convert(
             format_module(to).write(weights._replace(tokenizer_files=files), folder)
         write_json(folder / CONVERSION_RECORD, {"format": to})  # to read it; completed below
         written = open_model(folder, format=to).weights()
-        verification = None
-        if verify:
-            logger.info("comparing outputs")
-            paths = (place.path, folder)
-            verification = verify_conversion(weights, written, source_format, to, paths)
+        _check_equal(written.tensors, weights.tensors)
         result = ConversionResult(
             path=target,
             source=str(source),
@@ -158,21 +144,30 @@ def convert(
             encoder_digest=encoder_digest(ArrayTensors(written.tensors)),
             heads=written.heads,
             left_heads=tuple(head for head in weights.heads if head not in written.heads),
-            absent_heads=tuple(head for head in expected if head not in weights.heads),
             labels=tuple(weights.labels),
             task=None if task is None else task.name,
             embedding=weights.embedding if to == OURS else {},
             vocabulary=described,
             notes=tuple(dict.fromkeys(notes)),
-            verification=verification and verification._asdict(),
-            source_files=source_files(
-                opened.place if opened.kind == "run" and opened.place else find_model(source)
-            ),
         )
         record = result._asdict()
         record.pop("path")
-        conversion_card.write_card(folder, record)
+        write_json(folder / CONVERSION_RECORD, record, ensure_ascii=False)
     return result
+
+
+def _check_equal(written: dict[str, np.ndarray], tensors: dict[str, np.ndarray]):
+    """Raises InputError if a tensor that was written has other bits than in the source."""
+    different = [
+        name
+        for name, array in written.items()
+        if name not in tensors or array.tobytes() != tensors[name].tobytes()
+    ]
+    if different:
+        raise InputError(
+            "The target must contain the same numbers as its source. These tensors differ: "
+            f"{', '.join(different)}. Nothing was written."
+        )
 
 
 def complete(opened) -> ModelWeights:
@@ -200,26 +195,3 @@ def complete(opened) -> ModelWeights:
     config = weights.config
     keys = config.foreign_keys | FOREIGN_KEYS.get(task.kind, {})
     return weights._replace(config=config.replace(foreign_keys=keys), labels=tuple(task.labels))
-
-
-def source_files(path: Path) -> dict[str, str]:
-    """Hashes the files of a model: name, relative to the folder -> SHA-256, in hexadecimal.
-
-    For a run, these are `run.json` and the checkpoint that is read; for any other folder, all files
-    that are not hidden; for the prefix of a checkpoint, the files of this checkpoint.
-    """
-    if not path.is_dir():
-        files = [path] if path.is_file() else sorted(path.parent.glob(f"{path.name}.*"))
-        return {file.name: sha256_of(file) for file in files if file.is_file()}
-    if (path / RUN_RECORD).is_file():
-        run = Run.open(path)
-        step = run.checkpoints.choose("best" if run.kind == "finetuning" else None)
-        files = [path / RUN_RECORD, *sorted(Path(run.checkpoints.prefix(step)).parent.iterdir())]
-    else:
-        files = sorted(path.rglob("*"))
-    below = {file.relative_to(path): file for file in files if file.is_file()}
-    return {
-        name.as_posix(): sha256_of(file)
-        for name, file in below.items()
-        if not any(part.startswith(".") for part in name.parts)
-    }

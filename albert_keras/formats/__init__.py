@@ -2,8 +2,7 @@
 
 Each format in the table `detection.FORMATS` has a module with these functions:
 
-- `read(path, trust_pickle=False)` returns `ModelWeights`; `path` is a file, a folder or the prefix
-  of a checkpoint. `trust_pickle` allows reading pickled files, which only `hugging_face` has.
+- `read(path)` returns `ModelWeights`; `path` is a file, a folder or the prefix of a checkpoint.
   Modules of checkpoints also take `config`, by default the file in the folder or above. InputError
   names all tensors that are missing, unexpected, of another shape or not finite, damaged files, and
   what our models cannot express. Ours and Google's ALBERT are found by `own.find_weights` instead.

@@ -7,7 +7,6 @@ from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
 from data_pipeline.tokenizers.byte_bpe import (
     PIECES_FILE,
-    SPECIAL_PIECES,
     BytePieces,
     read_bpe,
     write_bpe,
@@ -17,7 +16,6 @@ from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
 
 PIECES, MERGES = "vocab.json", "merges.txt"
 _ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
-_VERSION = "#version:"
 _PREFIX = "add_prefix_space"
 #: Names of RoBERTa's special tokens, under the keys of transformers.
 _NAMES = {
@@ -27,10 +25,6 @@ _NAMES = {
     "pad_token": "<pad>",
     "unk_token": "<unk>",
 }
-PAIR_NOTE = (
-    "RobertaTokenizer of transformers puts two </s> between the texts of a pair; this vocabulary "
-    "was made by an earlier version and has one"
-)
 
 
 def has_byte_bpe(files: dict[str, bytes]) -> bool:
@@ -80,8 +74,7 @@ def read_byte_bpe(files: dict[str, bytes], source: object) -> bytes:
 def byte_bpe_files(tokenizer: Tokenizer, max_length: int) -> dict[str, bytes]:
     """Returns the files with which transformers tokenizes as a tokenizer of byte-level BPE does.
 
-    `AutoTokenizer` reads `tokenizer.json`, and also joins pairs as this package does; `vocab.json`
-    and `merges.txt` are for `RobertaTokenizer` of earlier versions.
+    `AutoTokenizer` reads `tokenizer.json`, and also joins pairs as this package does.
     """
     content = read_bpe(tokenizer.model_bytes)
     values = json.loads(write_bpe(content))
@@ -98,14 +91,7 @@ def byte_bpe_files(tokenizer: Tokenizer, max_length: int) -> dict[str, bytes]:
             for token in values["added_tokens"]
         },
     }
-    merges = "".join(f"{first} {second}\n" for first, second in content.merges)
-    pieces = {piece: id for id, piece in enumerate(content.pieces)}
-    return {
-        PIECES_FILE: _text(values),
-        PIECES: _text(pieces),
-        MERGES: f"{_VERSION} 0.2\n{merges}".encode(),
-        CONFIG_FILE: _text(settings),
-    }
+    return {PIECES_FILE: _text(values), CONFIG_FILE: _text(settings)}
 
 
 def _added(values, source):
@@ -124,31 +110,25 @@ def _joined(files, prefix, source):
     """Returns the content of `tokenizer.json` for `vocab.json` and `merges.txt`."""
     ids = _json(files, PIECES, source)
     try:
-        lines = files[MERGES].decode().split("\n")
         pieces = sorted(ids, key=ids.__getitem__)
-    except (UnicodeDecodeError, TypeError) as error:
+        if [ids[piece] for piece in pieces] != list(range(len(pieces))):
+            raise ValueError(f"the ids in {PIECES} are not numbered from 0")
+        lines = files[MERGES].decode().split("\n")
+    except (ValueError, TypeError) as error:
         raise InputError(f"The vocabulary of `{source}` cannot be read: {error}.") from error
-    first = 1 if lines[0].startswith(_VERSION) else 0
+    first = 1 if lines[0].startswith("#version:") else 0
     merges = [tuple(line.split(" ")) for line in lines[first:] if line]
-    if [ids[piece] for piece in pieces] != list(range(len(pieces))):
-        raise InputError(f"The ids in {PIECES} of `{source}` must be numbered from 0.")
-    missing = [piece for piece in SPECIAL_PIECES if piece not in ids]
-    if missing:
-        raise InputError(
-            f"{PIECES} of `{source}` must contain the special tokens {' '.join(SPECIAL_PIECES)}. "
-            f"These are missing: {' '.join(missing)}."
-        )
     return _written(BytePieces(pieces, merges, prefix, pair_separators=2), source)
 
 
 def _written(content, source):
-    """Returns the content of a `tokenizer.json`; half of a character is an InputError."""
+    """Returns the content of a `tokenizer.json`; pieces of half a character are an InputError."""
     try:
         return write_bpe(content)
-    except UnicodeEncodeError as error:
-        received = error.object[error.start : error.end]
+    except ValueError as error:
         raise InputError(
-            f"The pieces of `{source}` must be text: {error.reason}. Received: {received!a}."
+            f"The pieces of `{source}` must be text, and RoBERTa's special tokens must be among "
+            f"them: {error}."
         ) from error
 
 

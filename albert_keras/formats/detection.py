@@ -22,8 +22,7 @@ ALBERT_CONFIG, BERT_CONFIG = "albert_config.json", "bert_config.json"
 HUGGING_FACE_WEIGHTS = (
     "model.safetensors",
     "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
+    "pytorch_model.bin",  # a pickle, which is refused by name
 )
 CONFIG, KERAS_NLP_WEIGHTS = "config.json", "model.weights.h5"
 OURS = "albert-keras"
@@ -36,8 +35,7 @@ KINDS = {
     "keras": "a `.keras` file of this package",
     "checkpoint": "a TensorFlow checkpoint or its folder (*.index), with albert_config.json",
     "google-bert": "a checkpoint of google-research/bert (*.index, bert_config.json)",
-    "hugging-face": "a folder of Hugging Face (config.json with model.safetensors or "
-    "pytorch_model.bin)",
+    "hugging-face": "a folder of Hugging Face (config.json, model.safetensors)",
     "keras-nlp": "a preset of KerasNLP (config.json, model.weights.h5)",
 }
 
@@ -62,7 +60,7 @@ class Format(NamedTuple):
     """A format of models, named as in `convert --to` and `--from`."""
 
     detect: Callable[[Path], Place | None]  #: Reads names of files and small JSON files only.
-    #: Module with `read(path, trust_pickle=False)` and `write(weights, folder)` of ModelWeights.
+    #: Module with `read(path)` and `write(weights, folder)` of ModelWeights.
     #: Checkpoints with the reference's names, ours and Google's, are all read by `own`.
     module: str
 
@@ -130,10 +128,8 @@ def kind_of_run(path: str | Path) -> str | None:
 def convert_command(path: str | Path, options: str = "") -> str:
     """Returns the command that converts a foreign model into our format."""
     path = Path(path)
-    needs_trust = any(path.glob("pytorch_model.bin*")) and not any(path.glob("model.safetensors*"))
-    trust = " --trust-pickle" if needs_trust else ""
     target = f"models/{path.absolute().name}"
-    return f"albert-keras convert {shlex.quote(str(path))} {shlex.quote(target)}{trust}{options}"
+    return f"albert-keras convert {shlex.quote(str(path))} {shlex.quote(target)}{options}"
 
 
 def best_run(folder: Path) -> Path:
@@ -272,7 +268,7 @@ FORMATS = {
     "google": Format(_detect_google, "albert_keras.formats.google_checkpoint"),
     "google-bert": Format(_detect_google_bert, "albert_keras.formats.google_bert"),
     "hugging-face": Format(_detect_hugging_face, "albert_keras.formats.hugging_face"),
-    "keras-nlp": Format(_detect_keras_nlp, "albert_keras.formats.keras_nlp_preset"),
+    "keras-nlp": Format(_detect_keras_nlp, "albert_keras.formats.keras_nlp"),
 }
 
 
@@ -318,7 +314,7 @@ def _missing_part(path):
             "Copy the file from the source of the weights."
         )
     if has_config and not weights and not (path / KERAS_NLP_WEIGHTS).is_file():
-        return "It has config.json but no weights: model.safetensors or pytorch_model.bin."
+        return "It has config.json but no weights: model.safetensors."
     return ""
 
 

@@ -74,7 +74,7 @@ _GELU = {"erf": "gelu_erf", "tanh": "gelu"}
 _ACTIVATIONS = ("gelu_erf", "gelu", "relu", "tanh", "linear")
 
 
-def read(path, trust_pickle=False, config=None):
+def read(path, config=None):
     """Reads a checkpoint; see `formats`. Training state in it is skipped.
 
     Sharing is "none", E is H, and the sentence-order head is their head for the next sentence.

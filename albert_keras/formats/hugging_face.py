@@ -1,7 +1,6 @@
 """Folders of Hugging Face, as transformers reads and writes them: `config.json` and weights.
 
-No code of a folder runs, and neither transformers nor PyTorch is needed, except for
-`pytorch_model.bin`.
+No code of a folder runs, and neither transformers nor PyTorch is needed.
 """
 
 import logging
@@ -21,10 +20,8 @@ from albert_keras.formats.hugging_face_config import (
 )
 from albert_keras.formats.hugging_face_tables import Family
 from albert_keras.formats.hugging_face_tensors import (
-    with_angles,
     with_current_names,
     with_pooler,
-    without_angles,
     without_copies,
     without_unknown_heads,
     without_unused_pooler,
@@ -35,7 +32,6 @@ from albert_keras.formats.model_folder import (
     write_files,
 )
 from albert_keras.formats.model_weights import (
-    HEADS,
     POOLER,
     ModelWeights,
     encoder_shapes,
@@ -56,14 +52,12 @@ from albert_keras.formats.tensor_table import (
     read_reference_tensors,
     write_by_table,
 )
-from albert_keras.formats.torch_file import read_torch_file
 from albert_keras.formats.vocabulary import vocabulary_of
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
-from data_pipeline.limits import read_json
+from data_pipeline.limits import read_json, reading_json
 
 WEIGHTS = "model.safetensors"
-_INDEX = ".index.json"
 #: Files of SentencePiece, WordPiece and byte-level BPE tokenizers.
 _TOKENIZER_FILES = (
     "spiece.model",
@@ -79,7 +73,7 @@ _TOKENIZER_FILES = (
 logger = logging.getLogger(__name__)
 
 
-def read(path, trust_pickle=False):
+def read(path):
     """Reads a model of one of the `FAMILIES`; see `formats`.
 
     A missing pooler of an ALBERT or a BERT is replaced by zeros, if no head needs it. Numbers of 16
@@ -90,7 +84,7 @@ def read(path, trust_pickle=False):
     values = read_json(folder / CONFIG)
     family = family_of(values)
     is_tied = values.get("tie_word_embeddings") is not False
-    theirs = with_current_names(_read_weights(folder, trust_pickle), family, source)
+    theirs = with_current_names(_read_weights(folder), family, source)
     theirs = without_copies(theirs, family, is_tied, source)
     theirs, notes = without_unknown_heads(theirs, family)
     heads = family.heads_in(theirs)
@@ -99,8 +93,6 @@ def read(path, trust_pickle=False):
     needs_pooler = family.needs_pooler(heads, class_name)
     rows = _rows_of(family, config, heads, class_name)
     theirs = without_unused_pooler(theirs, family, rows, source)
-    if family.name == "roformer":
-        theirs = without_angles(theirs, config, source)
     if config.pooler == "always" and not needs_pooler:
         theirs = with_pooler(theirs, family, config, source)
     named = {row.ours: theirs[row.theirs] for row in rows if row.theirs in theirs}
@@ -132,8 +124,7 @@ def write(weights, folder):
     Where E = H and our model does not project, a projection that changes nothing is written,
     because transformers' ALBERT always has one. A pooler of zeros is omitted where their class has
     none, and written where their class has one that ours does not need; so is a table of one
-    segment type in a RoBERTa. Their RoFormer has no pooler: the head for sentence order is dropped,
-    because it reads it.
+    segment type in a RoBERTa.
     """
     folder = Path(folder)
     for name in weights.tokenizer_files:
@@ -141,8 +132,6 @@ def write(weights, folder):
         if name in (CONFIG, WEIGHTS):
             raise InputError(f"`{name}` of `{weights.source}` is not a tokenizer file.")
     family, groups = family_for(weights.config)
-    if family.name == "roformer":
-        weights = _without_pooler(weights)
     config, heads = weights.config, weights.heads
     class_name = class_of(family, heads, config.foreign_keys)
     tensors = read_reference_tensors(config, weights.tensors, weights.source)
@@ -163,8 +152,6 @@ def write(weights, folder):
     elif family.pooler and f"{POOLER}/kernel" not in tensors:  # of a class that has one
         tensors = tensors | zeros_of_pooler(config)
     theirs = write_by_table(rows, tensors)
-    if family.name == "roformer":
-        theirs = with_angles(theirs, config)
     if not heads:
         theirs = {name.removeprefix(family.prefix): array for name, array in theirs.items()}
     write_safetensors(folder / WEIGHTS, theirs)
@@ -172,52 +159,27 @@ def write(weights, folder):
     write_files(folder, weights.tokenizer_files)
 
 
-def _without_pooler(weights: ModelWeights) -> ModelWeights:
-    """Drops the pooler and the head for sentence order, which reads it."""
-    dropped = (f"{POOLER}/", *HEADS["sentence_order"])
-    names = sorted(name for name in weights.tensors if name.startswith(dropped))
-    if names:
-        logger.warning(
-            "a roformer of transformers cannot store these tensors, which are dropped: %s",
-            ", ".join(names),
-        )
-    return weights._replace(
-        config=weights.config.replace(pooler="on_demand"),
-        tensors={name: array for name, array in weights.tensors.items() if name not in names},
-    )
-
-
-def _find_weights(folder: Path) -> Path | None:
-    """Returns the file with the weights, or the one that lists their files."""
-    return next((folder / name for name in HUGGING_FACE_WEIGHTS if (folder / name).is_file()), None)
-
-
-def _read_weights(folder: Path, trust_pickle: bool) -> dict[str, np.ndarray]:
+def _read_weights(folder: Path) -> dict[str, np.ndarray]:
     """Reads all tensors of a folder, in one file or in several."""
-
-    def read_file(path):
-        if path.suffix == ".safetensors":
-            return read_safetensors(path)
-        return read_torch_file(path, trust_pickle)
-
-    path = _find_weights(folder)
+    path = next((folder / name for name in HUGGING_FACE_WEIGHTS if (folder / name).is_file()), None)
     if path is None:
-        raise InputError(f"`{folder}` does not contain weights: {WEIGHTS} or pytorch_model.bin.")
-    if not path.name.endswith(_INDEX):
-        return read_file(path)
-    files = read_json(path).get("weight_map")
-    if not isinstance(files, dict) or not files:
-        raise InputError(f"`{path}` must contain a `weight_map`.")
-    for name in files.values():
-        check_file_name(name, path)
+        raise InputError(f"`{folder}` does not contain weights: {WEIGHTS}.")
+    if path.suffix == ".bin":
+        raise InputError(
+            f"`{path}` is a pickle, a program that runs when it is read. Use {WEIGHTS} of the same "
+            "model or, if you trust the author of the file, write it with PyTorch: `python -c "
+            '"import torch, safetensors.torch as s; s.save_file({name: tensor.contiguous().clone() '
+            f"for name, tensor in torch.load('{path}', 'cpu', weights_only=True).items()}}, "
+            f"'{folder / WEIGHTS}')\"`."
+        )
+    if path.suffix == ".safetensors":
+        return read_safetensors(path)
+    with reading_json(path) as values:
+        files = sorted(set(values["weight_map"].values()))
     tensors = {}
-    for name in sorted(set(files.values())):
-        found = read_file(folder / name)
-        listed = {tensor for tensor, file in files.items() if file == name}
-        if found.keys() != listed:
-            difference = ", ".join(sorted(found.keys() ^ listed))
-            raise InputError(f"`{path}` and `{name}` must name the same tensors: {difference}.")
-        tensors |= found
+    for name in files:
+        check_file_name(name, path)
+        tensors |= read_safetensors(folder / name)
     return tensors
 
 

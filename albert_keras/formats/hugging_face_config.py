@@ -1,27 +1,101 @@
 """Finds the transformers model that corresponds to one of ours, and converts its `config.json`."""
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.hugging_face_keys import (
-    ACTIVATION,
-    ACTIVATIONS,
-    ALLOWED,
-    DEFAULT_ACTIVATION,
-    DEFAULTS,
-    FIXED,
-    KEYS,
-    NORM,
-    PAD,
-    PAD_ID,
-)
 from albert_keras.formats.hugging_face_tables import FAMILIES, Family
 from albert_keras.formats.model_weights import (
     check_expressible,
     equality_rules,
-    projection_rule,
 )
 from albert_keras.models.sharing import layer_plan
 from data_pipeline.errors import InputError
 
+#: Defaults of transformers for missing keys, under our names.
+_BERT = {
+    "vocab_size": 30_522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "initializer_range": 0.02,
+}
+_DEFAULTS = {
+    "albert": _BERT
+    | {
+        "vocab_size": 30_000,
+        "embedding_size": 128,
+        "hidden_size": 4096,
+        "num_hidden_groups": 1,
+        "num_attention_heads": 64,
+        "intermediate_size": 16_384,
+        "inner_group_num": 1,
+        "down_scale_factor": 1,  # unknown there, but present in the released files
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    },
+    "bert": _BERT,
+    "roberta": _BERT | {"vocab_size": 50_265, "layer_norm_epsilon": 1e-12},
+    "distilbert": {name: value for name, value in _BERT.items() if name != "type_vocab_size"}
+    | {"num_hidden_layers": 6},
+}
+#: Keys that have another name there than here.
+_KEYS = {
+    "roberta": {"layer_norm_epsilon": "layer_norm_eps"},
+    "distilbert": {
+        "hidden_size": "dim",
+        "num_hidden_layers": "n_layers",
+        "num_attention_heads": "n_heads",
+        "intermediate_size": "hidden_dim",
+        "hidden_dropout_prob": "dropout",
+        "attention_probs_dropout_prob": "attention_dropout",
+        "hidden_act": "activation",
+    },
+}
+#: What all models of a kind have, and their files do not contain.
+_FIXED = {
+    "roberta": {
+        "position_embedding": "absolute",
+        "pooler": "on_demand",
+        "pooler_activation": "tanh",
+    },
+    "distilbert": {
+        "type_vocab_size": 0,
+        "position_embedding": "absolute",
+        "position_offset": 0,
+        "layer_norm_epsilon": 1e-12,
+        "pooler": "on_demand",
+        "pooler_activation": "relu",
+    },
+}
+_DEFAULT_ACTIVATION = {"albert": "gelu_new"}
+#: The id of padding, from which RoBERTa counts positions, and its default.
+_PAD, _PAD_ID = "pad_token_id", 1
+#: Their activation -> ours. Of several equal ones the first is written.
+_ACTIVATIONS = {
+    "gelu_new": "gelu",
+    "gelu_pytorch_tanh": "gelu",
+    "gelu_python_tanh": "gelu",
+    "gelu_fast": "gelu",
+    "gelu": "gelu_erf",
+    "gelu_python": "gelu_erf",
+    "relu": "relu",
+    "tanh": "tanh",
+    "silu": "silu",
+    "swish": "silu",
+    "linear": "linear",
+}
+_ACTIVATION, _NORM = "hidden_act", "layer_norm_eps"
+#: Key -> the values it may have, if it is present: anything else is a model we cannot express.
+_ALLOWED = {
+    "position_embedding_type": ("absolute", None),
+    "is_decoder": (False, None),
+    "add_cross_attention": (False, None),
+    "pruned_heads": ({}, None),
+    "auto_map": ({}, None),  # code in the folder
+}
 _LABELS = ("id2label", "label2id", "num_labels")
 
 
@@ -48,20 +122,11 @@ def family_for(config: AlbertConfig) -> tuple[Family, int]:
 
     InputError if transformers cannot express the model.
     """
-    if config.position_embedding == "rotary":
-        rules = [
-            ("sharing", config.sharing == "none", '"none"'),
-            ("inner_group_num", config.inner_group_num == 1, "1"),
-            ("type_vocab_size", config.type_vocab_size > 0, "at least 1"),
-            projection_rule(config),
-        ]
-        check_expressible("The roformer of transformers", config, rules, plain=False)
-        return FAMILIES["roformer"], config.num_hidden_layers
     is_bert = config.sharing == "none" and config.inner_group_num == 1
     is_bert = is_bert and not config.projects_embeddings
     if is_bert and (config.position_offset or not config.type_vocab_size):
         name = "roberta" if config.position_offset else "distilbert"
-        rules = equality_rules(config, FIXED[name])
+        rules = equality_rules(config, _FIXED[name])
         check_expressible(f"The {name} of transformers", config, rules, plain=False)
         return FAMILIES[name], config.num_hidden_layers
     check_expressible("ALBERT and BERT of transformers", config, ())
@@ -71,7 +136,7 @@ def family_for(config: AlbertConfig) -> tuple[Family, int]:
     plan = layer_plan(depths, config.sharing, config.num_hidden_groups, inner)
     for groups in (config.num_hidden_groups, depths):
         if layer_plan(depths, "all", groups, inner) == plan:
-            check_groups(config.replace(sharing="all", num_hidden_groups=groups))
+            _check_groups(config.replace(sharing="all", num_hidden_groups=groups))
             return FAMILIES["albert"], groups
     raise InputError(
         'transformers cannot express this model: `sharing` must be "all" or "none". '
@@ -98,19 +163,18 @@ def class_of(family: Family, heads: tuple[str, ...], foreign: dict) -> str:
     return next((name for name in classes if head and name.endswith(f"For{head}")), classes[0])
 
 
-def check_groups(config: AlbertConfig):
+def _check_groups(config):
     """Raises InputError if a layer would be in another group in transformers, which divides floats.
 
     This is the case for a few numbers of layers and groups only.
     """
     depths, groups = config.num_hidden_layers, config.num_hidden_groups
-    for depth in range(depths):
-        if int(depth / (depths / groups)) != depth * groups // depths:
-            raise InputError(
-                f"{groups} groups of {depths} depths are not the same in transformers: because of "
-                f"its rounding, depth {depth} is in group {int(depth / (depths / groups))} there, "
-                f"not in group {depth * groups // depths}."
-            )
+    theirs = [int(depth / (depths / groups)) for depth in range(depths)]
+    if theirs != [depth * groups // depths for depth in range(depths)]:
+        raise InputError(
+            f"{groups} groups of {depths} depths are not the same in transformers, because of its "
+            f"rounding: there, the groups of the depths are {theirs}."
+        )
 
 
 def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) -> AlbertConfig:
@@ -120,31 +184,30 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
     transformers' ALBERT always projects the embeddings. InputError if our models cannot express it.
     """
     name = family.name
-    fixed, their_name = FIXED.get(name, {}), KEYS.get(name, {})
-    if NORM not in their_name.values():
-        _check_value(values, NORM, (1e-12,))
-    for key, allowed in ALLOWED.items():
+    fixed, their_name = _FIXED.get(name, {}), _KEYS.get(name, {})
+    if _NORM not in their_name.values():
+        _check_value(values, _NORM, (1e-12,))
+    for key, allowed in _ALLOWED.items():
         _check_value(values, key, allowed)
     ours = fixed | {
         field: values.get(their_name.get(field, field), default)
-        for field, default in DEFAULTS[name].items()
+        for field, default in _DEFAULTS[name].items()
     }
-    key = their_name.get(ACTIVATION, ACTIVATION)
-    activation = values.get(key, DEFAULT_ACTIVATION.get(name, "gelu"))
-    if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        known = ", ".join(ACTIVATIONS)
+    key = their_name.get(_ACTIVATION, _ACTIVATION)
+    activation = values.get(key, _DEFAULT_ACTIVATION.get(name, "gelu"))
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
+        known = ", ".join(_ACTIVATIONS)
         raise InputError(f"`{key}` must be one of {known}. Received: {activation!r}.")
-    ours[ACTIVATION] = ACTIVATIONS[activation]
+    ours[_ACTIVATION] = _ACTIVATIONS[activation]
     if name == "roberta":
-        if "masked_lm" in heads and ours[ACTIVATION] != "gelu_erf":
+        if "masked_lm" in heads and ours[_ACTIVATION] != "gelu_erf":
             raise InputError(
                 f"`{key}` of a roberta with a masked-LM head must be gelu, because this head "
                 f"always uses gelu in transformers. Received: {activation!r}."
             )
-        ours |= _positions(values.get(PAD, PAD_ID), ours["max_position_embeddings"])
+        ours |= _positions(values.get(_PAD, _PAD_ID), ours["max_position_embeddings"])
     if not family.shares:
-        width = ours.get("embedding_size") or ours["hidden_size"]
-        ours |= {"embedding_size": width, "sharing": "none"}
+        ours |= {"embedding_size": ours["hidden_size"], "sharing": "none"}
     elif ours["embedding_size"] == ours["hidden_size"]:
         ours["embedding_projection"] = "always"
     config = AlbertConfig(**ours, foreign_keys=_foreign_keys(family, values, heads))
@@ -154,7 +217,7 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
             f"`{clashes[0]}` has no meaning for {family.name} in transformers, but has one in this "
             "package. Remove it from config.json."
         )
-    check_groups(config)
+    _check_groups(config)
     return config
 
 
@@ -166,11 +229,11 @@ def _check_value(values, key, allowed):
 def _positions(pad_id, rows):
     """Returns the fields of positions that are counted from the id of padding, as in RoBERTa."""
     if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:
-        raise InputError(f"`{PAD}` of a roberta must be an id. Received: {pad_id!r}.")
+        raise InputError(f"`{_PAD}` of a roberta must be an id. Received: {pad_id!r}.")
     if not isinstance(rows, int) or rows < pad_id + 2:
         raise InputError(
             f"`max_position_embeddings` of a roberta must be at least {pad_id + 2}, because "
-            f"positions start after `{PAD}`. Received: {rows!r}."
+            f"positions start after `{_PAD}`. Received: {rows!r}."
         )
     return {"position_offset": pad_id + 1, "max_position_embeddings": rows - pad_id - 1}
 
@@ -201,21 +264,21 @@ def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_class
     family, groups = family_for(config)
     foreign = dict(config.foreign_keys)
     values = {"architectures": [class_of(family, heads, foreign)], "model_type": family.name}
-    their_name = KEYS.get(family.name, {})
-    for field in DEFAULTS[family.name]:
+    their_name = _KEYS.get(family.name, {})
+    for field in _DEFAULTS[family.name]:
         values[their_name.get(field, field)] = getattr(config, field)
     if family.shares:
         values["num_hidden_groups"] = groups
-    values[their_name.get(ACTIVATION, ACTIVATION)] = next(
-        theirs for theirs, ours in ACTIVATIONS.items() if ours == config.hidden_act
+    values[their_name.get(_ACTIVATION, _ACTIVATION)] = next(
+        theirs for theirs, ours in _ACTIVATIONS.items() if ours == config.hidden_act
     )
     if family.name == "roberta":
         values["max_position_embeddings"] = config.position_rows
-        values[PAD] = config.position_offset - 1
+        values[_PAD] = config.position_offset - 1
         # A table of segment types cannot be omitted there: see `with_blank_types`.
         values["type_vocab_size"] = max(1, config.type_vocab_size)
     elif family.name in ("albert", "bert"):
-        values[NORM] = 1e-12
+        values[_NORM] = 1e-12
     values["tie_word_embeddings"] = True
     values["dtype" if "dtype" in foreign else "torch_dtype"] = "float32"
     if num_classes and not values["architectures"][0].endswith("MultipleChoice"):
@@ -236,20 +299,16 @@ def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_class
 
 def _foreign_keys(family, values, heads):
     """Returns the keys that are neither known here nor written in any case."""
-    their_name = KEYS.get(family.name, {})
-    written = {"model_type": family.name, "tie_word_embeddings": True, NORM: 1e-12}
-    written["torch_dtype"] = values.get("torch_dtype")
-    written["architectures"] = list(family.classes.get(tuple(heads), ("",)))[:1]
-    known = {their_name.get(field, field) for field in (*DEFAULTS[family.name], ACTIVATION)}
+    their_name = _KEYS.get(family.name, {})
+    known = {their_name.get(field, field) for field in (*_DEFAULTS[family.name], _ACTIVATION)}
+    known |= {"model_type", "tie_word_embeddings", "torch_dtype", _NORM}
     if family.name == "roberta":
-        known.add(PAD)
+        known.add(_PAD)
     if "classifier" in heads:
         known.update(_LABELS)
-    return {
-        key: value
-        for key, value in values.items()
-        if key not in known and not (key in written and written[key] == value)
-    }
+    if values.get("architectures") == [family.classes.get(tuple(heads), ("",))[0]]:
+        known.add("architectures")
+    return {key: value for key, value in values.items() if key not in known}
 
 
 def _numbered(number):

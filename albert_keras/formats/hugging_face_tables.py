@@ -3,8 +3,8 @@
 The tables have the names of models with heads; a model without heads omits the first part of each
 name. In transformers, kernels of dense layers have the shape [out, in].
 
-Source: `modeling_albert.py`, `modeling_bert.py`, `modeling_roberta.py`, `modeling_distilbert.py`
-and `modeling_roformer.py` of transformers 5.23 and 5.24.
+Source: `modeling_albert.py`, `modeling_bert.py`, `modeling_roberta.py` and
+`modeling_distilbert.py` of transformers 5.23 and 5.24.
 """
 
 from typing import NamedTuple
@@ -238,18 +238,5 @@ DISTILBERT = Family(
     },
 )
 
-#: Its classifier of sentences has another activation than our pooler, and its choice another head.
-ROFORMER = Family(
-    name="roformer",
-    prefix="roformer.",
-    encoder=_embeddings("roformer.", _TYPES)
-    + dense(PROJECTION, "roformer.embeddings_project")
-    + block_rows("roformer.encoder.layer.{g}", **_BERT_BLOCK),
-    pooler=(),
-    heads={"masked_lm": BERT.heads["masked_lm"], **_TASK_HEADS},
-    copies=_copies("roformer.", "cls.predictions"),
-    classes=_class_names("RoFormer") | {("classifier",): ("RoFormerForTokenClassification",)},
-)
-
 #: `model_type` -> the family.
-FAMILIES = {family.name: family for family in (ALBERT, BERT, ROBERTA, DISTILBERT, ROFORMER)}
+FAMILIES = {family.name: family for family in (ALBERT, BERT, ROBERTA, DISTILBERT)}

@@ -12,19 +12,16 @@ from albert_keras.formats.hugging_face_tables import Family
 from albert_keras.formats.model_weights import zeros_of_pooler
 from albert_keras.formats.tensor_table import Row
 from data_pipeline.errors import InputError
-from data_pipeline.limits import check_memory
 
 #: Name -> array, as in a file of transformers.
 Tensors = dict[str, np.ndarray]
 #: Names that normalizations had in earlier versions, as in TensorFlow.
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 #: Parts of the encoder, with which the names in a model without heads start.
-_PARTS = ("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler.")
+_PARTS = ("embeddings.", "encoder.", "transformer.", "pooler.")
 _PRETRAINING = ("masked_lm", "sentence_order")
 #: Constants that earlier versions saved, the same in each model.
-_BUFFERS = {"embeddings.position_ids": np.arange, "embeddings.token_type_ids": np.zeros}
-#: Table of the sines and cosines of rotary positions.
-_ANGLES = "roformer.encoder.embed_positions.weight"
+_CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +29,7 @@ logger = logging.getLogger(__name__)
 def with_current_names(tensors: Tensors, family: Family, source: str) -> Tensors:
     """Names tensors as transformers does today in models with heads, and drops constants.
 
-    InputError if two tensors get the same name, or a constant has another value.
+    InputError if two tensors get the same name.
     """
     named = {}
     for name, array in tensors.items():
@@ -40,13 +37,7 @@ def with_current_names(tensors: Tensors, family: Family, source: str) -> Tensors
         for old, new in _OLD_NAMES.items():
             current = current.removesuffix(old) + new if current.endswith(old) else current
         bare = current.removeprefix(family.prefix)
-        if bare in _BUFFERS:
-            expected = _BUFFERS[bare](np.shape(array)[-1] if np.ndim(array) else 0)
-            if np.ndim(array) not in (1, 2) or not (np.asarray(array) == expected).all():
-                raise InputError(
-                    f"{name} of `{source}` must be the constant that all models store. Received: "
-                    "other values."
-                )
+        if bare in _CONSTANTS:
             continue
         current = family.prefix + bare if bare.startswith(_PARTS) else current
         if current in named:
@@ -115,33 +106,3 @@ def with_pooler(tensors: Tensors, family: Family, config: AlbertConfig, source: 
     logger.warning("`%s` has no pooler, and none of its heads needs one: zeros are used.", source)
     zeros = zeros_of_pooler(config)
     return tensors | {row.theirs: zeros[row.ours] for row in family.pooler}
-
-
-def with_angles(tensors: Tensors, config: AlbertConfig) -> Tensors:
-    """Adds the sines and cosines of rotary positions, a constant that a RoFormer stores."""
-    return tensors | {_ANGLES: _angles(config)}
-
-
-def without_angles(tensors: Tensors, config: AlbertConfig, source: str) -> Tensors:
-    """Removes the sines and cosines of rotary positions; InputError if they have other values."""
-    found = tensors.get(_ANGLES)
-    if found is None:
-        return tensors
-    wanted = _angles(config)
-    # Of 32 bits, or rounded to 16.
-    if np.shape(found) != wanted.shape or not np.allclose(found, wanted, atol=0.01):
-        raise InputError(
-            f"{_ANGLES} of `{source}` must have the sines and cosines of "
-            f"{config.max_position_embeddings:,} positions that all models store. Received: other "
-            "values."
-        )
-    return {name: array for name, array in tensors.items() if name != _ANGLES}
-
-
-def _angles(config):
-    """Returns the sines, then the cosines: float32 [positions, size of a head]."""
-    half = config.hidden_size // config.num_attention_heads // 2
-    check_memory(8 * half * config.max_position_embeddings, "The angles of the positions")
-    wavelengths = np.power(10_000, np.arange(half) / half)
-    angles = np.arange(config.max_position_embeddings)[:, None] / wavelengths
-    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)

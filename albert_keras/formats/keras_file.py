@@ -17,7 +17,7 @@ from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.registration import register_classes
 from albert_keras.models.task_model import AlbertForTask
 from data_pipeline.errors import InputError
-from data_pipeline.limits import MAX_JSON_BYTES, check_memory, check_regular_file, parse_json
+from data_pipeline.limits import check_memory, check_regular_file, parse_json
 
 #: Models that a `.keras` file may contain.
 _MODELS = (AlbertEncoder, AlbertForPretraining, AlbertForTask)
@@ -60,10 +60,12 @@ def shape_in_keras_file(path: Path) -> AlbertConfig:
 def open_keras_file(path: Path) -> ModelTensors:
     """Loads the weights of a `.keras` file; raises as `shape_in_keras_file`."""
     shape_in_keras_file(path)
-    _check_weights(path)
     try:
+        # Keras opens the HDF5 file in it without any check.
+        with _open_archive(path) as archive, open_hdf5(_WEIGHTS, archive.read(_WEIGHTS)):
+            pass
         return ModelTensors(keras.models.load_model(path, compile=False, safe_mode=True))
-    except (ValueError, TypeError, LookupError, OSError, RuntimeError, tf.errors.OpError) as error:
+    except (*_DAMAGED, LookupError, TypeError, tf.errors.OpError) as error:
         raise InputError(f"`{path}` cannot be loaded: {error}") from error
 
 
@@ -79,21 +81,10 @@ def _open_archive(path):
                 f"`{path}` must contain {', '.join(sorted(_MEMBERS))} and nothing else. "
                 f"Received: {', '.join(sorted(sizes))[:500]}."
             )
-        if total > limit or sizes.get("config.json", 0) > MAX_JSON_BYTES:
+        if total > limit:
             raise InputError(
-                f"`{path}` must unpack to at most {limit:,} bytes, {_MAX_GROWTH} times its size, "
-                f"and its config.json to {MAX_JSON_BYTES:,}. Received: {total:,} bytes."
+                f"`{path}` must unpack to at most {limit:,} bytes, {_MAX_GROWTH} times its size. "
+                f"Received: {total:,} bytes."
             )
         check_memory(total, f"`{path}`")
         yield archive
-
-
-def _check_weights(path):
-    """Checks the HDF5 file in a `.keras` file, which Keras opens without any check."""
-    try:
-        with _open_archive(path) as archive, open_hdf5(_WEIGHTS, archive.read(_WEIGHTS)):
-            pass
-    except InputError as error:
-        raise InputError(f"`{path}` cannot be loaded: {error}") from error
-    except (*_DAMAGED, KeyError) as error:
-        raise InputError(f"`{path}` must be a `.keras` model. Received: {error!r}.") from error

@@ -1,47 +1,50 @@
-"""KerasNLP's ALBERT models in memory, to and from ours. For its folders see `keras_nlp_preset.py`.
+"""Folders of KerasNLP's presets: ALBERT's backbone and its vocabulary, read and written.
 
-With TensorFlow 2.16 and later, KerasNLP is its successor KerasHub: its models are of Keras 3, ours
-of Keras 2, in one process. The library is imported inside the functions, so that nobody else has to
-load it. Written for KerasNLP 0.12.1 and KerasHub 0.32.0, whose blocks keep their parts in private
-attributes and whose weight names are not unique.
+No class that a folder names is created or run: sizes come from `config.json`, numbers from the
+HDF5 file (`model.weights.h5`). What is written loads in KerasNLP 0.12.1, with Keras 2.15 and
+Keras 3, by `AlbertBackbone.from_preset(folder)`.
 
-Source: `AlbertBackbone`, `AlbertMaskedLM`, `TransformerEncoder` and `MaskedLMHead` of KerasNLP
-0.12.1.
+Source: `AlbertBackbone`, `TransformerEncoder` and `utils/preset_utils.py` of KerasNLP 0.12.1.
 """
 
 import logging
+import re
 from pathlib import Path
 
+import h5py
 import numpy as np
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.detection import CONFIG, KERAS_NLP_WEIGHTS as WEIGHTS
+from albert_keras.formats.hdf5_file import open_hdf5
+from albert_keras.formats.model_folder import read_vocabulary_file
 from albert_keras.formats.model_weights import (
     PROJECTION,
+    ModelWeights,
     check_expressible,
     encoder_shapes,
-    head_shapes,
     with_identity_projection,
     without_identity_projection,
 )
 from albert_keras.formats.tensor_table import (
     Row,
-    check_heads,
     dense_rows,
-    expand,
     norm_rows,
     read_by_table,
-    shapes_with_heads,
+    read_reference_tensors,
     write_by_table,
 )
-from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.formats.vocabulary import vocabulary_of
 from data_pipeline.errors import InputError
-from data_pipeline.tensorflow_line import needs_tf_keras
+from data_pipeline.files import write_json
+from data_pipeline.limits import reading_json
 
 logger = logging.getLogger(__name__)
 
+TOKENIZER, VOCABULARY = "tokenizer.json", "assets/tokenizer/vocabulary.spm"
+_VERSIONS = {"keras_version": "3.3.3", "keras_nlp_version": "0.12.1"}
 #: The backbone's argument -> our field. `dropout` sets both of ours.
-ARGUMENTS = {
+_ARGUMENTS = {
     "vocabulary_size": "vocab_size",
     "num_layers": "num_hidden_layers",
     "num_heads": "num_attention_heads",
@@ -53,133 +56,141 @@ ARGUMENTS = {
     "max_sequence_length": "max_position_embeddings",
     "num_segments": "type_vocab_size",
 }
+_NOT_SIZES = {"dropout", "name", "trainable", "dtype"}
 _OURS = "bert/encoder/transformer/group_{g}/inner_group_{k}"
-_THEIRS = "transformer_layers/{g}/{k}"
-_ATTENTION = f"{_THEIRS}/_self_attention_layer"
 _NAMES = ("/vars/0", "/vars/1")
-# A weight of theirs is named by the path to it: attributes from `AlbertBackbone` (for the head
-# from `AlbertMaskedLM`), then its index among the weights of its layer.
-_BACKBONE = (
-    Row("bert/embeddings/word_embeddings", "token_embedding/vars/0"),
-    Row("bert/embeddings/token_type_embeddings", "segment_embedding/vars/0"),
-    Row("bert/embeddings/position_embeddings", "position_embedding/vars/0"),
-    *norm_rows("bert/embeddings/LayerNorm", "embeddings_layer_norm", _NAMES),
-    *dense_rows(PROJECTION, "embeddings_projection", _NAMES),
+#: Layers of the model, which their file names by class, counted from the second on.
+_EMBEDDINGS = (
+    Row("bert/embeddings/word_embeddings", "layers/reversible_embedding/vars/0"),
+    Row("bert/embeddings/token_type_embeddings", "layers/embedding/vars/0"),
+    Row("bert/embeddings/position_embeddings", "layers/position_embedding/vars/0"),
+    *norm_rows("bert/embeddings/LayerNorm", "layers/layer_normalization", _NAMES),
+    *dense_rows(PROJECTION, "layers/dense", _NAMES),
+    *dense_rows("bert/pooler/dense", "layers/dense_1", _NAMES),
+)
+#: Parts of a block, a `TransformerEncoder`.
+_BLOCK = (
     *(
         row
         for part in ("query", "key", "value")
         for row in dense_rows(
-            f"{_OURS}/attention_1/self/{part}",
-            f"{_ATTENTION}/_{part}_dense",
-            _NAMES,
-            "heads",
-            "heads",
+            f"{_OURS}/attention_1/self/{part}", f"_self_attention_layer/_{part}_dense", _NAMES
         )
     ),
-    *dense_rows(
-        f"{_OURS}/attention_1/output/dense", f"{_ATTENTION}/_output_dense", _NAMES, "heads"
-    ),
-    *norm_rows(f"{_OURS}/LayerNorm", f"{_THEIRS}/_self_attention_layer_norm", _NAMES),
-    *dense_rows(
-        f"{_OURS}/ffn_1/intermediate/dense", f"{_THEIRS}/_feedforward_intermediate_dense", _NAMES
-    ),
-    *dense_rows(
-        f"{_OURS}/ffn_1/intermediate/output/dense", f"{_THEIRS}/_feedforward_output_dense", _NAMES
-    ),
-    *norm_rows(f"{_OURS}/LayerNorm_1", f"{_THEIRS}/_feedforward_layer_norm", _NAMES),
-    *dense_rows("bert/pooler/dense", "pooled_dense", _NAMES),
+    *dense_rows(f"{_OURS}/attention_1/output/dense", "_self_attention_layer/_output_dense", _NAMES),
+    *norm_rows(f"{_OURS}/LayerNorm", "_self_attention_layer_norm", _NAMES),
+    *dense_rows(f"{_OURS}/ffn_1/intermediate/dense", "_feedforward_intermediate_dense", _NAMES),
+    *dense_rows(f"{_OURS}/ffn_1/intermediate/output/dense", "_feedforward_output_dense", _NAMES),
+    *norm_rows(f"{_OURS}/LayerNorm_1", "_feedforward_layer_norm", _NAMES),
 )
-_MASKED_LM = (
-    Row("cls/predictions/output_bias", "masked_lm_head/vars/0"),
-    *dense_rows("cls/predictions/transform/dense", "masked_lm_head/_intermediate_dense", _NAMES),
-    *norm_rows(
-        "cls/predictions/transform/LayerNorm", "masked_lm_head/_intermediate_layer_norm", _NAMES
-    ),
-)
+#: Keras 3 calls a part of its attention "query_dense", Keras 2 "_query_dense".
+_ATTENTION = re.compile(r"(?<=/_self_attention_layer/)_?((?:query|key|value|output)_dense)(?=/)")
 
 
-def from_keras_nlp(model) -> AlbertEncoder | AlbertForPretraining:
-    """Returns a model of ours with the weights, dtype policy and dropout of a KerasNLP model.
+def read(path):
+    """Reads the backbone of a preset; see `formats`. The head of a task, if any, is not read.
 
-    KerasNLP's masked-LM head adds 1e-5 to the variance it divides by, where ours adds 1e-12: its
-    scores differ by a fraction of about 5e-6 / variance.
-
-    Args:
-        model: keras_nlp.models.AlbertBackbone or keras_nlp.models.AlbertMaskedLM. The latter
-            becomes an AlbertForPretraining without a sentence-order head.
-
-    Raises:
-        InputError: If the model is of another kind, or a weight is not finite.
+    KerasNLP always projects the embeddings. Where E = H, a projection that changes nothing is
+    dropped; `write` adds one where our model has none.
     """
-    models = _library().models
-    has_head = isinstance(model, models.AlbertMaskedLM)
-    backbone = model.backbone if has_head else model
-    if not isinstance(backbone, models.AlbertBackbone):
-        raise InputError(
-            "`model` must be an AlbertBackbone or AlbertMaskedLM of KerasNLP. "
-            f"Received: {type(model).__name__}."
+    path = Path(path)
+    config = _read_config(path / CONFIG)
+    projected = config.replace(embedding_projection="always")
+    rows, shapes, theirs = _rows(config), encoder_shapes(projected), _read_arrays(path / WEIGHTS)
+    for row in rows:
+        split = _with_heads(row.ours, config)
+        if split is not None and np.shape(theirs.get(row.theirs)) == split:
+            theirs[row.theirs] = theirs[row.theirs].reshape(shapes[row.ours])
+    tensors = read_by_table(rows, theirs, shapes, path)
+    if config.embedding_size == config.hidden_size:
+        tensors, config = without_identity_projection(tensors, projected)
+    return ModelWeights(config, tensors, str(path), _tokenizer_files(path))
+
+
+def read_tokenizer(path):
+    """Reads the vocabulary of a preset; None if there is none."""
+    return vocabulary_of(_tokenizer_files(Path(path)), path)
+
+
+def _tokenizer_files(folder):
+    vocabulary = folder / VOCABULARY
+    return {"spiece.model": read_vocabulary_file(vocabulary)} if vocabulary.is_file() else {}
+
+
+def write(weights, folder):
+    """Writes a preset of the backbone; see `formats`. Heads are dropped with a warning."""
+    folder, config = Path(folder), weights.config
+    arguments = _arguments_of(config)
+    dropped = sorted(name for name in weights.tensors if not name.startswith("bert/"))
+    if dropped:
+        logger.warning(
+            "a preset of KerasNLP cannot store these tensors, which are dropped: %s",
+            ", ".join(dropped),
         )
-    config = config_of({name: getattr(backbone, name) for name in (*ARGUMENTS, "dropout")})
-    rows = rows_of(config, has_head)
-    theirs = {row.theirs: _weight(model, row.theirs).numpy() for row in rows}
-    config, tensors = from_theirs(config, rows, theirs, type(model).__name__)
-    policy = backbone.token_embedding.dtype_policy.name
-    if has_head:
-        ours = AlbertForPretraining(config, sentence_head=False, dtype=policy)
-    else:
-        ours = AlbertEncoder(config, dtype=policy)
-    for weight in ours.weights:
-        weight.assign(tensors[weight.name.removesuffix(":0")])
-    return ours
+    tensors = {name: weights.tensors[name] for name in weights.tensors if name not in dropped}
+    tensors = read_reference_tensors(config, tensors, weights.source)
+    if not config.projects_embeddings:
+        tensors = with_identity_projection(tensors, config)
+    for name, array in tensors.items():
+        tensors[name] = np.reshape(array, _with_heads(name, config) or array.shape)
+    arrays = write_by_table(_rows(config), tensors)
+    _write_arrays(folder / WEIGHTS, arrays)
+    arguments = {"name": "albert_backbone", "trainable": True} | arguments
+    write_json(folder / CONFIG, _serialized("AlbertBackbone", "albert_backbone", arguments))
+    count = sum(array.size for array in arrays.values())
+    write_json(folder / "metadata.json", _VERSIONS | {"parameter_count": count})
+    _write_tokenizer(weights.tokenizer_files, folder)
 
 
-def to_keras_nlp(model: AlbertEncoder | AlbertForPretraining):
-    """Returns a KerasNLP model with the weights and the dtype policy of one of ours.
+def _rows(config):
+    """Returns the table of a model that KerasNLP can express."""
+    rows = list(_EMBEDDINGS)
+    for group in range(config.num_hidden_groups):
+        for inner in range(config.inner_group_num):
+            number = group * config.inner_group_num + inner
+            layer = f"layers/transformer_encoder{f'_{number}' if number else ''}"
+            rows += [
+                Row(row.ours.format(g=group, k=inner), f"{layer}/{row.theirs}", row.layout)
+                for row in _BLOCK
+            ]
+    return rows
 
-    For the scores of the head see `from_keras_nlp`.
 
-    Returns:
-        keras_nlp.models.AlbertBackbone, or keras_nlp.models.AlbertMaskedLM without the
-        sentence-order head, which it does not have (a warning is logged).
+def _with_heads(name, config):
+    """Returns the shape of a weight in Keras' `MultiHeadAttention`, where heads are an axis.
 
-    Raises:
-        InputError: If it is another model, or the backbone cannot express it: an activation other
-            than "gelu", sharing other than "all", two different dropouts, or groups of unequal
-            depth.
+    None for all weights that are elsewhere.
     """
-    if not isinstance(model, AlbertEncoder | AlbertForPretraining):
-        raise InputError(
-            "`model` must be an AlbertEncoder or AlbertForPretraining. "
-            f"Received: {type(model).__name__}."
+    heads, size = config.num_attention_heads, config.hidden_size
+    split = (heads, size // heads)
+    if name.endswith("attention_1/output/dense/kernel"):
+        return (*split, size)
+    if "/attention_1/self/" in name:
+        return (size, *split) if name.endswith("kernel") else split
+    return None
+
+
+def _read_config(path):
+    """Returns the configuration of a serialized AlbertBackbone; InputError if it is another one."""
+    with reading_json(path) as values:
+        registered_name, settings = values["registered_name"], values["config"]
+        if registered_name != "keras_nlp>AlbertBackbone":
+            raise InputError(
+                f"`{path}` must describe KerasNLP's AlbertBackbone. Received: {registered_name}."
+            )
+        if unknown := sorted(settings.keys() - _ARGUMENTS.keys() - _NOT_SIZES):
+            raise InputError(f"`{path}` has unknown arguments: {', '.join(unknown)}.")
+        config = AlbertConfig(
+            hidden_act="gelu",
+            hidden_dropout_prob=settings["dropout"],
+            attention_probs_dropout_prob=settings["dropout"],
+            **{ours: settings[theirs] for theirs, ours in _ARGUMENTS.items()},
         )
-    has_head = isinstance(model, AlbertForPretraining)
-    encoder = model.encoder if has_head else model
-    arguments = arguments_of(encoder.config)
-    models = _library().models
-    theirs = models.AlbertBackbone(dtype=encoder.dtype_policy.name, **arguments)
-    theirs = models.AlbertMaskedLM(theirs) if has_head else theirs
-    if has_head and model.sentence_order_head is not None:
-        logger.warning("KerasNLP has no sentence-order head: it is dropped.")
-    rows = rows_of(encoder.config, has_head)
-    names = {row.ours for row in rows}
-    weights = {weight.name.removesuffix(":0"): weight for weight in model.weights}
-    tensors = {name: weight.numpy() for name, weight in weights.items() if name in names}
-    for name, array in to_theirs(encoder.config, rows, tensors).items():
-        _weight(theirs, name).assign(array)
-    return theirs
+    _arguments_of(config)  # refuses groups of unequal depth
+    return config
 
 
-def config_of(arguments: dict) -> AlbertConfig:
-    """Returns the configuration of a backbone's arguments."""
-    return AlbertConfig(
-        hidden_act="gelu",
-        hidden_dropout_prob=arguments["dropout"],
-        attention_probs_dropout_prob=arguments["dropout"],
-        **{ours: arguments[theirs] for theirs, ours in ARGUMENTS.items()},
-    )
-
-
-def arguments_of(config: AlbertConfig) -> dict:
+def _arguments_of(config):
     """Returns the backbone's arguments; InputError if it cannot express the model."""
     dropouts = (config.hidden_dropout_prob, config.attention_probs_dropout_prob)
     depths = (config.num_hidden_layers, config.num_hidden_groups)
@@ -192,60 +203,67 @@ def arguments_of(config: AlbertConfig) -> dict:
         ("num_hidden_layers", is_even, "a multiple of `num_hidden_groups`", depths),
     )
     check_expressible("KerasNLP's AlbertBackbone", config, rules)
-    arguments = {theirs: getattr(config, ours) for theirs, ours in ARGUMENTS.items()}
+    arguments = {theirs: getattr(config, ours) for theirs, ours in _ARGUMENTS.items()}
     return arguments | {"dropout": config.hidden_dropout_prob}
 
 
-def rows_of(config: AlbertConfig, masked_lm: bool) -> list[Row]:
-    """Returns the rows of a model that KerasNLP can express, with or without the head."""
-    table = _BACKBONE + _MASKED_LM if masked_lm else _BACKBONE
-    return expand(table, config.num_hidden_groups, config.inner_group_num)
+def _serialized(class_name, module, settings):
+    """Returns how KerasNLP serializes an object."""
+    return {
+        "module": f"keras_nlp.src.models.albert.{module}",
+        "class_name": class_name,
+        "config": settings,
+        "registered_name": f"keras_nlp>{class_name}",
+    }
 
 
-def from_theirs(
-    config: AlbertConfig, rows: list[Row], theirs: dict[str, np.ndarray], source: str | Path
-) -> tuple[AlbertConfig, dict[str, np.ndarray]]:
-    """Converts all of KerasNLP's weights into ours, in float32.
+def _write_tokenizer(files, folder):
+    """Writes a SentencePiece vocabulary, if there is one."""
+    models = [name for name in files if name.endswith(".model")]
+    unused = sorted(set(files) - set(models[:1]))
+    if unused:
+        logger.warning("KerasNLP's AlbertTokenizer does not use %s.", ", ".join(unused))
+    if models:
+        settings = {"name": "albert_tokenizer", "trainable": True, "dtype": "int32"}
+        settings |= {"proto": None, "sequence_length": None}
+        (folder / VOCABULARY).parent.mkdir(parents=True)
+        (folder / VOCABULARY).write_bytes(files[models[0]])
+        write_json(folder / TOKENIZER, _serialized("AlbertTokenizer", "albert_tokenizer", settings))
 
-    KerasNLP always projects the embeddings. Where E = H, a projection that changes nothing is
-    dropped; `to_theirs` adds one where our model has none.
 
-    Raises:
-        InputError: With all weights that are missing, unexpected or of another shape.
+def _read_arrays(path):
+    """Reads all arrays of a file of weights.
+
+    Parts of attention are named as in Keras 2; an array with both names is returned once, and if
+    it has two values, an InputError is raised.
     """
-    projected = config.replace(embedding_projection="always")
-    shapes = encoder_shapes(projected) | head_shapes(projected, {row.ours: None for row in rows})
-    check_heads(rows, theirs, shapes, config, source)
-    tensors = read_by_table(rows, theirs, shapes, source)
-    if config.embedding_size != config.hidden_size:
-        return config, tensors
-    tensors, config = without_identity_projection(tensors, projected)
-    return config, tensors
+    arrays = {}
+    with open_hdf5(path) as datasets:
+        for name, dataset in datasets.items():
+            array = dataset[()]
+            name = _ATTENTION.sub(r"_\1", name)
+            if name in arrays and not np.array_equal(arrays[name], array):
+                raise InputError(
+                    f"{name} in `{path}` has two values, one for Keras 2 and one for Keras 3."
+                )
+            arrays[name] = array
+    return arrays
 
 
-def to_theirs(config: AlbertConfig, rows: list[Row], tensors: dict) -> dict[str, np.ndarray]:
-    """Converts all of our weights into KerasNLP's, in float32."""
-    if not config.projects_embeddings:
-        tensors = with_identity_projection(tensors, config)
-    shapes = {name: np.shape(array) for name, array in tensors.items()}
-    return write_by_table(rows, tensors, shapes_with_heads(rows, shapes, config))
+def _write_arrays(path, arrays):
+    """Writes arrays, named as `_read_arrays` does, such that Keras 2 and Keras 3 find them."""
+    with h5py.File(path, "w") as file:
+        file.create_group("vars")
+        for name, array in arrays.items():
+            file[name] = array
+            other = _ATTENTION.sub(r"\1", name)
+            if other != name:
+                file[other] = file[name]  # a second name for the same bytes
+            for layer in _layers(name) + _layers(other):
+                file.require_group(f"{layer}/vars")  # Keras expects it without weights as well
 
 
-def _library():
-    """Returns KerasNLP, or KerasHub where that is installed in its place."""
-    if needs_tf_keras():
-        import keras_hub
-
-        return keras_hub
-    import keras_nlp
-
-    return keras_nlp
-
-
-def _weight(model, path):
-    """Returns the variable of a KerasNLP model that a table calls `path`."""
-    *attributes, _, index = path.split("/")
-    part = model if attributes[0] == "masked_lm_head" else getattr(model, "backbone", model)
-    for name in attributes:
-        part = part[int(name)] if name.isdecimal() else getattr(part, name)
-    return part.weights[int(index)]
+def _layers(name):
+    """Returns the names of the layers that contain an array, from the outermost on."""
+    parts = name.partition("/vars/")[0].split("/")
+    return ["/".join(parts[: i + 1]) for i, part in enumerate(parts) if part != "layers"]

@@ -16,10 +16,9 @@ from albert_keras.formats.detection import ALBERT_CONFIG, FORMATS, RUN_RECORD, d
 from albert_keras.formats.google_checkpoint import warn_about_groups
 from albert_keras.formats.loading import ArrayTensors
 from albert_keras.formats.model_weights import without_padded_rows
-from albert_keras.formats.opened_model import EMBEDDING, OpenedModel
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.vocabulary import (
     Vocabulary,
-    check_identity,
     read_vocabulary,
     vocabulary_of,
 )
@@ -40,7 +39,6 @@ def open_model(
     albert_config: str | Path | AlbertConfig | None = None,
     tokenizer: str | Path | Tokenizer | None = None,
     format: str | None = None,
-    trust_pickle: bool = False,
 ) -> OpenedModel:
     """Opens what is at a path: weights together with their shape, tokenizer and task.
 
@@ -59,7 +57,6 @@ def open_model(
         tokenizer: Folder or file of a vocabulary, see `read_vocabulary`; None takes the one stored
             beside the weights.
         format: str or None. One of `FORMATS`; None recognizes it.
-        trust_pickle: bool. Whether a `pytorch_model.bin` may be read; it can run any program.
 
     Returns:
         OpenedModel.
@@ -73,23 +70,19 @@ def open_model(
         model.kind, model.albert_config.hidden_size, model.tokenizer.encode("The ship sailed.")
     """
     name = "random" if path is None else str(path)
-    if path is None or name == "random":
-        if step is not None:
-            raise InputError(
-                f"`step` applies to the folder of a run only. Received: step {step} without a run."
-            )
+    place = None if name == "random" else detect(path, format=format)
+    if step is not None and (place is None or place.kind not in ("run", "fine-tuning")):
+        raise InputError(
+            f"`step` applies to the folder of a run only. Received: step {step} of `{name}`."
+        )
+    if place is None:
         vocabulary = _given(tokenizer)
         size = vocabulary and vocabulary.tokenizer.vocab_size
         shape = _shape(name, {}, albert_config, size)
-        return _opened(name, "random", shape, vocabulary, None)
-    place = detect(path, format=format)
+        return _opened(name, shape, vocabulary, None, kind="random")
     if place.kind in _WITH_OUR_NAMES:
         return _opened_ours(name, place, step, albert_config, tokenizer)
-    if step is not None:
-        raise InputError(
-            f"`step` applies to the folder of a run only. Received: step {step} of `{path}`."
-        )
-    return _opened_foreign(name, place, albert_config, tokenizer, trust_pickle)
+    return _opened_foreign(name, place, albert_config, tokenizer)
 
 
 def load_tokenizer(path: str | Path) -> Tokenizer:
@@ -130,8 +123,6 @@ def _opened_ours(name, place, step, albert_config, tokenizer):
     shape = _shape(name, shapes, albert_config, size)
     if place.format == "google":
         warn_about_groups(shape, name)
-        if vocabulary is not None and tokenizer is None:
-            check_identity(vocabulary.identity, shape, place.format)
     digest = found.tokenizer_digest
     if digest is not None and vocabulary is not None and vocabulary.tokenizer.digest != digest:
         source = f" ({vocabulary.source})" if vocabulary.source else ""
@@ -139,22 +130,10 @@ def _opened_ours(name, place, step, albert_config, tokenizer):
             f"The digest of the tokenizer for `{name}` must be {digest}, as in its training. "
             f"Received: {vocabulary.tokenizer.digest}{source}."
         )
-    return _opened(
-        name,
-        found.kind,
-        shape,
-        vocabulary,
-        found.open,
-        step=found.step,
-        place=found.path,
-        task=found.task,
-        max_seq_length=found.max_seq_length,
-        origin_positions=found.origin_positions,
-        **{name: found.embedding[name] for name in EMBEDDING if name in found.embedding},
-    )
+    return _opened(name, shape, vocabulary, found.open, **found.known)
 
 
-def _opened_foreign(name, place, albert_config, tokenizer, trust_pickle):
+def _opened_foreign(name, place, albert_config, tokenizer):
     """Converts the weights of another library."""
     read, options = format_module(place.format).read, {}
     if albert_config is not None and "config" not in inspect.signature(read).parameters:
@@ -164,12 +143,10 @@ def _opened_foreign(name, place, albert_config, tokenizer, trust_pickle):
         )
     if albert_config is not None:
         options["config"] = albert_config
-    weights = read(place.path, trust_pickle=trust_pickle, **options)
+    weights = read(place.path, **options)
     vocabulary = _given(tokenizer)
     if vocabulary is None:
         vocabulary = vocabulary_of(weights.tokenizer_files, weights.source)
-        if vocabulary is not None:
-            check_identity(vocabulary.identity, weights.config, place.format)
     if vocabulary is not None:
         weights = without_padded_rows(weights, vocabulary.tokenizer.vocab_size)
     logger.info(
@@ -178,15 +155,15 @@ def _opened_foreign(name, place, albert_config, tokenizer, trust_pickle):
         place.format,
         weights.config.num_hidden_layers,
         weights.config.hidden_size,
-        vocabulary.identity.sentence if vocabulary else "no vocabulary read",
+        f"{vocabulary.tokenizer.vocab_size:,} pieces" if vocabulary else "no vocabulary read",
     )
     tensors = ArrayTensors(weights.tensors)
     return _opened(
         name,
-        place.kind,
         weights.config,
         vocabulary,
         lambda: tensors,
+        kind=place.kind,
         place=place.path,
         labels=weights.labels,
         notes=weights.notes,
@@ -194,7 +171,7 @@ def _opened_foreign(name, place, albert_config, tokenizer, trust_pickle):
     )
 
 
-def _opened(name, kind, shape, vocabulary, open_it, step=None, **known):
+def _opened(name, shape, vocabulary, open_it, **known):
     tokenizer = vocabulary and vocabulary.tokenizer
     if tokenizer is not None and tokenizer.vocab_size != shape.vocab_size:
         raise InputError(
@@ -204,7 +181,7 @@ def _opened(name, kind, shape, vocabulary, open_it, step=None, **known):
     if vocabulary is not None:
         known["tokenizer_source"] = vocabulary.source
         known["notes"] = (*known.get("notes", ()), *vocabulary.notes)
-    return OpenedModel(name, kind, step, shape, tokenizer, open_it, **known)
+    return OpenedModel(path=name, albert_config=shape, _tokenizer=tokenizer, _open=open_it, **known)
 
 
 def format_module(name: str) -> ModuleType:

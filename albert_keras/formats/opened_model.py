@@ -51,8 +51,8 @@ class OpenedModel:
 
     path: str
     kind: str
-    step: int | None
     albert_config: AlbertConfig
+    step: int | None = None
     _tokenizer: Tokenizer | None = field(repr=False, default=None)
     _open: Callable | None = field(repr=False, compare=False, default=None)
     place: Path | None = None

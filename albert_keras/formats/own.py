@@ -27,6 +27,7 @@ from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
 from albert_keras.formats.loading import encoder_names
 from albert_keras.formats.model_folder import write_files
 from albert_keras.formats.model_weights import ModelWeights
+from albert_keras.formats.opened_model import EMBEDDING
 from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.runs.checkpoints import find_damage
 from albert_keras.runs.run import Run
@@ -37,26 +38,17 @@ from data_pipeline.limits import read_json
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 _PREFIX = "model.ckpt"
-#: Parts of names in checkpoints of brightmart/albert_zh, `modeling.py`.
-_FIRST_CHINESE = ("/layer_shared/", "/word_embeddings_2")
 
 
 class FoundWeights(NamedTuple):
     """Weights with our names, not yet read, and what is known about them."""
 
-    kind: str  #: One of `KINDS`.
-    path: Path  #: Folder of the run or export, `.keras` file, or prefix.
-    step: int | None  #: Number of training steps, if it is known.
     open: Callable  #: Returns CheckpointTensors, ModelTensors or ArrayTensors.
     #: Where to look for shape and tokenizer, the nearest first.
-    folders: tuple[Path, ...] = ()
+    folders: tuple[Path, ...]
+    known: dict[str, Any]  #: Attributes of the `OpenedModel`, with its kind and place.
     shape: AlbertConfig | None = None  #: If it is stored with the weights.
     tokenizer_digest: str | None = None  #: Of the tokenizer used in training, if it is known.
-    max_seq_length: int | None = None  #: Tokens per sequence in training, if it is known.
-    #: Positions that were trained before this training, if it is known.
-    origin_positions: int = 0
-    task: dict[str, Any] | None = None  #: Settings of the task, if it was fine-tuned.
-    embedding: dict[str, Any] = {}  #: As in `ModelWeights`.
 
 
 def find_weights(place: Place, step: int | str | None = None) -> FoundWeights:
@@ -74,14 +66,10 @@ def find_weights(place: Place, step: int | str | None = None) -> FoundWeights:
         return _of_run(best_run(place.path), step)
     if place.kind == "run":
         return _of_run(place.path, step)
-    if step is not None:
-        raise InputError(
-            f"`step` applies to the folder of a run only. Received: step {step} of `{place.path}`."
-        )
     if place.kind == "export":
         return _of_export(place.path)
     if place.kind == "keras":
-        return _of_keras_file(place.path, "keras")
+        return _of_keras_file(place.path, "keras", place.path)
     prefixes = find_prefixes(place.path)
     if len(prefixes) > 1:
         raise InputError(
@@ -135,7 +123,7 @@ def _of_run(path, step):
             Mistake.NO_CHECKPOINT,
         )
     found = _of_checkpoint(Path(run.checkpoints.prefix(step)))
-    return found._replace(kind="run", path=path)
+    return found._replace(known=found.known | {"kind": "run", "place": path})
 
 
 def _of_checkpoint(prefix):
@@ -154,42 +142,28 @@ def _of_checkpoint(prefix):
             f"`{prefix}` must contain tensors `bert/...`, as the reference names them. It has: "
             f"{some}."
         )
-    if any(mark in name for name in tensors.shapes for mark in _FIRST_CHINESE):
-        raise InputError(
-            f"`{prefix}` is a model of the first generation of Chinese ALBERT (albert_zh), whose "
-            "tensors and layers are others than those of google-research/albert. Use one of the "
-            "Chinese models that google-research/albert released later, such as albert_base_zh."
-        )
     step = int(tensors.read("global_step")) if "global_step" in tensors.shapes else None
+    known = {"kind": "checkpoint", "place": prefix, "step": step}
     # RUN/checkpoints/step-00000500/model.ckpt
     folders = (folder, *folder.absolute().parents[:2])
     above = [parent for parent in folders if (parent / RUN_RECORD).is_file()]
     if not above:
-        has_shape = (folder / ALBERT_CONFIG).is_file()
-        beside = (folder,) if has_shape else (folder, folder.absolute().parent)
-        beside = [one for one in beside if one is folder or (one / ALBERT_CONFIG).is_file()]
+        parent = folder.absolute().parent
+        has_shape = (folder / ALBERT_CONFIG).is_file() or not (parent / ALBERT_CONFIG).is_file()
         record = folder / CONVERSION_RECORD
-        embedding = read_json(record).get("embedding") if record.is_file() else None
-        found = FoundWeights("checkpoint", prefix, step, open_it, tuple(beside))
-        return found._replace(embedding=_object(embedding))
+        embedding = _object(read_json(record).get("embedding")) if record.is_file() else {}
+        known |= {name: embedding[name] for name in EMBEDDING if name in embedding}
+        return FoundWeights(open_it, (folder,) if has_shape else (folder, parent), known)
     run = Run.open(above[0])
     shape, length = run.albert_config, run.record["data"].get("max_seq_length")
     if saved is not None:
         trained_as = run.trained_as(folder, saved)
         trained_as.log_depth()
         shape, length = trained_as.albert_config, trained_as.max_seq_length
-    return FoundWeights(
-        "checkpoint",
-        prefix,
-        step,
-        open_it,
-        folders[: folders.index(run.path) + 1],
-        shape,
-        run.record.get("tokenizer_digest"),
-        length,
-        _origin_positions(run.record),
-        run.record["config"].get("task"),
-    )
+    known["task"] = run.record["config"].get("task")
+    known |= {"max_seq_length": length, "origin_positions": _origin_positions(run.record)}
+    nearest = folders[: folders.index(run.path) + 1]
+    return FoundWeights(open_it, nearest, known, shape, run.record.get("tokenizer_digest"))
 
 
 def _of_export(folder):
@@ -199,26 +173,28 @@ def _of_export(folder):
             f"The weights of the export `{folder}` are missing: there is no `{path.name}` beside "
             "it."
         )
-    return _of_keras_file(path, "export")._replace(path=folder)
+    return _of_keras_file(path, "export", folder)
 
 
-def _of_keras_file(path, kind):
+def _of_keras_file(path, kind, place):
     folder = path.with_suffix("")  # the version folder, if it is the model of an export
     record = read_json(folder / EXPORT_RECORD) if (folder / EXPORT_RECORD).is_file() else {}
     run, task = _object(record.get("run")), _object(record.get("task"))
-    # An export may serve shorter texts than it was trained on.
-    length = _object(run.get("data")).get("max_seq_length")
+    known = {
+        "kind": kind,
+        "place": place,
+        "step": record.get("step"),
+        # An export may serve shorter texts than it was trained on.
+        "max_seq_length": _object(run.get("data")).get("max_seq_length"),
+        "origin_positions": _origin_positions(run),
+        "task": _object(task.get("config")) or None,
+    }
     return FoundWeights(
-        kind,
-        path,
-        record.get("step"),
         functools.partial(open_keras_file, path),
         (folder, path.parent) if record else (path.parent,),
+        known,
         shape_in_keras_file(path),
         run.get("tokenizer_digest"),
-        length,
-        _origin_positions(run),
-        _object(task.get("config")) or None,
     )
 
 

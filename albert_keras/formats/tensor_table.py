@@ -19,15 +19,13 @@ class Row(NamedTuple):
 
     ours: str
     theirs: str
-    #: Of theirs: "same"; "transposed"; or "heads", where attention heads are an axis of their own:
-    #: [H, A, D], [A, D] or [A, D, H].
-    layout: str = "same"
+    layout: str = "same"  #: Of theirs: "same" or "transposed".
 
 
 def dense_rows(
-    ours: str, theirs: str, names: tuple[str, str], layout="same", bias_layout="same"
+    ours: str, theirs: str, names: tuple[str, str], layout: str = "same"
 ) -> tuple[Row, Row]:
-    """Returns the rows of a dense layer.
+    """Returns the rows of a dense layer; `layout` is of its kernel.
 
     `ours` and `theirs` are what the names of its tensors start with, `names` what their names of
     kernel and bias end with.
@@ -35,7 +33,7 @@ def dense_rows(
     kernel, bias = names
     return (
         Row(f"{ours}/kernel", f"{theirs}{kernel}", layout),
-        Row(f"{ours}/bias", f"{theirs}{bias}", bias_layout),
+        Row(f"{ours}/bias", f"{theirs}{bias}"),
     )
 
 
@@ -81,7 +79,9 @@ def read_by_table(rows: Iterable[Row], theirs, shapes: dict, source) -> dict[str
     used = {by_name[name].theirs for name in found}
     for name in sorted(set(theirs) - used):
         problems.append(f"{name}: unexpected tensor of shape {list(np.shape(theirs[name]))}")
-    _raise_for(problems, source)
+    if problems:
+        listing = "\n  ".join(problems)
+        raise InputError(f"The tensors of `{source}` do not match the model:\n  {listing}")
     return found
 
 
@@ -91,11 +91,10 @@ def read_reference_tensors(config: AlbertConfig, tensors: dict, source) -> dict[
     return read_by_table([Row(name, name) for name in shapes], tensors, shapes, source)
 
 
-def write_by_table(rows: Iterable[Row], tensors: dict, shapes: dict | None = None) -> dict:
+def write_by_table(rows: Iterable[Row], tensors: dict) -> dict[str, np.ndarray]:
     """Converts tensors of ours into contiguous ones of another format, by the rows without braces.
 
-    `shapes` are the result of `shapes_with_heads`, if heads are an axis. InputError if the format
-    cannot store one of the tensors.
+    InputError if the format cannot store one of the tensors.
     """
     by_name = {row.ours: row for row in rows}
     missing = sorted(set(tensors) - set(by_name))
@@ -104,44 +103,9 @@ def write_by_table(rows: Iterable[Row], tensors: dict, shapes: dict | None = Non
     written = {}
     for name, array in tensors.items():
         row = by_name[name]
-        if row.layout == "transposed":
-            array = array.T
-        elif row.layout == "heads":
-            array = np.reshape(array, shapes[row.theirs])
+        array = array.T if row.layout == "transposed" else array
         written[row.theirs] = np.ascontiguousarray(array)
     return written
-
-
-def shapes_with_heads(rows: Iterable[Row], shapes: dict, config: AlbertConfig) -> dict[str, tuple]:
-    """Returns the shapes of weights in Keras' `MultiHeadAttention`, where heads are an axis.
-
-    `shapes` are the shapes of our tensors. The result has the names of the other format, for the
-    rows whose layout is "heads".
-    """
-    heads = config.num_attention_heads
-    sizes = (heads, config.hidden_size // heads)
-    split = {}
-    for row in rows:
-        if row.layout == "heads" and row.ours in shapes:
-            *first, last = shapes[row.ours]
-            is_output = row.ours.endswith("output/dense/kernel")
-            split[row.theirs] = (*sizes, last) if is_output else (*first, *sizes)
-    return split
-
-
-def check_heads(rows: Iterable[Row], theirs, shapes: dict, config: AlbertConfig, source):
-    """Checks the number and size of attention heads, where they are an axis of their own.
-
-    `read_by_table`, whose other arguments are the same, would take [H, D, A] for [H, A, D].
-    InputError names all tensors of another shape.
-    """
-    found = {name: np.shape(array) for name, array in theirs.items()}
-    problems = [
-        _other_shape(name, shape, found[name])
-        for name, shape in shapes_with_heads(rows, shapes, config).items()
-        if found.get(name, shape) != shape
-    ]
-    _raise_for(problems, source)
 
 
 def _read(row, array, shape, problems):
@@ -152,34 +116,13 @@ def _read(row, array, shape, problems):
         return None
     # The shape of a square kernel does not show whether it is transposed.
     expected = shape[::-1] if row.layout == "transposed" else shape
-    fits = _splits(array.shape, shape) if row.layout == "heads" else array.shape == expected
-    if not fits:
-        problems.append(_other_shape(row.theirs, expected, array.shape))
+    if array.shape != expected:
+        problems.append(
+            f"{row.theirs}: expected shape {list(expected)}, received {list(array.shape)}"
+        )
         return None
-    array = array.T if row.layout == "transposed" else array.reshape(shape)
+    array = array.T if row.layout == "transposed" else array
     array = np.ascontiguousarray(array, dtype=np.float32)
     if not np.isfinite(array).all():
         problems.append(f"{row.theirs}: {np.sum(~np.isfinite(array)):,} numbers are not finite")
     return array
-
-
-def _splits(found, shape):
-    """Returns whether `found` is `shape` with axes split: [H, A, D] is [H, A * D]."""
-    rest = list(found)
-    for size in shape:
-        product = 1
-        while rest and product < size:
-            product *= rest.pop(0)
-        if product != size:
-            return False
-    return not rest
-
-
-def _other_shape(name, expected, received):
-    return f"{name}: expected shape {list(expected)}, received {list(received)}"
-
-
-def _raise_for(problems, source):
-    if problems:
-        listing = "\n  ".join(problems)
-        raise InputError(f"The tensors of `{source}` do not match the model:\n  {listing}")

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 
-from albert_keras.formats.tokenizer_check import append_pieces
 from albert_keras.formats.tokenizer_json_writing import (
     USER_DEFINED_SCORE,
     is_leading_step,
@@ -24,7 +23,9 @@ _SPACE = "▁"
 _Piece = ModelProto.SentencePiece
 #: What the tokenizers of transformers replace in English text; google-research/albert does not.
 _QUOTES = ("``", "''")
-QUOTES_NOTE = "transformers reads `` and '' as \""
+_QUOTES_NOTE = (
+    "transformers reads `` and '' as \"; this package, like google-research/albert, does not"
+)
 
 
 class FromJson(NamedTuple):
@@ -168,8 +169,7 @@ class _Normalizer:
         if step in space_steps() or is_leading_step(step):
             return  # as SentencePiece does
         if pattern.get("String") in _QUOTES and content == '"':
-            note = f"{QUOTES_NOTE}; this package, like google-research/albert, does not"
-            self.notes += [] if note in self.notes else [note]
+            self.notes += [] if _QUOTES_NOTE in self.notes else [_QUOTES_NOTE]
             return
         raise _inexpressible(self.name, "normalizer", f"Replace {pattern} by {content!r}")
 
@@ -189,6 +189,8 @@ def _read_word_pieces(values, name):
     if model.get("continuing_subword_prefix", "##") != "##":
         prefix = model["continuing_subword_prefix"]
         raise _inexpressible(name, "model.continuing_subword_prefix", prefix)
+    if (longest := model.get("max_input_chars_per_word", 100)) < 100:
+        raise _inexpressible(name, "model.max_input_chars_per_word", longest)
     ids = model["vocab"]
     pieces = sorted(ids, key=ids.get)
     if [ids[piece] for piece in pieces] != list(range(len(pieces))):
@@ -204,6 +206,28 @@ def _read_word_pieces(values, name):
         if step["type"] != "BertPreTokenizer":
             raise _inexpressible(name, "pre_tokenizer", step["type"])
     return FromJson("vocab.txt", content, lower_case, strip_accents, notes)
+
+
+def append_pieces(
+    pieces: list[str], added: dict[str, int], source: str
+) -> tuple[bytes, tuple[str, ...]]:
+    """Returns a `vocab.txt` of pieces and added ones with their ids, and notes about them."""
+    new = sorted(added, key=added.__getitem__)
+    expected = list(range(len(pieces), len(pieces) + len(new)))
+    if [added[piece] for piece in new] != expected or any(" ".join(p.split()) != p for p in new):
+        raise InputError(
+            f"The added tokens of `{source}` must follow the {len(pieces):,} pieces of its "
+            f"vocabulary, without white space. Received: {added!r}. Save the model again after "
+            "`tokenizer.add_tokens` and `model.resize_token_embeddings`."
+        )
+    content = "".join(f"{piece}\n" for piece in (*pieces, *new)).encode()
+    if not new:
+        return content, ()
+    listing = ", ".join(new[:5]) + (" ..." if len(new) > 5 else "")
+    return content, (
+        f"{len(new)} added tokens keep their rows, and are found in a text only where they are "
+        f"whole words: {listing}",
+    )
 
 
 def _case_of_bert(normalizer, name):

@@ -1,69 +1,38 @@
-"""The files of a vocabulary, from one format into another, and which vocabulary they contain.
+"""The files of a vocabulary, from one format into another.
 
 SentencePiece models are copied byte for byte. A `tokenizer.json` alone is converted into the file
 that it was made from.
-
-A public fork of google-research/albert has German vocabularies that are named `30k-clean.model`
-like the released English one. They were trained with the same options, so the first 14 ids are the
-same and everything loads, but the outputs are meaningless. The pieces identify a vocabulary, its
-name does not.
 """
 
 import json
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from albert_keras.config import FREE_SETTINGS, AlbertConfig
 from albert_keras.formats.byte_bpe_files import (
-    PAIR_NOTE,
     byte_bpe_files,
     has_byte_bpe,
     read_byte_bpe,
 )
-from albert_keras.formats.tokenizer_check import (
-    check_ids,
-    check_settings,
-    lower_cases,
-    overrides,
-    with_added_pieces,
-)
-from albert_keras.formats.tokenizer_json import QUOTES_NOTE, read_tokenizer_json
+from albert_keras.formats.tokenizer_json import append_pieces, read_tokenizer_json
 from albert_keras.formats.tokenizer_json_writing import special_tokens, tokenizer_json
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
+from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
 
 _MODELS = (".model", ".spm")
 TOKENIZER_JSON = "tokenizer.json"
 _GOOGLE_MODEL = "30k-clean.model"
-#: Pieces 0 to 13 of all vocabularies trained with the options of google-research/albert.
-_FIRST = ("<pad>", "<unk>", *CONTROL_SYMBOLS, *USER_DEFINED_SYMBOLS, "▁")
-_SIZE = 30_000
-#: Name -> pieces, by id, that only this vocabulary has, and its description.
-#: Source: ids of the released vocabulary as listed in google-research/albert#127.
-_KNOWN = {
-    "official-english": (
-        {14: "▁the", 15: ",", 17: "▁and", 18: "s", 29_999: "▁eloquent"},
-        "the official English vocabulary of the released ALBERT, 30,000 pieces",
-    ),
-    "german-30k": (
-        {14: ",", 15: "▁der"},
-        "the German vocabulary that has the file name of the official English one "
-        "(30k-clean.model), 30,000 pieces",
-    ),
+#: Setting of a `tokenizer_config.json` -> values that mean what our tokenizers do; None stands for
+#: a missing key.
+_ALLOWED: dict[str, tuple[Any, ...]] = {
+    "tokenize_chinese_chars": (True, None),
+    "do_basic_tokenize": (True, None),
+    "do_word_tokenize": (True, None),
+    "word_tokenizer_type": ("basic", None),
+    "subword_tokenizer_type": ("wordpiece", None),
 }
-#: The formats in which the English ALBERT was released.
-_RELEASED_FORMATS = ("google", "hugging-face")
-
-
-class VocabularyIdentity(NamedTuple):
-    """Which vocabulary it is."""
-
-    name: str  #: "official-english", "german-30k" or "own".
-    sentence: str  #: Description, for people.
 
 
 class Vocabulary(NamedTuple):
@@ -72,12 +41,6 @@ class Vocabulary(NamedTuple):
     tokenizer: Tokenizer
     source: str  #: Where it was read.
     notes: tuple[str, ...] = ()  #: Differences from the code it comes from, for people.
-
-    @property
-    def identity(self) -> VocabularyIdentity:
-        """Which vocabulary it is."""
-        pieces = [self.tokenizer.piece_of(id) for id in range(self.tokenizer.vocab_size)]
-        return identify_pieces(pieces)
 
 
 def read_vocabulary(path: str | Path) -> Vocabulary:
@@ -114,7 +77,7 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | N
     if len({files[name] for name in models}) > 1:
         listing = ", ".join(models)
         raise InputError(f"`{source}` contains several vocabularies. Pass one: {listing}.")
-    theirs = _json(files[CONFIG_FILE]) if CONFIG_FILE in files else {}
+    theirs = _json(files, CONFIG_FILE)
     if "sha256" in theirs:
         return _load(files, None, source, {})
     lists = sorted(name for name in files if name.startswith("vocab") and name.endswith(".txt"))
@@ -122,32 +85,27 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | N
         return _load(files, models[0], f"{source}: {models[0]}", _normalization(theirs))
     if has_byte_bpe(files):
         content = {TOKENIZER_JSON: read_byte_bpe(files, source)}
-        vocabulary = _load(content, TOKENIZER_JSON, source, {})
-    elif jsons := _tokenizer_jsons(files):
+        return _load(content, TOKENIZER_JSON, source, {})
+    if jsons := _tokenizer_jsons(files):
         found = read_tokenizer_json(files[jsons[0]], jsons[0])
         settings = {"lower_case": found.lower_case, "strip_accents": found.strip_accents}
-        if found.file_name == "vocab.txt" and overrides(theirs):
-            check_settings(theirs, str(source))
-            settings = {"lower_case": lower_cases(theirs)} | _normalization(theirs)
+        if found.file_name == "vocab.txt" and _overrides(theirs):
+            _check_settings(theirs, source)
+            settings = {"lower_case": _lower_cases(theirs)} | _normalization(theirs)
         content = {found.file_name: found.content}
         vocabulary = _load(content, found.file_name, f"{source}: {jsons[0]}", settings)
-        vocabulary = vocabulary._replace(notes=found.notes)
-        files = {TOKENIZER_JSON: files[jsons[0]]}
-    elif lists:
-        check_settings(theirs, str(source))
-        settings = {"lower_case": lower_cases(theirs)} if theirs else {}
+        return vocabulary._replace(notes=found.notes)
+    if lists:
+        _check_settings(theirs, source)
+        settings = {"lower_case": _lower_cases(theirs)} if theirs else {}
         settings |= _normalization(theirs)
-        content, notes = with_added_pieces(files[lists[0]], files, str(source))
+        content, notes = _with_added_pieces(files[lists[0]], files, str(source))
         vocabulary = _load({lists[0]: content}, lists[0], f"{source}: {lists[0]}", settings)
-        vocabulary = vocabulary._replace(notes=notes)
-    else:
-        raise InputError(
-            f"`{source}` does not contain a vocabulary: a SentencePiece model (*.model), "
-            "vocab.txt, tokenizer.json, or vocab.json with merges.txt. It contains: "
-            f"{', '.join(sorted(files))}."
-        )
-    check_ids(vocabulary.tokenizer, files, theirs, str(source))
-    return vocabulary
+        return vocabulary._replace(notes=notes)
+    raise InputError(
+        f"`{source}` does not contain a vocabulary: a SentencePiece model (*.model), vocab.txt, "
+        f"tokenizer.json, or vocab.json with merges.txt. It contains: {', '.join(sorted(files))}."
+    )
 
 
 def _tokenizer_jsons(files):
@@ -157,31 +115,47 @@ def _tokenizer_jsons(files):
     return [name for name in files if name.endswith(".json")] if len(files) == 1 else []
 
 
-def identify_pieces(pieces: Sequence[str]) -> VocabularyIdentity:
-    """Returns which vocabulary some pieces, by id, are."""
-    if len(pieces) == _SIZE and tuple(pieces[: len(_FIRST)]) == _FIRST:
-        for name, (marks, sentence) in _KNOWN.items():
-            if all(pieces[id] == piece for id, piece in marks.items()):
-                return VocabularyIdentity(name, sentence)
-    return VocabularyIdentity("own", f"a custom vocabulary of {len(pieces):,} pieces")
+def _check_settings(settings, source):
+    """Refuses settings of a `tokenizer_config.json` that our tokenizers cannot follow."""
+    for name, allowed in _ALLOWED.items():
+        if settings.get(name) not in allowed:
+            raise InputError(
+                f"`{name}` in tokenizer_config.json of `{source}` must be {allowed[0]!r}: another "
+                f"way to split text cannot be expressed here. Received: {settings[name]!r}. If "
+                "your texts are split like this already, with a space between words, pass the "
+                "vocab.txt of the folder with --tokenizer; otherwise use a model whose vocabulary "
+                "splits text by itself."
+            )
 
 
-def check_identity(identity: VocabularyIdentity, config: AlbertConfig, source_format: str):
-    """Raises InputError for the German vocabulary beside what looks like a released English ALBERT.
+def _overrides(settings):
+    """Returns whether a `tokenizer_config.json` replaces the normalizer of a `tokenizer.json`.
 
-    There are German models of the same shape, and nothing in their files distinguishes them from
-    the English ones, so it is accepted if the user names it with `--tokenizer`: it is not called
-    then.
+    The classes for BERT and DistilBERT do so in transformers.
     """
-    if identity.name != "german-30k" or source_format not in _RELEASED_FORMATS:
-        return
-    release = _released_size(config)
-    if release is not None:
-        raise InputError(
-            f"The vocabulary beside weights of the shape of {release} must be the official English "
-            "one (piece 14 is `▁the`, piece 29,999 is `▁eloquent`). Received: "
-            f"{identity.sentence}. If the weights are German, pass that file with --tokenizer."
-        )
+    is_bert = "BertTokenizer" in str(settings.get("tokenizer_class"))
+    return is_bert and "do_lower_case" in settings
+
+
+def _lower_cases(settings):
+    """Returns whether the program of a `vocab.txt` lower-cases text, by its settings or default."""
+    usual = "Japanese" not in str(settings.get("tokenizer_class"))
+    return bool(settings.get("do_lower_case", usual))
+
+
+def _with_added_pieces(vocab, files, source):
+    """Appends the tokens of an `added_tokens.json` to a `vocab.txt`; also returns notes.
+
+    Their rows of the embeddings are kept. In a text they are found only where they are whole words.
+    """
+    pieces = vocab.decode("utf-8", "replace").splitlines()
+    ids = {piece: id for id, piece in enumerate(pieces)}
+    try:
+        added = {piece: int(id) for piece, id in _json(files, "added_tokens.json").items()}
+    except (ValueError, TypeError) as error:
+        raise InputError(f"added_tokens.json of `{source}` is damaged: {error}.") from error
+    added = {piece: id for piece, id in added.items() if ids.get(piece) != id}
+    return append_pieces(pieces, added, source) if added else (vocab, ())
 
 
 def files_for(
@@ -232,25 +206,6 @@ def files_for(
     return files
 
 
-def notes_for(vocabulary: Vocabulary, format_name: str) -> list[str]:
-    """Returns what the format's own code does differently with a vocabulary."""
-    config = vocabulary.tokenizer.config
-    if config.kind == "bpe" and config.pair_separators == 1 and format_name == "hugging-face":
-        return [PAIR_NOTE]
-    if not _is_unigram(vocabulary.tokenizer) or format_name == "albert-keras":
-        return []
-    if format_name == "hugging-face":
-        return [f"{QUOTES_NOTE} and produces no lone ▁ before ( and similar characters"]
-    notes = []
-    if not config.lower_case:
-        notes.append("the vocabulary is cased: pass --do_lower_case=False or similar to that code")
-    if not config.strip_accents and format_name == "google":
-        notes.append(
-            "google-research/albert removes accents from all text; this vocabulary keeps them"
-        )
-    return notes
-
-
 def _is_unigram(tokenizer):
     return tokenizer.config.kind == "unigram"
 
@@ -277,17 +232,9 @@ def _normalization(values):
     return {name: value for name, value in settings.items() if isinstance(value, bool)}
 
 
-def _json(content):
+def _json(files, name):
+    """Returns the object in a JSON file; an empty one if there is no such file."""
     try:
-        return dict(parse_json(content))
+        return dict(parse_json(files.get(name, b"{}")))
     except (ValueError, TypeError) as error:
-        raise InputError(f"`{CONFIG_FILE}` must contain a JSON object: {error}.") from error
-
-
-def _released_size(config: AlbertConfig) -> str | None:
-    """Returns the name of the released ALBERT of this shape."""
-    changes = {name: getattr(config, name) for name in FREE_SETTINGS}
-    for size in ("albert-base", "albert-large", "albert-xlarge", "albert-xxlarge"):
-        if AlbertConfig.from_name(size).replace(**changes) == config:
-            return size
-    return None
+        raise InputError(f"`{name}` must contain a JSON object: {error}.") from error

@@ -27,11 +27,11 @@ def prepare_keras_nlp(config: AlbertConfig, question: Question, dtype: str) -> P
     """Builds KerasNLP's `AlbertBackbone` with our initial weights and traces it."""
     import tensorflow as tf
 
-    from albert_keras.formats.keras_nlp import to_keras_nlp
     from albert_keras.models.encoder import AlbertEncoder
+    from tests.albert_keras.formats.backbones import backbone_of
 
     policy = {"float32": "float32", "bfloat16": "mixed_bfloat16"}[dtype]
-    backbone = to_keras_nlp(AlbertEncoder(config, dtype=policy))
+    backbone = backbone_of(AlbertEncoder(config, dtype=policy))
     ids = tf.constant(question.ids)
     inputs = {
         "token_ids": ids,

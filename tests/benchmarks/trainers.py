@@ -91,13 +91,12 @@ def prepare_keras_nlp(shape: Shape, precision: str) -> Prepared:
     import tensorflow as tf
     from tensorflow import keras
 
-    from albert_keras.formats.keras_nlp import to_keras_nlp
     from albert_keras.models.encoder import AlbertEncoder
+    from tests.albert_keras.formats.backbones import backbone_of, library
 
-    backbone = to_keras_nlp(AlbertEncoder(shape.config, dtype=precision))
+    backbone = backbone_of(AlbertEncoder(shape.config, dtype=precision))
     backbone.pooled_dense.trainable = False  # the loss does not depend on it
-    # `formats` has loaded KerasNLP, which registers its models in Keras under these names.
-    model = keras.saving.get_registered_object("keras_nlp>AlbertMaskedLM")(backbone)
+    model = library().models.AlbertMaskedLM(backbone)
     model.compile(
         optimizer=keras.optimizers.AdamW(_LEARNING_RATE),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),

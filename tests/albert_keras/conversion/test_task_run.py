@@ -82,7 +82,7 @@ def converted(hugging_face_folder, tmp_path_factory):
     def convert_case(name, **options):
         source, weights = hugging_face_folder(name)
         target = tmp_path_factory.mktemp("converted") / "model"
-        return convert(source, target, verify=False, **options), weights
+        return convert(source, target, **options), weights
 
     return convert_case
 
@@ -165,7 +165,7 @@ def test_it_is_the_source_of_an_export(converted, name):
 
 def test_the_folder_is_converted_back_with_its_labels(converted, tmp_path):
     result, weights = converted("tags")
-    convert(result.path, tmp_path / "back", to="hugging-face", verify=False)
+    convert(result.path, tmp_path / "back", to="hugging-face")
     again = hugging_face.read(tmp_path / "back")
     assert again.labels == weights.labels
     assert again.config.foreign_keys["architectures"] == ["AlbertForTokenClassification"]
@@ -175,7 +175,7 @@ def test_the_folder_is_converted_back_with_its_labels(converted, tmp_path):
 
 def test_without_a_vocabulary_the_folder_is_for_fine_tuning_only(hugging_face_folder, tmp_path):
     source, _ = hugging_face_folder("classes", with_vocabulary=False)
-    result = convert(source, tmp_path / "ours", verify=False)
+    result = convert(source, tmp_path / "ours")
     assert result.task is None and (tmp_path / "ours" / "model.ckpt.index").is_file()
     assert any("pass one with --tokenizer" in note for note in result.notes)
 
@@ -187,7 +187,7 @@ def test_a_span_head_with_word_pieces_answers(word_pieces, tmp_path):
     google_bert.write(
         weights._replace(tokenizer_files={"vocab.txt": word_pieces}), tmp_path / "bert"
     )
-    result = convert(tmp_path / "bert", tmp_path / "ours", verify=False)
+    result = convert(tmp_path / "bert", tmp_path / "ours")
     assert result.task == "squad1"
     models = FinetunedModels(result.path)
     passage = "ab bab, abba"
@@ -202,7 +202,7 @@ def test_a_bert_classifier_with_word_pieces_answers(word_pieces, tmp_path):
     hugging_face.write(
         weights._replace(tokenizer_files={"vocab.txt": word_pieces}), tmp_path / "bert"
     )
-    result = convert(tmp_path / "bert", tmp_path / "ours", verify=False)
+    result = convert(tmp_path / "bert", tmp_path / "ours")
     models = FinetunedModels(result.path)
     assert models.answers(models.examples(["ab ba"]))[0].label in ("no", "yes")
     # The model without its head is not mistaken for this one.
@@ -223,7 +223,7 @@ def test_a_classifier_without_segment_types_answers(family, word_pieces, tiny_co
     weights = task_weights("classification", 2, ("no", "yes"), **shape)
     (tmp_path / "theirs").mkdir()
     hugging_face.write(weights._replace(tokenizer_files=files), tmp_path / "theirs")
-    result = convert(tmp_path / "theirs", tmp_path / "ours", verify=False)
+    result = convert(tmp_path / "theirs", tmp_path / "ours")
     assert result.task == "classification"
     models = FinetunedModels(result.path)
     examples = models.examples([TEXT])
@@ -232,7 +232,7 @@ def test_a_classifier_without_segment_types_answers(family, word_pieces, tiny_co
     expected = logits_in_numpy(weights, features.batch(np.arange(1), length))(False)
     np.testing.assert_allclose(found["logits"], expected, rtol=0, atol=1e-5)
     assert models.answers(examples)[0].label in ("no", "yes")
-    convert(result.path, tmp_path / "back", to="hugging-face", verify=False)
+    convert(result.path, tmp_path / "back", to="hugging-face")
     again = hugging_face.read(tmp_path / "back")
     random_weights.assert_same_weights(again._replace(config=weights.config), weights)
 
@@ -270,7 +270,7 @@ def test_a_roberta_scores_pairs_of_texts_as_in_transformers(tiny_corpus, tmp_pat
         env={},
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    result = convert(tmp_path / "theirs", tmp_path / "ours", verify=False, pair=True)
+    result = convert(tmp_path / "theirs", tmp_path / "ours", pair=True)
     models = FinetunedModels(result.path)
     rows = [{"text": first, "pair": second} for first, second in pairs]
     _, [found] = models.outputs(models.examples(rows))

@@ -36,11 +36,6 @@ _MASKED_LM = {
         "cls.predictions.transform.LayerNorm",
         "cls.predictions.bias",
     ),
-    "roformer": (
-        "cls.predictions.transform.dense",
-        "cls.predictions.transform.LayerNorm",
-        "cls.predictions.bias",
-    ),
     "roberta": ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
     "distilbert": ("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
 }
@@ -67,21 +62,11 @@ def predict(tensors, sizes, input_ids, attention_mask, token_type_ids):
 
     def attend(x, names):
         query, key, value = (linear(x, name).reshape(*x.shape[:2], num_heads, -1) for name in names)
-        if model == "roformer":
-            query, key = rotated(query), rotated(key)
         scores = np.einsum("bihd,bjhd->bhij", query, key) / math.sqrt(query.shape[-1])
         scores = np.where(attention_mask[:, None, None, :] == 1, scores, -np.inf)
         shares = np.exp(scores - scores.max(-1, keepdims=True))
         shares /= shares.sum(-1, keepdims=True)
         return np.einsum("bhij,bjhd->bihd", shares, value).reshape(x.shape)
-
-    def rotated(x):
-        angles = tensors["roformer.encoder.embed_positions.weight"][: x.shape[1], None]
-        sine, cosine = np.split(angles, 2, axis=-1)
-        turned = np.empty_like(x)
-        turned[..., ::2] = x[..., ::2] * cosine - x[..., 1::2] * sine
-        turned[..., 1::2] = x[..., 1::2] * cosine + x[..., ::2] * sine
-        return turned
 
     def albert_layer(x, depth):
         group = int(depth / (sizes["num_hidden_layers"] / sizes["num_hidden_groups"]))
@@ -112,11 +97,8 @@ def predict(tensors, sizes, input_ids, attention_mask, token_type_ids):
         padding = sizes["pad_token_id"]
         is_real = input_ids != padding
         positions = np.cumsum(is_real, axis=1) * is_real + padding
-    if model != "roformer":
-        x = x + tensors[f"{model}.embeddings.position_embeddings.weight"][positions]
+    x = x + tensors[f"{model}.embeddings.position_embeddings.weight"][positions]
     x = layer_norm(x, f"{model}.embeddings.LayerNorm")
-    if "roformer.embeddings_project.weight" in tensors:
-        x = linear(x, "roformer.embeddings_project")
     if model == "albert":
         x = linear(x, "albert.encoder.embedding_hidden_mapping_in")
     for depth in range(sizes.get("num_hidden_layers") or sizes["n_layers"]):

@@ -25,12 +25,6 @@ ROBERTA = BERT | {
     "layer_norm_epsilon": 1e-5,
     "pooler": "on_demand",
 }
-ROFORMER = {
-    "sharing": "none",
-    "hidden_act": "gelu_erf",
-    "position_embedding": "rotary",
-    "pooler": "on_demand",
-}
 
 
 def pretraining_weights(seed=1, **changes):

@@ -3,9 +3,9 @@
     python run_transformers.py jobs.json
 
 A job is an object: "folder", of transformers; "make", null or [class, configuration], to write the
-folder first, with random weights; "bin", whether also as `pytorch_model.bin`; "inputs", an `.npz`
-with input_ids, attention_mask and token_type_ids, which DistilBERT does not take; "outputs", the
-`.npz` to write. It fails if transformers misses a tensor or finds one it does not use.
+folder first, with random weights; "inputs", an `.npz` with input_ids, attention_mask and
+token_type_ids, which DistilBERT does not take; "outputs", the `.npz` to write. It fails if
+transformers misses a tensor or finds one it does not use.
 """
 
 import inspect
@@ -17,18 +17,15 @@ import torch
 import transformers
 
 
-def make(folder, kind, configuration, also_bin):
+def make(folder, kind, configuration):
     configuration_class = getattr(transformers, kind.rpartition("For")[0] + "Config")
     configuration = configuration_class(**configuration)
     torch.manual_seed(3)
     model = getattr(transformers, kind)(configuration)
     with torch.no_grad():  # so that none is hidden by being 0 or 1
-        # A table of angles is no weight.
-        for parameter in (each for each in model.parameters() if each.requires_grad):
+        for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape) * 0.1)
     model.save_pretrained(folder)
-    if also_bin:
-        torch.save(model.state_dict(), f"{folder}/pytorch_model.bin")
 
 
 def ask(folder, inputs):
@@ -54,5 +51,5 @@ if __name__ == "__main__":
         jobs = json.load(file)
     for job in jobs:
         if job["make"] is not None:
-            make(job["folder"], *job["make"], job["bin"])
+            make(job["folder"], *job["make"])
         np.savez(job["outputs"], **ask(job["folder"], dict(np.load(job["inputs"]))))

@@ -144,17 +144,6 @@ def test_a_missing_file_is_named(hugging_face, tmp_path, kept, message):
         open_model(folder)
 
 
-def test_a_pickle_is_refused_with_the_command_that_converts_it(hugging_face, tmp_path):
-    folder = tmp_path / "model"
-    folder.mkdir()
-    (folder / "config.json").write_bytes((hugging_face / "config.json").read_bytes())
-    (folder / "pytorch_model.bin").write_bytes(b"a pickle")
-    with pytest.raises(
-        InputError, match=f"`albert-keras convert {folder} models/model --trust-pickle`"
-    ):
-        open_model(folder)
-
-
 @pytest.mark.parametrize(
     "command",
     [

@@ -4,7 +4,6 @@ import io
 import json
 import os
 import zipfile
-import zlib
 
 import h5py
 import numpy as np
@@ -96,21 +95,6 @@ def chunks(file, name, secret):
     file.create_dataset(name, (10**6, 10**6), "f4", chunks=(1000, 1000), compression="gzip")
 
 
-def packed(file, name, contents):
-    """Adds a compressed array whose chunk is stored as given."""
-    options = {"chunks": (1000, 1000), "compression": "gzip", "shuffle": True}
-    dataset = file.create_dataset(name, (1000, 1000), "f2", **options)
-    dataset.id.write_direct_chunk((0, 0), zlib.compress(contents))
-
-
-def gzip_bomb(file, name, secret):
-    packed(file, name, bytes(10**8))
-
-
-def too_short_chunk(file, name, secret):
-    packed(file, name, bytes(10))
-
-
 def many_names(file, name, secret):
     file[name] = np.ones((1000, 1000), np.float32)
     for number in range(20):
@@ -126,8 +110,6 @@ def many_names(file, name, secret):
         soft_link,
         fill_value,
         chunks,
-        gzip_bomb,
-        too_short_chunk,
         many_names,
     ],
     ids=lambda change: change.__name__,
@@ -140,7 +122,7 @@ def test_weights_are_in_the_file_itself(change, members, pack, pooler, tmp_path)
         del file[pooler]
         change(file, pooler, secret)
     path = pack({WEIGHTS: content.getvalue()})
-    with pytest.raises(InputError, match="must be a(n| plain) array|4 times the size of the file"):
+    with pytest.raises(InputError, match="must be a plain array|4 times the size of the file"):
         open_keras_file(path)
 
 

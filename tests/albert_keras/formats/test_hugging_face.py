@@ -12,7 +12,6 @@ from tests.albert_keras.formats.random_weights import (
     BERT,
     DISTILBERT,
     ROBERTA,
-    ROFORMER,
     assert_same_weights,
     pretraining_model,
     pretraining_weights,
@@ -32,8 +31,6 @@ CASES = {
     "roberta": ROBERTA,
     "roberta-one-type": ROBERTA | {"type_vocab_size": 1},
     "roberta-two-types": ROBERTA | {"type_vocab_size": 2, "position_offset": 1},
-    "roformer": ROFORMER,
-    "roformer-equal-sizes": ROFORMER | {"embedding_size": 8, "layer_norm_epsilon": 1e-6},
     "distilbert": DISTILBERT,
     "distilbert-tanh": DISTILBERT | {"hidden_act": "gelu"},
 }
@@ -157,35 +154,27 @@ def test_an_output_layer_of_its_own_is_refused_where_it_is_missing(albert, sourc
 QUERY = "albert.encoder.albert_layer_groups.0.albert_layers.0.attention.query"
 
 
-@pytest.mark.parametrize("fault", ["renamed", "missing", "transposed", "extra", "nan", "integer"])
-@pytest.mark.parametrize("name", ["predictions.dense.weight", f"{QUERY}.bias"])
-def test_a_tensor_that_does_not_fit_is_named(source, fault, name):
-    tensors = tensors_of(source)
+@pytest.mark.parametrize("fault", ["renamed", "missing", "cut", "extra"])
+def test_a_tensor_that_does_not_fit_is_named(source, fault):
+    tensors, name = tensors_of(source), f"{QUERY}.weight"
     if fault == "renamed":
         tensors[f"{name}x"] = tensors.pop(name)
     elif fault == "missing":
         del tensors[name]
-    elif fault == "transposed":
-        tensors[name] = tensors[name].T if tensors[name].ndim == 2 else tensors[name][:, None]
-    elif fault == "extra":
-        tensors[f"{name}2"] = tensors[name]
-    elif fault == "nan":
-        tensors[name] = tensors[name] * np.float32("nan")
+    elif fault == "cut":
+        tensors[name] = tensors[name][:, :5]
     else:
-        tensors[name] = tensors[name].astype(np.int64)
+        tensors[f"{name}2"] = tensors[name]
     change(source, tensors)
     with pytest.raises(InputError, match=name):
         hugging_face.read(source)
 
 
-def test_one_tensor_under_two_names_and_strange_positions_are_refused(source):
+def test_one_tensor_under_two_names_is_refused(source):
     tensors = tensors_of(source)
     name = "embeddings.LayerNorm.weight"
     change(source, tensors | {name: tensors[f"albert.{name}"]})
     with pytest.raises(InputError, match=f"albert.{name} twice"):
-        hugging_face.read(source)
-    change(source, tensors | {"albert.embeddings.position_ids": np.arange(9)[None, ::-1]})
-    with pytest.raises(InputError, match="position_ids"):
         hugging_face.read(source)
 
 

@@ -20,7 +20,6 @@ from tests.albert_keras.formats.random_weights import (
     BERT,
     DISTILBERT,
     ROBERTA,
-    ROFORMER,
     assert_same_weights,
     pretraining_model,
     pretraining_weights,
@@ -228,26 +227,3 @@ def test_positions_may_start_after_any_id_of_padding(pad_id):
     np.testing.assert_array_equal(first, second)
     plain = pretraining_weights(**BERT)
     assert with_padding_at(plain, 3) is plain
-
-
-def test_other_angles_than_those_of_all_roformers_are_refused(tmp_path):
-    weights = pretraining_weights(**ROFORMER)
-    hugging_face.write(weights, tmp_path)
-    name = "roformer.encoder.embed_positions.weight"
-    tensors = dict(read_safetensors(tmp_path / "model.safetensors"))
-    sines, cosines = np.split(tensors[name], 2, axis=1)
-    np.testing.assert_allclose(sines**2 + cosines**2, 1, atol=1e-6)
-    write_safetensors(tmp_path / "model.safetensors", tensors | {name: tensors[name] * 0.9})
-    with pytest.raises(InputError, match=f"{name} of .* must have the sines and cosines of 9 pos"):
-        hugging_face.read(tmp_path)
-    others = {other: array for other, array in tensors.items() if other != name}
-    write_safetensors(tmp_path / "model.safetensors", others)
-    assert_same_weights(hugging_face.read(tmp_path), weights)
-
-
-def test_a_roformer_that_rotates_values_is_refused(tmp_path):
-    hugging_face.write(pretraining_weights(**ROFORMER), tmp_path)
-    values = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(values | {"rotary_value": True}))
-    with pytest.raises(InputError, match="`rotary_value` must be False. Received: True"):
-        hugging_face.read(tmp_path)

@@ -35,7 +35,6 @@ SIZES = {
 ALBERT = SIZES | {"embedding_size": 16, "num_hidden_layers": 2}
 BERT = SIZES | {"embedding_size": 32, "num_hidden_layers": 2, "sharing": "none"}
 ROBERTA = SIZES | random_weights.ROBERTA | {"embedding_size": 32, "num_hidden_layers": 2}
-ROFORMER = SIZES | random_weights.ROFORMER | {"embedding_size": 16, "num_hidden_layers": 2}
 DISTILBERT = SIZES | random_weights.DISTILBERT | {"embedding_size": 32, "num_hidden_layers": 2}
 CASES = {
     "albert": ALBERT,
@@ -51,8 +50,6 @@ CASES = {
     "roberta": ROBERTA,
     "roberta-one-type": ROBERTA | {"type_vocab_size": 1},
     "roberta-two-types": ROBERTA | {"type_vocab_size": 2, "position_offset": 5},
-    "roformer": ROFORMER,
-    "roformer-equal-sizes": ROFORMER | {"embedding_size": 32, "hidden_act": "gelu"},
     "distilbert": DISTILBERT,
     "distilbert-tanh": DISTILBERT | {"hidden_act": "gelu"},
     "distilbert-relu": DISTILBERT | {"hidden_act": "relu"},
@@ -126,7 +123,7 @@ def made_there(case):
     if kind == "distilbert":
         theirs = {name: config[ours] for ours, name in DISTILBERT_KEYS.items()}
         return ["DistilBertForMaskedLM", theirs | {"activation": activation}]
-    left_out = ("sharing",) if kind in ("albert", "roformer") else ("sharing", "embedding_size")
+    left_out = ("sharing",) if kind == "albert" else ("sharing", "embedding_size")
     left_out += ("pooler", "position_offset", "layer_norm_epsilon", "position_embedding")
     theirs = {name: value for name, value in config.items() if name not in left_out}
     theirs["hidden_act"] = activation
@@ -135,8 +132,6 @@ def made_there(case):
         theirs |= {"pad_token_id": offset - 1, "max_position_embeddings": 512 + offset}
         theirs |= {"layer_norm_eps": 1e-5, "type_vocab_size": config["type_vocab_size"] or 1}
         return ["RobertaForMaskedLM", theirs]
-    if kind == "roformer":
-        return ["RoFormerForMaskedLM", theirs]
     return ["BertForPreTraining" if kind == "bert" else "AlbertForPreTraining", theirs]
 
 
@@ -160,7 +155,6 @@ def work(tmp_path_factory):
                     {
                         "folder": str(folder),
                         "make": made_there(case) if is_first else None,
-                        "bin": case == "albert",
                         "inputs": str(inputs),
                         "outputs": f"{folder}-{length}.npz",
                     }
@@ -175,7 +169,6 @@ def work(tmp_path_factory):
                 {
                     "folder": str(folder),
                     "make": None,
-                    "bin": False,
                     "inputs": str(inputs),
                     "outputs": f"{folder}.npz",
                 }

@@ -1,12 +1,21 @@
+"""Presets of KerasNLP: the same outputs there, the same bits after both ways, nothing is run."""
+
+import json
+
+import h5py
 import numpy as np
 import pytest
+from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.keras_nlp import from_keras_nlp, to_keras_nlp
+from albert_keras.formats import keras_nlp
+from albert_keras.formats.detection import find
+from albert_keras.formats.model_weights import ModelWeights
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
+from tests.albert_keras.formats.backbones import backbone_of, library
 
 CONFIG = AlbertConfig(
     vocab_size=50,
@@ -19,135 +28,172 @@ CONFIG = AlbertConfig(
     intermediate_size=12,
     max_position_embeddings=9,
 )
-MASKS = [[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1], [1, 0, 1, 1, 0, 0, 1]]
+MASK = np.array([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1], [1, 0, 1, 1, 0, 0, 1]])
+QUERY = "layers/transformer_encoder_3/_self_attention_layer/_query_dense/vars/0"
+BIAS = "layers/dense_1/vars/1"
+
+
+def scrambled(model, seed=1):
+    numpy_albert.scramble(model, seed=seed)
+    return model
+
+
+def weights_of(model):
+    return ModelWeights(model.config, numpy_albert.weights_by_name(model), "test")
+
+
+def assert_same(returned, weights):
+    assert returned.config == weights.config
+    assert returned.tensors.keys() == weights.tensors.keys()
+    for name, array in weights.tensors.items():
+        np.testing.assert_array_equal(returned.tensors[name], array)
 
 
 @pytest.fixture(scope="module")
 def encoder():
-    encoder = AlbertEncoder(CONFIG, dtype="float32")
-    numpy_albert.scramble(encoder)
-    return encoder
+    return scrambled(AlbertEncoder(CONFIG, dtype="float32"))
 
 
-@pytest.fixture(scope="module")
-def backbone(encoder):
-    return to_keras_nlp(encoder)
+@pytest.fixture
+def preset(encoder, tmp_path):
+    folder = tmp_path / "preset"
+    folder.mkdir()
+    keras_nlp.write(weights_of(encoder), folder)
+    return folder
 
 
-def assert_same_outputs(encoder, backbone):
+@pytest.mark.parametrize(
+    "changes", [{}, {"embedding_size": 8}, {"embedding_size": 8, "embedding_projection": "always"}]
+)
+def test_our_weights_give_the_same_outputs_in_keras_nlp(changes):
+    encoder = scrambled(AlbertEncoder(CONFIG.replace(**changes), dtype="float32"))
+    backbone = backbone_of(encoder)
     ids = np.random.default_rng(0).integers(0, 50, (3, 7))
     segments = np.array([[0, 0, 0, 1, 1, 1, 1]] * 3)
-    mask = np.array(MASKS)
-    ours = encoder({"input_ids": ids, "input_mask": mask, "segment_ids": segments})
-    theirs = backbone({"token_ids": ids, "padding_mask": mask, "segment_ids": segments})
+    ours = encoder({"input_ids": ids, "input_mask": MASK, "segment_ids": segments})
+    theirs = backbone({"token_ids": ids, "padding_mask": MASK, "segment_ids": segments})
     for name in ("sequence_output", "pooled_output"):
         np.testing.assert_allclose(ours[name], theirs[name], atol=1e-5)
 
 
-def test_our_weights_give_the_same_outputs_in_keras_nlp(encoder, backbone):
-    assert_same_outputs(encoder, backbone)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_hidden_groups": 1, "inner_group_num": 1, "hidden_dropout_prob": 0.1}
+        | {"attention_probs_dropout_prob": 0.1},
+        {"embedding_size": 8},
+        {"embedding_size": 8, "embedding_projection": "always"},
+    ],
+)
+def test_there_and_back_is_the_same_model(changes, tmp_path):
+    weights = weights_of(scrambled(AlbertEncoder(CONFIG.replace(**changes), dtype="float32")))
+    keras_nlp.write(weights, tmp_path)
+    assert find(tmp_path).kind == "keras-nlp"
+    assert_same(keras_nlp.read(tmp_path), weights)
 
 
-def test_weights_from_keras_nlp_give_the_same_outputs_here(backbone):
-    numpy_albert.scramble(backbone, seed=2)
-    assert_same_outputs(from_keras_nlp(backbone), backbone)
+def test_kerasnlp_loads_what_is_written_and_what_it_saves_is_read(preset):
+    backbone = library().models.AlbertBackbone.from_preset(str(preset))
+    assert backbone.num_layers == 4
+    other = scrambled(AlbertEncoder(CONFIG, dtype="float32"), seed=3)
+    backbone_of(other).save_weights(preset / "model.weights.h5")
+    assert_same(keras_nlp.read(preset), weights_of(other))
 
 
-def test_there_and_back_is_the_same_encoder(encoder):
-    returned = from_keras_nlp(to_keras_nlp(encoder))
-    assert returned.config == encoder.config
-    assert all(map(np.array_equal, returned.get_weights(), encoder.get_weights()))
+def test_the_names_of_keras_3_are_read(encoder, preset):
+    with h5py.File(preset / "model.weights.h5", "a") as file:
+        for block in ("", "_1", "_2", "_3"):
+            attention = file[f"layers/transformer_encoder{block}/_self_attention_layer"]
+            for part in ("query", "key", "value", "output"):
+                assert attention[f"{part}_dense/vars/0"] == attention[f"_{part}_dense/vars/0"]
+                del attention[f"_{part}_dense"]
+    assert_same(keras_nlp.read(preset), weights_of(encoder))
+
+
+def test_the_vocabulary_travels_and_heads_without_a_place_are_named(tmp_path, caplog):
+    weights = weights_of(AlbertForPretraining(CONFIG))
+    files = {"30k-clean.model": b"pieces", "vocab.txt": b"words"}
+    keras_nlp.write(weights._replace(tokenizer_files=files), tmp_path)
+    assert (tmp_path / "assets/tokenizer/vocabulary.spm").read_bytes() == b"pieces"
+    found = keras_nlp.read(tmp_path)
+    assert found.tokenizer_files == {"spiece.model": b"pieces"} and found.heads == ()
+    assert "vocab.txt" in caplog.text and "cls/seq_relationship/output_weights" in caplog.text
 
 
 @pytest.mark.parametrize(
     "changes, named",
     [
         ({"sharing": "attention"}, "sharing"),
-        ({"hidden_act": "relu"}, "hidden_act"),
         ({"hidden_act": "gelu_erf"}, "hidden_act"),
         ({"hidden_dropout_prob": 0.1}, "hidden_dropout_prob"),
         ({"num_hidden_groups": 3}, "num_hidden_groups"),
     ],
 )
-def test_what_keras_nlp_cannot_express_is_refused(changes, named):
+def test_what_keras_nlp_cannot_express_is_refused(changes, named, tmp_path):
     with pytest.raises(InputError, match=f"`{named}`"):
-        to_keras_nlp(AlbertEncoder(CONFIG.replace(**changes)))
+        keras_nlp.write(weights_of(AlbertEncoder(CONFIG.replace(**changes))), tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
-def test_something_else_than_a_backbone_is_refused(encoder):
-    with pytest.raises(InputError, match="AlbertBackbone"):
-        from_keras_nlp(encoder)
+@pytest.mark.parametrize(
+    "changes, named",
+    [
+        ({"registered_name": "keras_nlp>BertBackbone"}, "must describe KerasNLP's AlbertBackbone"),
+        ({"num_layers": "two"}, "num_hidden_layers"),
+        ({"hidden_dim": 10**6}, "tensors of"),
+        ({"activation": "relu"}, "unknown arguments: activation"),
+        ({"dropout": None}, "dropout"),
+    ],
+)
+def test_another_class_or_a_wrong_argument_is_named(preset, changes, named):
+    values = json.loads((preset / "config.json").read_text())
+    if "registered_name" in changes:
+        values |= changes
+    values["config"] |= {key: value for key, value in changes.items() if key not in values}
+    (preset / "config.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match=named):
+        keras_nlp.read(preset)
 
 
-@pytest.mark.parametrize("length", [1, 512])
-def test_shortest_and_longest_sequences_give_the_same_outputs(length):
-    encoder = AlbertEncoder(CONFIG.replace(max_position_embeddings=512), dtype="float32")
-    numpy_albert.scramble(encoder)
-    ids = np.random.default_rng(0).integers(0, 50, (2, length))
-    mask = np.stack([np.arange(length) < length // 2 + 1, np.arange(length) >= length // 2])
-    mask = mask.astype(np.int32)  # padding right, padding left
-    zeros = np.zeros_like(ids)
-    ours = encoder({"input_ids": ids, "input_mask": mask, "segment_ids": zeros})
-    theirs = to_keras_nlp(encoder)({"token_ids": ids, "padding_mask": mask, "segment_ids": zeros})
-    np.testing.assert_allclose(ours["sequence_output"], theirs["sequence_output"], atol=1e-5)
+def remove(file):
+    del file[BIAS]
 
 
-@pytest.mark.parametrize("projection", ["auto", "always"])
-def test_a_model_as_wide_as_its_embeddings_comes_back_as_it_was(projection):
-    config = CONFIG.replace(embedding_size=8, embedding_projection=projection)
-    encoder = AlbertEncoder(config, dtype="float32")
-    numpy_albert.scramble(encoder)
-    backbone = to_keras_nlp(encoder)
-    assert_same_outputs(encoder, backbone)
-    returned = from_keras_nlp(backbone)
-    assert returned.config == config
-    assert all(map(np.array_equal, returned.get_weights(), encoder.get_weights()))
+def swap_axes(file):
+    array = file[QUERY][()]
+    for name in (QUERY, QUERY.replace("_query", "query")):
+        del file[name]
+    file[QUERY] = array.transpose(2, 1, 0).copy()
 
 
-def assert_same_scores(pretraining, masked_lm):
-    masked_lm.masked_lm_head._intermediate_layer_norm.epsilon = 1e-12  # theirs has 1e-5
-    ids = np.random.default_rng(0).integers(0, 50, (3, 7))
-    positions = np.array([[1, 2], [4, 3], [6, 0]])
-    mask, segments = np.array(MASKS), np.zeros_like(ids)
-    ours = pretraining(
-        {
-            "input_ids": ids,
-            "input_mask": mask,
-            "segment_ids": segments,
-            "masked_lm_positions": positions,
-        }
-    )["masked_lm_logits"]
-    theirs = masked_lm(
-        {
-            "token_ids": ids,
-            "padding_mask": mask,
-            "segment_ids": segments,
-            "mask_positions": positions,
-        }
-    )
-    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+def two_values(file):
+    attention = file["layers/transformer_encoder/_self_attention_layer"]
+    del attention["query_dense"]
+    attention["query_dense/vars/0"] = np.zeros((8, 2, 4), "<f4")
 
 
-def test_the_masked_lm_model_scores_the_same_and_comes_back_without_its_other_head(caplog):
-    pretraining = AlbertForPretraining(CONFIG, dtype="float32")
-    numpy_albert.scramble(pretraining)
-    masked_lm = to_keras_nlp(pretraining)
-    assert "sentence-order head" in caplog.text
-    assert_same_scores(pretraining, masked_lm)
-    returned = from_keras_nlp(masked_lm)
-    assert returned.sentence_order_head is None
-    weights = numpy_albert.weights_by_name(returned)
-    originals = numpy_albert.weights_by_name(pretraining)
-    assert set(originals) - set(weights) == {
-        "cls/seq_relationship/output_weights",
-        "cls/seq_relationship/output_bias",
-    }
-    assert all(np.array_equal(weights[name], originals[name]) for name in weights)
+@pytest.mark.parametrize(
+    "change, named",
+    [
+        (remove, f"{BIAS}: missing"),
+        (swap_axes, r"query_dense/vars/0: expected shape \[8, 2, 4\], received \[4, 2, 8\]"),
+        (two_values, "two values"),
+    ],
+)
+def test_a_wrong_tensor_is_named(preset, change, named):
+    with h5py.File(preset / "model.weights.h5", "a") as file:
+        change(file)
+    with pytest.raises(InputError, match=named):
+        keras_nlp.read(preset)
 
 
-def test_a_number_that_is_none_is_refused_by_name(encoder):
-    broken = to_keras_nlp(encoder)
-    bias = broken.pooled_dense.bias
-    bias.assign(np.full(bias.shape, np.nan))
-    with pytest.raises(InputError, match="pooled_dense/vars/1"):
-        from_keras_nlp(broken)
+def test_code_in_a_file_of_weights_is_not_looked_at(encoder, preset, tmp_path):
+    trace = tmp_path / "trace"
+    path = str(trace)
+    layer = keras.layers.Lambda(lambda x: (open(path, "w").close(), x)[1])
+    hostile = keras.Sequential([keras.layers.Input((1,)), layer]).to_json()
+    trace.unlink()
+    with h5py.File(preset / "model.weights.h5", "a") as file:
+        file.attrs["model_config"] = hostile
+    assert_same(keras_nlp.read(preset), weights_of(encoder))
+    assert not trace.exists()

@@ -206,14 +206,6 @@ def test_what_is_nothing_of_all_this_is_refused(tmp_path):
         open_model(tmp_path)
 
 
-def test_the_first_generation_of_chinese_models_is_named(foreign):
-    def change(tensors):
-        tensors["bert/embeddings/word_embeddings_2"] = np.zeros((2, 3), np.float32)
-
-    with pytest.raises(InputError, match="first generation of Chinese ALBERT .* albert_base_zh"):
-        open_model(foreign(change))
-
-
 @pytest.mark.parametrize(
     "layer", [keras.layers.Dense(2), keras.layers.Lambda(lambda x: x)], ids=["dense", "lambda"]
 )

@@ -6,7 +6,6 @@ import pytest
 
 from albert_keras.formats.vocabulary import (
     files_for,
-    notes_for,
     read_vocabulary,
     vocabulary_of,
 )
@@ -83,20 +82,11 @@ def test_word_pieces_keep_their_case_in_transformers(word_pieces):
     settings = b'{"do_lower_case": false}'
     files = {"vocab.txt": word_pieces, "tokenizer_config.json": settings}
     vocabulary = vocabulary_of(files, "x")
-    assert vocabulary.identity.sentence == "a custom vocabulary of 307 pieces"
     written = files_for(vocabulary, "hugging-face", 24)
     assert written["vocab.txt"] == word_pieces
     config = vocabulary_of(written, "x").tokenizer.config
     assert (config.lower_case, config.strip_accents) == (False, False)
     assert files_for(vocabulary, "google-bert", 24) == {"vocab.txt": word_pieces}
-
-
-def test_what_other_code_does_otherwise_is_noted(vocabulary, official_model):
-    assert not notes_for(vocabulary, "albert-keras") and not notes_for(vocabulary, "google")
-    files = {"spiece.model": official_model.read_bytes()}
-    files["tokenizer_config.json"] = b'{"do_lower_case": false, "keep_accents": true}'
-    notes = notes_for(vocabulary_of(files, "x"), "google")
-    assert len(notes) == 2 and "cased" in notes[0] and "accents" in notes[1]
 
 
 def test_byte_level_bpe_is_refused_by_formats_that_cannot_store_it(tiny_corpus, tmp_path):

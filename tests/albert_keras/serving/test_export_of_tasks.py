@@ -112,8 +112,8 @@ def test_what_is_no_checkpoint_or_option_is_refused(runs, tmp_path):
 
 def test_a_converted_model_is_one_to_export(tiny_run, tmp_path):
     run = Run.open(tiny_run)
-    convert(tiny_run, tmp_path / "other", to="hugging-face", verify=False)
-    convert(tmp_path / "other", tmp_path / "converted", verify=False)
+    convert(tiny_run, tmp_path / "other", to="hugging-face")
+    convert(tmp_path / "other", tmp_path / "converted")
     source, meant = open_source(tmp_path / "converted"), open_source(tiny_run)
     assert source.max_seq_length == run.albert_config.max_position_embeddings
     assert source.step is None  # it is unknown

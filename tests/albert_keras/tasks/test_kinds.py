@@ -18,7 +18,6 @@ SPELLED = {
     # Heads of checkpoints; two of the heads have the name of a kind.
     "formats/model_weights.py",
     "formats/hugging_face_tables.py",
-    "conversion/conversion_card.py",
     "tasks/given.py",  # names of tasks on tables
     "serving/graph/task_models.py",  # an output of the signature `multiple_choice`
 }

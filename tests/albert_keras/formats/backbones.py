@@ -1,0 +1,25 @@
+"""KerasNLP's ALBERT with the weights of ours; KerasHub's where that is installed instead."""
+
+import importlib
+import tempfile
+
+from albert_keras.formats import keras_nlp
+from albert_keras.formats.model_weights import ModelWeights
+from data_pipeline.limits import read_json
+from data_pipeline.tensorflow_line import needs_tf_keras
+from tests.albert_keras.numpy_albert import weights_by_name
+
+
+def library():
+    return importlib.import_module("keras_hub" if needs_tf_keras() else "keras_nlp")
+
+
+def backbone_of(encoder):
+    """Returns an AlbertBackbone with the weights and the dtype policy of an AlbertEncoder."""
+    weights = ModelWeights(encoder.config, weights_by_name(encoder), "an encoder")
+    with tempfile.TemporaryDirectory() as folder:
+        keras_nlp.write(weights, folder)
+        arguments = read_json(f"{folder}/config.json")["config"]
+        backbone = library().models.AlbertBackbone(**arguments, dtype=encoder.dtype_policy.name)
+        backbone.load_weights(f"{folder}/model.weights.h5")
+    return backbone
