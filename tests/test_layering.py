@@ -52,7 +52,7 @@ FORMATS = (
     | {"tokenizer_json_writing"},
     {"byte_bpe_files", "loading", "tensor_table", "tokenizer_json"},
     {"google_checkpoint", "hugging_face_tables", "keras_file", "opened_model", "vocabulary"},
-    {"google_bert", "hugging_face_config", "hugging_face_tensors", "keras_nlp", "own"},
+    {"google_bert", "hugging_face_config", "keras_nlp", "own"},
     {"hugging_face", "open_model"},
 )
 

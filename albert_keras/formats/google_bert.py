@@ -8,9 +8,6 @@ from albert_keras.formats.checkpoint_tensors import (
     is_training_state,
 )
 from albert_keras.formats.detection import BERT_CONFIG, find_beside, find_prefixes
-from albert_keras.formats.google_checkpoint import (
-    release_files,
-)
 from albert_keras.formats.model_folder import (
     read_tokenizer_files,
     write_files,
@@ -35,7 +32,6 @@ from data_pipeline.files import write_json
 from data_pipeline.limits import read_json
 
 CHECKPOINT = "bert_model.ckpt"
-_WORD_PIECE = "vocab.txt"
 #: Part of a block, ours and theirs; their layers are groups here. All other names are equal.
 _DENSES = (
     ("attention_1/self/query", "attention/self/query"),
@@ -115,11 +111,10 @@ def write(weights, folder):
     """Writes a release of google-research/bert; see `formats`."""
     config = weights.config
     values = _config_values(config)
-    files = release_files(weights.tokenizer_files, _WORD_PIECE)
     tensors = read_reference_tensors(config, weights.tensors, weights.source)
     write_tensors(Path(folder, CHECKPOINT), write_by_table(_rows(tensors, config), tensors))
     write_json(Path(folder, BERT_CONFIG), values)
-    write_files(folder, files)
+    write_files(folder, weights.tokenizer_files)
 
 
 def _rows(names, config):

@@ -6,17 +6,19 @@ from pathlib import Path
 from albert_keras.config import LATER_FIELDS, AlbertConfig
 from albert_keras.formats.detection import ALBERT_CONFIG
 from albert_keras.formats.model_folder import write_files
-from albert_keras.formats.model_weights import check_expressible, projection_rule
+from albert_keras.formats.model_weights import (
+    check_expressible,
+    groups_are_rounded_alike,
+    projection_rule,
+)
 from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.runs.tensors import write_tensors
-from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 
 #: Prefix of the checkpoint in a release.
 CHECKPOINT = "model.ckpt-best"
 #: What `modeling.py` there can run.
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
-_SENTENCE_PIECE, _WORD_PIECE = "30k-clean.model", "vocab_chinese.txt"
 
 logger = logging.getLogger(__name__)
 
@@ -25,15 +27,14 @@ def write(weights, folder):
     """Writes a release of google-research/albert; see `formats`."""
     values = reference_config(weights.config)
     tensors = read_reference_tensors(weights.config, weights.tensors, weights.source)
-    files = release_files(weights.tokenizer_files, _WORD_PIECE)
     write_tensors(Path(folder, CHECKPOINT), tensors)
     write_json(Path(folder, ALBERT_CONFIG), values)
-    write_files(folder, files)
+    write_files(folder, weights.tokenizer_files)
 
 
 def warn_about_groups(config: AlbertConfig, source: str):
     """Warns where the reference would run other layers than our model."""
-    if not groups_are_as_in_the_reference(config):
+    if not groups_are_rounded_alike(config):
         logger.warning(
             "%s: with %s layers in %s groups, the reference uses different groups at some depths "
             "than this package, because of a rounding error. Outputs will differ.",
@@ -60,7 +61,7 @@ def reference_config(config: AlbertConfig) -> dict:
         ("hidden_act", config.hidden_act in ACTIVATIONS, str(ACTIVATIONS)),
         (
             "num_hidden_groups",
-            groups_are_as_in_the_reference(config),
+            groups_are_rounded_alike(config),
             "another number: with this one, a rounding error makes the reference skip a group",
             values["num_hidden_groups"],
         ),
@@ -69,29 +70,3 @@ def reference_config(config: AlbertConfig) -> dict:
     check_expressible("google-research/albert", config, rules)
     ours = {name: value for name, value in values.items() if name not in foreign}
     return ours | {name: values[name] for name in foreign}
-
-
-def groups_are_as_in_the_reference(config: AlbertConfig) -> bool:
-    """Returns whether the reference, which divides floats, runs the same group at each depth."""
-    layers = config.num_hidden_layers
-    groups = layers if config.sharing == "none" else config.num_hidden_groups
-    return all(int(depth / layers * groups) == depth * groups // layers for depth in range(layers))
-
-
-def release_files(files: dict[str, bytes], word_piece: str) -> dict[str, bytes]:
-    """Names a tokenizer's files as Google's releases do; InputError if two have the same name.
-
-    `word_piece` is the name of the vocabulary of a WordPiece tokenizer.
-    """
-    named = {}
-    for name, content in files.items():
-        if name.endswith(".model"):
-            released = _SENTENCE_PIECE
-        elif name.startswith("vocab") and name.endswith(".txt"):
-            released = word_piece
-        else:
-            released = name
-        if released in named:
-            raise InputError(f"A release has one `{released}`. Received: {', '.join(files)}.")
-        named[released] = content
-    return named

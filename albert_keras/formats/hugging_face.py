@@ -19,13 +19,6 @@ from albert_keras.formats.hugging_face_config import (
     to_values,
 )
 from albert_keras.formats.hugging_face_tables import Family
-from albert_keras.formats.hugging_face_tensors import (
-    with_current_names,
-    with_pooler,
-    without_copies,
-    without_unknown_heads,
-    without_unused_pooler,
-)
 from albert_keras.formats.model_folder import (
     check_file_name,
     read_vocabulary_file,
@@ -69,6 +62,15 @@ _TOKENIZER_FILES = (
     "special_tokens_map.json",
     "added_tokens.json",
 )
+#: Name -> array, as in a file of transformers.
+Tensors = dict[str, np.ndarray]
+#: Names that normalizations had in earlier versions, as in TensorFlow.
+_OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+#: Parts of the encoder, with which the names in a model without heads start.
+_PARTS = ("embeddings.", "encoder.", "transformer.", "pooler.")
+_PRETRAINING = ("masked_lm", "sentence_order")
+#: Constants that earlier versions saved, the same in each model.
+_CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 logger = logging.getLogger(__name__)
 
@@ -84,22 +86,22 @@ def read(path):
     values = read_json(folder / CONFIG)
     family = family_of(values)
     is_tied = values.get("tie_word_embeddings") is not False
-    theirs = with_current_names(_read_weights(folder), family, source)
-    theirs = without_copies(theirs, family, is_tied, source)
-    theirs, notes = without_unknown_heads(theirs, family)
+    theirs = _with_current_names(_read_weights(folder), family, source)
+    theirs = _without_copies(theirs, family, is_tied, source)
+    theirs, notes = _without_unknown_heads(theirs, family)
     heads = family.heads_in(theirs)
     class_name = class_of(family, heads, values) if heads in family.classes else ""
     config = to_albert_config(family, values, heads)
     needs_pooler = family.needs_pooler(heads, class_name)
     rows = _rows_of(family, config, heads, class_name)
-    theirs = without_unused_pooler(theirs, family, rows, source)
+    theirs = _without_unused_pooler(theirs, family, rows, source)
     if config.pooler == "always" and not needs_pooler:
-        theirs = with_pooler(theirs, family, config, source)
+        theirs = _with_pooler(theirs, family, config, source)
     named = {row.ours: theirs[row.theirs] for row in rows if row.theirs in theirs}
     names = [*named, f"{POOLER}/kernel"] if needs_pooler else named
     shapes = encoder_shapes(config, names) | head_shapes(config, named)
     tensors = read_by_table(rows, theirs, shapes, source)
-    labels = _labels(values, len(tensors["output_bias"])) if "classifier" in heads else ()
+    labels = read_labels(values, len(tensors["output_bias"])) if "classifier" in heads else ()
     tensors, config = without_identity_projection(tensors, config)
     if family.name == "roberta":
         tensors, config = without_blank_types(tensors, config)
@@ -127,10 +129,6 @@ def write(weights, folder):
     segment type in a RoBERTa.
     """
     folder = Path(folder)
-    for name in weights.tokenizer_files:
-        check_file_name(name, weights.source)
-        if name in (CONFIG, WEIGHTS):
-            raise InputError(f"`{name}` of `{weights.source}` is not a tokenizer file.")
     family, groups = family_for(weights.config)
     config, heads = weights.config, weights.heads
     class_name = class_of(family, heads, config.foreign_keys)
@@ -191,11 +189,81 @@ def _rows_of(
     return expand(family.rows(heads, class_name), groups, config.inner_group_num)
 
 
-def _labels(values, num_classes):
-    """Returns the names of the classifier's classes; options of a choice have none."""
-    labels = read_labels(values)
-    if num_classes == 1 and len(labels) != 1:
-        return ()
-    if labels and len(labels) != num_classes:
-        raise InputError(f"`id2label` must name {num_classes} classes. Received: {list(labels)}.")
-    return labels
+def _with_current_names(tensors: Tensors, family: Family, source: str) -> Tensors:
+    """Names tensors as transformers does today in models with heads, and drops constants.
+
+    InputError if two tensors get the same name.
+    """
+    named = {}
+    for name, array in tensors.items():
+        current = name
+        for old, new in _OLD_NAMES.items():
+            current = current.removesuffix(old) + new if current.endswith(old) else current
+        bare = current.removeprefix(family.prefix)
+        if bare in _CONSTANTS:
+            continue
+        current = family.prefix + bare if bare.startswith(_PARTS) else current
+        if current in named:
+            raise InputError(f"`{source}` contains {current} twice, under two names.")
+        named[current] = array
+    return named
+
+
+def _without_copies(tensors: Tensors, family: Family, is_tied: bool, source: str) -> Tensors:
+    """Removes the copies of tensors that two layers share; either of the two may be stored.
+
+    A copy that differs is an InputError, because our output layer uses the table of the word
+    embeddings; so is a missing one if the output layer is not tied to that table.
+    """
+    tensors = dict(tensors)
+    has_output = any(row.theirs in tensors for row in family.heads["masked_lm"])
+    for copy, original in family.copies.items():
+        if copy in tensors:
+            array = tensors.pop(copy)
+            if not np.array_equal(tensors.setdefault(original, array), array):
+                raise InputError(
+                    f"{copy} of `{source}` must equal {original}: our models share one tensor."
+                )
+        elif not is_tied and has_output and copy.endswith("weight"):
+            raise InputError(
+                f"{copy} of `{source}` is missing, although `tie_word_embeddings` is false."
+            )
+    return tensors
+
+
+def _without_unknown_heads(tensors: Tensors, family: Family) -> tuple[Tensors, tuple[str, ...]]:
+    """Drops heads that our models do not have; returns the rest, and notes that name them.
+
+    A head for a task is dropped with them if it belongs to the same module, because it is another
+    head then. Unknown tensors of the encoder and of heads of pre-training stay: they are errors.
+    """
+    pretraining = {row.theirs for head in _PRETRAINING for row in family.heads.get(head, ())}
+    ours = {family.prefix.removesuffix("."), *(name.partition(".")[0] for name in pretraining)}
+    known = family.theirs_of_heads()
+    modules = {name.partition(".")[0] for name in tensors if name not in known} - ours
+    dropped = sorted(name for name in tensors if name.partition(".")[0] in modules)
+    if not dropped:
+        return tensors, ()
+    note = f"heads that models here do not have are dropped: {', '.join(dropped)}"
+    logger.warning(note)
+    return {name: tensors[name] for name in tensors if name not in dropped}, (note,)
+
+
+def _without_unused_pooler(
+    tensors: Tensors, family: Family, rows: list[Row], source: str
+) -> Tensors:
+    """Removes the pooler of the encoder if the class has one of its own, as files of 2020 have."""
+    known = {row.theirs for row in rows}
+    unused = {row.theirs for row in family.pooler} & tensors.keys() - known
+    if unused:
+        logger.warning("`%s` contains a pooler that its class does not use. It is omitted.", source)
+    return {name: array for name, array in tensors.items() if name not in unused}
+
+
+def _with_pooler(tensors: Tensors, family: Family, config: AlbertConfig, source: str) -> Tensors:
+    """Adds a pooler of zeros where the model has none."""
+    if any(row.theirs in tensors for row in family.pooler):
+        return tensors
+    logger.warning("`%s` has no pooler, and none of its heads needs one: zeros are used.", source)
+    zeros = zeros_of_pooler(config)
+    return tensors | {row.theirs: zeros[row.ours] for row in family.pooler}

@@ -5,6 +5,7 @@ from albert_keras.formats.hugging_face_tables import FAMILIES, Family
 from albert_keras.formats.model_weights import (
     check_expressible,
     equality_rules,
+    groups_are_rounded_alike,
 )
 from albert_keras.models.sharing import layer_plan
 from data_pipeline.errors import InputError
@@ -164,16 +165,11 @@ def class_of(family: Family, heads: tuple[str, ...], foreign: dict) -> str:
 
 
 def _check_groups(config):
-    """Raises InputError if a layer would be in another group in transformers, which divides floats.
-
-    This is the case for a few numbers of layers and groups only.
-    """
-    depths, groups = config.num_hidden_layers, config.num_hidden_groups
-    theirs = [int(depth / (depths / groups)) for depth in range(depths)]
-    if theirs != [depth * groups // depths for depth in range(depths)]:
+    """Raises InputError if transformers, which divides floats, would choose other groups."""
+    if not groups_are_rounded_alike(config):
         raise InputError(
-            f"{groups} groups of {depths} depths are not the same in transformers, because of its "
-            f"rounding: there, the groups of the depths are {theirs}."
+            f"{config.num_hidden_groups} groups of {config.num_hidden_layers} depths are not the "
+            "same in transformers, because of its rounding."
         )
 
 
@@ -217,7 +213,8 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
             f"`{clashes[0]}` has no meaning for {family.name} in transformers, but has one in this "
             "package. Remove it from config.json."
         )
-    _check_groups(config)
+    if family.shares:
+        _check_groups(config)
     return config
 
 
@@ -238,17 +235,21 @@ def _positions(pad_id, rows):
     return {"position_offset": pad_id + 1, "max_position_embeddings": rows - pad_id - 1}
 
 
-def read_labels(values: dict) -> tuple[str, ...]:
-    """Returns the names of the classes; empty where they are only numbered.
+def read_labels(values: dict, num_classes: int) -> tuple[str, ...]:
+    """Returns the names of the classes; empty where they are only numbered, as for a choice.
 
-    InputError if they are not numbered from 0.
+    InputError if they are not numbered from 0 to the number of classes.
     """
     names = values.get("id2label") or {}
     numbers = [str(number) for number in range(len(names))]
     if not isinstance(names, dict) or names.keys() != set(numbers):
         raise InputError(f"`id2label` must name classes numbered from 0. Received: {names!r}.")
     labels = tuple(str(names[number]) for number in numbers)
-    return () if labels == _numbered(len(labels)) else labels
+    if labels == _numbered(len(labels)) or (num_classes == 1 and len(labels) != 1):
+        return ()
+    if len(labels) != num_classes:
+        raise InputError(f"`id2label` must name {num_classes} classes. Received: {list(labels)}.")
+    return labels
 
 
 def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_classes=0) -> dict:

@@ -299,3 +299,17 @@ def projection_rule(config: AlbertConfig) -> tuple:
     """Returns the rule of formats that project the embeddings only where E and H differ."""
     needed = config.embedding_size != config.hidden_size
     return "embedding_projection", config.projects_embeddings == needed, '"auto"'
+
+
+def groups_are_rounded_alike(config: AlbertConfig) -> bool:
+    """Returns whether code that divides floats runs the same group at each depth.
+
+    google-research/albert and transformers do, in two ways. This fails for a few numbers of layers
+    and groups only.
+    """
+    layers = config.num_hidden_layers
+    groups = layers if config.sharing == "none" else config.num_hidden_groups
+    return all(
+        int(depth / layers * groups) == int(depth / (layers / groups)) == depth * groups // layers
+        for depth in range(layers)
+    )

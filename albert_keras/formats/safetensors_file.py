@@ -11,8 +11,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.limits import check_memory, check_regular_file
 
 #: Dtypes of weights. NumPy has no bfloat16 (BF16), which is read as float32.
-_DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64}
-_METADATA = "__metadata__"
+_DTYPES = ("F64", "F32", "F16", "I64")
 
 
 def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
@@ -38,16 +37,8 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def write_safetensors(path: str | Path, tensors: dict[str, np.ndarray]):
-    """Writes tensors of dtype float64, float32, float16 or int64, as transformers expects them.
-
-    ValueError if a tensor has another dtype, or the name of the metadata.
-    """
-    arrays = {}
-    for name, array in tensors.items():
-        array = np.asarray(array, order="C")
-        if name == _METADATA or array.dtype.type not in _DTYPES.values():
-            raise ValueError(f"`{name}`, of dtype {array.dtype}, cannot be written as safetensors.")
-        arrays[name] = array
+    """Writes tensors of dtype float64, float32, float16 or int64, as transformers expects them."""
+    arrays = {name: np.asarray(array, order="C") for name, array in tensors.items()}
     save_file(arrays, path, metadata={"format": "pt"})
 
 

@@ -23,7 +23,6 @@ from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
 
 _MODELS = (".model", ".spm")
 TOKENIZER_JSON = "tokenizer.json"
-_GOOGLE_MODEL = "30k-clean.model"
 #: Setting of a `tokenizer_config.json` -> values that mean what our tokenizers do; None stands for
 #: a missing key.
 _ALLOWED: dict[str, tuple[Any, ...]] = {
@@ -179,13 +178,15 @@ def files_for(
             f"The vocabulary of the format `{format_name}` must be SentencePiece or WordPiece. "
             f"Received: byte-level BPE of `{vocabulary.source}`."
         )
-    is_unigram = _is_unigram(tokenizer)
-    has_other_name = format_name in ("hugging-face", "keras-nlp")
-    unigram_name = "spiece.model" if has_other_name else _GOOGLE_MODEL
-    name = unigram_name if is_unigram else "vocab.txt"
-    files = {name: tokenizer.model_bytes}
-    if name == _GOOGLE_MODEL:
+    is_unigram = tokenizer.config.kind == "unigram"
+    if format_name in ("google", "google-bert") and is_unigram:
+        files = {"30k-clean.model": tokenizer.model_bytes}
         files["30k-clean.vocab"] = own["tokenizer.vocab"]
+    elif is_unigram:
+        files = {"spiece.model": tokenizer.model_bytes}
+    else:
+        name = "vocab_chinese.txt" if format_name == "google" else "vocab.txt"
+        files = {name: tokenizer.model_bytes}
     if format_name == "hugging-face":
         config = tokenizer.config
         kind, accents = "BertTokenizer", {"strip_accents": config.strip_accents}
@@ -204,10 +205,6 @@ def files_for(
             settings = {"model_input_names": names} | settings | special_tokens(tokenizer)
         files["tokenizer_config.json"] = (json.dumps(settings, indent=2) + "\n").encode()
     return files
-
-
-def _is_unigram(tokenizer):
-    return tokenizer.config.kind == "unigram"
 
 
 def _load(files, name, source, settings):

@@ -55,12 +55,6 @@ def test_a_changed_number_is_named_and_leaves_nothing(google, tmp_path, monkeypa
     assert leftovers(tmp_path) == []
 
 
-def test_ours_has_to_be_told_where_to(small_model, tmp_path):
-    with pytest.raises(InputError, match="--to one of: google, google-bert, hugging-face"):
-        convert(small_model, tmp_path / "there")
-    assert leftovers(tmp_path) == []
-
-
 def test_a_vocabulary_of_another_size_is_refused(google, official_model, tmp_path):
     with pytest.raises(InputError, match="must have 307 pieces.* Received: 30,000"):
         convert(google, tmp_path / "ours", tokenizer=official_model)

@@ -7,9 +7,6 @@ from albert_keras.conversion.convert import complete, convert
 from albert_keras.formats import own
 from albert_keras.formats.hugging_face_config import to_values
 from albert_keras.formats.open_model import open_model
-from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.runs.run import Run
-from albert_keras.runs.tensors import weight_names
 from albert_keras.tasks import metrics, train_seed
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
@@ -23,22 +20,6 @@ from tests.albert_keras.tasks.small_tasks import make_task
 def google(small_model, tmp_path_factory):
     """Returns a release of google-research/albert."""
     return convert(small_model, tmp_path_factory.mktemp("google") / "model", to="google").path
-
-
-@pytest.mark.parametrize(
-    "below", ["", "checkpoints/step-00000012", "checkpoints/step-00000012/model.ckpt"]
-)
-def test_a_run_and_its_checkpoints(tiny_run, below):
-    weights = open_model(tiny_run / below).weights()
-    run = Run.open(tiny_run)
-    model = AlbertForPretraining(run.albert_config)
-    run.checkpoints.restore(12, model)
-    wanted = weight_names(model)
-    assert weights.tensors.keys() == wanted.keys()
-    for name, variable in wanted.items():
-        np.testing.assert_array_equal(weights.tensors[name], variable.numpy(), err_msg=name)
-    assert weights.heads == ("masked_lm", "sentence_order")
-    assert (weights.config, weights.labels) == (run.albert_config, ())
 
 
 @pytest.mark.slow

@@ -46,10 +46,6 @@ def byte_bpe_files(tiny_corpus, tmp_path_factory):
     return {file.name: file.read_bytes() for file in path.iterdir()}
 
 
-def test_every_format_is_there():
-    assert {case[0] for case in CASES} | {OURS} == set(FORMATS)
-
-
 @pytest.mark.parametrize("name, special, config, heads, left", _PARAMETERS)
 def test_there_and_back_is_the_same_model(
     name, special, config, heads, left, own_folder, byte_bpe_files, tmp_path

@@ -20,7 +20,6 @@ from tests.albert_keras import numpy_albert
 from tests.albert_keras.formats import random_weights
 from tests.albert_keras.formats.random_weights import task_weights
 from tests.albert_keras.formats.test_hugging_face_transformers import find_python
-from tests.albert_keras.tasks.small_tasks import build_model
 
 SIZES = {
     "embedding_size": 16,
@@ -143,12 +142,6 @@ def test_a_classifier_of_pairs_is_named_by_the_user(converted):
         converted("spans", pair=True)
 
 
-def test_without_a_table_its_evaluation_asks_for_one(converted):
-    result, _ = converted("classes")
-    with pytest.raises(InputError, match=r"was converted from another format.*with `--data`\."):
-        evaluate_task(result.path)
-
-
 def test_it_is_evaluated_on_a_table_without_training_examples(converted, tmp_path):
     result, _ = converted("classes")
     table = tmp_path / "table.tsv"
@@ -193,20 +186,6 @@ def test_a_span_head_with_word_pieces_answers(word_pieces, tmp_path):
     passage = "ab bab, abba"
     (answer,) = models.answers(models.examples([{"question": "ab ba", "context": passage}]))
     assert answer.text and answer.text in passage
-
-
-def test_a_bert_classifier_with_word_pieces_answers(word_pieces, tmp_path):
-    shape = {"sharing": "none", "hidden_act": "gelu_erf"} | SIZES | {"embedding_size": 32}
-    weights = task_weights("classification", 2, ("no", "yes"), vocab_size=307, **shape)
-    (tmp_path / "bert").mkdir()
-    hugging_face.write(
-        weights._replace(tokenizer_files={"vocab.txt": word_pieces}), tmp_path / "bert"
-    )
-    result = convert(tmp_path / "bert", tmp_path / "ours")
-    models = FinetunedModels(result.path)
-    assert models.answers(models.examples(["ab ba"]))[0].label in ("no", "yes")
-    # The model without its head is not mistaken for this one.
-    assert build_model("classification", weights.config, 2).count_params() == result.num_parameters
 
 
 @pytest.mark.parametrize("family", ["roberta", "distilbert"])

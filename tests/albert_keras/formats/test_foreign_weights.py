@@ -86,16 +86,6 @@ def test_a_roberta_is_loaded_with_its_vocabulary(tiny_corpus, tmp_path):
         assert (values[name] == array).all(), name
 
 
-def test_the_heads_of_pretraining_are_loaded_too(foreign_folder):
-    folder, weights, _ = foreign_folder("hugging-face")
-    found = open_model(folder)
-    model = AlbertForPretraining(found.albert_config, dtype="float32")
-    found.load(model, with_head=True)
-    values = values_of(model)
-    for name, array in weights.tensors.items():
-        assert (values[name] == array).all(), name
-
-
 @pytest.mark.slow
 def test_a_fine_tuning_starts_from_a_folder_of_hugging_face(hugging_face, tmp_path, capsys):
     table = tmp_path / "table.tsv"
@@ -107,16 +97,6 @@ def test_a_fine_tuning_starts_from_a_folder_of_hugging_face(hugging_face, tmp_pa
     assert main([*map(str, words)]) == 0
     record = json.loads((tmp_path / "run" / "seed-12345" / "run.json").read_text())
     assert record["data"]["origin"] == str(hugging_face)
-
-
-@pytest.mark.slow
-def test_a_pretraining_starts_from_a_folder_of_hugging_face(
-    hugging_face, tiny_records, tmp_path, capsys
-):
-    words = ["pretrain", "--data", tiny_records, "--init-from", hugging_face, "--steps", "2"]
-    words += ["--out", tmp_path / "run", "--batch-size", "4"]
-    assert main([*map(str, words)]) == 0
-    assert "recognized as hugging-face" in "".join(capsys.readouterr())
 
 
 def test_a_missing_vocabulary_is_named_with_its_option(hugging_face, tiny_tokenizer, tmp_path):
@@ -148,7 +128,6 @@ def test_a_missing_file_is_named(hugging_face, tmp_path, kept, message):
     "command",
     [
         ("predict", "{}", "a text"),
-        ("evaluate", "--run", "{}"),
         ("serve", "{}"),
     ],
 )

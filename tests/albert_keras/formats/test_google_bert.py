@@ -7,15 +7,12 @@ import pytest
 from albert_keras.config import AlbertConfig
 from albert_keras.formats import google_bert
 from albert_keras.formats.detection import detect
-from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.errors import InputError
-from tests.albert_keras import numpy_albert
 from tests.albert_keras.formats.reference_models import (
     HEADS,
     assert_same_tensors,
     model_weights as weights_of,
-    numbers,
     reference_tensors,
     tensors_of,
 )
@@ -125,14 +122,6 @@ def test_every_number_arrives(release):
     assert weights.tokenizer_files == {"vocab.txt": b"[PAD]\n"}
 
 
-def test_our_model_takes_all_of_them(release):
-    weights = google_bert.read(release[0])
-    model = AlbertForPretraining(weights.config)
-    shapes = {name: array.shape for name, array in weights.tensors.items()}
-    ours = numpy_albert.weights_by_name(model)
-    assert {name: array.shape for name, array in ours.items()} == shapes
-
-
 def test_there_and_back_is_the_same_model(release, tmp_path):
     weights = google_bert.read(release[0])
     folder = tmp_path / "back"
@@ -169,8 +158,6 @@ def test_missing_keys_take_the_defaults_of_bert(tmp_path):
     "name",
     [
         "bert/encoder/layer_2/attention/self/key/bias",
-        "bert/encoder/layer_0/output/LayerNorm/gamma",
-        "bert/pooler/dense/kernel",
         "cls/predictions/output_bias",
     ],
 )
@@ -184,27 +171,9 @@ def test_a_missing_or_renamed_tensor_is_named(release, name):
     assert f"\n  {name}_1: unexpected tensor" in str(error.value)
 
 
-def test_a_transposed_tensor_and_a_further_layer_are_named(release):
-    folder, tensors = release
-    name = "bert/encoder/layer_1/intermediate/dense/kernel"
-    more = "bert/encoder/layer_3/intermediate/dense/kernel"
-    changed = tensors | {name: tensors[name].T.copy(), more: numbers(more, (8, 12))}
-    write_tensors(folder / "bert_model.ckpt", changed)
-    with pytest.raises(InputError) as error:
-        google_bert.read(folder)
-    assert f"\n  {name}: expected shape [8, 12], received [12, 8]" in str(error.value)
-    assert f"\n  {more}: unexpected tensor" in str(error.value)
-
-
 def test_without_a_configuration_it_is_told_where_it_should_be(release):
     (release[0] / "bert_config.json").unlink()
     with pytest.raises(InputError, match="`bert_config.json` in its folder or above"):
-        google_bert.read(release[0])
-
-
-def test_unknown_form_of_gelu_is_refused(release):
-    (release[0] / "bert_config.json").write_text(json.dumps(VALUES | {"gelu_form": "x"}))
-    with pytest.raises(InputError, match="`gelu_form` .*'x'"):
         google_bert.read(release[0])
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats import hugging_face
-from albert_keras.formats.hugging_face_config import family_for, to_albert_config, to_values
+from albert_keras.formats.hugging_face_config import family_for, to_albert_config
 from albert_keras.formats.hugging_face_tables import (
     DISTILBERT as DISTILBERT_FAMILY,
     ROBERTA as ROBERTA_FAMILY,
@@ -101,26 +101,12 @@ def test_missing_keys_mean_what_they_mean_to_transformers():
     assert distilbert == AlbertConfig.from_name("distilbert-base")
 
 
-def test_the_published_configurations_are_our_named_models():
-    released = {"layer_norm_eps": 1e-05, "max_position_embeddings": 514, "type_vocab_size": 1}
-    roberta = to_albert_config(ROBERTA_FAMILY, released)
-    assert roberta == AlbertConfig.from_name("roberta-base", type_vocab_size=1)
-    values = to_values(AlbertConfig.from_name("roberta-large"), ("masked_lm",))
-    assert values.items() >= (released | {"pad_token_id": 1, "hidden_size": 1024}).items()
-    values = to_values(AlbertConfig.from_name("distilbert-base"), ("masked_lm",))
-    expected = {"model_type": "distilbert", "dim": 768, "n_layers": 6, "n_heads": 12}
-    assert values.items() >= (expected | {"hidden_dim": 3072, "activation": "gelu"}).items()
-
-
 @pytest.mark.parametrize(
     "family, key, value",
     [
         (ROBERTA_FAMILY, "pad_token_id", None),
-        (ROBERTA_FAMILY, "pad_token_id", -1),
         (ROBERTA_FAMILY, "max_position_embeddings", 2),
         (ROBERTA_FAMILY, "hidden_act", "gelu_new"),  # its head has the other form in any case
-        (ROBERTA_FAMILY, "position_embedding_type", "relative_key"),
-        (ROBERTA_FAMILY, "layer_norm_eps", "small"),
         (DISTILBERT_FAMILY, "layer_norm_eps", 1e-5),
         (DISTILBERT_FAMILY, "hidden_size", 768),
         (DISTILBERT_FAMILY, "activation", "quick_gelu"),
@@ -136,9 +122,7 @@ def test_a_value_that_cannot_be_expressed_is_named(family, key, value):
     "changes, reason",
     [
         (ROBERTA | {"pooler": "always"}, "roberta .*`pooler` must be"),
-        (ROBERTA | {"pooler_activation": "relu"}, '`pooler_activation` must be "tanh"'),
         (DISTILBERT | {"pooler_activation": "tanh"}, '`pooler_activation` must be "relu"'),
-        (DISTILBERT | {"layer_norm_epsilon": 1e-5}, "distilbert .*`layer_norm_epsilon` must be"),
         (ROBERTA | {"sharing": "all"}, "`position_offset` must be 0"),
         (BERT | {"pooler": "on_demand"}, '`pooler` must be "always"'),
     ],
@@ -195,23 +179,6 @@ def test_a_pooler_beside_that_of_the_classifier_is_omitted(tmp_path, caplog):
     write_safetensors(tmp_path / "model.safetensors", tensors | pooler)
     assert_same_weights(hugging_face.read(tmp_path), weights)
     assert "a pooler that its class does not use" in caplog.text
-
-
-def test_tags_without_a_pooler_must_name_their_class(tmp_path):
-    weights = task_weights("tagging", 4, **ROBERTA)
-    with pytest.raises(InputError, match="RobertaForSequenceClassification must have a pooler"):
-        hugging_face.write(weights, tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_sentence_head_is_refused(tmp_path):
-    weights = task_weights("classification", 2, **ROBERTA)
-    head = {
-        "cls/seq_relationship/output_weights": np.ones((2, 8), np.float32),
-        "cls/seq_relationship/output_bias": np.ones(2, np.float32),
-    }
-    with pytest.raises(InputError, match="transformers has no roberta with the heads sentence_ord"):
-        hugging_face.write(weights._replace(tensors=weights.tensors | head), tmp_path)
 
 
 @pytest.mark.parametrize("pad_id", [0, 1, 4])

@@ -85,13 +85,6 @@ def test_a_pickle_is_never_opened(weights, source):
         hugging_face.read(source)
 
 
-@pytest.mark.parametrize("name", ["../spiece.model", "config.json", "model.safetensors"])
-def test_a_tokenizers_file_takes_no_other_place(weights, tmp_path, name):
-    with pytest.raises(InputError):
-        hugging_face.write(weights._replace(tokenizer_files={name: b"x"}), tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("text", ["[]", "{", '{"vocab_size": 5}', None])
 def test_a_folder_without_their_configuration_is_no_source(source, text):
     path = source / "config.json"
@@ -111,10 +104,3 @@ def test_another_kind_of_model_is_named(source, changes):
     known = "albert, bert, roberta, distilbert"
     with pytest.raises(InputError, match=f"{known}. Received: '(xlm-roberta|GPT2Model)'"):
         hugging_face.read(source)
-
-
-def test_an_old_configuration_tells_the_kind_by_its_class(weights, source):
-    values = json.loads((source / "config.json").read_text())
-    del values["model_type"]
-    (source / "config.json").write_text(json.dumps(values))
-    assert_same_weights(hugging_face.read(source), weights)

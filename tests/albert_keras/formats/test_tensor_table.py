@@ -41,13 +41,6 @@ def test_rows_are_written_for_each_group_and_block():
     ]
 
 
-def test_half_precision_becomes_float32():
-    found = read_by_table(
-        ROWS, {name: array.astype(np.float16) for name, array in THEIRS.items()}, SHAPES, "x"
-    )
-    assert {array.dtype for array in found.values()} == {np.dtype(np.float32)}
-
-
 @pytest.mark.parametrize(
     "change, message",
     [

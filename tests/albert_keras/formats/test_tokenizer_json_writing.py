@@ -175,12 +175,6 @@ def test_other_models_get_none(tiny_tokenizer, word_pieces, tmp_path):
     assert tokenizer_json(Tokenizer(model.SerializeToString(), tiny_tokenizer.config)) is None
 
 
-def test_user_defined_symbols_are_no_added_tokens(tiny_tokenizer):
-    values = json.loads(tokenizer_json(tiny_tokenizer))
-    names = [token["content"] for token in values["added_tokens"]]
-    assert names == ["<pad>", "<unk>", *CONTROL_SYMBOLS]
-
-
 _ASK = """
 import json, sys
 from transformers import AutoTokenizer

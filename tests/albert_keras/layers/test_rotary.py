@@ -8,7 +8,6 @@ from albert_keras.config import AlbertConfig
 from albert_keras.layers.kernels import compiled_kernels, inference
 from albert_keras.layers.rotary import rotate
 from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.weight_count import count_weights
 from tests.albert_keras import numpy_albert
 
 SMALL = {
@@ -63,15 +62,6 @@ def test_pairs_are_rotated_by_angles_that_shrink_with_the_dimension():
     expected = np.stack([pairs.real, pairs.imag], axis=-1).reshape(rows.shape)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     np.testing.assert_array_equal(found[:, :, 0], rows[:, :, 0])  # position 0 stays as it is
-
-
-def test_products_depend_on_distances_alone():
-    query, key = (tf.tile(rows[:, :, :1], (1, 1, 5, 1)) for rows in (vectors(), -vectors()[::-1]))
-    products = tf.matmul(rotate(query), rotate(key), transpose_b=True).numpy()
-    for distance in range(-4, 5):
-        diagonal = np.diagonal(products, distance, axis1=2, axis2=3)
-        np.testing.assert_allclose(diagonal, diagonal[..., :1].repeat(5 - abs(distance), -1), 1e-4)
-    assert np.ptp(products, axis=-1).min() > 0.01
 
 
 def test_given_positions_are_those_of_the_whole_sequence():
@@ -130,13 +120,3 @@ def test_block_sparse_attention_to_all_blocks_is_dense_attention():
     np.testing.assert_allclose(
         by_blocks(features)["sequence_output"], dense(features)["sequence_output"], atol=1e-5
     )
-
-
-def test_there_is_no_table_and_the_longest_sequence_is_still_checked():
-    encoder = small_encoder()
-    assert not [weight.name for weight in encoder.weights if "position" in weight.name]
-    counted = count_weights(encoder.config, masked_lm_head=False, sentence_head=False).total
-    assert encoder.count_params() == counted
-    encoder({"input_ids": tf.ones([1, 24], tf.int32)})
-    with pytest.raises(ValueError, match="must not exceed `max_position_embeddings`"):
-        encoder({"input_ids": tf.ones([1, 25], tf.int32)})

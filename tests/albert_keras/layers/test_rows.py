@@ -55,19 +55,6 @@ def test_a_batch_comes_back_with_zeros_for_what_was_left_out(name, dtype):
     np.testing.assert_array_equal(tf.cast(back, tf.float32), expected)
 
 
-@pytest.mark.parametrize("name", MASKS)
-def test_gradients_flow_through_kept_places_alone(name):
-    mask, batch, slopes = np.array(MASKS[name]), tf.constant(numbered(4, 12)), numbered(4, 12) + 7
-    rows = Rows(tf.constant(mask), skips_padding=True)
-    with tf.GradientTape() as tape:
-        tape.watch(batch)
-        loss = tf.reduce_sum(rows.to_batch(rows.from_batch(batch)) * slopes)
-    expected = np.zeros(48)
-    kept = kept_places(mask, STEP)
-    expected[kept] = slopes.reshape(-1)[kept]
-    np.testing.assert_array_equal(tape.gradient(loss, batch), expected.reshape(4, 12))
-
-
 @pytest.mark.parametrize("skips_padding", [False, True])
 def test_one_graph_takes_batches_of_any_shape(skips_padding):
     @tf.function(
@@ -89,16 +76,6 @@ def test_one_graph_takes_batches_of_any_shape(skips_padding):
         expected = np.zeros((mask.size, 2))
         expected[kept] = flat
         np.testing.assert_array_equal(back, expected.reshape(batch.shape))
-
-
-@pytest.mark.parametrize("dtype", ["int64", "float32", "bool"])
-def test_a_mask_may_be_of_any_dtype(dtype):
-    mask = tf.cast(MASKS["holed"], dtype)
-    rows = Rows(mask, skips_padding=True)
-    assert rows.from_batch(tf.constant(numbered(4, 12))).shape == (30,)
-    np.testing.assert_array_equal(
-        rows.attention_mask[:, 0, 0], (1 - np.array(MASKS["holed"])) * -10_000.0
-    )
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ import tensorflow as tf
 
 from albert_keras.layers.text_packing import (
     TextPacker,
-    ragged_cumsum,
     readable,
-    row_slices,
     truncated_lengths,
 )
 from albert_keras.tasks import pair_features
@@ -65,15 +63,3 @@ def test_rows_of_pairs_are_those_of_fine_tuning(tiny_tokenizer, tiny_corpus, len
         width = found[name].shape[1]
         np.testing.assert_array_equal(found[name], values[:, :width], err_msg=name)
         assert not values[:, width:].any()
-
-
-def test_stretches_are_taken_of_any_rows():
-    ids = tf.ragged.constant([[1, 2, 3], [], [4, 5]])
-    rows = tf.constant([2, 0, 0, 1], tf.int64)
-    starts, lengths = (tf.constant(values, tf.int64) for values in ([1, 0, 2, 0], [1, 2, 1, 0]))
-    assert row_slices(ids, starts, lengths, rows).to_list() == [[5], [1, 2], [3], []]
-
-
-def test_sums_start_anew_in_each_row():
-    ragged = tf.ragged.constant([[], [1, 2], [], [3], []], tf.int64)
-    assert ragged_cumsum(ragged).to_list() == [[], [1, 3], [], [3], []]

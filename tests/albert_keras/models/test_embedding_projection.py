@@ -41,15 +41,3 @@ def test_outputs_are_those_of_numpy():
     outputs = encoder(INPUTS)
     np.testing.assert_allclose(outputs["sequence_output"], sequence, atol=1e-5)
     np.testing.assert_allclose(outputs["pooled_output"], pooled, atol=1e-5)
-
-
-def test_a_projection_that_changes_nothing_is_as_if_there_were_none():
-    plain, projected = (AlbertEncoder(config, dtype="float32") for config in (EQUAL, ALWAYS))
-    numpy_albert.scramble(plain)
-    weights = numpy_albert.weights_by_name(plain)
-    identity = {NAMES[0][:-2]: np.eye(8, dtype=np.float32), NAMES[1][:-2]: np.zeros(8)}
-    weights |= identity
-    projected.set_weights([weights[w.name.removesuffix(":0")] for w in projected.weights])
-    np.testing.assert_array_equal(
-        plain(INPUTS)["pooled_output"], projected(INPUTS)["pooled_output"]
-    )

@@ -123,19 +123,6 @@ def test_the_longest_sequence_of_roberta_uses_the_last_row_of_the_table():
         encoder({"input_ids": tf.ones([1, 10], tf.int32)})
 
 
-def test_skipped_padding_changes_no_gradient_of_roberta():
-    config = small_config("roberta", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    results = []
-    for skips_padding in (False, True):
-        encoder = AlbertEncoder(config, skips_padding=skips_padding, dtype="float32", seed=3)
-        with tf.GradientTape() as tape:
-            hidden = encoder(inputs(), training=True)["sequence_output"]
-            loss = tf.reduce_mean((hidden * inputs()["input_mask"][..., None]) ** 3)
-        results.append(tape.gradient(loss, encoder.trainable_variables))
-    for weight, plain, skipped in zip(encoder.weights, *results, strict=True):
-        np.testing.assert_allclose(plain, skipped, atol=1e-5, err_msg=weight.name)
-
-
 @pytest.mark.parametrize("family", ("roberta", "distilbert"))
 def test_only_models_that_classify_have_a_pooler(family):
     config = small_config(family)

@@ -87,24 +87,6 @@ def test_the_output_table_is_the_word_table_and_learns_from_both_ends():
     assert sum(weight is table for weight in model.weights) == 1
 
 
-def test_the_gradient_of_the_tied_table_is_the_measured_slope():
-    model, inputs = small_model(), features()
-    table = model.encoder.embeddings.word_embeddings
-    piece = inputs["input_ids"][0, 1]
-
-    def loss():
-        return tf.reduce_mean(tf.nn.log_softmax(model(inputs)["masked_lm_logits"])[..., 3])
-
-    with tf.GradientTape() as tape:
-        value = loss()
-    slope = tape.gradient(value, table)[piece, 2]
-    step = 1e-2
-    table.scatter_nd_add([[piece, 2]], [step])
-    above = loss()
-    table.scatter_nd_add([[piece, 2]], [-2 * step])
-    np.testing.assert_allclose(slope, (above - loss()) / (2 * step), rtol=0.02)
-
-
 @pytest.mark.parametrize("sharing", SHARING)
 def test_a_saved_model_comes_back_with_equal_weights_and_equal_sharing(tmp_path, sharing):
     model = small_model(changes={"sharing": sharing}, seed=5)
@@ -116,23 +98,6 @@ def test_a_saved_model_comes_back_with_equal_weights_and_equal_sharing(tmp_path,
     assert loaded.get_config() == model.get_config()
     for name, output in model(features()).items():
         np.testing.assert_array_equal(output, loaded(features())[name])
-
-
-def test_frozen_encoder_leaves_the_heads_to_train():
-    model = small_model()
-    model.encoder.trainable = False
-    trained = {weight.name.split("/")[0] for weight in model.trainable_variables}
-    assert trained == {"cls"}
-
-
-def test_only_predictions_are_those_of_the_full_call():
-    model, inputs = small_model(), features()
-    full, only = model(inputs), model(inputs, only_predictions=True)
-    assert set(full) - set(only) == {"sequence_output", "masked_lm_logits"}
-    positions = tf.cast(inputs["masked_lm_positions"], tf.int32)
-    full["masked_output"] = tf.gather(full["sequence_output"], positions, batch_dims=1)
-    for name, output in only.items():
-        np.testing.assert_allclose(output, full[name], atol=1e-6, err_msg=name)
 
 
 @pytest.mark.parametrize("dtype, scores_dtype", [("float32",) * 2, ("mixed_bfloat16", "bfloat16")])
@@ -202,20 +167,6 @@ def test_a_compiled_step_gives_the_gradients_of_a_plain_one():
     with compiled_kernels():
         found = step(inputs)
     assert_same_gradients(found, gradients(loss_of_full_call, small_model(), inputs), model)
-
-
-def compiled_functions(function, inputs):
-    library = tf.function(function).get_concrete_function(inputs).graph.as_graph_def().library
-    return [each.signature.name for each in library.function if each.attr["_XlaMustCompile"].b]
-
-
-def test_a_trace_holds_compiled_kernels_only_where_they_are_asked_for():
-    model, inputs = small_model(), features()
-    inputs = {name: tf.constant(values) for name, values in inputs.items()}
-    with compiled_kernels():
-        assert compiled_functions(model, inputs)
-    for function in (model, lambda inputs: gradients(loss_of_predictions, model, inputs)):
-        assert not compiled_functions(function, inputs)
 
 
 def written_gradients(function, inputs):

@@ -32,11 +32,6 @@ def test_as_many_groups_as_layers_share_nothing(layers):
     assert plan == layer_plan(layers, "none")
 
 
-def test_a_block_names_its_place_as_the_reference_does():
-    (use,) = layer_plan(1)
-    assert use.attention.scope == "group_0/inner_group_0"
-
-
 def test_unknown_sharing_is_refused():
     with pytest.raises(ValueError, match="feed_forward"):
         layer_plan(2, "feed_forward")

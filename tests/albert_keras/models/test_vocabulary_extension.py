@@ -92,18 +92,3 @@ def test_a_model_grows_and_goes_on(tiny_run, tiny_tokenizer, extended, records, 
     grown, before = loss_of(model, records), loss_of(old, RecordFiles(tiny_records))
     random = loss_of(model_of(continued.albert_config), records)
     assert grown < before + 0.35 and grown < random - 0.3
-
-
-@pytest.mark.slow
-def test_a_run_goes_on_with_a_larger_vocabulary(tiny_run, records, tiny_training, tmp_path):
-    from albert_keras.training.pretrain import pretrain
-
-    config = tiny_training.replace(model={"hidden_size": 32, "num_attention_heads": 2})
-    config = config.with_flags(steps=60, lr=0.003)
-    out = pretrain(records.folder, tmp_path / "run", config, initial=open_model(tiny_run)).path
-    run = Run.open(out)
-    assert run.albert_config.vocab_size == 327
-    first, last = (
-        loss_of(run.load_model(step), records) for step in (run.checkpoints.steps()[0], 60)
-    )
-    assert last < first
