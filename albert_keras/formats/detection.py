@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.limits import read_json
+from data_pipeline.limits import read_json, reading_json
 from data_pipeline.settings import did_you_mean
 
 RUN_RECORD, EXPORT_RECORD, RESULTS = "run.json", "export.json", "results.json"
@@ -144,21 +144,16 @@ def best_run(folder: Path) -> Path:
             f"The fine-tuning in `{folder}` is not complete: it has no {RESULTS}. Repeat its "
             f"command to resume it, or give one of its runs: {started}."
         )
-    results = read_json(folder / RESULTS)
-    try:
+    with reading_json(folder / RESULTS) as results:
         seeds, metric = results["seeds"], results["metric"]
-        split = next(iter(seeds[0]["scores"]))
+        split = list(seeds[0]["scores"])[0]
         name = max(seeds, key=lambda seed: seed["scores"][split][metric])["path"]
-        found = folder / name
-        is_run = Path(name).name == name and (found / RUN_RECORD).is_file()
-    except (LookupError, TypeError, StopIteration) as error:
-        raise InputError(f"`{folder / RESULTS}` is damaged: {error!r}.") from error
-    if not is_run:
-        raise InputError(
-            f"`{folder}` is damaged: its {RESULTS} names the run `{name}`, which has no "
-            f"{RUN_RECORD}."
-        )
-    return found
+        if Path(name).name != name or not (folder / name / RUN_RECORD).is_file():
+            raise InputError(
+                f"`{folder}` is damaged: its {RESULTS} names the run `{name}`, which has no "
+                f"{RUN_RECORD}."
+            )
+    return folder / name
 
 
 def versions(folder: str | Path) -> list[int]:

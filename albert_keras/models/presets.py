@@ -9,18 +9,12 @@ from typing import Any
 
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
-#: Everything that `from_preset` takes, for docstrings and messages.
-SOURCES = (
-    "the name of a shipped model, a run, a checkpoint, an export, a `.keras` file, or a model of "
-    "Hugging Face, of google-research/albert or of KerasNLP"
-)
-
 
 def open_preset(source: str | Path, step: int | str | None = None) -> Any:
     """Returns weights, shape and tokenizer of a source: an OpenedModel.
 
     Args:
-        source: str or Path. One of `SOURCES`.
+        source: str or Path. As for `open_model`.
         step: Checkpoint of a run, or "best"; None means the newest valid one.
 
     Raises:
