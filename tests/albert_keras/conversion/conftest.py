@@ -6,7 +6,7 @@ import pytest
 from albert_keras.config import AlbertConfig
 from albert_keras.formats import own
 from albert_keras.formats.detection import CONVERSION_RECORD
-from albert_keras.formats.model_weights import ModelWeights, encoder_shapes
+from albert_keras.formats.model_weights import ModelWeights, encoder_shapes, head_shapes
 
 SHAPE = AlbertConfig(
     vocab_size=307,
@@ -19,19 +19,11 @@ SHAPE = AlbertConfig(
     hidden_dropout_prob=0.0,
     attention_probs_dropout_prob=0.0,
 )
+#: The last tensor of each head: `head_shapes` adds the others.
 _HEADS = {
-    "masked_lm": {
-        "cls/predictions/transform/dense/kernel": ("H", "E"),
-        "cls/predictions/transform/dense/bias": ("E",),
-        "cls/predictions/transform/LayerNorm/beta": ("E",),
-        "cls/predictions/transform/LayerNorm/gamma": ("E",),
-        "cls/predictions/output_bias": ("V",),
-    },
-    "sentence_order": {
-        "cls/seq_relationship/output_weights": (2, "H"),
-        "cls/seq_relationship/output_bias": (2,),
-    },
-    "classifier": {"output_weights": (3, "H"), "output_bias": (3,)},
+    "masked_lm": ("cls/predictions/output_bias", 307),
+    "sentence_order": ("cls/seq_relationship/output_bias", 2),
+    "classifier": ("output_bias", 3),
 }
 
 
@@ -40,13 +32,8 @@ def random_weights():
     """Returns a function of a shape, heads and files that gives ModelWeights, all random."""
 
     def make(config=SHAPE, heads=("masked_lm", "sentence_order"), files=None, seed=0):
-        sizes = {"E": config.embedding_size, "H": config.hidden_size, "V": config.vocab_size}
-        shapes = encoder_shapes(config)
-        for head in heads:
-            shapes |= {
-                name: tuple(sizes.get(size, size) for size in shape)
-                for name, shape in _HEADS[head].items()
-            }
+        ends = {name: np.zeros(size) for name, size in map(_HEADS.get, heads)}
+        shapes = encoder_shapes(config) | head_shapes(config, ends)
         draw = np.random.default_rng(seed)
         tensors = {
             name: draw.normal(name.endswith("gamma"), 0.1, shape).astype(np.float32)

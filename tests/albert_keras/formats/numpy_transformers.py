@@ -15,18 +15,12 @@ ACTIVATIONS = {
 }
 
 
-#: Names of a block in BERT and RoBERTa, and in DistilBERT.
+#: Names of a block in BERT.
 _BERT_BLOCK = (
     "encoder.layer.{}",
     ("attention.self.query", "attention.self.key", "attention.self.value"),
     ("attention.output.dense", "attention.output.LayerNorm"),
     ("intermediate.dense", "output.dense", "output.LayerNorm"),
-)
-_DISTILBERT_BLOCK = (
-    "transformer.layer.{}",
-    ("attention.q_lin", "attention.k_lin", "attention.v_lin"),
-    ("attention.out_lin", "sa_layer_norm"),
-    ("ffn.lin1", "ffn.lin2", "output_layer_norm"),
 )
 #: Kind -> dense layer, normalization and bias of the masked-LM head.
 _MASKED_LM = {
@@ -36,28 +30,25 @@ _MASKED_LM = {
         "cls.predictions.transform.LayerNorm",
         "cls.predictions.bias",
     ),
-    "roberta": ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
-    "distilbert": ("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
 }
 
 
 def predict(tensors, sizes, input_ids, attention_mask, token_type_ids):
-    """Returns (scores of pieces [B, S, V], of the sentences' order [B, 2] or of classes [B, C]).
+    """Returns (scores of pieces [B, S, V], of the sentences' order [B, 2]).
 
     Either is None if the model lacks the head.
     """
     tensors = {name: np.asarray(value, np.float64) for name, value in tensors.items()}
     model = sizes["model_type"]
-    activation = ACTIVATIONS[sizes.get("hidden_act") or sizes["activation"]]
-    num_heads = sizes.get("num_attention_heads") or sizes["n_heads"]
-    epsilon = sizes.get("layer_norm_eps", 1e-12)
+    activation = ACTIVATIONS[sizes["hidden_act"]]
+    num_heads = sizes["num_attention_heads"]
 
     def linear(x, name):
         return x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
 
     def layer_norm(x, name):
         centred = x - x.mean(-1, keepdims=True)
-        scale = np.sqrt((centred**2).mean(-1, keepdims=True) + epsilon)
+        scale = np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-12)
         return centred / scale * tensors[f"{name}.weight"] + tensors[f"{name}.bias"]
 
     def attend(x, names):
@@ -80,8 +71,7 @@ def predict(tensors, sizes, input_ids, attention_mask, token_type_ids):
         return x
 
     def bert_layer(x, depth):
-        block = _DISTILBERT_BLOCK if model == "distilbert" else _BERT_BLOCK
-        scope, parts, (output, first_norm), (wide, narrow, norm) = block
+        scope, parts, (output, first_norm), (wide, narrow, norm) = _BERT_BLOCK
         name = f"{model}.{scope.format(depth)}"
         context = linear(attend(x, [f"{name}.{part}" for part in parts]), f"{name}.{output}")
         x = layer_norm(x + context, f"{name}.{first_norm}")
@@ -90,18 +80,12 @@ def predict(tensors, sizes, input_ids, attention_mask, token_type_ids):
 
     words = tensors[f"{model}.embeddings.word_embeddings.weight"]
     x = words[input_ids]
-    if model != "distilbert":
-        x = x + tensors[f"{model}.embeddings.token_type_embeddings.weight"][token_type_ids]
-    positions = np.broadcast_to(np.arange(x.shape[1]), x.shape[:2])
-    if model == "roberta":
-        padding = sizes["pad_token_id"]
-        is_real = input_ids != padding
-        positions = np.cumsum(is_real, axis=1) * is_real + padding
-    x = x + tensors[f"{model}.embeddings.position_embeddings.weight"][positions]
+    x = x + tensors[f"{model}.embeddings.token_type_embeddings.weight"][token_type_ids]
+    x = x + tensors[f"{model}.embeddings.position_embeddings.weight"][: x.shape[1]]
     x = layer_norm(x, f"{model}.embeddings.LayerNorm")
     if model == "albert":
         x = linear(x, "albert.encoder.embedding_hidden_mapping_in")
-    for depth in range(sizes.get("num_hidden_layers") or sizes["n_layers"]):
+    for depth in range(sizes["num_hidden_layers"]):
         x = (albert_layer if model == "albert" else bert_layer)(x, depth)
 
     scores = second = None
@@ -109,14 +93,10 @@ def predict(tensors, sizes, input_ids, attention_mask, token_type_ids):
     if bias in tensors:
         hidden = layer_norm(activation(linear(x, dense)), norm)
         scores = hidden @ words.T + tensors[bias]
-    if "classifier.out_proj.weight" in tensors:
-        second = linear(np.tanh(linear(x[:, 0], "classifier.dense")), "classifier.out_proj")
-    elif "pre_classifier.weight" in tensors:
-        second = linear(np.maximum(linear(x[:, 0], "pre_classifier"), 0), "classifier")
-    elif model in ("albert", "bert"):
+    order = "sop_classifier.classifier" if model == "albert" else "cls.seq_relationship"
+    if f"{order}.weight" in tensors:
         pooled = np.tanh(
             linear(x[:, 0], "albert.pooler" if model == "albert" else "bert.pooler.dense")
         )
-        order = "sop_classifier.classifier" if model == "albert" else "cls.seq_relationship"
         second = linear(pooled, order)
     return scores, second

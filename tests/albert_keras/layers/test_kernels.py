@@ -1,8 +1,5 @@
 """XLA compiles kernels where it is asked to; inference has plain operations."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -69,42 +66,6 @@ def test_inference_lasts_to_the_end_of_the_outermost_context():
     assert not is_for_inference()
     with inference(False):
         assert not is_for_inference()
-
-
-MIRRORED = """
-import tensorflow as tf
-
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from albert_keras.layers.kernels import compiled_kernels, kernel, is_on_cpu
-
-double = kernel(lambda inputs: inputs * 2.0)
-strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-answers = [is_on_cpu()]
-with strategy.scope():
-    answers.append(is_on_cpu())
-
-
-def replica():
-    answers.append(is_on_cpu())
-    with compiled_kernels(is_on_cpu()):
-        return double(tf.ones([3]))
-
-
-step = tf.function(lambda: strategy.run(replica)).get_concrete_function()
-library = step.graph.as_graph_def().library.function
-print(answers, any(function.attr["_XlaMustCompile"].b for function in library))
-print(*[value.numpy().tolist() for value in strategy.experimental_local_results(step())])
-"""
-
-
-def test_two_mirrored_replicas_do_not_compile():
-    # A process of its own: devices can only be split before TensorFlow starts.
-    run = subprocess.run([sys.executable, "-c", MIRRORED], capture_output=True, text=True)
-    assert run.stdout.splitlines() == [
-        "[True, False, False, False] False",
-        "[2.0, 2.0, 2.0] [2.0, 2.0, 2.0]",
-    ], run.stderr[-3000:]
 
 
 @pytest.mark.parametrize("is_wanted", [False, True], ids=["plain", "compiled"])
