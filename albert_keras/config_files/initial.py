@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # they import NumPy, and `--help` imports this module
 
 #: The length of rows is a multiple of this, and at most the longest of released models.
 _LENGTH_UNIT, _LONGEST = 32, 512
-#: Special tokens of a row with two texts.
-_SPECIAL_TOKENS = 3
 
 
 class FileKind(NamedTuple):
@@ -140,7 +138,7 @@ def finetuning_file(
     if config.task.train is not None or config.task.data_dir is not None:
         from albert_keras.tasks.example_report import report_examples
 
-        report = report_examples(task, {"train": task.read("train")}, tokenizer).splits["train"]
+        report = report_examples(task, {"train": task.read("train")}, tokenizer)["train"]
         facts.append(f"{report.examples:,} training examples")
         if report.labels and task.labels:
             counts = ", ".join(f"{label} {count:,}" for label, count in report.labels.items())
@@ -148,14 +146,12 @@ def finetuning_file(
             notes["task.labels"] = f"Training examples: {counts}."
         if task.labels:
             changes["labels"] = task.labels
-        if tokenizer is not None and config.task.max_seq_length is None:
-            tokens = [units["tokens"]["95%"] for units in report.lengths.values()]
-            fact = f"95 % of the texts have at most {' and '.join(map(str, tokens))} tokens"
+        adapts_length = config.task.max_seq_length is None and not task.kind.uses_windows
+        if report.usual_length is not None and adapts_length:
+            fact = f"95 % of the rows have at most {report.usual_length} tokens"
             facts.append(fact)
-            if not task.kind.uses_windows and not task.kind.has_options:
-                needed = sum(tokens) + _SPECIAL_TOKENS
-                length = min(-(-needed // _LENGTH_UNIT) * _LENGTH_UNIT, _LONGEST)
-                changes["max_seq_length"] = length
+            length = -(-report.usual_length // _LENGTH_UNIT) * _LENGTH_UNIT
+            changes["max_seq_length"] = min(length, _LONGEST)
             notes["task.max_seq_length"] = f"{fact}."
         steps = (config.training.epochs or USUAL_EPOCHS) * report.examples
         steps = config.training.steps or round(steps / config.training.batch_size)

@@ -1,81 +1,74 @@
 """Describes the examples of a task before anything is trained on them: labels, lengths, faults.
 
-`finetune` logs the short form of the report, and `albert-keras data check --task` prints the long
-one; `example_findings.py` has the words of both.
+`finetune` logs the findings, and `albert-keras data check --task` prints them.
 """
 
 import collections
-import hashlib
 import itertools
-import json
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from albert_keras.tasks.example_parts import inputs_of, labels_of, parts_of, truth_of
-from albert_keras.tasks.example_tokens import ExampleTokens, Unknown
+from albert_keras.report import percent, shortened
+from albert_keras.tasks.examples import (
+    ChoiceExample,
+    QuestionExample,
+    TaggedExample,
+    normalised,
+    row_of,
+)
+from albert_keras.tasks.kinds import TAGGING
+from albert_keras.tasks.metrics import count_caution
 from albert_keras.tasks.predictions import one_line
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import OWN_TASKS
-from data_pipeline.reports.corpus_check import quantiles
-from data_pipeline.text.letters import count_words
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
-_QUANTILES = {"5%": 0.05, "median": 0.5, "95%": 0.95, "max": 1.0}
-_CONFLICTS_SHOWN, _SHOWN_TEXT = 5, 80
+#: Beyond these limits a finding is a warning: fractions of the examples, of the tokens, and the
+#: number of training examples of a class.
+_MOST_REPEATED, _MOST_CONFLICTS, _MOST_TOO_LONG, _MOST_UNKNOWN = 0.01, 0.001, 0.01, 0.01
+_LEAST_OF_A_CLASS = 5
+_LABELS_SHOWN, _CONFLICTS_SHOWN, _UNKNOWN_SHOWN, _SHOWN_TEXT = 8, 5, 5, 80
 _SIGNS = re.compile(r"[\W_]+")
 
+#: The name of the finding that `finetune` reports in another way.
+IN_TRAINING = "in training"
 
-class Conflict(NamedTuple):
-    """A text that occurs with different labels."""
 
-    text: str  # its beginning, on one line
-    labels: dict[str, int]  # how often each label occurs, the most frequent first
+class Finding(NamedTuple):
+    """One property of the examples of a split."""
+
+    is_good: bool | None  # False is a reason for a warning; None neither good nor bad
+    name: str
+    text: str
+    details: tuple[str, ...] = ()  # examples of it
 
 
 class SplitReport(NamedTuple):
-    """The examples of one split."""
+    """The examples of one split; texts count as equal if they are when `normalised`."""
 
     examples: int
     #: How often each class, tag or right option occurs, the most frequent first; for SQuAD how many
     #: questions are "answerable" and "unanswerable". Empty for scores.
     labels: dict[str, int]
-    scores: dict[str, float]  # quantiles and mean of the labels of a regression, else empty
-    #: For each part of an example, such as "text" and "pair", quantiles of its "characters",
-    #: "words" and, with a tokenizer, "tokens".
-    lengths: dict[str, dict[str, dict[str, int]]]
-    encoded: int  # examples whose tokens were counted: all, a sample, or 0 without a tokenizer
-    too_long: int  # encoded examples that are truncated or, with windows, take several rows
-    unknown: Unknown | None  # None without a tokenizer
-    repeated: int  # examples that equal an earlier one in all but their label
-    conflicts: int  # different examples that occur with different labels
-    conflicting: list[Conflict]  # the first few of them
-    in_training: int | None  # examples that the training examples contain, too; None for these
+    usual_length: int | None  # tokens that 95 % of the rows do not exceed; None without a tokenizer
+    findings: list[Finding]
 
-
-class ExampleReport(NamedTuple):
-    """The examples of a task; texts count as equal if they are when `normalised`."""
-
-    task: str
-    kind: str
-    metric: str
-    max_seq_length: int
-    uses_windows: bool  # whether a long text takes several rows and is not truncated
-    splits: dict[str, SplitReport]  # "train" first, then those that are scored in training
-    near_equal_labels: list[list[str]]  # labels that differ in case, spaces or punctuation only
+    @property
+    def warnings(self) -> list[str]:
+        return [f"{one.name}: {one.text}" for one in self.findings if one.is_good is False]
 
 
 def report_task(
     task: Task, tokenizer: Tokenizer | None = None, most_encoded: int | None = None
-) -> ExampleReport:
+) -> dict[str, SplitReport]:
     """Reads the training and development examples of a task and describes them.
 
     Development examples are left out if they have no file: an official task may be given a
-    training file only. Raises InputError as `Task.read`; see `report_examples` for the arguments.
+    training file only. Raises InputError as `Task.read`; see `report_examples` for the rest.
     """
     config = task.config
     has_dev = config.name in OWN_TASKS or config.dev is not None or config.data_dir is not None
@@ -89,7 +82,7 @@ def report_examples(
     splits: dict[str, list],
     tokenizer: Tokenizer | None = None,
     most_encoded: int | None = None,
-) -> ExampleReport:
+) -> dict[str, SplitReport]:
     """Describes examples.
 
     Args:
@@ -100,41 +93,28 @@ def report_examples(
             regular distances; None counts all.
 
     Returns:
-        ExampleReport.
+        dict of str to SplitReport.
     """
-    reports, training, names = {}, None, Counter()
+    reports, training = {}, None
     for split, examples in splits.items():
-        keys = [_digest(inputs_of(example)) for example in examples]
-        in_training = None if training is None else sum(key in training for key in keys)
-        training = set(keys) if training is None else training
         labels = Counter(dict.fromkeys(task.labels, 0))  # one that is absent counts 0
-        labels.update(itertools.chain.from_iterable(map(labels_of, examples)))
-        names.update(+labels)
-        every = 1 if most_encoded is None else -(-len(examples) // most_encoded)
-        tokens = ExampleTokens(task, examples[:: max(every, 1)], tokenizer) if tokenizer else None
-        conflicts = _conflicts(examples, keys)
-        reports[split] = SplitReport(
-            examples=len(examples),
-            labels=dict(sorted(labels.items(), key=lambda pair: -pair[1])),
-            scores=_score_quantiles(examples),
-            lengths=_lengths(examples, tokens),
-            encoded=len(tokens.examples) if tokens else 0,
-            too_long=tokens.too_long if tokens else 0,
-            unknown=tokens.unknown() if tokens else None,
-            repeated=len(keys) - len(set(keys)),
-            conflicts=len(conflicts),
-            conflicting=conflicts[:_CONFLICTS_SHOWN],
-            in_training=in_training,
-        )
-    return ExampleReport(
-        task=task.config.name,
-        kind=task.kind.name,
-        metric=task.metric,
-        max_seq_length=task.max_seq_length,
-        uses_windows=task.kind.uses_windows,
-        splits=reports,
-        near_equal_labels=near_equal(names) if task.labels else [],
-    )
+        labels.update(itertools.chain.from_iterable(map(_labels_of, examples)))
+        labels = dict(sorted(labels.items(), key=lambda pair: -pair[1]))
+        found = list(_label_findings(task, examples, labels, training is None))
+        length = None
+        if tokenizer is not None:
+            every = 1 if most_encoded is None else max(1, -(-len(examples) // most_encoded))
+            length, about_tokens = _token_findings(task, examples[::every], tokenizer)
+            found += about_tokens
+        keys = [hash(tuple(map(normalised, _texts_of(example)))) for example in examples]
+        found += _repetitions(examples, keys)
+        if training is not None:
+            count = sum(key in training for key in keys)
+            text = f"{count:,} of the {len(examples):,} examples are also training examples"
+            found.append(Finding(not count, IN_TRAINING, text))
+        training = set(keys) if training is None else training
+        reports[split] = SplitReport(len(examples), labels, length, found)
+    return reports
 
 
 def near_equal(names: Iterable[str]) -> list[list[str]]:
@@ -145,7 +125,7 @@ def near_equal(names: Iterable[str]) -> list[list[str]]:
     """
     groups = collections.defaultdict(set)
     for name in names:
-        plain = unicodedata.normalize("NFKC", name).casefold().strip()
+        plain = normalised(name)
         try:
             key = float(plain)
         except ValueError:
@@ -154,49 +134,130 @@ def near_equal(names: Iterable[str]) -> list[list[str]]:
     return sorted(sorted(group) for group in groups.values() if len(group) > 1)
 
 
-def _digest(texts):
-    return hashlib.sha256(json.dumps(texts).encode()).digest()[:8]
+def _texts_of(example) -> tuple[str, ...]:
+    """Returns the texts that a model reads."""
+    options = example.options if isinstance(example, ChoiceExample) else ()
+    return (*row_of(example), *options)
 
 
-def _conflicts(examples, keys) -> list[Conflict]:
-    """Returns the inputs that occur with different labels, in the order of the examples."""
-    repeated = {key for key, count in Counter(keys).items() if count > 1}
-    groups = {}
-    for example, key in zip(examples, keys, strict=True):
-        if key in repeated:
-            groups.setdefault(key, (example, Counter()))[1][truth_of(example)] += 1
-    conflicts = []
-    for example, labels in groups.values():
-        if len(labels) > 1:
-            texts = [text for texts in parts_of(example).values() for text in texts]
-            shown = {label[:_SHOWN_TEXT]: count for label, count in labels.most_common()}
-            conflicts.append(Conflict(_shortened(one_line(*texts)), shown))
-    return conflicts
+def _labels_of(example) -> tuple[str, ...]:
+    """Returns the names that are counted as labels of an example."""
+    if isinstance(example, QuestionExample):
+        return ("answerable",) if example.answers else ("unanswerable",)
+    if isinstance(example, TaggedExample):
+        return example.tags
+    if isinstance(example, ChoiceExample):
+        return (chr(ord("A") + example.label),)
+    labels = example.label if isinstance(example.label, tuple) else (example.label,)
+    return tuple(label for label in labels if isinstance(label, str))
 
 
-def _score_quantiles(examples):
+def _truth_of(example) -> str:
+    """Returns what an example says about its texts."""
+    if isinstance(example, QuestionExample):
+        return _labels_of(example)[0]  # annotators often choose different spans
+    if isinstance(example, TaggedExample):
+        return " ".join(example.tags)
+    if isinstance(example, ChoiceExample):
+        return example.options[example.label]
+    label = example.label
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else f"{label}"
+
+
+def _label_findings(task, examples, labels, is_training) -> Iterator[Finding]:
+    if not is_training and (caution := count_caution(len(examples), task.metric)):
+        yield Finding(False, "number", caution)
     scores = [one.label for one in examples if isinstance(getattr(one, "label", None), float)]
-    if not scores:
-        return {}
-    low, *others = np.quantile(scores, [0, 0.05, 0.5, 0.95, 1]).tolist()
-    named = dict(zip(("5%", "median", "95%", "max"), others, strict=True))
-    return {"min": low} | named | {"mean": float(np.mean(scores))}
+    if scores:
+        text = f"min {min(scores):.4g}, mean {np.mean(scores):.4g}, max {max(scores):.4g}"
+        yield Finding(None, "scores", text)
+    if not labels:
+        return
+    total = sum(labels.values()) if task.kind is TAGGING else len(examples)
+    shown = [f"{name} {count:,} ({percent(count / total)})" for name, count in labels.items()]
+    text = ", ".join(shown[:_LABELS_SHOWN])
+    if len(shown) > _LABELS_SHOWN:
+        text += f" and {len(shown) - _LABELS_SHOWN} more"
+    is_good = None
+    if is_training and task.labels:
+        rare = [f"`{name}`" for name, count in labels.items() if count < _LEAST_OF_A_CLASS]
+        is_good = not rare
+        if rare:
+            names = ", ".join(rare[:_LABELS_SHOWN])
+            text += f". There are fewer than {_LEAST_OF_A_CLASS} examples of {names}"
+    yield Finding(is_good, "labels", text)
+    similar = near_equal(labels) if is_training and task.labels else []
+    if similar:
+        groups = "; ".join(" and ".join(f"`{name}`" for name in group) for group in similar)
+        text = f"{groups} count as different, but may be the same"
+        yield Finding(False, "similar labels", text)
 
 
-def _lengths(examples, tokens):
-    counts = collections.defaultdict(lambda: collections.defaultdict(Counter))
-    for example in examples:
-        for name, texts in parts_of(example).items():
-            for text in texts:
-                counts[name]["characters"][len(text)] += 1
-                counts[name]["words"][count_words(text)] += 1
-    for name, lengths in (tokens.lengths if tokens else {}).items():
-        counts[name]["tokens"] = lengths
-    return {
-        name: {unit: quantiles(lengths, _QUANTILES) for unit, lengths in units.items()}
-        for name, units in counts.items()
-    }
+def _token_findings(task, examples, tokenizer) -> tuple[int, list[Finding]]:
+    """Returns the tokens that 95 % of the rows do not exceed, and the findings about tokens."""
+    features, longest = task.features(examples, tokenizer), task.max_seq_length
+    if task.kind.uses_windows:
+        lengths = features.lengths
+        text = f"{len(examples):,} examples take {len(features):,} rows of {longest} tokens"
+        rows = Finding(None, "windows", text)
+    else:
+        lengths = features.lengths + features.dropped_tokens
+        share = np.count_nonzero(features.dropped_tokens) / max(len(examples), 1)
+        text = f"{percent(share)} of the examples are longer than {longest} tokens"
+        if share > _MOST_TOO_LONG:
+            text += ": what exceeds this length is not read; --max-seq-length changes it"
+        rows = Finding(share <= _MOST_TOO_LONG, "truncated", text)
+    usual, most = map(int, np.quantile(lengths, [0.95, 1], method="higher"))
+    text = f"median {int(np.median(lengths)):,}, 95 % at most {usual:,}, all at most {most:,}"
+    return usual, [
+        Finding(None, "tokens per row", text),
+        rows,
+        _unknown_tokens(examples, tokenizer),
+    ]
 
 
-def _shortened(text):
-    return text if len(text) <= _SHOWN_TEXT else text[: _SHOWN_TEXT - 1] + "…"
+def _unknown_tokens(examples, tokenizer) -> Finding:
+    texts = list(dict.fromkeys(itertools.chain.from_iterable(map(_texts_of, examples))))
+    ids, counts = tokenizer.encode_sentences(texts)
+    is_unknown = ids == tokenizer.unk_id
+    share = float(is_unknown.mean()) if len(ids) else 0.0
+    text = percent(share, 2)
+    with_unknown = np.unique(np.repeat(np.arange(len(texts)), counts)[is_unknown])
+    characters = Counter(itertools.chain.from_iterable(texts[number] for number in with_unknown))
+    unknown = (
+        character
+        for character, _ in characters.most_common()
+        if tokenizer.unk_id in tokenizer.encode(character)
+    )
+    if shown := " ".join(itertools.islice(unknown, _UNKNOWN_SHOWN)):
+        text += f"; most frequent characters: {shown}"
+    if share > _MOST_UNKNOWN:
+        text += ". The vocabulary may be of another language or domain"
+    return Finding(share <= _MOST_UNKNOWN, "unknown tokens", text)
+
+
+def _repetitions(examples, keys) -> Iterator[Finding]:
+    """Yields how many examples equal an earlier one, and how many of them with another label."""
+    groups = collections.defaultdict(list)
+    for example, key in zip(examples, keys, strict=True):
+        groups[key].append(example)
+    repeated = len(examples) - len(groups)
+    share = repeated / max(len(examples), 1)
+    yield Finding(
+        share <= _MOST_REPEATED,
+        "repeated",
+        f"{percent(share)} of the examples ({repeated:,}) equal an earlier one, apart from case, "
+        "white space and Unicode form",
+    )
+    details = []
+    for same in groups.values():
+        truths = Counter(map(_truth_of, same)).most_common() if len(same) > 1 else ()
+        if len(truths) > 1:
+            labels = ", ".join(f"`{label[:_SHOWN_TEXT]}` ({count})" for label, count in truths)
+            details.append(f"{labels}: {shortened(one_line(*_texts_of(same[0])), _SHOWN_TEXT)}")
+    yield Finding(
+        len(details) <= _MOST_CONFLICTS * len(examples),
+        "contradictory",
+        f"examples that occur with different labels: {len(details):,}",
+        tuple(details[:_CONFLICTS_SHOWN]),
+    )

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.trained_data import ROWS, Digests, Overlap, read_digests
-from albert_keras.tasks.example_findings import near_equal_finding, short_findings
-from albert_keras.tasks.example_report import report_examples
+from albert_keras.tasks.example_report import IN_TRAINING, report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import read_given
@@ -21,7 +20,7 @@ from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Examples of a split whose tokens are counted for the report, at regular distances.
-_MOST_ENCODED = 20_000
+_MOST_ENCODED = 2000
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +90,7 @@ def prepare(
         "fingerprint": digest_of(train),
         "dev_fingerprint": digest_of(example for examples in dev.values() for example in examples),
     }
-    _log_report(report_examples(task, {"train": train, **dev}, tokenizer, _MOST_ENCODED))
+    _log_reports(report_examples(task, {"train": train, **dev}, tokenizer, _MOST_ENCODED))
     trained = (digest_rows(train, fingerprints["fingerprint"]),)
     if initial_weights.kind != "random":  # a fine-tuned run was trained on its examples, too
         trained += read_digests(initial_weights.place or initial_weights.path, ROWS)
@@ -121,14 +120,14 @@ def _given(config, given, hidden_size):
     return config.replace(task=task_config), task, train, {"dev": dev}
 
 
-def _log_report(report):
+def _log_reports(reports):
     """Logs what the examples are like, and warnings about them."""
-    for split in report.splits:
-        for finding in short_findings(report, split):
-            level = logging.WARNING if finding.is_good is False else logging.INFO
-            logger.log(level, "%s: %s: %s", split, finding.name, finding.text)
-    if similar := near_equal_finding(report):
-        logger.warning("%s: %s", similar.name, similar.text)
+    for split, report in reports.items():
+        for finding in report.findings:
+            # `check_dev` reports the examples that are in the training examples, too.
+            if finding.is_good is not True and finding.name != IN_TRAINING:
+                level = logging.INFO if finding.is_good is None else logging.WARNING
+                logger.log(level, "%s: %s: %s", split, finding.name, finding.text)
 
 
 def with_pair_encoding(config: TaskConfig, hidden_size: int) -> TaskConfig:

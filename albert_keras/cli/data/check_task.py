@@ -47,37 +47,37 @@ def check_task(flags, tokenizer, printable):
             f"`--train` must be the file of examples of {config.name}. Received: none."
         )
     from albert_keras.formats.open_model import load_tokenizer
-    from albert_keras.tasks.example_findings import Finding, warning_texts
-    from albert_keras.tasks.example_report import report_task
+    from albert_keras.tasks.example_report import Finding, report_task
     from albert_keras.tasks.kinds import build_task
 
     task = build_task(config)
-    report = report_task(task, load_tokenizer(tokenizer) if tokenizer else None)
+    reports = report_task(task, load_tokenizer(tokenizer) if tokenizer else None)
     skipped = [row for rows in task.skipped_rows.values() for row in rows]
-    warnings = warning_texts(report)
-    lines = list(_lines(report, tokenizer))
+    warnings = [f"{split}: {text}" for split, one in reports.items() for text in one.warnings]
+    lines = list(_lines(task, reports, tokenizer))
     if skipped:
         warnings.append(f"skipped rows: {count_of(len(skipped), 'row')} cannot be used")
         lines.append(
             _line(Finding(False, "skipped rows", f"{len(skipped):,}; --json lists all of them"))
         )
     lines.append(count_of(len(warnings), "warning"))
-    values = plain(report) | {"skipped_rows": plain(skipped), "warnings": warnings}
+    values = {
+        "task": task.config.name,
+        "splits": plain(reports),
+        "skipped_rows": plain(skipped),
+        "warnings": warnings,
+    }
     return Output(values, map(printable, lines))
 
 
-def _lines(report, tokenizer):
-    from albert_keras.tasks.example_findings import findings, near_equal_finding
-
-    length = report.max_seq_length
-    yield f"{report.task}: rows of at most {length} tokens, scored by {report.metric}"
-    for split, one in report.splits.items():
+def _lines(task, reports, tokenizer):
+    length = task.max_seq_length
+    yield f"{task.config.name}: rows of at most {length} tokens, scored by {task.metric}"
+    for split, one in reports.items():
         yield f"{split}: {count_of(one.examples, 'example')}"
-        for finding in findings(report, split):
+        for finding in one.findings:
             yield _line(finding)
             yield from (f"{'':19}  {detail}" for detail in finding.details)
-    if similar := near_equal_finding(report):
-        yield _line(similar)
     if tokenizer is None:
         yield "  tokens             give --tokenizer for lengths in tokens and unknown tokens"
 

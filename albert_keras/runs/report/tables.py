@@ -9,7 +9,6 @@ from albert_keras.report import percent, shortened
 from albert_keras.runs.overview import DEFAULTS
 from albert_keras.runs.run_record import flat_values, with_defaults
 from albert_keras.tasks.answer_files import ERRORS
-from albert_keras.tasks.example_findings import findings
 from albert_keras.tasks.example_report import report_task
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.result_table import rows
@@ -166,14 +165,14 @@ def task_tables(record: dict[str, Any], tokenizer: Tokenizer | None) -> list[Tab
     config = record["config"]["task"]
     try:
         task = build_task(TaskConfig(**config))
-        report = report_task(task, tokenizer, most_encoded=_SAMPLE)
+        reports = report_task(task, tokenizer, most_encoded=_SAMPLE)
     except InputError as error:
         count = record["data"].get("num_records")
         cells = [("training examples", f"{count:,}")] if count else []
         return [Table(config["name"], _HEADER, [*cells, ("more", f"not available: {error}")])]
     tables = []
-    for split, one in report.splits.items():
-        cells = [(finding.name, finding.text) for finding in findings(report, split)]
+    for split, one in reports.items():
+        cells = [(finding.name, finding.text) for finding in one.findings]
         tables.append(Table(f"{split}: {one.examples:,} examples", _HEADER, cells))
     return tables
 
