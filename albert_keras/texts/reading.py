@@ -66,8 +66,9 @@ def _rows(path, text_column, id_column):
     columns = [text_column] if id_column is None else [text_column, id_column]
     has_header = not all(is_number(column) for column in columns)
     table, problems, found = read_raw_table(path, columns, has_header), Problems(path), []
+    keys = table.keys(columns)
     for number, row in enumerate(table.rows):
-        text, *ids = (None,) if row.problem else table.values(row, columns)
+        text, *ids = (None,) if row.problem else (row.fields[key] for key in keys)
         problem = row.problem or text_problem(text)
         if problem:
             problems.add(row.line, problem)

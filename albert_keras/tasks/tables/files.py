@@ -4,7 +4,6 @@ No row is skipped silently: one that cannot be used is an error with file, line 
 rows may be skipped, is counted and listed.
 """
 
-import collections
 import itertools
 import logging
 import re
@@ -13,7 +12,7 @@ from pathlib import PurePath
 from typing import Any
 
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.tables.cells import ANY_CLASS, CellError, ClassLabel, Label, text_of
+from albert_keras.tasks.tables.cells import ANY_CLASS, CellError, Label, text_of
 from albert_keras.tasks.tables.dialect import DETECTED, Dialect
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from albert_keras.tasks.tables.rows import Problems, is_number
@@ -65,12 +64,12 @@ def read_table(
     if has_header is None:
         has_header = not all(is_number(column) for column in columns)
     table = read_raw_table(path, columns, has_header, dialect)
-    examples, bad, values = [], [], table.reader(columns)
+    examples, bad, keys = [], [], table.keys(columns)
     for number, row in enumerate(table.rows):
         try:
             if row.problem is not None:
                 raise CellError(row.problem)
-            first, *cells = values(row)
+            first, *cells = (row.fields[key] for key in keys)
             first = text_of(first, text)
             second = None if pair is None else text_of(cells.pop(0), pair, pair_may_be_blank)
             value = label_kind.read(cells, labels) if labels else None
@@ -83,8 +82,6 @@ def read_table(
     _report(path, table, bad, skipped)
     if not examples:
         raise InputError(f"`{path}` must contain at least one row. It is empty.")
-    if isinstance(label_kind, ClassLabel) and labels and not has_header:
-        _warn_of_header(path, examples)
     return examples
 
 
@@ -136,18 +133,3 @@ def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:
     if all(re.fullmatch(r"-?\d+", name) for name in names):
         return tuple(sorted(names, key=lambda name: (int(name), name)))
     return tuple(sorted(names))
-
-
-def _warn_of_header(path, examples):
-    """Warns if the first row may be a header: its label is the only one that occurs once."""
-    if PurePath(path).suffix.lower() == ".jsonl":
-        return
-    counts = collections.Counter(example.label for example in examples)
-    once = [name for name, count in counts.items() if count == 1]
-    if once == [examples[0].label] and len(counts) > 1:
-        logger.warning(
-            "%s: the label `%s` of the first row does not occur again. If that row is the header, "
-            "give the columns by name or pass has_header=True.",
-            path,
-            once[0],
-        )

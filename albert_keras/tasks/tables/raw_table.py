@@ -2,31 +2,34 @@
 
 import csv
 import io
+import itertools
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from albert_keras.tasks.tables.dialect import (
     DETECTED,
     USUAL_DELIMITERS,
+    USUAL_ENCODING,
     Dialect,
     broken_byte,
     decoded,
-    description,
-    detect_delimiter,
-    has_quotes,
-    separator_line,
 )
 from albert_keras.tasks.tables.rows import is_number, without_last_blanks
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.limits import MAX_LINE_BYTES, parse_json
+from data_pipeline.limits import bounded_lines, parse_json
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
 
 logger = logging.getLogger(__name__)
 
-_BLOCK = 1 << 20
+_DELIMITERS = (",", ";", "\t", "|")
+#: Rows that are read to detect the delimiter, and the least share of them that must be as wide as
+#: the first.
+_SAMPLE_ROWS, _SAME_WIDTH = 200, 0.9
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?\n?', re.IGNORECASE)  # written by Excel
 # The text of a row may be longer than the 131,072 characters that Python allows by default.
 csv.field_size_limit(2**31 - 1)
 
@@ -43,44 +46,33 @@ class Row(NamedTuple):
 class RawTable(NamedTuple):
     """A table with all of its columns."""
 
-    path: str | PurePath
-    header: list[str] | None  # names of the columns; None if the file has none, as a .jsonl
+    #: Names of the columns; without a header their numbers, from 0; None for a .jsonl.
+    names: list[str] | None
     rows: list[Row]  # below the header; rows that cannot be used have a `problem`
-    width: int  # number of columns; 0 for a .jsonl
     dialect: Dialect
 
-    def values(self, row: Row, columns: Sequence[str | int]) -> list:
-        """Returns the values of some columns, by name or number, in a row without a problem."""
-        return self.reader(columns)(row)
-
-    def reader(self, columns: Sequence[str | int]) -> Callable[[Row], list]:
-        """Returns `values` for these columns as a function of a row."""
-        keys = list(map(str, columns)) if self.width == 0 else self.numbers(columns)
-        return lambda row: [row.fields[key] for key in keys]
+    def keys(self, columns: Sequence[str | int]) -> list[int] | list[str]:
+        """Returns what finds each of these columns in the `fields` of a row without a problem."""
+        if self.names is None:
+            return list(map(str, columns))
+        return [
+            self.names.index(str(column)) if str(column) in self.names else int(column)
+            for column in columns
+        ]
 
     def columns(self, row: Row) -> dict[str, Any]:
         """Returns all values of a row without a problem by the name of their column.
 
-        Columns without a name are called `column_1` and so on, counted from 1; of columns with the
-        same name all but the first get a number, such as `text_2`.
+        A column with a blank name is called `column_2`, for instance, counted from 1; of columns
+        with the same name all but the first get a number, such as `text_2`.
         """
         if isinstance(row.fields, dict):
             return dict(row.fields)
-        names = self.header or [""] * self.width
         columns: dict[str, Any] = {}
-        for number, (name, value) in enumerate(zip(names, row.fields, strict=True), start=1):
+        for number, (name, value) in enumerate(zip(self.names, row.fields, strict=True), start=1):
             name = name.strip() or f"column_{number}"
             columns[name if name not in columns else f"{name}_{number}"] = value
         return columns
-
-    def numbers(self, columns: Sequence[str | int]) -> list[int]:
-        """Returns the number of each column, from 0, in a .tsv or .csv that has all of them."""
-        header = self.header or []
-        has_numbers = not _is_default_header(header)
-        return [
-            int(column) if has_numbers and is_number(column) else header.index(str(column))
-            for column in columns
-        ]
 
 
 def read_raw_table(
@@ -112,69 +104,41 @@ def read_raw_table(
     if ending not in USUAL_DELIMITERS:
         raise InputError(f"`{path}` must end in .tsv, .csv or .jsonl.", Mistake.FILE_ENDING)
     with storage.open_to_read(path) as file:
-        text, encoding = decoded(path, _read_bounded(path, file), dialect.encoding)
+        data = b"".join(bounded_lines(file, f"`{path}`"))
+    text, encoding = decoded(path, data, dialect.encoding)
     lines = list(io.StringIO(text, newline="\n"))  # only LF ends a line
-    delimiter, first = None, 1
-    if ending != ".jsonl":
-        named = separator_line(lines, ending)
-        if named is not None:
-            lines, first = lines[1:], 2
-        delimiter = dialect.delimiter or named
-        delimiter = delimiter or detect_delimiter(lines, ending, columns, has_header)
-    found = Dialect(encoding, delimiter)
-    detected = description(found, dialect, ending, text)
-    if detected:
-        logger.info("%s: %s.", path, detected)
-    if delimiter is None:
-        rows = _objects(lines, [str(column) for column in columns], encoding)
-    elif has_quotes(ending, delimiter):
-        rows = _quoted_rows(lines, delimiter, first)
+    first = 1
+    if ending == ".jsonl":
+        delimiter, rows = None, _objects(lines, list(map(str, columns)))
     else:
-        rows = _plain_rows(lines, delimiter)
-    rows = list(without_last_blanks(rows))
+        delimiter = dialect.delimiter
+        if ending == ".csv" and lines and (named := _SEPARATOR_LINE.fullmatch(lines[0])):
+            delimiter, lines, first = delimiter or named[1], lines[1:], 2
+        delimiter = delimiter or _detect_delimiter(lines, ending, columns, has_header)
+        rows = _rows(lines, ending, delimiter, first)
+    found = Dialect(encoding, delimiter)
+    _log_detected(path, found, dialect, ending)
+    rows = [_decodable(row, encoding) for row in without_last_blanks(rows)]
     if not rows:
         raise InputError(f"`{path}` must contain at least one row. It is empty.")
-    if delimiter is None:
-        return RawTable(path, None, rows, 0, found)
+    if ending == ".jsonl":
+        return RawTable(None, rows, found)
     top = rows[0]
-    if not has_header and _is_default_header(top.fields):
-        has_header = True
-        logger.info("%s: the first row, %s, is the header.", path, ", ".join(top.fields))
-    if has_header and (problem := top.problem or broken_byte(top.raw, encoding)):
-        raise InputError(f"`{path}` line {top.line} {problem}")
-    header = top.fields if has_header else None
-    _check_columns(path, top.fields, columns, has_header)
-    width = len(top.fields)
-    rows = [_checked(row, width, encoding) for row in rows[has_header:]]
-    return RawTable(path, header, rows, width, found)
+    has_header = has_header or _is_default_header(top.fields)
+    if has_header and top.problem:
+        raise InputError(f"`{path}` line {top.line} {top.problem}")
+    names = top.fields if has_header else list(map(str, range(len(top.fields))))
+    _check_columns(path, names, columns)
+    rows = [_of_width(row, len(names)) for row in rows[has_header:]]
+    return RawTable(names, rows, found)
 
 
-def _read_bounded(path, file) -> bytes:
-    """Reads a whole file; InputError as soon as a line has more than `MAX_LINE_BYTES`."""
-    blocks, number, length = [], 1, 0
-    while block := file.read(_BLOCK):  # smaller than the limit: only its first line can exceed it
-        end = block.find(b"\n")
-        length += len(block) if end < 0 else end
-        if length > MAX_LINE_BYTES:
-            raise InputError(
-                f"`{path}` line {number} must have at most {MAX_LINE_BYTES:,} bytes. Received: "
-                "more. Shorten its fields, or check that the file is a table with line breaks."
-            )
-        if end >= 0:
-            number += block.count(b"\n")
-            length = len(block) - block.rindex(b"\n") - 1
-        blocks.append(block)
-    return b"".join(blocks)
-
-
-def _plain_rows(lines, delimiter) -> Iterator[Row]:
-    for number, line in enumerate(lines, start=1):
-        fields = line.removesuffix("\n").removesuffix("\r").split(delimiter)
-        yield Row(number, fields, line)
-
-
-def _quoted_rows(lines, delimiter, first_line) -> Iterator[Row]:
-    """Yields the rows of a .csv; after a broken one, reading resumes at its second line."""
+def _rows(lines, ending, delimiter, first=1) -> Iterator[Row]:
+    """Yields the rows of a .tsv or .csv; after a broken one, reading resumes at its second line."""
+    if (ending, delimiter) == (".tsv", "\t"):
+        for number, line in enumerate(lines, start=first):
+            yield Row(number, line.removesuffix("\n").removesuffix("\r").split(delimiter), line)
+        return
     begin = 0
     while begin < len(lines):
         rest = (lines[number] for number in range(begin, len(lines)))
@@ -183,38 +147,76 @@ def _quoted_rows(lines, delimiter, first_line) -> Iterator[Row]:
         try:
             for fields in reader:
                 end = begin + reader.line_num
-                yield Row(first_line + start, fields, "".join(lines[start:end]))
+                yield Row(first + start, fields, "".join(lines[start:end]))
                 start = end
         except csv.Error as error:
-            problem = f"must be CSV: {error}."
-            yield Row(first_line + start, [lines[start]], lines[start], problem)
+            yield Row(first + start, [lines[start]], lines[start], f"must be CSV: {error}.")
         begin = start + 1
 
 
-def _objects(lines, columns, encoding) -> Iterator[Row]:
+def _objects(lines, columns) -> Iterator[Row]:
     for number, line in enumerate(lines, start=1):
-        text = line.strip()
+        text, problem = line.strip(), None
         try:
             record = parse_json(text)
         except ValueError:
             record = None
-        problem, fields = broken_byte(line, encoding), record
         if not isinstance(record, dict):
-            # Without text, as a blank line of the other formats.
-            fields = [text]
-            problem = problem or f"must be a JSON object. Received: {text[:40] or 'nothing'}."
+            problem = f"must be a JSON object. Received: {text[:40] or 'nothing'}."
+            record = [text]  # without text, as a blank line of the other formats
         elif missing := [name for name in columns if name not in record]:
-            problem = problem or f"has no `{missing[0]}`{did_you_mean(missing[0], record)}"
-        yield Row(number, fields, line, problem)
+            problem = f"has no `{missing[0]}`{did_you_mean(missing[0], record)}"
+        yield Row(number, record, line, problem)
 
 
-def _checked(row, width, encoding):
-    """Returns a row with its problem, if it has one."""
-    problem = broken_byte(row.raw, encoding) or row.problem
-    if problem is None and len(row.fields) != width:
-        rule = f"must have {width} columns, like the first row"
-        problem = f"{rule}. It has {len(row.fields)}."
+def _detect_delimiter(lines, ending, columns, has_header):
+    """Detects the delimiter of a table: the usual one of its ending unless another suits better.
+
+    A delimiter suits if the first row then has all `columns`, and next if most rows are as wide
+    as the first, which has several columns.
+    """
+
+    def suitability(delimiter):
+        rows = itertools.islice(_rows(lines[: 2 * _SAMPLE_ROWS], ending, delimiter), _SAMPLE_ROWS)
+        widths, top = [], []
+        for row in rows:
+            top = top or row.fields
+            widths.append(len(row.fields) or len(top))  # a blank line tells nothing
+        has_columns = all(
+            has_header and str(column) in top or is_number(column) and int(column) < len(top)
+            for column in columns
+        )
+        same = widths.count(len(top))
+        return has_columns, len(top) > 1 and same >= _SAME_WIDTH * len(widths)
+
+    usual = USUAL_DELIMITERS[ending]
+    others = (delimiter for delimiter in _DELIMITERS if delimiter != usual)
+    return max((usual, *others), key=suitability)  # of equals the first
+
+
+def _log_detected(path, found, given, ending):
+    """Logs what was detected, if it is not what the ending of the file leads to expect."""
+    detected = []
+    if given.encoding is None and found.encoding != USUAL_ENCODING:
+        detected.append(f"the encoding {found.encoding}")
+    if given.delimiter is None and found.delimiter != USUAL_DELIMITERS[ending]:
+        shown = "a tab" if found.delimiter == "\t" else f"`{found.delimiter}`"
+        detected.append(f"{shown} as the delimiter")
+    if detected:
+        listing = " and ".join(detected)
+        logger.info("%s: detected %s; --encoding and --delimiter select others.", path, listing)
+
+
+def _decodable(row, encoding):
+    problem = broken_byte(row.raw, encoding)
     return row if problem is None else row._replace(problem=problem)
+
+
+def _of_width(row, width):
+    if row.problem is not None or len(row.fields) == width:
+        return row
+    rule = f"must have {width} columns, like the first row"
+    return row._replace(problem=f"{rule}. It has {len(row.fields)}.")
 
 
 def _is_default_header(fields):
@@ -223,19 +225,16 @@ def _is_default_header(fields):
     return len(names) > 1 and names == [str(number) for number in range(len(names))]
 
 
-def _check_columns(path, top, columns, has_header):
+def _check_columns(path, names, columns):
     """Raises InputError with all columns that are missing."""
     faults = []
-    for column in columns:
-        if is_number(column) and not _is_default_header(top):
-            if int(column) >= len(top):
-                faults.append(f"has no column {column}: it has {len(top)}, counted from 0.")
-        elif not has_header:
-            faults.append(f"has no header, so `{column}` must be the number of a column.")
-        elif (name := str(column)) not in top:
-            faults.append(f"has no column `{name}`{did_you_mean(name, top)}")
-        elif top.count(name) > 1:
-            faults.append(f"must have one column `{name}`. It has {top.count(name)}.")
+    for name in map(str, columns):
+        if names.count(name) > 1:
+            faults.append(f"must have one column `{name}`. It has {names.count(name)}.")
+        elif name not in names and not is_number(name):
+            faults.append(f"has no column `{name}`{did_you_mean(name, names)}")
+        elif name not in names and int(name) >= len(names):
+            faults.append(f"has no column {name}: it has {len(names)}, counted from 0.")
     if faults:
         message = "\n".join(f"`{path}` {fault}" for fault in faults)
         raise InputError(message, Mistake.NO_COLUMN)

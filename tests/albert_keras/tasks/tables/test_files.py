@@ -59,16 +59,6 @@ def test_a_number_beside_a_name_counts_columns_below_the_header(tmp_path):
     assert read_table(path, "text", label=0) == [TextExample("0", "A.", None, "1")]
 
 
-def test_a_header_taken_for_a_row_is_warned_of(tmp_path, caplog):
-    rows = "A.,1\nB.,0\nC.,1\nD.,0\n"
-    with caplog.at_level(logging.WARNING):
-        read_table(write(tmp_path, "x.csv", "text,label\nE.,2\n" + rows), "text", label="label")
-        read_table(write(tmp_path, "x.csv", rows), 0, label=1)
-        assert not caplog.records
-        read_table(write(tmp_path, "x.csv", "text,label\n" + rows), 0, label=1)
-    assert "the label `label` of the first row does not occur again" in caplog.text
-
-
 def test_regression_reads_numbers(tmp_path):
     path = write(tmp_path, "x.tsv", "text\tscore\nA.\t 3.5\nB.\t-1e2\n")
     labels = [example.label for example in read_table(path, "text", None, "score", ScoreLabel())]
@@ -86,7 +76,6 @@ def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
         ("x.txt", "text\tlabel\n", "must end in .tsv, .csv or .jsonl."),
         ("x.tsv", "", "must contain at least one row. It is empty."),
         ("x.tsv", "text\tlabel\n", "must contain at least one row. It is empty."),
-        ("x.jsonl", "\n", "must contain at least one row. It is empty."),
         ("x.tsv", "texts\tlabel\nA.\t1\n", "has no column `text`. Did you mean `texts`?"),
         ("x.tsv", "text\tlabel\ttext\nA.\t1\tB\n", "must have one column `text`. It has 2."),
         ("x.tsv", "text\tlabel\nA.\n", "line 2 must have 2 columns, like the first row. It has 1."),
