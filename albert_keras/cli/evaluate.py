@@ -143,13 +143,12 @@ def describe_task(evaluation):
     def shown(value):
         return f"{value:.1f}" if is_percent else f"{value:.3f}"
 
-    from albert_keras.tasks.metrics import count_caution, interval_caution, shown_metric
+    from albert_keras.tasks.metrics import count_caution, shown_metric
 
     low, high = evaluation.interval
     metric, words = evaluation.metric, evaluation.bag_of_words
     cautions = [
         count_caution(evaluation.examples, metric, "evaluated set"),
-        interval_caution(metric, evaluation.interval, evaluation.examples),
         evaluation.collapse,
     ]
     if words is not None and evaluation.scores[metric] <= words[metric]:
@@ -184,13 +183,7 @@ def describe_task(evaluation):
         where = "on the same examples" if evaluation.is_tuned_here else "in training"
         lines.append(f"  tuned {where}: {tuned}")
     if overlap and overlap.normalised:
-        line = f"  {overlap.sentence(ROWS)}"
-        if evaluation.unseen_scores is not None:
-            line += f"; {metric} on the other rows: {shown(evaluation.unseen_scores[metric])}"
-        lines.append(line)
-    if evaluation.unknown_overlap:
-        runs = ", ".join(evaluation.unknown_overlap)
-        lines.append(f"  it is unknown whether these rows were used to train {runs}")
+        lines.append(f"  {overlap.sentence(ROWS)}")
     lines += [f"warning: {caution}" for caution in cautions if caution]
     files = evaluation.files
     if files:

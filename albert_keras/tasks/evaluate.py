@@ -47,9 +47,6 @@ class TaskEvaluation(NamedTuple):
     bag_of_words: dict[str, float] | None = None
     #: Fields of an `Overlap`: how many of the examples were trained on; None if it is unknown.
     overlap: dict[str, Any] | None = None
-    #: Scores on the examples that were not trained on; None if all are such, or none.
-    unseen_scores: dict[str, float] | None = None
-    unknown_overlap: tuple[str, ...] = ()  # runs for which it is unknown, of older versions
 
 
 def evaluate_task(
@@ -113,7 +110,7 @@ def evaluate_task(
             )
         _check_has_examples(models)
         examples = task.read(split)
-    overlap, unseen, unknown = check_scored(models.runs, examples, split, allow_trained_rows)
+    overlap = check_scored(models.runs, examples, split, allow_trained_rows)
     write_skipped_rows(out, task.skipped_rows)
     features, results = models.outputs(examples)
     is_tuned_here = data is None and split == task.dev_splits[0] or not models.tuned
@@ -126,11 +123,6 @@ def evaluate_task(
     is_counted = task.kind is TAGGING
     counted = _training_examples(models, "The most frequent tags are") if is_counted else examples
     guesses = None if counted is None else task.guesses(counted, examples)
-    unseen_scores = None
-    if 0 < len(unseen) < len(examples):
-        unseen_scores = task.scores(
-            *([each[row] for row in unseen] for each in (examples, answers))
-        )
     return TaskEvaluation(
         runs=tuple(str(run.path) for run in models.runs),
         task=task.config.name,
@@ -147,8 +139,6 @@ def evaluate_task(
         positive_class=task.positive_class,
         bag_of_words=_bag_of_words(models, examples) if bag_of_words else None,
         overlap=None if overlap is None else overlap._asdict(),
-        unseen_scores=unseen_scores,
-        unknown_overlap=unknown,
     )
 
 

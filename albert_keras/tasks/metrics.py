@@ -153,44 +153,8 @@ def count_caution(count: int, metric: str, what: str = "development set") -> str
     """
     if count >= _FEW_EXAMPLES:
         return None
-    if count == 1:
-        return (
-            f"the {what} has only 1 example: a score on it is all or nothing, and can compare "
-            "neither checkpoints nor models"
-        )
-    few = f"the {what} has only {count} examples"
-    if metric == accuracy.__name__:
-        return f"{few}: one answer changes the accuracy by {1 / count:.3f}"
-    return f"{few}, which is too few for a reliable {metric}"
-
-
-def interval_caution(metric: str, interval: Interval, count: int) -> str | None:
-    """Explains an interval of zero width, which does not mean that a score is certain.
-
-    Args:
-        metric: Name of the score.
-        interval: The 95 % bootstrap interval of the score.
-        count: Number of examples.
-
-    Returns:
-        One or two sentences without the last full stop; None if the interval has a width. If all
-        answers are right or all are wrong, they name the range of accuracies that agree with that:
-        the exact 95 % interval of Clopper and Pearson (1934).
-    """
-    if interval.high > interval.low:
-        return None
-    start = (
-        f"the interval of {metric} has zero width, because every sample of the {count:,} "
-        f"example{'' if count == 1 else 's'} has the same score"
-    )
-    if metric == accuracy.__name__ and interval.low in (0.0, 1.0):
-        reach = 1 - 0.025 ** (1 / count)  # of the error if all are right
-        low, high = (0.0, reach) if interval.low == 0.0 else (1 - reach, 1.0)
-        return (
-            f"{start}. On other examples of the same kind, {low:.3f} to {high:.3f} would be "
-            "plausible"
-        )
-    return f"{start}. It does not show how uncertain the score is"
+    examples = f"{count} example{'' if count == 1 else 's'}"
+    return f"the {what} has only {examples}, which is too few for a reliable {metric}"
 
 
 def majority_baseline(training_labels, count: int) -> np.ndarray:

@@ -28,7 +28,7 @@ class SeedResult(NamedTuple):
     collapse: str | None = None  # set if all answers are the same, see `Task.collapse`
     stopped_early: bool = False  # because scores no longer improved
     seconds: float = 0.0
-    tied_steps: tuple[int, ...] = ()  # earlier steps with the same best score
+    tied_steps: tuple[int, ...] = ()  # only in results of older versions
 
 
 class BagOfWords(NamedTuple):

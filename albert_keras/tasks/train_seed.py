@@ -11,7 +11,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.objective_model import ObjectiveModel
-from albert_keras.runs.log_file import keep_log_until, read_evaluations, read_log
+from albert_keras.runs.log_file import keep_log_until, read_log
 from albert_keras.runs.trained_data import ROWS, save_digests
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
@@ -188,7 +188,6 @@ def _evaluate_best(strategy, data, run, model, predictor, last_step, started):
         collapse=collapse,
         stopped_early=last_step < training.steps and is_enough(values, training.patience),
         seconds=round(max(time.monotonic() - started, logged), 1),
-        tied_steps=_tied_steps(run, task.metric, best_step),
     )
     path = run.path / LOADED  # perhaps written by an earlier process
     return SeedOutcome(result, answers, tuned, _read_loaded(path) if path.is_file() else [])
@@ -198,10 +197,3 @@ def _read_loaded(path):
     """Reads the lines of `report_loaded`; InputError if they are damaged."""
     with reading_json(path, "Remove it: it only lists what was loaded.", kind=list) as lines:
         return [line + "" for line in lines]
-
-
-def _tied_steps(run, metric, best_step):
-    """Returns the other steps with the same main score as the best step, tuple of int."""
-    scores = {step: found.get(metric) for step, found in read_evaluations(run.path)}
-    best = scores.pop(best_step, None)
-    return tuple(step for step, score in scores.items() if best is not None and score == best)

@@ -22,7 +22,6 @@ from albert_keras.runs.trained_data import (
     read_digests,
 )
 from albert_keras.tasks.examples import normalised, row_of
-from albert_keras.tasks.finetuned import is_converted
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import Mistake
 
@@ -74,7 +73,7 @@ def check_dev(
 
 def check_scored(
     runs: Sequence[Run], examples: list, split: str, allow_trained_rows: bool
-) -> tuple[Overlap | None, list[int], tuple[str, ...]]:
+) -> Overlap | None:
     """Compares examples to score with the training examples of runs, and reports what they share.
 
     Args:
@@ -83,36 +82,31 @@ def check_scored(
         allow_trained_rows: Whether all examples may have been trained on.
 
     Returns:
-        tuple. The Overlap, or None if it is unknown for all runs; the numbers of the examples that
-        were not trained on; and the runs for which it is unknown, because an older version trained
-        them.
+        The Overlap; None if it is unknown for all runs, as they were converted or an older version
+        trained them. A warning names each such run.
 
     Raises:
         InputError: If all examples were trained on and that is not allowed.
     """
-    unknown = []
+    trained = []
     for run in runs:
-        if not has_digests(run.path, ROWS, run.record["data"]["fingerprint"]):
-            unknown.append(str(run.path))
-            reason = (
-                "it was converted from another format. Give examples that were not used to train it"
-                if is_converted(run)
-                else "it was trained by a version that did not save their digests. Repeat its "
-                "`finetune` command to save them"
-            )
+        if has_digests(run.path, ROWS, run.record["data"]["fingerprint"]):
+            trained += read_digests(run.path, ROWS)
+        else:
             logger.warning(
-                "It is unknown whether `%s` was trained on some of these examples: %s.",
+                "It is unknown whether `%s` was trained on some of these examples: it was "
+                "converted from another format, or trained by a version that did not save their "
+                "digests.",
                 run.path,
-                reason,
             )
-    if len(unknown) == len(runs):
-        return None, list(range(len(examples))), tuple(unknown)
-    trained = [part for run in runs for part in read_digests(run.path, ROWS)]
-    data = digest_rows(examples)
-    rule = f"`{split}` must have rows that the model was not trained on."
-    remedy = "Give other examples, or add `--allow-trained-rows` to compute the training score."
-    overlap = find_overlap(trained, data)
-    check_overlap(overlap, ROWS, split, None if allow_trained_rows else rule, remedy)
-    seen = np.concatenate([part.normalised for part in trained])
-    unseen = np.flatnonzero(~np.isin(data.normalised, seen)).tolist()
-    return overlap, unseen, tuple(unknown)
+    if not trained:
+        return None
+    return check_overlap(
+        find_overlap(trained, digest_rows(examples)),
+        ROWS,
+        split,
+        None
+        if allow_trained_rows
+        else f"`{split}` must have rows that the model was not trained on.",
+        "Give other examples, or add `--allow-trained-rows` to compute the training score.",
+    )

@@ -11,7 +11,6 @@ from albert_keras.tasks.metrics import (
     accuracy,
     bootstrap_interval,
     f1,
-    interval_caution,
     macro_f1,
     majority_baseline,
     matthews,
@@ -132,21 +131,3 @@ def test_the_interval_of_accuracy_is_that_of_the_library(classes):
     fast = bootstrap_interval("accuracy", *classes, resamples=50)
     slow = bootstrap_interval(lambda *pair: accuracy(*pair), *classes, resamples=50)
     assert fast == pytest.approx(slow, abs=1e-12)
-
-
-def test_an_interval_without_width_is_explained():
-    assert interval_caution("accuracy", Interval(0.4, 0.5), 20) is None
-    right = interval_caution("accuracy", Interval(1.0, 1.0), 20)
-    assert right == (
-        "the interval of accuracy has zero width, because every sample of the 20 examples has the "
-        "same score. On other examples of the same kind, 0.832 to 1.000 would be plausible"
-    )
-    wrong = interval_caution("accuracy", Interval(0.0, 0.0), 1)
-    assert "of the 1 example has" in wrong and wrong.endswith("0.000 to 0.975 would be plausible")
-    # The exact interval of Clopper and Pearson.
-    assert scipy.stats.binomtest(20, 20).proportion_ci(method="exact").low == pytest.approx(
-        0.832, abs=5e-4
-    )
-    assert interval_caution("pearson", Interval(0.0, 0.0), 9).endswith(
-        "It does not show how uncertain the score is"
-    )

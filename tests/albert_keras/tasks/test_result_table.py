@@ -134,25 +134,8 @@ def test_a_model_that_is_no_better_than_a_bag_of_words_gets_a_warning():
     )
 
 
-def test_equal_scores_of_steps_and_of_seeds_are_noted():
-    seeds = (
-        seed_of(1, 0.832, tied_steps=(200,)),
-        seed_of(2, 0.821, tied_steps=(100, 200, 300, 400, 500)),
-        seed_of(3, 0.832),
-    )
-    assert [line for line in lines(result_of(*seeds)) if line.startswith("note: ")] == [
-        "note: seed 1: 2 evaluations have the best accuracy (steps 200, 600); the weights of the "
-        "newest are used",
-        "note: seed 2: 6 evaluations have the best accuracy (steps 100, ..., 400, 500, 600); the "
-        "weights of the newest are used",
-        "note: seeds 1, 3 have the same accuracy, 0.832; the files and `predict` use the first, 1",
+def test_a_tiny_development_set_is_a_warning():
+    few = result_of(seed_of(1, 1.0), majority=0.5, random=None, examples={"dev": 1})
+    assert warnings_of(few) == [
+        "warning: the development set has only 1 example, which is too few for a reliable accuracy"
     ]
-
-
-def test_a_tiny_development_set_and_an_interval_without_width_are_warnings():
-    seed = seed_of(1, 1.0, half=0.0)
-    few, width = warnings_of(result_of(seed, majority=0.5, random=None, examples={"dev": 1}))
-    assert few.startswith("warning: the development set has only 1 example")
-    assert width.startswith("warning: the interval of accuracy has zero width")
-    found = warnings_of(result_of(seed, seed_of(2, 0.9), random=None))
-    assert [line[:40] for line in found] == ["warning: seed 1: the interval of accurac"]
