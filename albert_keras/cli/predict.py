@@ -11,8 +11,9 @@ from albert_keras.cli.minimal_pairs import score_texts
 from albert_keras.cli.parameters import refuse
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
 from albert_keras.formats.detection import detect, kind_of_run
+from albert_keras.tasks.answer_table import check_out
 from albert_keras.tasks.kind import FIELD_OPTIONS
-from albert_keras.tasks.request_checks import check_out, check_request
+from albert_keras.tasks.request_checks import check_request
 from data_pipeline.errors import InputError
 from data_pipeline.text import storage
 
@@ -120,7 +121,8 @@ def predict(
         refuse(context, _FIELDS, "must not be given with --file or --split.")
     sources = {"inputs": file is None and split is None, "file": file, "split": split}
     table = {"delimiter": delimiter, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
-    check_request(sources, data_dir, text_column, pair_column, table)
+    columns = {"text": text_column, "pair": pair_column}
+    check_request(sources, data_dir, columns | table)
     check_out(out, file, overwrite)
     if file is not None and not file.is_dir():
         storage.open_to_read(file).close()
@@ -135,7 +137,7 @@ def predict(
             texts or [],
             {name: value for name, value in typed.items() if value is not None},
             file,
-            {"text": text_column, "pair": pair_column},
+            columns,
             table,
             split,
             data_dir,
@@ -167,7 +169,7 @@ def _ask_pretrained(model, texts, then, top_k):
     lines = None if texts else arriving_lines()
     first = lines and [next(lines)]  # without any line, no model is loaded
     from albert_keras.serving.predictor import Predictor
-    from albert_keras.tasks.answer_stream import Truncation
+    from albert_keras.tasks.predict import Truncation
 
     predictor = Predictor(model)
 

@@ -14,22 +14,21 @@ from albert_keras.cli.typed_inputs import (
 )
 from albert_keras.report import count_of
 from albert_keras.serving.exported_task import ExportedTask
-from albert_keras.tasks.answer_stream import answer_stream
 from albert_keras.tasks.answer_table import (
     columns_of,
     is_answer_table,
     with_answer,
     write_answer_table,
-    write_skipped_beside,
+    write_skipped_rows,
 )
 from albert_keras.tasks.finetuned import (
     FinetunedModels,
     check_columns,
 )
+from albert_keras.tasks.given import typed_example, typed_examples
 from albert_keras.tasks.kinds import TAGGING, build_task
-from albert_keras.tasks.predict import predict_task
+from albert_keras.tasks.predict import answer_stream, predict_task
 from albert_keras.tasks.task import known_fields
-from albert_keras.tasks.typed_examples import typed_example, typed_examples
 from data_pipeline.errors import InputError
 
 
@@ -73,7 +72,7 @@ def answer_task(request: TaskRequest) -> Output:
     names = ["id", "words"] if task.kind is TAGGING else ["id", *task.fields]
     if file is not None:
         examples, rows = task.read_rows(file)
-        write_skipped_beside(out, task.skipped_rows)
+        write_skipped_rows(out, task.skipped_rows)
         inputs, names = [list(zip(rows, examples, strict=True))], columns_of(rows)
     elif arriving is not None:
         inputs = _line_inputs(task, arriving, request.fields)

@@ -114,7 +114,7 @@ class Predictor:
 
     def examples(self, inputs: list[dict[str, Any] | str] | dict[str, Any] | str) -> list[Any]:
         """Converts inputs of `answer` to examples; list, as `Task.read` returns."""
-        from albert_keras.tasks.typed_examples import typed_examples
+        from albert_keras.tasks.given import typed_examples
 
         inputs = [inputs] if isinstance(inputs, str | dict) else list(inputs)
         return typed_examples(self._finetuned().task, inputs)

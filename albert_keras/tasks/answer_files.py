@@ -1,20 +1,18 @@
 """Files about answers to labelled examples: the answers, the wrong ones, and a figure."""
 
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from albert_keras.tasks.confusion_figure import draw_confusion, draw_scores
 from albert_keras.tasks.kinds import REGRESSION
+from albert_keras.tasks.predictions import one_line
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.files import naming, whole_file
 
 #: Name of the file of wrong answers.
 ERRORS = "errors.tsv"
 _HEADER = ("id", "confidence", "truth", "answer", "text")
-#: What ends a cell or a line, here or in programs that read the file.
-_BREAKS = re.compile(r"[\t\n\v\f\r\x00\x1c-\x1e\x85\u2028\u2029]+")
 
 
 def write_answers(
@@ -51,8 +49,8 @@ def write_answers(
 def write_errors(path: str | Path, errors: Iterable[Error]) -> Path:
     """Writes wrong answers, in their order, as tab-separated values under a header.
 
-    Columns are `id`, `confidence`, `truth`, `answer` and `text`. Nothing is quoted; tabs and line
-    ends inside a cell become a space. An older file is replaced.
+    Columns are `id`, `confidence`, `truth`, `answer` and `text`. Nothing is quoted; white space
+    inside a cell becomes a single space. An older file is replaced.
     """
     path = Path(path)
     rows = [_HEADER, *map(_cells, errors)]
@@ -65,4 +63,4 @@ def write_errors(path: str | Path, errors: Iterable[Error]) -> Path:
 
 def _cells(error):
     values = (error.id, f"{error.confidence:.6g}", error.truth, error.answer, error.text)
-    return [_BREAKS.sub(" ", str(value)) for value in values]
+    return [one_line(value) for value in values]

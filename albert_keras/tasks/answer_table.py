@@ -2,19 +2,18 @@
 
 import csv
 import json
+import logging
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from albert_keras.tasks.tables.skipped_rows import (
-    SKIPPED_ROWS,
-    SkippedRow,
-    write_skipped_rows,
-)
+from albert_keras.tasks.tables.rows import SkippedRow
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, naming, whole_file
 
+#: Name of the list of rows that were skipped.
+SKIPPED_ROWS = "skipped-rows.csv"
 #: Endings of files that contain one table; any other path is a folder.
 ENDINGS = (".csv", ".jsonl")
 #: Other endings of tables, which are refused instead of becoming a folder.
@@ -24,23 +23,64 @@ _PREFIX = "predicted_"
 #: Lists of candidates, which do not fit into the cells of a .csv.
 _NESTED = ("nbest",)
 
+logger = logging.getLogger(__name__)
+
 
 def is_answer_table(out: str | os.PathLike | None) -> bool:
     """Returns whether answers are to be written as one table, a .csv or .jsonl."""
     return out is not None and Path(out).suffix.lower() in ENDINGS and not Path(out).is_dir()
 
 
-def write_skipped_beside(
-    out: str | os.PathLike | None, skipped: Mapping[str, Sequence[SkippedRow]]
-):
+def write_skipped_rows(out: str | os.PathLike | None, skipped: Mapping[str, Sequence[SkippedRow]]):
     """Lists skipped rows in the folder `out`, or for a table in `OUT.skipped-rows.csv` beside it.
 
-    See `write_skipped_rows`, for the rest and for `out=None`.
+    The columns are `file`, `line`, `reason` and `raw`. Without skipped rows, an older list is
+    removed. None says in the log how to get the list.
+
+    Args:
+        skipped: By file, see `Task.skipped_rows`.
     """
-    if out is not None and is_answer_table(out):
-        write_skipped_rows(Path(out).parent, skipped, f"{Path(out).name}.{SKIPPED_ROWS}")
-    else:
-        write_skipped_rows(None if out is None else Path(out), skipped)
+    rows = [row for rows in skipped.values() for row in rows]
+    if out is None:
+        if rows:
+            logger.warning("Give --out to list all skipped rows in a file.")
+        return
+    path = Path(f"{out}.{SKIPPED_ROWS}") if is_answer_table(out) else Path(out) / SKIPPED_ROWS
+    if not rows:
+        path.unlink(missing_ok=True)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with naming(path), whole_file(path) as temporary:
+        # Bytes that could not be decoded are written as \udcXX.
+        with open(temporary, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            csv.writer(file).writerows([SkippedRow._fields, *rows])
+    logger.warning("skipped rows: %s", path)
+
+
+def check_out(
+    out: str | os.PathLike | None, file: str | os.PathLike | None = None, overwrite: bool = False
+):
+    """Raises InputError, before any model answers, if answers cannot be written to `out`.
+
+    `file` has the examples.
+    """
+    path = None if out is None else Path(out)
+    if is_answer_table(out):
+        check_answer_table(path, overwrite)
+        if file is not None and path.resolve() == Path(file).resolve():
+            raise InputError(f"`--out` must not be the file of the examples. Received: `{out}`.")
+        return
+    if overwrite:
+        raise InputError(
+            f"`--overwrite` requires an `--out` that ends in {' or '.join(ENDINGS)}. "
+            f"Received: {out or 'no --out'}."
+        )
+    if path is not None and not path.is_dir():
+        if path.suffix.lower() in _OTHER_ENDINGS:
+            raise InputError(
+                f"`--out` must end in {' or '.join(ENDINGS)}, or be a folder. Received: `{out}`."
+            )
+        check_output_folder(path)
 
 
 def check_answer_table(out: str | os.PathLike, overwrite: bool):
@@ -52,14 +92,6 @@ def check_answer_table(out: str | os.PathLike, overwrite: bool):
         raise InputError(
             f"`--out` must be a file that does not exist. Received: `{path}`, which exists. Choose "
             "another file, or replace it with --overwrite."
-        )
-
-
-def check_ending(out: str | os.PathLike | None):
-    """Raises InputError if a path ends like a table that is not written here."""
-    if out is not None and Path(out).suffix.lower() in _OTHER_ENDINGS and not Path(out).is_dir():
-        raise InputError(
-            f"`--out` must end in {' or '.join(ENDINGS)}, or be a folder. Received: `{out}`."
         )
 
 

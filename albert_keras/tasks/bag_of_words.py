@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.preprocessing import MultiLabelBinarizer, normalize
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, MULTI_REGRESSION, REGRESSION
@@ -27,20 +27,17 @@ from data_pipeline.text.letters import UNSPACED_SCRIPTS
 
 #: The kinds of tasks that have this baseline: one or several classes or scores of texts.
 KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
-#: Limits of what is trained on, each with a fixed selection of the examples: their number, their
-#: characters, and their characters times the number of linear models, one per class if there are
-#: more than two. With these, training takes up to a minute on one core. Of each text the first
-#: characters count.
+#: Limits of what is trained on, each with a fixed selection of the examples: their number, and
+#: their characters, for few classes and for many, as a linear model is trained for each class. Of
+#: each text the first characters count. Training takes up to a minute on one core.
 MAX_EXAMPLES, _MAX_CHARACTERS = 100_000, 40_000_000
 _MAX_CHARACTERS_OF_MODELS, _MAX_TEXT = 400_000_000, 5_000
-#: Limits of a linear model: columns, and weights of all classes together.
-_MAX_COLUMNS, _MAX_WEIGHTS = 100_000, 4_000_000
-#: Terms are counted by their hash, so that no table of all terms is kept.
-_HASHES = 1 << 20
+#: Terms are counted by their hash. Limits of a linear model: columns, and weights of all classes.
+_MAX_HASHES, _MAX_WEIGHTS = 1 << 18, 1 << 23
 #: Regularization is weak, as most terms occur in a few texts only. On 4,000 rows of SST-2 the
 #: accuracy is 0.76 with an inverse strength of 1, and 0.78 with 3, 10 and 20.
 _INVERSE_STRENGTH, _RIDGE_STRENGTH = 10.0, 1.0
-_MAX_ITERATIONS, _ROWS_AT_ONCE, _LEAST_PROBABILITY = 100, 10_000, 1e-9
+_MAX_ITERATIONS, _LEAST_PROBABILITY = 100, 1e-9
 _PUNCTUATION = r"!-/:-@\[-`{-~\u00a1-\u00bf\u2010-\u206f"
 _TERM = rf"[^\s{_PUNCTUATION}{UNSPACED_SCRIPTS}]+|\S"
 
@@ -66,11 +63,11 @@ def bag_of_words_answers(
     labels = [example.label for example in examples]
     if task.kind is CLASSIFICATION and len(set(labels)) < 2:
         return {name: task.guesses(training_examples, given) for name, given in splits.items()}
-    texts = _Texts(task.takes_pair, task.num_outputs)
-    predict = _trained(task, texts.fit(examples), labels)
+    texts = _Texts(task.takes_pair, task.num_outputs, examples)
+    predict = _trained(task, texts.rows(examples), labels)
     answers = {}
     for name, given in splits.items():
-        logits = texts.predicted(predict, given).reshape(len(given), task.num_outputs)
+        logits = predict(texts.rows(given)).reshape(len(given), task.num_outputs)
         answers[name], _ = task.tuned_answers(given, None, [{"logits": logits}])
     return answers
 
@@ -129,40 +126,31 @@ def selected(examples: list[TextExample], num_outputs: int = 1) -> list[TextExam
 
 
 class _Texts:
-    """Converts examples to rows of a sparse matrix, float64 [N, columns]."""
+    """Converts examples to rows of a sparse matrix, float64 [N, columns].
 
-    def __init__(self, takes_pair: bool, num_classes: int):
+    The weights of terms are those of `examples`.
+    """
+
+    def __init__(self, takes_pair: bool, num_classes: int, examples: Sequence[TextExample]):
         self._takes_pair = takes_pair
         self._hashing = HashingVectorizer(
             token_pattern=_TERM,
             ngram_range=(1, 2),
-            n_features=_HASHES,
+            n_features=min(_MAX_HASHES, _MAX_WEIGHTS // (num_classes * (4 if takes_pair else 1))),
             alternate_sign=False,
             norm=None,
         )
         self._weighting = TfidfTransformer(sublinear_tf=True)
-        most = min(_MAX_COLUMNS, _MAX_WEIGHTS // num_classes)
-        self._most_terms = max(1, most // (4 if takes_pair else 1))
-        self._terms = None
+        self._weighting.fit(scipy.sparse.vstack(self._counts(examples)))
 
-    def fit(self, examples: Sequence[TextExample]):
-        """Chooses the terms that occur in most of the training texts; returns their rows."""
-        counts = self._counts(examples)
-        together = scipy.sparse.vstack(counts, format="csr")
-        documents = np.bincount(together.indices, minlength=_HASHES)
-        frequent = np.argsort(-documents, kind="stable")[: self._most_terms]
-        self._terms = np.sort(frequent[documents[frequent] > 0])
-        self._weighting.fit(together)
-        return self._joint(counts)
-
-    def predicted(self, predict: Callable, examples: Sequence[TextExample]) -> np.ndarray:
-        """Returns what a fitted model predicts for examples, some of them at a time."""
-        parts = range(0, len(examples), _ROWS_AT_ONCE)
-        rows = (self._rows(examples[begin : begin + _ROWS_AT_ONCE]) for begin in parts)
-        return np.concatenate([predict(part) for part in rows])
-
-    def _rows(self, examples):
-        return self._joint(self._counts(examples))
+    def rows(self, examples: Sequence[TextExample]) -> scipy.sparse.csr_matrix:
+        """Returns the vectors of texts; of pairs also what their texts have in common."""
+        columns = [self._weighting.transform(one) for one in self._counts(examples)]
+        if self._takes_pair:
+            first, second = columns
+            columns += [first.multiply(second).sqrt(), abs(first - second)]
+            columns.append(_similarities(first, second))
+        return scipy.sparse.hstack(columns, format="csr")
 
     def _counts(self, examples):
         """Counts all terms of texts, or of the first and of the second texts of pairs."""
@@ -171,21 +159,9 @@ class _Texts:
             texts.append([example.second or "" for example in examples])
         return [self._hashing.transform(text[:_MAX_TEXT] for text in one) for one in texts]
 
-    def _joint(self, counts):
-        """Returns the rows for the counts of texts, or of the two texts of pairs."""
-        vectors = [self._weighting.transform(one) for one in counts]
-        columns = [normalize(one[:, self._terms]) for one in vectors]
-        if self._takes_pair:
-            first, second = columns
-            columns += [first.multiply(second).sqrt(), abs(first - second), _similarities(*vectors)]
-        return scipy.sparse.hstack(columns, format="csr")
-
 
 def _similarities(first, second):
-    """Returns cosine, proportion of shared terms, and ratio of lengths: float64 [N, 3].
-
-    These are of all terms, also of those that are rare or do not occur in training.
-    """
+    """Returns cosine, proportion of shared terms, and ratio of lengths: float64 [N, 3]."""
     cosine = np.asarray(first.multiply(second).sum(axis=1)).ravel()
     sizes = [np.diff(one.indptr) for one in (first, second)]
     shared = np.diff(first.multiply(second).tocsr().indptr)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.tasks.answer_files import write_answers
+from albert_keras.tasks.answer_table import write_skipped_rows
 from albert_keras.tasks.bag_of_words import KINDS, bag_of_words_answers
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetuned import (
@@ -14,10 +15,10 @@ from albert_keras.tasks.finetuned import (
 )
 from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.metrics import Interval
-from albert_keras.tasks.request_checks import check_answers_folder, check_table_settings
-from albert_keras.tasks.tables.skipped_rows import write_skipped_rows
+from albert_keras.tasks.request_checks import check_required
 from albert_keras.tasks.trained_rows import check_scored
 from data_pipeline.errors import InputError
+from data_pipeline.files import check_output_folder
 
 logger = logging.getLogger(__name__)
 
@@ -94,8 +95,9 @@ def evaluate_task(
         other = "split" if split is not None else "data_dir"
         raise InputError(f"Only one of `data` and `{other}` may be given. Received: both.")
     changes = {"delimiter": delimiter, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
-    check_table_settings(changes, {"data": data})
-    check_answers_folder(out)
+    check_required(changes, "data", data)
+    if out is not None and not Path(out).is_dir():
+        check_output_folder(Path(out))
     changes["data_dir"] = None if data_dir is None else str(data_dir)
     models = FinetunedModels(runs, all_seeds, step, strategy, batch_size, **changes)
     task = models.task

@@ -12,6 +12,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.tasks.answer_files import write_answers
+from albert_keras.tasks.answer_table import SKIPPED_ROWS, write_skipped_rows
 from albert_keras.tasks.bag_of_words import bag_of_words_answers, selected
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import settings_of
@@ -24,7 +25,6 @@ from albert_keras.tasks.results import (
     save_results,
 )
 from albert_keras.tasks.similarity.baselines import similarity_baselines
-from albert_keras.tasks.tables.skipped_rows import SKIPPED_ROWS, write_skipped_rows
 from albert_keras.tasks.task_data import prepare
 from albert_keras.tasks.train_seed import train_seed
 from albert_keras.training.cluster import (

@@ -9,12 +9,12 @@ from albert_keras.formats.detection import best_run, detect, kind_of_run
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
 from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.given import typed_examples
 from albert_keras.tasks.kinds import SIMILARITY, TAGGING, build_task
 from albert_keras.tasks.results import read_results
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.tasks.typed_examples import typed_examples
 from albert_keras.training.strategy import build_strategy, describe_devices
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import write_json

@@ -26,9 +26,7 @@ class Interval(NamedTuple):
 
 def accuracy(labels, predictions) -> float:
     """Returns the fraction of right predictions, 0 to 1. Never undefined."""
-    import sklearn.metrics
-
-    return float(sklearn.metrics.accuracy_score(*_checked(labels, predictions)))
+    return _by_sklearn("accuracy_score", labels, predictions)
 
 
 def f1(labels, predictions) -> float:
@@ -36,10 +34,7 @@ def f1(labels, predictions) -> float:
 
     0 where undefined: class 1 neither occurs nor is predicted.
     """
-    import sklearn.metrics
-
-    labels, predictions = _checked(labels, predictions)
-    return float(sklearn.metrics.f1_score(labels, predictions, zero_division=0.0))
+    return _by_sklearn("f1_score", labels, predictions, zero_division=0.0)
 
 
 def macro_f1(labels, predictions) -> float:
@@ -47,10 +42,7 @@ def macro_f1(labels, predictions) -> float:
 
     Never undefined.
     """
-    import sklearn.metrics
-
-    labels, predictions = _checked(labels, predictions)
-    return float(sklearn.metrics.f1_score(labels, predictions, average="macro", zero_division=0.0))
+    return _by_sklearn("f1_score", labels, predictions, average="macro", zero_division=0.0)
 
 
 def matthews(labels, predictions) -> float:
@@ -58,9 +50,9 @@ def matthews(labels, predictions) -> float:
 
     0 where undefined: there is only one class in `labels`, or only one in `predictions`.
     """
-    import sklearn.metrics
-
-    return _correlation(sklearn.metrics.matthews_corrcoef, labels, predictions)
+    if _is_constant(labels, predictions):
+        return 0.0
+    return _by_sklearn("matthews_corrcoef", labels, predictions)
 
 
 def pearson(labels, predictions) -> float:
@@ -70,7 +62,9 @@ def pearson(labels, predictions) -> float:
     """
     import scipy.stats
 
-    return _correlation(lambda *pair: scipy.stats.pearsonr(*pair).statistic, labels, predictions)
+    if _is_constant(labels, predictions):
+        return 0.0
+    return float(scipy.stats.pearsonr(*_checked(labels, predictions)).statistic)
 
 
 def spearman(labels, predictions) -> float:
@@ -80,14 +74,14 @@ def spearman(labels, predictions) -> float:
     """
     import scipy.stats
 
-    return _correlation(lambda *pair: scipy.stats.spearmanr(*pair).statistic, labels, predictions)
+    if _is_constant(labels, predictions):
+        return 0.0
+    return float(scipy.stats.spearmanr(*_checked(labels, predictions)).statistic)
 
 
 def mean_squared_error(labels, predictions) -> float:
     """Returns the mean of the squared differences; less is better. Never undefined."""
-    import sklearn.metrics
-
-    return float(sklearn.metrics.mean_squared_error(*_checked(labels, predictions)))
+    return _by_sklearn("mean_squared_error", labels, predictions)
 
 
 #: dict of str to callable. All metrics by name.
@@ -171,11 +165,16 @@ def _metric(name):
     return METRICS[name]
 
 
-def _correlation(correlate, labels, predictions):
-    labels, predictions = _checked(labels, predictions)
-    if (labels == labels[0]).all() or (predictions == predictions[0]).all():
-        return 0.0
-    return float(correlate(labels, predictions))
+def _by_sklearn(name, labels, predictions, **settings):
+    import sklearn.metrics
+
+    metric = getattr(sklearn.metrics, name)
+    return float(metric(*_checked(labels, predictions), **settings))
+
+
+def _is_constant(*arrays):
+    """Returns whether labels or predictions are all equal, so that they correlate with nothing."""
+    return any((array == array[0]).all() for array in _checked(*arrays))
 
 
 def _checked(labels, predictions):

@@ -63,7 +63,7 @@ class FinetuneResult(NamedTuple):
     #: By split, the fields of an `Overlap`: how many of its examples were trained on. Empty if
     #: that is unknown.
     overlap: dict[str, dict[str, Any]] = {}
-    #: Scores of further baselines, by name and split, see `similarity_baselines`.
+    #: Scores of further baselines, by name and split: those of similarity.
     baselines: dict[str, dict[str, dict[str, int | float]]] = {}
 
     @property

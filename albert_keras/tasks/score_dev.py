@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from tensorflow import keras
@@ -14,7 +15,7 @@ from albert_keras.tasks.metrics import shown_metric
 from albert_keras.tasks.task import Features, Task
 
 #: Endings of scores that would spoil the scale of the others in a figure.
-_OTHER_SCALES = ("mean_squared_error", "total", "_thresh")
+_OTHER_SCALES = ("mean_squared_error", "total")
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +28,33 @@ def is_enough(values: list[float], patience: int | None) -> bool:
     if patience is None or not values:
         return False
     return len(values) - 1 - values.index(max(values)) >= patience
+
+
+class ScoredSplits(NamedTuple):
+    """Answers to development examples, and their scores, by split."""
+
+    answers: dict[str, list[Any]]
+    scores: dict[str, dict[str, float]]
+    tuned: dict[str, float]  # see `Task.tune`
+    collapse: str | None  # see `Task.collapse`
+
+
+def score_splits(
+    task: Task,
+    dev: dict[str, tuple[list, Features]],
+    predict: Callable[[Features], dict[str, np.ndarray]],
+) -> ScoredSplits:
+    """Answers and scores examples; what can be tuned or can collapse does so on the first split."""
+    answers, scores, tuned, collapse = {}, {}, {}, None
+    for number, (split, (examples, features)) in enumerate(dev.items()):
+        results = [predict(features)]
+        if number == 0:
+            answers[split], tuned = task.tuned_answers(examples, features, results)
+            collapse = task.collapse(answers[split])
+        else:
+            answers[split] = task.answers(examples, features, results, tuned)
+        scores[split] = task.scores(examples, answers[split])
+    return ScoredSplits(answers, scores, tuned, collapse)
 
 
 class ScoreDev(keras.callbacks.Callback):
@@ -74,13 +102,9 @@ class ScoreDev(keras.callbacks.Callback):
         before, self.done = self.done, self.first_step + batch + 1
         if self.done // self.every == before // self.every and self.done < self.last_step:
             return
-        scores = {}
-        for number, (split, (examples, features)) in enumerate(self.dev.items()):
-            results = [self.predict(features)]
-            answers, _ = self.task.tuned_answers(examples, features, results)
-            found = self.task.scores(examples, answers)
-            if number == 0:
-                self.collapse = self.task.collapse(answers)
+        scored, scores = score_splits(self.task, self.dev, self.predict), {}
+        self.collapse = scored.collapse
+        for number, (split, found) in enumerate(scored.scores.items()):
             prefix = f"{split}/" if number else ""
             scores |= {f"{prefix}{name}": value for name, value in found.items()}
         value = scores[self.task.metric]
@@ -122,17 +146,11 @@ def draw_dev_curves(folder: Path, metric: str) -> Path:
 
     `metric` is the main score; the others in the log are drawn too.
     """
-    colours = (BLUE, ORANGE, GREEN, RED)
-    found = [
-        name
-        for _, scores in read_evaluations(folder)
-        for name in scores
-        if not name.endswith(_OTHER_SCALES)
-    ]
-    names = list(dict.fromkeys([metric, *found]))[: len(colours)]
+    found = [name for _, scores in read_evaluations(folder) for name in scores]
+    names = [name for name in dict.fromkeys([metric, *found]) if not name.endswith(_OTHER_SCALES)]
     curves = tuple(
         Curve(name, name.replace("_", " "), colour)
-        for name, colour in zip(names, colours, strict=False)
+        for name, colour in zip(names, (BLUE, ORANGE, GREEN, RED), strict=False)
     )
     accuracy = (Curve("answer_accuracy", "answers", BLUE),)
     speed, rate, gradients = PANELS[2:5]

@@ -13,7 +13,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.tasks.kind import FIELD_OPTIONS, TaskKind
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.predictions import write_predictions
-from albert_keras.tasks.tables.skipped_rows import SkippedRow
+from albert_keras.tasks.tables.rows import SkippedRow
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer

@@ -21,8 +21,13 @@ _TABLES = CLASSIFICATION.own_tasks + REGRESSION.own_tasks
 _READ_FROM_TABLES = _TABLES + SIMILARITY.own_tasks
 
 
-def _is_similarity(name):
-    return name in SIMILARITY.own_tasks
+def _only_for(setting: str, tasks: tuple[str, ...]) -> Rule:
+    """Refuses a setting for other tasks."""
+    return Rule(
+        (setting, "name"),
+        lambda value, name: not value or name in tasks,
+        f"requires one of the tasks {', '.join(tasks)}",
+    )
 
 
 #: Hidden size from which `pair_encoding` auto encodes both texts of a pair as one sequence: with a
@@ -147,23 +152,14 @@ class TaskConfig(Settings):
         Rule(
             ("data_dir", "name"),
             lambda data_dir, name: (
-                data_dir is None or name not in OWN_TASKS or _is_similarity(name)
+                data_dir is None or name not in OWN_TASKS or name in SIMILARITY.own_tasks
             ),
             "must not be given: your own examples come from `train`",
         ),
-        *(
-            Rule(
-                (setting_of_tables, "name"),
-                lambda value, name: not value or name in _READ_FROM_TABLES,
-                f"requires a table, that is one of the tasks {', '.join(_READ_FROM_TABLES)}",
-            )
-            for setting_of_tables in ("delimiter", "encoding", "skip_bad_rows")
-        ),
-        Rule(
-            ("label_separator", "name"),
-            lambda separator, name: separator is None or name in _TABLES,
-            f"requires one of the tasks {', '.join(_TABLES)}",
-        ),
+        _only_for("delimiter", _READ_FROM_TABLES),
+        _only_for("encoding", _READ_FROM_TABLES),
+        _only_for("skip_bad_rows", _READ_FROM_TABLES),
+        _only_for("label_separator", _TABLES),
         Rule(
             ("threshold", "label", "label_separator"),
             lambda threshold, label, separator: (
@@ -187,7 +183,7 @@ class TaskConfig(Settings):
         ),
         Rule(
             ("objective", "name"),
-            lambda objective, name: objective == "auto" or _is_similarity(name),
+            lambda objective, name: objective == "auto" or name in SIMILARITY.own_tasks,
             "must be auto for all tasks except similarity",
         ),
     )

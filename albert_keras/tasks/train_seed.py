@@ -18,7 +18,13 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
 from albert_keras.tasks.results import SeedResult
 from albert_keras.tasks.row_predictor import RowPredictor
-from albert_keras.tasks.score_dev import ScoreDev, draw_dev_curves, is_enough, values_so_far
+from albert_keras.tasks.score_dev import (
+    ScoreDev,
+    draw_dev_curves,
+    is_enough,
+    score_splits,
+    values_so_far,
+)
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_data import TaskData
 from albert_keras.training.batches import check_batch_size
@@ -28,9 +34,8 @@ from albert_keras.training.build import (
 )
 from albert_keras.training.cluster import broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
-from albert_keras.training.fitting import LOADED, create_or_resume, fit, report_loaded
+from albert_keras.training.fitting import create_or_resume, fit, report_loaded
 from albert_keras.training.strategy import describe_devices
-from data_pipeline.limits import reading_json
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +128,7 @@ def train_seed(
         _draw(strategy, run, task)
         raise
     _draw(strategy, run, task)
-    return _evaluate_best(strategy, data, run, model, predictor, last_step, started)
+    return _evaluate_best(strategy, data, run, model, predictor, last_step, started, loaded.lines())
 
 
 def build_trained(
@@ -155,26 +160,17 @@ def _draw(strategy, run, task):
         draw_dev_curves(run.path, task.metric)
 
 
-def _evaluate_best(strategy, data, run, model, predictor, last_step, started):
+def _evaluate_best(strategy, data, run, model, predictor, last_step, started, loaded):
     """Loads the best weights and scores their answers."""
     task, training = data.task, data.config.training
     best_step = run.checkpoints.best() if is_chief(strategy) else None
     best_step = broadcast(strategy, best_step or 0) or last_step
     with strategy.scope():
         run.checkpoints.restore(best_step, model)
-    answers, tuned, scores, interval, collapse = {}, {}, {}, None, None
-    for number, (split, (examples, features)) in enumerate(data.dev.items()):
-        results = [predictor.predict(features)]
-        if number == 0:
-            answers[split], tuned = task.tuned_answers(examples, features, results)
-        else:
-            answers[split] = task.answers(examples, features, results, tuned)
-        scores[split] = task.scores(examples, answers[split])
-        if number == 0:
-            interval = task.interval(examples, answers[split])
-            collapse = task.collapse(answers[split])
+    scored = score_splits(task, data.dev, predictor.predict)
+    first = next(iter(data.dev))
     if is_chief(strategy):
-        save_tuned(run, tuned)
+        save_tuned(run, scored.tuned)
     values = values_so_far(run.path, task.metric, last_step)
     # The log has the seconds of earlier calls, which were interrupted.
     logged = sum(line.get("seconds", 0) for line in read_log(run.path))
@@ -183,17 +179,10 @@ def _evaluate_best(strategy, data, run, model, predictor, last_step, started):
         path=run.path.name,
         best_step=best_step,
         last_step=last_step,
-        scores=scores,
-        interval=interval,
-        collapse=collapse,
+        scores=scored.scores,
+        interval=task.interval(data.dev[first].examples, scored.answers[first]),
+        collapse=scored.collapse,
         stopped_early=last_step < training.steps and is_enough(values, training.patience),
         seconds=round(max(time.monotonic() - started, logged), 1),
     )
-    path = run.path / LOADED  # perhaps written by an earlier process
-    return SeedOutcome(result, answers, tuned, _read_loaded(path) if path.is_file() else [])
-
-
-def _read_loaded(path):
-    """Reads the lines of `report_loaded`; InputError if they are damaged."""
-    with reading_json(path, "Remove it: it only lists what was loaded.", kind=list) as lines:
-        return [line + "" for line in lines]
+    return SeedOutcome(result, scored.answers, scored.tuned, loaded)

@@ -15,7 +15,7 @@ from albert_keras.serving.export.lite import LiteModel
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.serving.task_answers import TaskPredictor
-from albert_keras.tasks.typed_examples import typed_examples
+from albert_keras.tasks.given import typed_examples
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles

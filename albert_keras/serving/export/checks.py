@@ -23,10 +23,10 @@ from albert_keras.serving.saved_model.signature_methods import Signature, read_s
 from albert_keras.serving.saved_model.warm_up import sample_inputs
 from albert_keras.serving.task_answers import TaskPredictor, answer_by_signatures, call_by_rows
 from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.given import typed_examples
 from albert_keras.tasks.kind import TaskKind
 from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.pair_features import pair_features
-from albert_keras.tasks.typed_examples import typed_examples
 from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.heads import LinearHead
-from albert_keras.tasks.task_model import AlbertTaskModel, of_classes, sequences_of_rows
+from albert_keras.tasks.model import AlbertTaskModel, of_classes, sequences_of_rows
 
 
 @keras.saving.register_keras_serializable("albert_keras")

@@ -18,7 +18,7 @@ from albert_keras.tasks.classification.pair_encoding import (
     separate_texts,
 )
 from albert_keras.tasks.heads import LinearHead
-from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes, required
+from albert_keras.tasks.model import AlbertTaskModel, float32, of_classes, required
 
 
 @keras.saving.register_keras_serializable("albert_keras")

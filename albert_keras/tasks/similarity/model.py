@@ -11,7 +11,7 @@ from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.rows import token_mask
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.pooling import Pooling
-from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes, sequences_of_rows
+from albert_keras.tasks.model import AlbertTaskModel, float32, of_classes, sequences_of_rows
 
 #: Divides cosines, as in SimCSE; CoSENT's scale of 20 is the same.
 TEMPERATURE = 0.05

@@ -11,7 +11,7 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.heads import SpansHead, SpansOrNoneHead
-from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes
+from albert_keras.tasks.model import AlbertTaskModel, float32, of_classes
 
 
 @keras.saving.register_keras_serializable("albert_keras")

@@ -15,12 +15,13 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.tables.cells import ANY_CLASS, CellError, Label, text_of
 from albert_keras.tasks.tables.dialect import DETECTED, Dialect
 from albert_keras.tasks.tables.raw_table import read_raw_table
-from albert_keras.tasks.tables.rows import Problems, is_number
-from albert_keras.tasks.tables.skipped_rows import SkippedRow, check_share
+from albert_keras.tasks.tables.rows import Problems, SkippedRow, is_number
 from data_pipeline.errors import InputError, Mistake
 
 #: With more labels than this, they must be fewer than half of the rows.
 _FEW_LABELS = 20
+#: More than this share of rows that cannot be used is an error, even if rows may be skipped.
+_MOST_SKIPPED = 0.9
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +102,12 @@ def _report(path, table, bad, skipped):
         problems.add(row.line, row.reason)
     if skipped is None:
         problems.check("Correct this, or skip such rows with --skip-bad-rows.")
-    check_share(path, len(bad), len(table.rows))
+    if len(bad) > _MOST_SKIPPED * len(table.rows):
+        raise InputError(
+            f"`--skip-bad-rows` must leave at least {1 - _MOST_SKIPPED:.0%} of the rows. "
+            f"Received: `{path}`, in which {len(bad):,} of {len(table.rows):,} rows cannot be "
+            "used. Check --delimiter, --encoding and the columns."
+        )
     skipped += bad
     logger.warning(
         "%s: skipped %s of %s rows. %s",

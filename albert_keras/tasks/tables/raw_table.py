@@ -56,7 +56,7 @@ class RawTable(NamedTuple):
         if self.names is None:
             return list(map(str, columns))
         return [
-            self.names.index(str(column)) if str(column) in self.names else int(column)
+            int(column) if _is_position(column, self.names) else self.names.index(str(column))
             for column in columns
         ]
 
@@ -225,16 +225,22 @@ def _is_default_header(fields):
     return len(names) > 1 and names == [str(number) for number in range(len(names))]
 
 
+def _is_position(column, names):
+    """Returns whether a column is given by its number, and not by a name that is a number."""
+    return is_number(column) and not _is_default_header(names)
+
+
 def _check_columns(path, names, columns):
     """Raises InputError with all columns that are missing."""
     faults = []
     for name in map(str, columns):
-        if names.count(name) > 1:
-            faults.append(f"must have one column `{name}`. It has {names.count(name)}.")
-        elif name not in names and not is_number(name):
+        if _is_position(name, names):
+            if int(name) >= len(names):
+                faults.append(f"has no column {name}: it has {len(names)}, counted from 0.")
+        elif name not in names:
             faults.append(f"has no column `{name}`{did_you_mean(name, names)}")
-        elif name not in names and int(name) >= len(names):
-            faults.append(f"has no column {name}: it has {len(names)}, counted from 0.")
+        elif names.count(name) > 1:
+            faults.append(f"must have one column `{name}`. It has {names.count(name)}.")
     if faults:
         message = "\n".join(f"`{path}` {fault}" for fault in faults)
         raise InputError(message, Mistake.NO_COLUMN)

@@ -2,12 +2,22 @@
 
 from collections.abc import Iterator
 from pathlib import PurePath
+from typing import NamedTuple
 
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import bounded_lines
 from data_pipeline.text import storage
 
 _SHOWN = 5  # problems of a file in one message
+
+
+class SkippedRow(NamedTuple):
+    """A row that was skipped because it cannot be used."""
+
+    file: str
+    line: int  # number of its first line, from 1
+    reason: str
+    raw: str  # as in the file, without its last line break
 
 
 class Problems:

@@ -8,7 +8,7 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.heads import LinearHead
-from albert_keras.tasks.task_model import AlbertTaskModel, float32, of_classes, required
+from albert_keras.tasks.model import AlbertTaskModel, float32, of_classes, required
 
 
 @keras.saving.register_keras_serializable("albert_keras")

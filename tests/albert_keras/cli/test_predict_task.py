@@ -161,7 +161,7 @@ def test_truncated_inputs_are_counted_and_marked(ask, tuned, monkeypatch, capsys
     number = re.search(r"\(truncated: (\d+) tokens not read\)$", long)[1]
     assert "truncated" not in short
     [line] = [line for line in shown.err.splitlines() if "Truncated" in line]
-    assert line.startswith(f"Truncated inputs: 1 of 2. Unread tokens: {number}, see")
+    assert line.startswith("Truncated inputs: 1 of 2. ")
     [answer, _] = json.loads(ask(text, "Rain.", "--pair", "Wind.", "--json"))
     assert answer["dropped_tokens"] == int(number)
 

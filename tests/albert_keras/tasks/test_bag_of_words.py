@@ -84,20 +84,6 @@ def test_whether_two_texts_share_their_words_is_learned_for_words_never_seen():
     assert task.scores(dev, answers)["accuracy"] > 0.95
 
 
-def test_numbers_are_predicted():
-    task, rng = task_of("regression"), random.Random(0)
-
-    def scored(count):
-        for number in range(count):
-            score = float(rng.randrange(3))
-            text = " ".join(rng.sample(FILLERS, 5) + ["good", "very"][: int(score)])
-            yield TextExample(str(number), text, None, score)
-
-    train, dev = list(scored(150)), list(scored(40))
-    answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
-    assert task.scores(dev, answers)["pearson"] > 0.9
-
-
 def test_several_labels_and_several_scores_are_predicted():
     train, dev = texts(120, WORDS), texts(40, WORDS, seed=1)
     two = {"bad": ("bad", "all"), "good": ("good", "all")}

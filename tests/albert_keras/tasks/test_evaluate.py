@@ -107,12 +107,6 @@ def test_only_on_examples_that_chose_the_checkpoint_anything_is_tuned(strict, fi
     assert there.collapse == "all 30 answers are no answer" and there.split == "new.json"
 
 
-def test_without_a_tuned_value_it_is_tuned_on_what_there_is(strict, files):
-    for path in strict.glob("*/tuned.json"):
-        path.unlink()
-    assert evaluate_task(strict, files / "new.json").is_tuned_here
-
-
 def test_answers_and_errors_are_written(tuned, tmp_path):
     evaluation = evaluate_task(tuned, out=tmp_path / "new" / "out")
     folder = tmp_path / "new" / "out"
@@ -150,12 +144,3 @@ def evaluate_dev(tuned):
 def test_what_cannot_be_scored_is_refused(tuned, arguments, says):
     with pytest.raises(InputError, match=says):
         evaluate_task(**{"runs": tuned, **arguments})
-
-
-def test_a_file_without_answers_is_refused(tuned, files, tmp_path):
-    content = json.loads((files / "new.json").read_text())
-    for paragraph in content["data"][0]["paragraphs"]:
-        paragraph["qas"][0] |= {"answers": [], "is_impossible": False}
-    (tmp_path / "open.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match="have an answer or be impossible. Received: 30 of 30"):
-        evaluate_task(tuned, tmp_path / "open.json")

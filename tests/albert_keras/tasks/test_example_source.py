@@ -109,14 +109,6 @@ def test_rows_of_every_kind_arrive_as_they_are_with_shapes_that_are_known(
     assert it.max_seq_length == np.prod(shape[1:])
 
 
-def test_a_record_of_the_run_tells_what_was_learnt_from(tiny_tokenizer, tmp_path):
-    it = source(tokenizer=tiny_tokenizer)
-    assert it.describe() == {"fingerprint": "f", "num_records": COUNT, "max_seq_length": 8}
-    assert it.tokenizer_digest == tiny_tokenizer.digest and it.kind == "finetuning"
-    it.save_tokenizer(tmp_path)
-    assert any(tmp_path.iterdir())
-
-
 def test_examples_are_told_apart_by_all_that_is_in_them():
     examples = [TextExample("1", "a", "b", "yes"), TextExample("2", "c", None, "no")]
     digest = digest_of(examples)

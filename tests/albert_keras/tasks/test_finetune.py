@@ -2,17 +2,15 @@
 
 import json
 import random
-import statistics
 
 import numpy as np
 import pytest
 
 from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run import Run
-from albert_keras.tasks.results import best_seed, read_results
+from albert_keras.tasks.results import read_results
 from data_pipeline.errors import InputError
 from tests.albert_keras.checkpoint_tensors import tensors_of
-from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.small_tasks import build_model
 
 SEED = 12345
@@ -150,22 +148,6 @@ def test_what_cannot_begin_leaves_nothing_and_can_be_mended(
     assert tune(out).seeds
 
 
-def test_weights_that_do_not_fit_leave_no_run(tune, untrained, tiny_tokenizer, tmp_path):
-    from albert_keras.runs.tensors import weight_names, write_tensors
-
-    model = build_model("classification", SHAPE.replace(vocab_size=tiny_tokenizer.vocab_size), 2)
-    tensors = {name: weight.numpy() for name, weight in weight_names(model).items()}
-    lost = tensors.pop("bert/pooler/dense/kernel")
-    (tmp_path / "from").mkdir()
-    words = {"albert_config": model.config, "tokenizer": tiny_tokenizer, "random_baseline": False}
-    write_tensors(tmp_path / "from" / "model.ckpt", tensors)
-    with pytest.raises(InputError, match="bert/pooler/dense/kernel"):
-        tune(tmp_path / "out", origin=tmp_path / "from", **words)
-    assert not list((tmp_path / "out").glob("*seed*"))
-    write_tensors(tmp_path / "from" / "model.ckpt", tensors | {"bert/pooler/dense/kernel": lost})
-    assert tune(tmp_path / "out", origin=tmp_path / "from", **words).seeds
-
-
 def glue_file(path, header, rows):
     path.parent.mkdir(exist_ok=True)
     path.write_text("".join("\t".join(row) + "\n" for row in [header, *rows]))
@@ -193,18 +175,3 @@ def test_a_second_split_is_scored_and_has_a_folder(tune, untrained, tiny_corpus,
     for folder in (tmp_path / "out", tmp_path / "out" / "dev_mismatched"):
         assert {"errors.tsv", "confusion.png"} <= {path.name for path in folder.iterdir()}
     assert read_results(tmp_path / "out") == result
-
-
-@pytest.mark.slow
-def test_several_seeds_differ_and_the_best_of_them_answers(tune, toy_config, tmp_path):
-    config = toy_config.with_flags(steps=80)
-    config = config.replace(training=config.training.replace(patience=None))
-    result = tune(tmp_path / "out", config, seeds=[3, 1, 4])
-    values = [seed.scores["dev"]["accuracy"] for seed in result.seeds]
-    assert [seed.seed for seed in result.seeds] == [3, 1, 4] and statistics.median(values) > 0.8
-    logs = [tuple(map(str, read_evaluations(tmp_path / "out" / s.path))) for s in result.seeds]
-    assert len(set(logs)) == 3
-    wrong = round(60 * (1 - best_seed(result).scores["dev"]["accuracy"]))
-    assert len((tmp_path / "out" / "errors.tsv").read_text().splitlines()) == 1 + wrong
-    alone = tune(tmp_path / "alone", config, seeds=[1])
-    assert alone.seeds[0]._replace(seconds=0) == result.seeds[1]._replace(seconds=0)

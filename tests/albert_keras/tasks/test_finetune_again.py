@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 
-from albert_keras.tasks import train_seed
 from albert_keras.tasks.classification.model import AlbertForClassification
 from albert_keras.training.errors import TrainingStopped
 from data_pipeline.errors import InputError
@@ -77,16 +76,6 @@ def test_a_folder_of_something_else_is_left_alone(tune, tiny_run, tmp_path):
     refused(tune, tmp_path / "notes", "is not empty")
     refused(tune, tmp_path / "notes" / "a.txt", "a.txt")
     refused(tune, shutil.copytree(tiny_run, tmp_path / "run"), "is the folder of a run")
-
-
-def test_a_stopped_training_has_no_results_yet(tune, monkeypatch, tmp_path):
-    def stop(context, *_, **__):
-        raise TrainingStopped(context.run.path, 3)
-
-    monkeypatch.setattr(train_seed, "fit", stop)
-    with pytest.raises(TrainingStopped, match="seed-12345` at step 3; give the same command"):
-        tune(tmp_path / "out")
-    assert not (tmp_path / "out" / "results.json").exists()
 
 
 def test_a_second_process_in_the_same_folder_is_refused(toy_copy, tune, untrained):

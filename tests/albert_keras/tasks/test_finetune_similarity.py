@@ -1,8 +1,5 @@
 """A training for similarity learns, resumes, is scored beside its baselines, and is exported."""
 
-import json
-import shutil
-
 import numpy as np
 import pytest
 
@@ -11,7 +8,6 @@ from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import FinetunedModels
 from albert_keras.tasks.result_table import lines
-from albert_keras.texts.encoder import TextEncoder
 
 TRAINING = {
     "steps": 30,
@@ -84,17 +80,6 @@ def test_the_baseline_is_the_mean_vector_of_the_initial_weights(result, tiny_run
     expected = models.task.scores(examples, answers)["spearman"]
     found = result.baselines["mean vector before training"]["dev"]["spearman"]
     assert found == pytest.approx(expected, abs=1e-3)
-
-
-def test_texts_are_embedded_with_the_pooling_of_the_training(result, tmp_path):
-    copy = shutil.copytree(result.path, tmp_path / "copy")
-    [record] = copy.glob("seed-*/run.json")
-    assert "cls" not in record.read_text()
-    content = json.loads(record.read_text())
-    content["config"]["task"]["pooling"] = "cls"
-    record.write_text(json.dumps(content))
-    for path in (copy, record.parent):
-        assert TextEncoder(path).settings.pooling == "cls"
 
 
 def test_an_export_embeds_texts_and_scores_pairs_as_the_run(result, tmp_path):

@@ -15,6 +15,7 @@ from albert_keras.tasks.finetuned import (
     find_runs,
     is_finetuned,
 )
+from albert_keras.tasks.predict import predict_task
 from data_pipeline.errors import InputError
 
 TEXTS = ["The ferry left early.", "Nobody knew why, and nobody asked.", "Rain."]
@@ -150,3 +151,14 @@ def test_answers_keep_the_ids_of_what_was_asked(models):
     answers = models.answers(models.examples(inputs))
     assert [answer.id for answer in answers] == ["k7", "1", "2", "9"]
     assert inputs[0] == {"id": "k7", "text": "Rain."}
+
+
+def test_typed_texts_and_rows_of_a_file_are_answered_alike(tuned, models, tmp_path):
+    (tmp_path / "new.tsv").write_text("\n".join(["body", *TEXTS]) + "\n")
+    expected = models.answers(models.examples(TEXTS))
+    assert predict_task(tuned, TEXTS, all_seeds=True).answers == expected
+    out = tmp_path / "out"
+    found = predict_task(tuned, file=tmp_path / "new.tsv", text="body", out=out, all_seeds=True)
+    assert found.answers == expected and found.files == (f"{out}/predictions-new.jsonl",)
+    lines = (out / "predictions-new.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [one._asdict() for one in expected]

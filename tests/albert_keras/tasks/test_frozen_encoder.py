@@ -6,18 +6,14 @@ import shutil
 import numpy as np
 import pytest
 
-from albert_keras.conversion.convert import complete
 from albert_keras.formats.open_model import open_model
 from albert_keras.optimization.config import HEAD_LR, finetuning_lr
 from albert_keras.runs.run import Run
 from albert_keras.serving.graph.task_models import build_task_model
-from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.publish import export
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.predict import predict_task
-from data_pipeline.errors import InputError
 from tests.albert_keras.serving.small_exports import write_export
 from tests.albert_keras.tasks.small_tasks import build_model, make_examples, make_task
 
@@ -96,11 +92,6 @@ def test_an_interrupted_training_ends_with_the_same_weights(
         np.testing.assert_array_equal(once.read(name), twice.read(name), err_msg=name)
 
 
-def test_no_other_format_gets_the_head(frozen):
-    with pytest.raises(InputError, match="Received: a head on layers of a frozen encoder"):
-        complete(open_model(frozen))
-
-
 def frozen_model(kind, shape):
     task = make_task(kind)
     settings = {"freeze_encoder": True, "combine": "weighted-sum"}
@@ -127,14 +118,3 @@ def test_a_server_has_the_operations_of_the_head(
         for name, values in expected.items():
             if "indices" not in name:
                 np.testing.assert_allclose(found[name], values, atol=tolerance, err_msg=name)
-
-
-@pytest.mark.slow
-def test_an_export_passes_all_checks_and_answers_as_the_run(frozen, tmp_path):
-    texts = ["The harbour .", "A window ."]
-    result = export(frozen, tmp_path / "exported")
-    expected = predict_task(frozen, texts).answers
-    found = Predictor(result.path).answer(texts)
-    for one, other in zip(found, expected, strict=True):
-        assert one.label == other.label
-        assert one.probability == pytest.approx(other.probability, abs=1e-5)

@@ -98,14 +98,6 @@ def test_settings_that_mean_nothing_are_refused(values, says):
         FeatureSettings(**values)
 
 
-@pytest.mark.parametrize("layers", ["last-4", "1,4"])
-def test_layers_that_the_encoder_lacks_are_refused(layers):
-    with pytest.raises(
-        InputError, match=f"among the layers of the encoder, 1 to 3.* Received: {layers}"
-    ):
-        frozen_model("tagging", layers=layers)
-
-
 def test_layers_are_joined_side_by_side():
     inputs = features("tagging")
     found, encoded = read_features(inputs, layers="1,3")

@@ -59,12 +59,6 @@ def test_weights_have_the_names_and_shapes_of_the_reference(head, expected):
     }
 
 
-def test_names_at_the_root_do_not_depend_on_what_surrounds_the_head():
-    with tf.name_scope("outer"):
-        head = LinearHead(CONFIG, 3)
-    assert [weight.name for weight in head.weights] == ["output_weights:0", "output_bias:0"]
-
-
 def test_initial_weights_are_as_wide_as_in_the_reference():
     config = CONFIG.replace(hidden_size=512)
     wide = SpansOrNoneHead(config).end_hidden.kernel.numpy()
@@ -78,16 +72,6 @@ def test_linear_scores_are_those_of_numpy_for_texts_and_for_pieces():
     for inputs in (HIDDEN, HIDDEN[:, 0]):
         expected = inputs @ weights["output_weights"].T + weights["output_bias"]
         np.testing.assert_allclose(head(inputs), expected, atol=1e-5)
-
-
-def test_linear_heads_drop_out_in_training_alone():
-    inputs, head, careful = tf.ones((500, H)), LinearHead(CONFIG, 3, 0.5), LinearHead(CONFIG, 3, 0)
-    head.output_weights.assign(tf.ones_like(head.output_weights))
-    np.testing.assert_array_equal(head(inputs), np.full((500, 3), H))
-    dropped = head(inputs, training=True).numpy()
-    assert set(np.unique(dropped)) <= set(np.arange(0.0, 2 * H + 1, 2))
-    assert len(np.unique(dropped)) > 3
-    np.testing.assert_array_equal(careful(inputs, training=True), careful(inputs))
 
 
 def test_span_scores_are_those_of_numpy_and_padding_has_none():
@@ -179,25 +163,3 @@ def test_no_answer_drops_out_in_training_alone_and_its_weight_learns():
         dropped = head(HIDDEN, inputs, training=True)["null_logits"]
     assert (dropped.numpy() != plain[0]).any()
     assert np.abs(tape.gradient(dropped, head.null_kernel)).max() > 0
-
-
-@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
-@pytest.mark.parametrize("training", [False, True])
-def test_half_precision_gives_float32_near_those_of_float32(dtype, training):
-    inputs = {"p_mask": P_MASK, "start_positions": np.array([4, 2, 0])}
-    full, half = (SpansOrNoneHead(CONFIG, 0.0, dtype=each) for each in ("float32", dtype))
-    half.set_weights(full.get_weights())
-    hidden = tf.cast(HIDDEN, half.compute_dtype)
-    expected, found = (
-        full(HIDDEN, inputs, training=training),
-        half(hidden, inputs, training=training),
-    )
-    for name in expected:
-        assert found[name].dtype in (tf.float32, tf.int32)
-        assert np.isfinite(found[name]).all()
-    np.testing.assert_allclose(found["null_logits"], expected["null_logits"], atol=0.05)
-    if training:
-        is_in = P_MASK == 0
-        for name in ("start_log_probs", "end_log_probs"):
-            left, right = found[name].numpy()[is_in], expected[name].numpy()[is_in]
-            np.testing.assert_allclose(left, right, atol=0.1)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, SPANS, TAGGING
+from albert_keras.tasks.kinds import KINDS, SPANS, TAGGING
 from tests.albert_keras.tasks.small_tasks import task_counts, task_sums
 
-LN2, LN4, LN3 = math.log(2), math.log(4), math.log(3)
+LN2, LN4 = math.log(2), math.log(4)
 #: Chances of three places in three rows, and the weights of the rows.
 CHANCES = tf.math.log([[0.25, 0.5, 0.25], [0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
 WEIGHTS = tf.constant([1.0, 1.0, 0.0])
@@ -30,17 +30,6 @@ def test_the_right_class_costs_its_surprise(kind, dtype):
     # Scores are not normalised; the third row would be right and weighs nothing.
     labels = tf.constant([1, 1, 2], dtype)
     check(kind, {"logits": CHANCES + 7}, {"labels": labels}, LN2 + LN4, 2.0, 1.0)
-
-
-def test_a_row_counts_by_its_weight():
-    features = {"labels": tf.constant([1, 1, 2]), "example_weights": tf.constant([3.0, 0.5, 1.0])}
-    loss = 3 * LN2 + 0.5 * LN4 + LN2
-    check("classification", {"logits": CHANCES}, features, loss, 4.5, 4.0)
-
-
-def test_of_classes_alike_the_first_is_the_answer():
-    features = {"labels": tf.constant([0, 1, 0])}
-    check("classification", {"logits": tf.zeros((3, 3))}, features, 2 * LN3, 2.0, 1.0)
 
 
 def test_regression_costs_the_squared_error_and_is_never_right():
@@ -86,12 +75,6 @@ def test_spans_cost_the_mean_of_start_and_end_and_are_right_if_both_are():
     check("spans", outputs, POSITIONS, (LN2 + LN2) / 2 + (LN2 + LN4) / 2, 2.0, 1.0)
 
 
-def test_places_that_cannot_be_chosen_cost_nothing():
-    logits = tf.concat([CHANCES, tf.fill((3, 4), NONE)], axis=1)
-    outputs = {"start_logits": logits, "end_logits": logits}
-    check("spans", outputs, POSITIONS, LN2 + (LN2 + LN4) / 2, 2.0, 1.0)
-
-
 def test_spans_or_none_cost_half_of_start_end_and_no_answer():
     # Chances of no answer: 3/4 where there is none, 1/4 where there is one.
     outputs = {
@@ -111,27 +94,6 @@ def test_gradients_of_spans_are_chance_minus_truth_halved():
         loss = task_sums(SPANS, outputs, POSITIONS | {"example_weights": WEIGHTS}).loss
     expected = [[0.125, -0.25, 0.125], [-0.25, 0.125, 0.125], [0, 0, 0]]
     np.testing.assert_allclose(tape.gradient(loss, starts), expected, atol=1e-7)
-
-
-def test_sums_of_parts_add_up_to_those_of_the_whole():
-    outputs = {"logits": CHANCES}
-    features = {"labels": tf.constant([1, 1, 2]), "example_weights": tf.ones(3)}
-    whole = task_sums(CLASSIFICATION, outputs, features)
-    parts = [
-        task_sums(
-            CLASSIFICATION,
-            {"logits": CHANCES[rows]},
-            {name: values[rows] for name, values in features.items()},
-        )
-        for rows in (slice(0, 1), slice(1, 3))
-    ]
-    np.testing.assert_allclose(np.sum(parts, axis=0), whole, rtol=1e-6)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_has_a_count(kind):
-    features = {"example_weights": WEIGHTS, "tag_ids": tf.constant([[0, -1]] * 3)}
-    assert float(task_counts(KINDS[kind], features)) == 2.0
 
 
 @pytest.mark.parametrize(

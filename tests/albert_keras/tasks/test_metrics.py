@@ -15,7 +15,6 @@ from albert_keras.tasks.metrics import (
     majority_baseline,
     matthews,
     pearson,
-    scores,
     spearman,
 )
 from data_pipeline.errors import InputError
@@ -35,32 +34,6 @@ def numbers():
     generator = np.random.default_rng(2)
     labels = generator.integers(0, 26, size=500) / 5
     return labels, (labels + generator.normal(size=500)).astype(np.float32)
-
-
-def test_class_metrics_follow_their_definitions(classes):
-    labels, predictions = classes
-    tp, tn = np.sum(labels & predictions), np.sum((1 - labels) & (1 - predictions))
-    fp, fn = np.sum((1 - labels) & predictions), np.sum(labels & (1 - predictions))
-    f1_of_0, f1_of_1 = 2 * tn / (2 * tn + fp + fn), 2 * tp / (2 * tp + fp + fn)
-    product = float(tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
-    expected = {
-        "accuracy": (tp + tn) / 500,
-        "f1": f1_of_1,
-        "macro_f1": (f1_of_0 + f1_of_1) / 2,
-        "matthews": (tp * tn - fp * fn) / np.sqrt(product),
-    }
-    assert scores(expected, labels, predictions) == pytest.approx(expected, rel=0, abs=1e-9)
-
-
-def test_number_metrics_follow_their_definitions(numbers):
-    labels, predictions = numbers[0], numbers[1].astype(np.float64)
-    ranks = [scipy.stats.rankdata(values) for values in (labels, predictions)]
-    expected = {
-        "pearson": np.corrcoef(labels, predictions)[0, 1],
-        "spearman": np.corrcoef(*ranks)[0, 1],
-        "mean_squared_error": np.mean((labels - predictions) ** 2),
-    }
-    assert scores(expected, *numbers) == pytest.approx(expected, rel=0, abs=1e-9)
 
 
 def test_metrics_equal_the_libraries(classes, numbers):

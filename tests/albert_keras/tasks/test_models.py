@@ -135,27 +135,6 @@ def test_neither_padding_nor_skipping_it_changes_loss_or_gradients(kind):
 
 
 @pytest.mark.parametrize("kind", DIFFERENT)
-def test_padding_changes_no_output(kind):
-    model, inputs = small_model(kind), features(kind)
-    padded = model(features(kind, padding=6))
-    for name, expected in model(inputs).items():
-        found = padded[name].numpy()
-        if kind == "tagging":
-            is_real = inputs["input_mask"] == 1
-            found, expected = found[:, :9][is_real], expected[is_real]
-        elif kind == "spans":
-            assert (found[:, 9:] < -1e29).all()
-            found = found[:, :9]
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_recomputed_blocks_give_the_same_gradients():
-    expected = loss_and_gradients("choice", small_model("choice"), features("choice"))
-    recomputing = small_model("choice", recompute=True)
-    assert_same(loss_and_gradients("choice", recomputing, features("choice")), expected)
-
-
-@pytest.mark.parametrize("kind", DIFFERENT)
 def test_a_batch_in_two_parts_drops_out_what_the_whole_does(kind):
     rates = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2}
     model = small_model(kind, rates, head_dropout=0.3)
@@ -172,19 +151,6 @@ def test_a_batch_in_two_parts_drops_out_what_the_whole_does(kind):
         np.testing.assert_allclose(tf.concat([first[name], second[name]], 0), expected, atol=1e-5)
     without = small_model(kind)(inputs, training=True)
     assert any(np.abs(whole[name] - without[name]).max() > 1e-3 for name in whole)
-
-
-@pytest.mark.parametrize("kind", ["choice", "tagging", "spans_or_none"])
-def test_the_heads_own_dropout_follows_the_draw(kind):
-    model, inputs = small_model(kind, head_dropout=0.5), features(kind)
-    name = "null_logits" if kind == "spans_or_none" else "logits"
-
-    def train(step):
-        dropout_seed = DropoutSeed(tf.constant(step, tf.int64), tf.constant(0, tf.int64))
-        return model(inputs, training=True, dropout_seed=dropout_seed)[name].numpy()
-
-    np.testing.assert_array_equal(train(1), train(1))
-    assert (train(1) != train(2)).any()
 
 
 @pytest.mark.parametrize("kind", DIFFERENT)
@@ -227,35 +193,8 @@ def test_mixed_precision_gives_finite_losses_and_float32_outputs(kind, dtype):
     np.testing.assert_allclose(loss, expected, rtol=0.1)
 
 
-@pytest.mark.parametrize("kind", [pytest.param("choice", marks=pytest.mark.slow), "spans_or_none"])
-def test_one_trace_serves_any_batch_and_length(kind):
-    model = small_model(kind)
-
-    def run(inputs):
-        sums = task_sums(KINDS[kind], model(inputs, training=True), inputs)
-        return [*sums, *model(inputs).values()]
-
-    batches = [
-        {name: tf.constant(values) for name, values in features(kind, *shape).items()}
-        for shape in ((1, 5), (3, 17))
-    ]
-    signature = {
-        name: tf.TensorSpec([None] * values.shape.rank, values.dtype)
-        for name, values in batches[0].items()
-    }
-    trace = tf.function(run, autograph=False).get_concrete_function(signature)
-    for batch in batches:
-        assert_same(trace(batch), run(batch))
-
-
 def test_the_encoder_is_called_as_in_the_reference_and_its_weights_do_not_depend_on_the_head():
     models = [build_model(kind, CONFIG, 4, seed=3) for kind in KINDS]
     assert all(weight.name.startswith("bert/") for weight in models[0].encoder.weights)
     for model in models[1:]:
         assert_same(model.encoder.get_weights(), models[0].encoder.get_weights(), 0)
-
-
-def test_a_frozen_encoder_leaves_the_head_to_train():
-    model = small_model("spans_or_none")
-    model.encoder.trainable = False
-    assert len(model.trained_weights) == len(model.head.weights) == 11

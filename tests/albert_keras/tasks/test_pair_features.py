@@ -10,7 +10,6 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.pair_features import (
     PairFeatures,
     encode_pairs,
-    encode_texts,
     pair_features,
     truncated_lengths,
 )
@@ -48,14 +47,6 @@ def test_a_second_text_of_nothing_is_absent(tiny_tokenizer, second):
     assert rows(features) == [[tiny_tokenizer.cls_id, *kept, tiny_tokenizer.sep_id]]
 
 
-def test_what_is_too_long_loses_its_end(tiny_tokenizer):
-    a, b = map(tiny_tokenizer.encode, (FIRST, SECOND))
-    assert min(len(a), len(b)) > 5
-    cls, sep = tiny_tokenizer.cls_id, tiny_tokenizer.sep_id
-    features = pair_features([TextExample("1", FIRST, SECOND)], tiny_tokenizer, 12)
-    assert rows(features) == [[cls, *a[:5], sep, *b[:4], sep]]
-
-
 def test_pairs_of_roberta_have_two_separators(tiny_tokenizer):
     tokenizer = copy.copy(tiny_tokenizer)
     tokenizer.pair_separators = 2
@@ -86,11 +77,3 @@ def test_truncation_drops_one_piece_at_a_time():
         expected.append([first, second])
     pairs = np.array(pairs)
     assert truncated_lengths(pairs[:, :2], pairs[:, 2]).tolist() == expected
-
-
-def test_each_different_text_is_encoded_once(tiny_tokenizer):
-    ids, starts, lengths = encode_texts([FIRST, SECOND, FIRST], tiny_tokenizer)
-    a, b = map(tiny_tokenizer.encode, (FIRST, SECOND))
-    assert ids.tolist() == a + b
-    assert starts.tolist() == [0, len(a), 0]
-    assert lengths.tolist() == [len(a), len(b), len(a)]

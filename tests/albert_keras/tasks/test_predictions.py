@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 
 from albert_keras.tasks.classification.regression import ScoreAnswer, score_answers
 from albert_keras.tasks.classification.task import ClassAnswer, class_answers
@@ -27,12 +26,6 @@ def test_answers_are_written_line_by_line(tmp_path):
         {"id": "1", "score": 0.5, "dropped_tokens": 0},
         {"id": "\u2028 \ud800 ä", "score": -1.0, "dropped_tokens": 0},
     ]
-
-
-def test_nothing_is_written_if_a_number_is_none(tmp_path):
-    with pytest.raises(ValueError):
-        write_predictions(tmp_path, "dev", [ScoreAnswer("1", 0.5), ScoreAnswer("2", float("nan"))])
-    assert not list(tmp_path.iterdir())
 
 
 def test_probabilities_of_models_are_averaged_in_float64():

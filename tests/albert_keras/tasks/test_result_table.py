@@ -75,17 +75,6 @@ def test_seeds_on_several_splits_have_a_column_for_each():
     assert first.split() == "1 0.800 [0.775, 0.825] 0.750 step 600 of 2,106".split()
 
 
-def test_other_metrics_of_several_seeds_are_medians():
-    seeds = [
-        seed_of(seed, 0.9, scores={"dev": {"pearson": 0.9, "spearman": spearman}})
-        for seed, spearman in ((1, 0.8), (2, 0.85), (3, 0.7))
-    ]
-    result = result_of(*seeds, random=None, majority=0)
-    shown = lines(result._replace(metric="pearson", majority={"dev": {"pearson": 0.0}}))
-    assert "  medians of spearman 0.800" in shown
-    assert "  mean of the training scores  0.000  difference +0.900" in shown
-
-
 @pytest.mark.parametrize(
     "ours, majority, random, says",
     [

@@ -59,13 +59,6 @@ def test_results_are_read_as_they_were_saved(tmp_path, result):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_results_without_baselines_are_read_as_they_were_saved(tmp_path, result):
-    small = FinetuneResult("runs/x", "sst-2", "accuracy", result.seeds[:1])
-    save_results(tmp_path, result)
-    save_results(tmp_path, small)
-    assert read_results(tmp_path) == small
-
-
 def test_the_best_seed_is_that_of_the_first_split(result):
     assert first_split(result) == "dev"
     assert best_seed(result).seed == 2  # as good as seed 4, and before it

@@ -104,16 +104,6 @@ def test_rows_have_full_length_where_attention_depends_on_the_padding(features_o
     assert asked.asked == [(4, features.max_seq_length), (2, features.max_seq_length)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["tagging", "spans_or_none"])
-def test_any_batch_size_gives_the_same_and_a_single_row_does_not_matter(kind, features_of):
-    features, model = features_of(kind), scrambled_model(kind, tf.distribute.get_strategy())
-    for batch_size in (1, 64):
-        check(kind, features, batch_size=batch_size, model=model)
-    shortest = int(features.lengths.argmin())
-    check(kind, Some(features, [shortest]), model=model)
-
-
 def predict_on(kind, strategy, features):
     for rows in (np.arange(len(features)), [5], np.arange(9)):
         check(kind, Some(features, rows), strategy, batch_size=4)

@@ -5,7 +5,6 @@ import numpy as np
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import TaggedExample, TextExample
 from albert_keras.tasks.pair_features import encode_pairs, lay_out
-from albert_keras.tasks.tagging.features import tag_features
 from albert_keras.tasks.task_config import TaskConfig
 
 PAIRS = [
@@ -51,17 +50,3 @@ def test_tokens_that_do_not_fit_are_counted(tiny_tokenizer):
     assert features.dropped_tokens.tolist() == [sum(counts) - 5, 0] and sum(counts) > 8
     answers = TASK.answers(PAIRS, features, [{"logits": np.zeros((2, 2), np.float32)}])
     assert [answer.dropped_tokens for answer in answers] == [sum(counts) - 5, 0]
-
-
-def test_sentences_are_cut_to_the_length(tiny_tokenizer):
-    features = tag_features(SENTENCES, tiny_tokenizer, 16, ("X", "Y"))
-    whole = features.arrays
-    assert len(features) == len(whole["input_ids"]) > 2
-    assert features.lengths.tolist() == whole["input_mask"].sum(axis=1).tolist()
-    last = len(features) - 1
-    short = features.lengths[last]
-    batch = features.batch([last], short)
-    assert set(batch) == {"input_ids", "input_mask", "segment_ids", "tag_ids"}
-    assert all((batch[name] == whole[name][last:, :short]).all() for name in batch)
-    assert features.batch(np.array([0, last]))["tag_ids"].shape == (2, 16)
-    assert "tag_ids" not in tag_features(SENTENCES, tiny_tokenizer, 16).batch([0])

@@ -325,15 +325,10 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
 
     def train_step(self, features):
         results = super().train_step(features)
-        if self.is_in_run:
-            return results
-        names = {"loss": "loss", "answer_accuracy": "accuracy"}
-        return {name: results[key] for key, name in names.items() if key in results}
+        return results if self.is_in_run else _shown(results)
 
     def test_step(self, features):
-        results = super().test_step(features)
-        names = {"loss": "loss", "answer_accuracy": "accuracy"}
-        return {name: results[key] for key, name in names.items() if key in results}
+        return _shown(super().test_step(features))
 
     def _takes_features(self, x):
         """Returns whether inputs are dicts of token ids, so that Keras itself handles them."""
@@ -396,6 +391,12 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
             sums = self.objectives(batch)["answer"].sums(part)
             loss, weight = loss + float(sums.loss), weight + float(sums.weight)
         return {"loss": loss / max(weight, 1.0)}
+
+
+def _shown(results):
+    """Returns what Keras shows of the results of a step."""
+    names = {"loss": "loss", "answer_accuracy": "accuracy"}
+    return {name: results[key] for key, name in names.items() if key in results}
 
 
 class _Scores(keras.callbacks.Callback):
