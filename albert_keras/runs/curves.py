@@ -1,7 +1,7 @@
 """The log of a run as a picture."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from albert_keras.report import BLUE, GREEN, ORANGE, RED, log_ticks, new_figure, save_figure, tidy
 from albert_keras.runs.log_file import read_evaluations, read_log, read_stages
@@ -100,7 +100,12 @@ _LABELLED = PANELS[3]
 
 
 def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
-    """Draws the log of a run over its steps in six panels, and returns the path of the picture.
+    """Draws the log of a run into its `curves.png`, and returns the path; see `curves_of`."""
+    return save_figure(curves_of(folder, panels), Path(folder) / "curves.png")
+
+
+def curves_of(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Any:
+    """Draws the log of a run over its steps in six panels, and returns the matplotlib Figure.
 
     Evaluations in the log are points at their steps. Reports with skipped updates are crosses at
     the bottom of the panels of loss and gradient norm. Vertical lines are the edges of stages; the
@@ -114,7 +119,7 @@ def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
     for axes, panel in zip(found.ravel(), panels, strict=True):
         _draw(axes, panel, log, evaluations)
         _draw_edges(axes, edges, with_labels=panel == _LABELLED)
-    return save_figure(figure, folder / "curves.png")
+    return figure
 
 
 def stage_edges(stages: list[tuple[int, dict]]) -> list[tuple[int, str]]:

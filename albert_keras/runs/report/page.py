@@ -1,23 +1,23 @@
 """Writes the page of a run: its facts are collected here, the wording is in the template."""
 
 import base64
+import io
 import json
 import logging
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text
-from albert_keras.runs.curves import stage_edges
-from albert_keras.runs.log_file import read_evaluations, read_log, read_stages
+from albert_keras.runs.curves import curves_of
+from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.overview import DAMAGED, RunSummary, scores_of, summarize, training_folders
-from albert_keras.runs.report import charts, tables
-from albert_keras.runs.report.charts import Series
+from albert_keras.runs.report import tables
 from albert_keras.runs.report.samples import fill_samples
 from albert_keras.runs.run_record import read_record
 from albert_keras.runs.trained_data import RECORDS, Overlap
@@ -37,6 +37,14 @@ REPORT = "report.html"
 _SAMPLES, _PICTURES = 6, ("confusion.png", "scores.png")
 #: Fraction of the time spent waiting for data above which this is worth a warning.
 _LONG_WAIT = 0.2
+
+
+class Series(NamedTuple):
+    """The logs of one training, and what to call it if there are several."""
+
+    log: list[dict]
+    evaluations: list[tuple[int, dict]]
+    label: str
 
 
 def write_report(
@@ -75,7 +83,7 @@ def write_report(
         autoescape=True,
     )
     facts = _facts_of(folder, None if data is None else Path(data))
-    text = environment.get_template("report.html.jinja").render(axes=charts, **facts)
+    text = environment.get_template("report.html.jinja").render(**facts)
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -111,9 +119,6 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
         statistics = tables.task_tables(record, loaded)
     else:
         statistics = tables.record_tables(record)
-    edges = stage_edges(read_stages(started[0]))
-    panels = charts.panels_of(summary.metric or "accuracy" if is_finetuning else None)
-    drawn = [charts.chart_of(panel, series, edges) for panel in panels]
     shape = AlbertConfig.from_dict(record["albert_config"])
     return {
         "summary": summary,
@@ -123,7 +128,7 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
         "facts": _numbers(summary, series, result),  # the few most important ones
         "scores": scores,
         "problems": list(_problems(summary, record, series, result)),
-        "charts": [chart for chart in drawn if chart is not None],
+        "curves": list(_curves(started, is_finetuning)),
         "samples": samples,
         "no_samples": no_samples,  # why there are none
         "answers": answers,
@@ -220,8 +225,22 @@ def _of_log(log):
         yield f"{mean:.0%} of the time was spent waiting for data."
 
 
-def _pictures(folder):
-    for name in _PICTURES:
+def _curves(folders, is_finetuning):
+    """Yields name and address of a picture for each training that has logged anything."""
+    if is_finetuning:  # which scores there are is known when the training draws them
+        for folder in folders:
+            yield from _pictures(folder, ("curves.png",), folder.name)
+    elif read_log(folders[0]) or read_evaluations(folders[0]):
+        picture = io.BytesIO()
+        curves_of(folders[0]).savefig(picture, format="png", dpi=100)
+        yield "curves", _address(picture.getvalue())
+
+
+def _pictures(folder, names=_PICTURES, label=None):
+    for name in names:
         if (path := folder / name).is_file():
-            content = base64.b64encode(path.read_bytes()).decode()
-            yield name.removesuffix(".png"), f"data:image/png;base64,{content}"
+            yield label or name.removesuffix(".png"), _address(path.read_bytes())
+
+
+def _address(png):
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"

@@ -15,23 +15,11 @@ _CANDIDATES = 5
 _INPUTS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
 
 
-class Guess(NamedTuple):
-    """A piece of the vocabulary and its probability."""
-
-    piece: str
-    probability: float
-
-
 class Token(NamedTuple):
     """A token of a text; with guesses if it was masked."""
 
     text: str  # with a space in front if a word begins here
-    guesses: tuple[Guess, ...] = ()  # the most likely first
-
-    @property
-    def is_right(self) -> bool:
-        """Whether the most likely guess is the token."""
-        return bool(self.guesses) and self.guesses[0].piece == self.text
+    guesses: tuple[tuple[str, float], ...] = ()  # pieces, the most likely first
 
 
 class Samples(NamedTuple):
@@ -86,7 +74,7 @@ def _guesses(logits, tokenizer):
     probabilities = np.exp(logits - logits.max())
     probabilities /= probabilities.sum()
     best = np.argsort(-probabilities)[:_CANDIDATES].tolist()
-    return tuple(Guess(_readable(id, tokenizer), float(probabilities[id])) for id in best)
+    return tuple((_readable(id, tokenizer), float(probabilities[id])) for id in best)
 
 
 def _readable(id, tokenizer):
