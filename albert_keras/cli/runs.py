@@ -1,17 +1,13 @@
 """`albert-keras runs ...`."""
 
 import json
-import sys
 from pathlib import Path
 
-import typer
-
 from albert_keras.cli.command import App, Output, command
-from albert_keras.cli.output import plain, quiet
-from albert_keras.report import count_of, shortened, table
-from data_pipeline.errors import InputError
+from albert_keras.cli.output import plain
+from albert_keras.report import bytes_text, count_of, shortened, table
 
-app = App(help="List, compare, describe and remove runs.", no_args_is_help=True)
+app = App(help="List, compare and describe runs.", no_args_is_help=True)
 
 _LONGEST_VALUE = 40
 
@@ -27,7 +23,6 @@ def list_runs(folder: Path = Path("runs")):
     Options:
       folder <[FOLDER]>: Folder that contains runs.
     """
-    from albert_keras.report import bytes_text
     from albert_keras.runs.overview import find_runs
 
     found = find_runs(folder)
@@ -89,43 +84,7 @@ def report(arguments):
     return Output({"path": path}, [f"report: {path}"])
 
 
-@app.command()
-@command()
-def remove(runs: list[Path], yes: bool = False):
-    """Remove runs with all of their checkpoints, after a confirmation.
-
-    Example:
-      albert-keras runs remove runs/a runs/b
-
-    Options:
-      runs <RUN>: Folders of runs.
-      yes: Do not ask for confirmation.
-    """
-    from albert_keras.report import bytes_text
-    from albert_keras.runs.overview import check_removable, remove_run
-
-    runs = list(dict.fromkeys(runs))
-    found = [check_removable(path) for path in runs]  # all of them before the first is removed
-    if not yes:
-        if not sys.stdin.isatty():
-            raise InputError(
-                "`--yes` must be given if the input is not a terminal, because the removal cannot "
-                f"be confirmed. Received: {count_of(len(runs), 'run')} to remove."
-            )
-        quiet()
-        for run in found:
-            size = bytes_text(run.bytes)
-            typer.echo(f"{run.path}: {run.kind}, step {run.step:,}, {size}, changed {run.changed}")
-        if not typer.confirm(f"Remove {count_of(len(runs), 'run')}?", err=True):
-            return Output([], ["nothing was removed"])
-    removed = [remove_run(path) for path in runs]
-    total = bytes_text(sum(run.bytes for run in removed))
-    summary = f"{count_of(len(removed), 'run')} removed, {total} freed"
-    return Output([plain(run) for run in removed], [summary])
-
-
 def _row(run):
-    from albert_keras.report import bytes_text
     from data_pipeline.progress import format_duration
 
     steps = f"{run.step:,}" + (f"/{run.steps:,}" if run.steps not in (None, run.step) else "")

@@ -103,8 +103,7 @@ def disk_finding(folder: Path, least: float = LEAST_DISK) -> Finding:
         fix = f"sudo chown $USER '{parent}', or choose another --out"
         return Finding("disk", FAULT, f"`{parent}` cannot be written", fix)
     if free < least:
-        runs = f"albert-keras runs list {folder} and albert-keras runs remove RUN"
-        fix = f"free some space with {runs}, or choose another --out"
+        fix = f"remove runs, see albert-keras runs list {folder}, or choose another --out"
         return Finding("disk", FAULT, f"{text}; {bytes_text(least)} are needed", fix)
     return Finding("disk", OK, text)
 

@@ -1,7 +1,6 @@
-"""The runs of a folder: listed, compared and removed. No TensorFlow."""
+"""The runs of a folder: listed and compared. No TensorFlow."""
 
 import os
-import shutil
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -16,7 +15,6 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.results import best_seed, first_split, read_results
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import FolderLock
 from data_pipeline.limits import read_json
 from data_pipeline.progress import parse_duration
 
@@ -59,20 +57,6 @@ class Comparison(NamedTuple):
     scores: dict[str, list[float | None]]  # all scores that any of them has
 
 
-class NotARun(InputError):
-    """The folder is not a run or a fine-tuning."""
-
-    def __init__(self, path: Path):
-        problem = (
-            "it has no run.json and no results.json" if path.is_dir() else "it is not a folder"
-        )
-        super().__init__(
-            f"`{path}` is not a run or a fine-tuning: {problem}. `albert-keras runs list FOLDER` "
-            "lists the runs of a folder.",
-            Mistake.NOT_A_RUN,
-        )
-
-
 def find_runs(folder: str | Path) -> list[RunSummary]:
     """Lists the runs in a folder and in its subfolders, sorted by path; a run contains no others.
 
@@ -84,15 +68,27 @@ def find_runs(folder: str | Path) -> list[RunSummary]:
         raise InputError(f"`{folder}` does not exist or is not a folder. It must contain runs.")
     found = []
     for path, names, _ in os.walk(folder):
-        try:
-            is_run = kind_of_run(Path(path)) is not None
-        except InputError:  # `summarize` says what is damaged
-            is_run = True
+        is_run = _is_run(Path(path))
         if is_run:
             found.append(summarize(path))
-        # Folders with a dot are being written or removed.
+        # Folders with a dot are being written.
         names[:] = [] if is_run else sorted(name for name in names if not name.startswith("."))
     return found
+
+
+def _is_run(path):
+    try:
+        return kind_of_run(path) is not None
+    except InputError:  # it is damaged, and `summarize` says how
+        return True
+
+
+def _no_run(path):
+    return InputError(
+        f"`{path}` is not a run or a fine-tuning: it has no run.json and no results.json. "
+        "`albert-keras runs list FOLDER` lists the runs of a folder.",
+        Mistake.NOT_A_RUN,
+    )
 
 
 def summarize(path: str | Path) -> RunSummary:
@@ -102,16 +98,12 @@ def summarize(path: str | Path) -> RunSummary:
         InputError: If the folder is not a run.
     """
     path = Path(path)
-    if not path.is_dir():
-        raise NotARun(path)
+    if not _is_run(path):
+        raise _no_run(path)
     size, changed = _size_and_time(path)
     common: dict[str, Any] = {"path": str(path), "bytes": size, "changed": changed}
     try:
-        if kind_of_run(path) is None:
-            raise NotARun(path)
         return RunSummary(**common, **_described(path))
-    except NotARun:
-        raise
     except (InputError, ValueError, KeyError, TypeError) as error:
         reason = str(error) if isinstance(error, InputError) else f"the log is damaged: {error}"
         unknown = dict.fromkeys(RunSummary._fields) | {"step": 0, "seconds": 0.0}
@@ -161,7 +153,7 @@ def compare_runs(paths: Sequence[str | Path]) -> Comparison:
         raise InputError(f"Two or more different runs must be given. Received: {len(folders)}.")
     for folder in folders:
         if kind_of_run(folder) is None:
-            raise NotARun(folder)
+            raise _no_run(folder)
     settings, scores = list(map(_settings_of, folders)), list(map(scores_of, folders))
     return Comparison(
         runs=list(map(str, folders)),
@@ -172,52 +164,6 @@ def compare_runs(paths: Sequence[str | Path]) -> Comparison:
         },
         scores=_side_by_side(scores),
     )
-
-
-def check_removable(path: str | Path) -> RunSummary:
-    """Returns the summary of a run that may be removed.
-
-    Raises:
-        InputError: If the path is not a run, is a link, is a part of a fine-tuning, or is being
-            trained.
-    """
-    path = Path(path)
-    if path.is_symlink():
-        raise InputError(
-            f"`{path}` is a link to `{path.resolve()}`. Remove the link itself with `rm`, or give "
-            "the folder."
-        )
-    summary = summarize(path)
-    parent = path.absolute().parent
-    if (parent / "results.json").is_file() or path.absolute().name.startswith("seed-"):
-        raise InputError(
-            f"`{path}` is a part of the fine-tuning `{parent}`, which is incomplete without it. "
-            f"Remove `{parent}` as a whole."
-        )
-    with _lock(path) as lock:
-        lock.take()
-    return summary
-
-
-def remove_run(path: str | Path) -> RunSummary:
-    """Removes the folder of a run and all that is in it, and returns what it was.
-
-    The folder is renamed first, so that no part of a run is left under its name.
-
-    Raises:
-        InputError: As `check_removable`.
-    """
-    summary, path = check_removable(path), Path(path).absolute()
-    renamed = path.with_name(f".{path.name}.removed-{os.getpid()}")
-    with _lock(path) as lock:
-        lock.take()
-        path.rename(renamed)
-        shutil.rmtree(renamed)
-    return summary
-
-
-def _lock(path):
-    return FolderLock(path, advice="Stop the training first; its folder was not changed.")
 
 
 def _side_by_side(values):

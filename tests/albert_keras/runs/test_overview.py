@@ -1,7 +1,6 @@
-"""The runs of a folder are listed, compared and removed; what is no run is left alone."""
+"""The runs of a folder are listed and compared."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,11 +13,9 @@ from albert_keras.runs.overview import (
     compare_runs,
     find_runs,
     first_training,
-    remove_run,
     summarize,
 )
 from data_pipeline.errors import InputError
-from data_pipeline.files import FolderLock
 
 
 def test_the_list_has_every_run_once(folder):
@@ -74,56 +71,6 @@ def test_a_setting_that_an_older_run_lacks_has_its_default(folder):
     path.write_text(json.dumps(record))
     seen = compare_runs([folder / "a", folder / "deep/b"])
     assert "config.optimizer.momentum" not in seen.settings
-
-
-def test_only_runs_are_removed(folder, tmp_path):
-    link = tmp_path / "link"
-    link.symlink_to(folder / "a")
-    for path, reason in (
-        (folder, "is not a run"),
-        (folder / "records", "is not a run"),
-        (folder / "a" / "run.json", "is not a run or a fine-tuning: it is not a folder"),
-        (folder / "tuned" / "seed-1", "is a part of the fine-tuning"),
-        (link, "is a link"),
-    ):
-        with pytest.raises(InputError, match=reason):
-            remove_run(path)
-        assert path.exists()
-    removed = remove_run(folder / "a")
-    assert removed.step == 10 and not (folder / "a").exists()
-    assert sorted(path.name for path in folder.iterdir()) == ["deep", "records", "tuned"]
-
-
-def test_a_run_that_is_being_trained_is_not_removed(folder):
-    with FolderLock(folder / "a") as lock:
-        lock.take()
-        with pytest.raises(InputError, match=f"process {os.getpid()} on host .*Stop the training"):
-            remove_run(folder / "a")
-    assert (folder / "a" / "run.json").exists()
-    assert remove_run(folder / "a").step == 10
-
-
-def test_nothing_is_removed_if_one_of_several_is_no_run(folder, capsys):
-    assert main(["runs", "remove", f"{folder}/a", f"{folder}/records", "--yes"]) == 2
-    assert "`albert-keras runs list FOLDER`" in capsys.readouterr().err
-    assert (folder / "a").exists()
-
-
-def test_removing_asks_first(folder, monkeypatch, capsys):
-    command = ["runs", "remove", f"{folder}/a", f"{folder}/tuned"]
-    assert main(command) == 2
-    assert "`--yes` must be given" in capsys.readouterr().err
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("typer.confirm", lambda *words, **how: False)
-    assert main(command) == 0
-    shown = capsys.readouterr().out
-    assert "step 10" in shown and "nothing was removed" in shown and (folder / "a").exists()
-    assert main([*command, "--yes", "--json"]) == 0
-    assert [run["kind"] for run in json.loads(capsys.readouterr().out)] == [
-        "pretraining",
-        "finetuning",
-    ]
-    assert not (folder / "a").exists() and not (folder / "tuned").exists()
 
 
 def test_commands_print_tables(folder, capsys):
