@@ -46,7 +46,6 @@ _STATE = "state.json"
 #: Marks a checkpoint that is being replaced by another of the same step; it counts until then.
 _REPLACED = ".replaced"
 _FOLDER_NAME = re.compile(rf"step-(\d{{8,}})({re.escape(_REPLACED)})?")
-_TEMPORARY_NAME = re.compile(r"\.step-.*\.tmp-(\d{1,9})")
 
 
 class CheckpointFolder:
@@ -169,12 +168,7 @@ class CheckpointFolder:
         Raises:
             OSError: If it cannot be written, with the path; earlier checkpoints stay as they were.
         """
-        if score is not None and not math.isfinite(score):
-            logger.warning(
-                "checkpoint of step %d: score %s is not finite and is ignored", step, score
-            )
-            score = None
-        score = None if score is None else float(score)
+        score = None if score is None or not math.isfinite(score) else float(score)
         state = {"state": state or {}, "score": score, "scored_on": scored_on}
         state = json.dumps(state, indent=2) + "\n"
         tensors = read_variables(variables) | {"global_step": np.int64(step)}
@@ -246,10 +240,8 @@ class CheckpointFolder:
 
     def _tidy(self):
         """Cleans up after killed processes that were writing, removing or replacing."""
-        for path in self.path.glob(".step-*"):
-            match = _TEMPORARY_NAME.fullmatch(path.name)
-            if match and not _is_alive(int(match[1])):
-                _remove(path)
+        for path in self.path.glob(".step-*.tmp-*"):
+            _remove(path)
         for step, path in self._folders():
             if path.name.endswith(_REPLACED):
                 if _is_finished(self._named(step)):
@@ -298,19 +290,6 @@ def _score(folder, step):
 
 def _is_finished(folder):
     return (folder / DIGESTS).is_file()
-
-
-def _is_alive(process):
-    """Returns whether another process is running; this one never saves twice at a time."""
-    if process == os.getpid():
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's
-        pass
-    return True
 
 
 def _remove(folder):

@@ -52,14 +52,6 @@ def read_stages(folder: str | Path) -> list[tuple[int, dict]]:
     return [(line["step"], line[_STAGE]) for line in _lines(folder) if _STAGE in line]
 
 
-def log_minimal_pairs(folder, step, accuracies):
-    """Appends accuracies on minimal pairs (dict) to a run's `log.jsonl`.
-
-    The line has another key than the scores on held-out records, which it does not replace.
-    """
-    append_to_log(folder, json.dumps({"step": step, _MINIMAL_PAIRS: accuracies}) + "\n")
-
-
 def keep_log_until(folder, step):
     """Removes lines of later steps, which are repeated because no checkpoint contains them."""
     path = Path(folder) / _LOG
@@ -77,8 +69,8 @@ def _lines(folder):
 def _read_lines(folder):
     """Returns the lines of a log: list of (bytes, dict).
 
-    Damaged ones are reported and left out: checkpoints do not depend on the log.
-    So is, without a report, the incomplete last one of a process that was killed.
+    Damaged ones are left out with a warning: checkpoints do not depend on the log. So is, without
+    one, the incomplete last line of a process that was killed.
     """
     path = Path(folder) / _LOG
     if not path.is_file():
@@ -86,34 +78,17 @@ def _read_lines(folder):
     lines, damaged = [], []
     *complete, last = path.read_bytes().split(b"\n")
     for number, raw in enumerate([*complete, last] if last else complete, start=1):
-        line = _parsed(raw)
-        if line is not None:
+        try:
+            line = parse_json(raw)
+            if type(line["step"]) is not int:
+                raise TypeError("a step is a number")
             lines.append((raw, line))
-        elif raw is not last:
-            damaged.append(str(number))
+        except (ValueError, TypeError, KeyError):
+            if raw is not last:
+                damaged.append(str(number))
     if damaged:
-        logger.warning(
-            "`%s` is damaged in line %s, which is ignored. The checkpoints do not depend on it.",
-            path,
-            ", ".join(damaged),
-        )
+        logger.warning("`%s` is damaged in line %s, which is ignored.", path, ", ".join(damaged))
     return lines
-
-
-def _parsed(raw):
-    """Returns the dict of a line, or None if it is none that was written by this module."""
-    try:
-        line = parse_json(raw)
-    except ValueError:
-        return None
-    if not isinstance(line, dict) or type(line.get("step")) is not int:
-        return None
-    # A report has numbers, the other kinds an object under their key.
-    others = [line[name] for name in (_EVALUATION, _MINIMAL_PAIRS, _STAGE) if name in line]
-    if others:
-        return line if all(isinstance(each, dict) for each in others) else None
-    is_number = all(isinstance(each, int | float | None) for each in line.values())
-    return line if is_number else None
 
 
 def append_to_log(folder, text):

@@ -28,7 +28,6 @@ from albert_keras.report import shortened
 from albert_keras.runs.checkpoints import CheckpointFolder, read_state
 from albert_keras.runs.run_record import (
     check_overrides,
-    check_shape,
     check_tokenizer,
     command_of,
     describe_program,
@@ -46,7 +45,6 @@ logger = logging.getLogger(__name__)
 
 _RECORD = "run.json"
 _SHAPE = "albert_config.json"
-_SEED = "config.training.seed"
 
 
 class TrainedAs(NamedTuple):
@@ -78,8 +76,8 @@ class Run:
         """Opens an existing run.
 
         Raises:
-            InputError: If the folder contains no run, or `run.json`, `albert_config.json` or the
-                tokenizer was damaged or edited.
+            InputError: If the folder contains no run, or `run.json` or the tokenizer was damaged
+                or edited.
         """
         path = Path(path)
         if not (path / _RECORD).is_file():
@@ -88,7 +86,6 @@ class Run:
                 "Create one with `albert-keras pretrain --out`."
             )
         record = read_record(path / _RECORD)
-        check_shape(path / _SHAPE, record)
         check_tokenizer(
             path / TOKENIZER_FOLDER,
             record["tokenizer_digest"],
@@ -263,25 +260,8 @@ class Run:
 
     def resume_banner(self, step: int) -> str:
         """Returns one line that says what is resumed at a step and what has changed."""
-        config, data = self.record["config"], self.record["data"]
-        tokenizer = self.record["tokenizer_digest"]
-        changed = {key.split(".")[0] for key in self.overridden if key != _SEED}
-        same = []
-        if "data" not in changed:
-            count = f" ({data['num_records']:,} records)" if "num_records" in data else ""
-            same.append(f"data {data['fingerprint'][:8]}{count}")
-        if tokenizer is not None and "tokenizer_digest" not in changed:
-            same.append(f"tokenizer {tokenizer[:8]}")
-        if "albert_config" not in changed:
-            same.append(f"model {config['model'].get('size', '')}".strip())
-        if _SEED not in self.overridden:
-            same.append(f"seed {config['training']['seed']}")
-        if "config" not in changed:
-            same.append("settings")
-        *most, last = same or ["nothing"]
-        same = f"{', '.join(most)} and {last}" if most else last
         changes = f"; changed: {', '.join(self.overridden)}" if self.overridden else ""
-        return f"resuming `{self.path}` at step {step}: same {same}{changes}"
+        return f"resuming `{self.path}` at step {step}{changes}"
 
     def _update_record(self, record, allowed, defaults, misfits):
         """Takes over the record of a new call, unless a change needs permission and has none."""
@@ -296,14 +276,11 @@ class Run:
         reasons = misfits(self) if misfits is not None and self.overridden else []
         refused = find_refused(changes, () if reasons else allowed)
         if refused:
-            lines = [
+            listing = "\n  ".join(
                 f"{key}: was {shortened(repr(old), 60)}, is now {shortened(repr(new), 60)}"
                 + ("" if reasons else f" (--allow-change {key})")
                 for key, (old, new) in refused.items()
-            ]
-            if len(lines) > 2:
-                lines[1:] = [f"and {len(lines) - 1} more: {', '.join(list(refused)[1:])}"]
-            listing = "\n  ".join(lines)
+            )
             advice = "or allow each change as shown above."
             if reasons:
                 more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""

@@ -134,25 +134,6 @@ def _drop_gone(training):
         del training["hard_examples"]
 
 
-def check_shape(path: Path, record: dict):
-    """Raises InputError if `albert_config.json` exists and is not the model of a record."""
-    if not path.is_file():
-        return
-    repair = (
-        f"Remove that file and repeat the `{command_of(record)}` command, which writes it again "
-        "from run.json. To change the model, repeat it with the setting and --allow-change."
-    )
-    with reading_json(path, repair) as shape:
-        found = _complete_shape(shape)
-    edited = _differences(_complete_shape(record["albert_config"]), found)
-    if edited:
-        listing = "\n  ".join(
-            f"{key}: {ours!r} in run.json, {theirs!r} in {path.name}"
-            for key, (ours, theirs) in edited.items()
-        )
-        raise InputError(f"`{path}` was edited:\n  {listing}\n{repair}")
-
-
 def command_of(record: dict) -> str:
     """Returns the name of the command that made a run."""
     if record["data"].get("fingerprint") == CONVERTED:

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -91,38 +90,22 @@ def test_the_same_command_goes_on_and_leaves_the_record_alone(begin, monkeypatch
     assert (run.path / "run.json").read_bytes() == before and run.overridden == ()
 
 
-def test_the_banner_says_what_matched(begin, records):
-    begin()
-    run = begin()
-    digest, count = records.info.tokenizer_digest[:8], f"({len(records):,} records)"
-    data = f"data {records.info.fingerprint[:8]} {count}"
-    assert run.resume_banner(500) == (
-        f"resuming `{run.path}` at step 500: same {data}, tokenizer {digest}, model albert-tiny, "
-        "seed 12345 and settings"
-    )
-
-
 def test_a_change_is_refused_with_the_words_that_allow_it(begin, half):
     begin()
     with pytest.raises(InputError) as caught:
-        begin(data=half, seed=7, model={"hidden_dropout_prob": 0.1}, optimizer={"beta_1": 0.8})
+        begin(data=half, model={"hidden_dropout_prob": 0.1})
     lines = str(caught.value).splitlines()
     assert lines[1] == (
         "  albert_config.hidden_dropout_prob: was 0.0, is now 0.1 "
         "(--allow-change albert_config.hidden_dropout_prob)"
     )
-    rest = "config.optimizer.beta_1, config.training.seed, data.fingerprint"
-    assert lines[2] == f"  and 3 more: {rest}"
+    assert lines[2].startswith("  data.fingerprint: was ")
     assert len(lines) == 4 and lines[3].endswith("choose another --out.")
 
 
 @pytest.mark.parametrize(
     "allowed",
-    [
-        ["config.training.seed", "config.optimizer.beta_1", "data.fingerprint"],
-        ["config.training", "config.optimizer", "data"],
-        ["config", "data", "tokenizer_digest"],
-    ],
+    [["config.training.seed", "config.optimizer.beta_1", "data.fingerprint"], ["config", "data"]],
 )
 def test_what_is_allowed_changes_and_is_remembered(begin, half, allowed):
     fingerprint = begin().record["data"]["fingerprint"]
@@ -137,11 +120,7 @@ def test_what_is_allowed_changes_and_is_remembered(begin, half, allowed):
     assert entry["at_step"] == 0 and entry["when"].endswith("+00:00")
     assert entry["changes"]["config.training.seed"] == [12345, 7]
     assert entry["changes"]["data.fingerprint"] == [fingerprint, half.info.fingerprint]
-    assert run.resume_banner(5).endswith(
-        "same tokenizer {} and model albert-tiny; changed: {}".format(
-            half.info.tokenizer_digest[:8], ", ".join(run.overridden)
-        )
-    )
+    assert run.resume_banner(5).endswith(f"at step 5; changed: {', '.join(run.overridden)}")
     again = begin(data=half, optimizer={"beta_1": 0.8}, seed=7)
     assert again.overridden == () and again.record == record
 
@@ -159,33 +138,20 @@ def test_each_change_is_dated_by_the_newest_checkpoint(begin):
     [
         ("config.training.sede", "Did you mean `config.training.seed`?"),
         ("seed", "Expected one of: config.training.seed."),
-        ("data.fingerprnt", "Did you mean `data.fingerprint`?"),
-        ("whatever", "Expected one of: albert_config, config, config.model"),
-        ("versions", "Expected one of"),
-        ("config.training.se", "`--allow-change config.training.se` must name a setting"),
+        ("versions", "Expected one of: albert_config, config, config.model"),
     ],
 )
-@pytest.mark.parametrize("is_new", [True, False])
-def test_an_unknown_override_is_refused(begin, tmp_path, key, hint, is_new):
-    if not is_new:
-        begin()
+def test_an_unknown_override_is_refused(begin, tmp_path, key, hint):
     with pytest.raises(InputError) as caught:
         begin([key])
-    assert hint in str(caught.value)
-    assert (tmp_path / "run").exists() != is_new
+    assert hint in str(caught.value) and not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    "free",
-    [
-        {"strategy": "single"},
-        {"accumulation_steps": 2, "recompute": True},
-        {"checkpoint_every": 7, "keep_checkpoints": 1, "report_every": 3},
-        {"evaluate_every": 5, "peak_tflops": 2.0},
-    ],
-)
-def test_what_computes_nothing_else_may_change_and_takes_effect(begin, free):
+def test_what_computes_nothing_else_may_change_and_takes_effect(begin):
     begin()
+    free = {"strategy": "single", "accumulation_steps": 2, "recompute": True}
+    free |= {"checkpoint_every": 7, "keep_checkpoints": 1, "report_every": 3}
+    free |= {"evaluate_every": 5, "peak_tflops": 2.0}
     run = begin(**free)
     assert run.overridden == () and free.items() <= run.record["config"]["training"].items()
     assert run.checkpoints.keep == run.record["config"]["training"]["keep_checkpoints"]
@@ -215,8 +181,6 @@ def test_a_record_of_an_older_version_goes_on(begin):
 
     run = begin()
     edit(run, age)
-    (run.path / "albert_config.json").write_text(json.dumps(read(run)["albert_config"]))
-    assert "records)" not in Run.open(run.path).resume_banner(5)
     run = begin()
     assert "changes" not in run.record and run.record["data"]["max_predictions_per_seq"] == 5
 
@@ -240,22 +204,6 @@ def test_a_setting_that_is_stored_only_if_changed_is_compared(begin, name, value
     begin(model=settings[0])
     with pytest.raises(InputError, match=f"albert_config.{name}: was "):
         begin(model=settings[1])
-
-
-def test_an_edited_shape_is_refused_and_written_again_once_removed(begin):
-    run = begin()
-    path = run.path / "albert_config.json"
-    whole = path.read_bytes()
-    path.write_text(path.read_text().replace('"hidden_size": 32', '"hidden_size": 64'))
-    for attempt in (begin, lambda: Run.open(run.path)):
-        with pytest.raises(InputError) as caught:
-            attempt()
-        says = str(caught.value)
-        assert f"`{path}` was edited" in says and "Remove that file" in says
-        assert "hidden_size: 32 in run.json, 64 in albert_config.json" in says
-    path.unlink()
-    assert Run.open(run.path).albert_config.hidden_size == 32
-    assert (begin().path / "albert_config.json").read_bytes() == whole
 
 
 def test_an_allowed_shape_is_written_to_its_file(begin):
@@ -308,28 +256,3 @@ def test_an_empty_folder_that_is_there_is_used(begin, tmp_path):
     (tmp_path / "run").mkdir()
     inode = (tmp_path / "run").stat().st_ino
     assert begin().path.stat().st_ino == inode
-
-
-def test_the_commit_is_that_of_the_checkout(tmp_path):
-    def git(*words, cwd):
-        identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-        command = ["git", *identity, *words]
-        return subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True).stdout
-
-    if shutil.which("git") is None:
-        pytest.skip("git is not installed")
-    checkout = tmp_path / "checkout"
-    checkout.mkdir()
-    assert git_commit(checkout) is None
-    git("init", "--quiet", cwd=checkout)
-    assert git_commit(checkout) is None  # nothing is committed
-    git("commit", "--quiet", "--allow-empty", "-m", "one", cwd=checkout)
-    commit = git("rev-parse", "HEAD", cwd=checkout).strip()
-    assert git_commit(checkout) == commit
-    git("worktree", "add", "--quiet", "-b", "other", tmp_path / "worktree", cwd=checkout)
-    assert git_commit(tmp_path / "worktree") == commit
-    git("pack-refs", "--all", cwd=checkout)
-    assert git_commit(checkout) == git_commit(tmp_path / "worktree") == commit
-    git("checkout", "--quiet", "--detach", cwd=checkout)
-    assert git_commit(checkout) == commit
-    assert git_commit(checkout / "below") is None

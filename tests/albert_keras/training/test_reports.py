@@ -246,8 +246,6 @@ def test_a_damaged_line_is_reported_and_left_out(tmp_path, caplog):
         b'{"st\x65p": 12, "loss": 1.0',
         b'{"stdp": 12, "loss": 1.0}',
         b'{"step": "12", "loss": 1.0}',
-        b'{"step": 12, "evaluatinn": {"loss": 1.0}}',
-        b'{"step": 12, "evaluation": 7}',
         b"[" * 100_000,
         b'{"step": 16, "loss": 2.5}',
         b'{"step": 20, "loss": 2.5}',
@@ -259,7 +257,7 @@ def test_a_damaged_line_is_reported_and_left_out(tmp_path, caplog):
     keep_log_until(tmp_path, 16)
     assert (tmp_path / "log.jsonl").read_bytes() == lines[0] + b"\n" + lines[-2] + b"\n"
     (message,) = caplog.messages
-    assert "log.jsonl` is damaged in line 2, 3, 4, 5, 6, 7, 8, which is ignored" in message
+    assert "log.jsonl` is damaged in line 2, 3, 4, 5, 6, which is ignored" in message
 
 
 def test_a_stage_ends_with_a_report_and_the_next_has_its_own_rates(fit, tmp_path, screen):
