@@ -1,11 +1,11 @@
 """`albert-keras embed`."""
 
-from collections.abc import Iterator
+import itertools
 from pathlib import Path
 
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
-from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
+from albert_keras.cli.typed_inputs import text_batches
 from albert_keras.report import count_of
 from data_pipeline.errors import InputError
 
@@ -43,7 +43,7 @@ def embed(arguments, out: Path, texts: list[str] | None = None, layers: str = "l
     chosen = parse_layers(layers)
     from albert_keras.texts.embed import embed as embed_texts
 
-    source = None if "file" in arguments else texts or lines_of_stdin()
+    source = None if "file" in arguments else itertools.chain.from_iterable(text_batches(texts))
     result = embed_texts(texts=source, layers=chosen, out=out, **arguments)
     values = result._asdict() | {"settings": result.settings._asdict()}
     del values["vectors"], values["ids"]
@@ -66,9 +66,3 @@ def parse_layers(text: str) -> tuple[int, ...]:
             "`--layers` must be `last`, or numbers of layers separated by commas, such as -2,-1. "
             f"Received: {text}."
         ) from None
-
-
-def lines_of_stdin() -> Iterator[str]:
-    """Yields the lines of stdin that are not blank; InputError if there is none."""
-    for lines in converted_lines(arriving_lines(), lambda _, line: line):
-        yield from lines

@@ -1,12 +1,11 @@
 """What `evaluate --minimal-pairs` and `predict --score` do."""
 
-import itertools
 from pathlib import Path
 from typing import Any
 
-from albert_keras.cli.command import Output
+from albert_keras.cli.command import Output, streamed
 from albert_keras.cli.output import plain
-from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
+from albert_keras.cli.typed_inputs import text_batches
 from albert_keras.formats.detection import detect, kind_of_run
 from albert_keras.report import count_of, percent
 from albert_keras.texts.minimal_pairs import check_score_file, pair_files
@@ -39,13 +38,7 @@ def describe_pairs(evaluation) -> list[str]:
         f"all pairs  {_shown(overall)}",
     ]
     if overall.num_ties:
-        line = f"ties, each counted as one half: {overall.num_ties:,}"
-        if evaluation.num_same_tokens:
-            line += f" ({evaluation.num_same_tokens:,} with the same tokens in both sentences, "
-            line += f"{evaluation.num_identical:,} with identical sentences)"
-        lines.append(line)
-    if evaluation.num_unknown:
-        lines.append(f"pairs with tokens outside the vocabulary: {evaluation.num_unknown:,}")
+        lines.append(f"ties, each counted as one half: {overall.num_ties:,}")
     for title, means in (("field", evaluation.fields), ("term", evaluation.terms)):
         if len(means) > 1:
             rows = [(mean.name, f"{_shown(mean)}  {mean.num_groups}") for mean in means]
@@ -71,19 +64,12 @@ def _shown(one):
 def score_texts(model: Path, texts: list[str] | None, mask_rest_of_word: bool) -> Output:
     """Scores the texts of the command line, or lines of stdin as they arrive."""
     _check_pretrained(model)
-    lines = None if texts else arriving_lines()
-    first = lines and [next(lines)]  # without any line, no model is loaded
+    batches = text_batches(texts)
     from albert_keras.texts.sentence_scores import PseudoLikelihood
 
     scorer = PseudoLikelihood(model, mask_rest_of_word)
-    if lines is None:
-        found = scorer.score_texts(texts)
-        shown = [line for score in found for line in describe_score(score)]
-        return Output([plain(score) for score in found], shown)
-    batches = converted_lines(itertools.chain(first, lines), lambda _, line: line)
-    # Only one of the two is consumed.
     answers = (score for several in batches for score in scorer.score_texts(several))
-    return Output(map(plain, answers), (line for one in answers for line in describe_score(one)))
+    return streamed(answers, describe_score, as_list=bool(texts))
 
 
 def describe_score(score) -> list[str]:

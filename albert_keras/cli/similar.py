@@ -1,10 +1,12 @@
 """`albert-keras similar`."""
 
+import itertools
 from pathlib import Path
 
 from albert_keras.cli.arguments import check_files
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.embed import lines_of_stdin
+from albert_keras.cli.output import plain
+from albert_keras.cli.typed_inputs import text_batches
 
 
 @command("albert_keras.texts.similar:similar")
@@ -15,19 +17,16 @@ def similar(arguments, corpus: Path, texts: list[str] | None = None):
 
     Examples:
       albert-keras similar sentences.npy "A boat left the harbour."
-      albert-keras similar mail.csv "My invoice is wrong." --text-column body --model runs/mail
+      albert-keras similar mail.npy "My invoice is wrong." --top-k 10
 
     Options:
-      corpus <CORPUS>: File of vectors that `embed` wrote; or a table or text file to embed for this
-        call.
+      corpus <CORPUS>: File of vectors that `embed` wrote.
       texts <TEXT>: Text to find similar ones for; without TEXT, lines of stdin.
-      model (the one that embedded CORPUS): Model to embed TEXT with, as for embed; required for
-        texts.
+      model (the one that embedded CORPUS): The same model in another place.
       top_k {1..}: Number of texts to find for each TEXT.
-      text_column id_column
       batch_size {1..}: Texts per batch.
     """
-    queries = list(texts or lines_of_stdin())
+    queries = list(itertools.chain.from_iterable(text_batches(texts)))
     check_files(corpus)
     from albert_keras.texts.similar import similar as find_similar
 
@@ -39,8 +38,4 @@ def similar(arguments, corpus: Path, texts: list[str] | None = None):
             f"  {neighbour.score:6.3f}  {neighbour.id}  {' '.join(neighbour.text.split())}"
             for neighbour in one.neighbours
         ]
-    values = [
-        {"query": one.query, "neighbours": [each._asdict() for each in one.neighbours]}
-        for one in found
-    ]
-    return Output(values, lines)
+    return Output(plain(found), lines)

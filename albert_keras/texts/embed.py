@@ -80,11 +80,6 @@ def embed(
     target = None if out is None else Path(out)
     if target is not None:
         check_vector_file(target, overwrite)
-        if file is not None and target.resolve() == Path(file).resolve():
-            raise InputError(
-                "The vectors must not be written to the file of the texts (`out`, --out). "
-                f"Received: `{target}`. Choose another file."
-            )
     if texts is not None:
         rows = given_texts(texts)
     else:

@@ -1,9 +1,8 @@
 """Files of minimal pairs: JSON lines with an acceptable and an unacceptable sentence.
 
 A line has the keys of BLiMP, `sentence_good`, `sentence_bad` and `UID`, or `good`, `bad` and
-`group`; it may have `field` and `linguistics_term`. Other keys are ignored, except that a file of
-scores is refused. A pair without a group belongs to the group that has the name of its file, or its
-path if several files have this name.
+`group`; it may have `field` and `linguistics_term`. Other keys are ignored. A pair without a group
+belongs to the group that has the name of its file, or its path if several files have this name.
 
 Source:
     Warstadt et al.: BLiMP: The benchmark of linguistic minimal pairs for English
@@ -27,8 +26,6 @@ _ENDING = ".jsonl"
 _FORMATS = (("sentence_good", "sentence_bad", "UID"), ("good", "bad", "group"))
 #: Keys of what several groups have in common.
 _FIELD, _TERM = "field", "linguistics_term"
-#: A key of files of scores, see `write_scores`, which have the keys of pairs, too.
-SCORE_KEY = "good_score"
 
 
 class MinimalPair(NamedTuple):
@@ -61,9 +58,6 @@ def pair_files(paths: Iterable[str | Path]) -> list[Path]:
             found.append(path)
     if not found:
         raise InputError("There must be at least one file of minimal pairs. Received: none.")
-    repeated = [path for number, path in enumerate(found) if path in found[:number]]
-    if repeated:
-        raise InputError(f"Each file of minimal pairs must be given once. Received: {repeated[0]}.")
     return found
 
 
@@ -71,35 +65,26 @@ def read_pairs(files: Sequence[Path]) -> list[MinimalPair]:
     """Reads the pairs of some files, see `pair_files`. Blank lines are ignored.
 
     Raises:
-        InputError: If a file cannot be read, has no pair, is a file of scores, or has a line that
-            cannot be used.
+        InputError: If a file cannot be read, has no pair, or has a line that cannot be used.
     """
     stems = Counter(file.stem for file in files)
-    kinds: dict[str, tuple] = {}  # field and term of each group
     pairs = []
     for file in files:
-        pairs += _pairs_of(file, file.stem if stems[file.stem] == 1 else str(file), kinds)
+        pairs += _pairs_of(file, file.stem if stems[file.stem] == 1 else str(file))
     return pairs
 
 
-def _pairs_of(file: Path, group: str, kinds: dict[str, tuple]) -> list[MinimalPair]:
-    """Returns the pairs of a file; those without a group are of `group`. Adds to `kinds`."""
+def _pairs_of(file: Path, group: str) -> list[MinimalPair]:
+    """Returns the pairs of a file; those without a group are of `group`."""
     problems, pairs = Problems(file), []
     for line, text in numbered_lines(file):
         if not text.strip():
             continue
         pair = _pair(text, file, line, group)
         if isinstance(pair, MinimalPair):
-            kind = (pair.field, pair.term)
-            known = kinds.setdefault(pair.group, kind)
-            if known == kind:
-                pairs.append(pair)
-                continue
-            pair = (
-                f"must have the `{_FIELD}` and the `{_TERM}` of the other pairs of the group "
-                f"`{pair.group}`, {known[0]} and {known[1]}. Received: {kind[0]} and {kind[1]}."
-            )
-        problems.add(line, pair)
+            pairs.append(pair)
+        else:
+            problems.add(line, pair)
     problems.check()
     if not pairs:
         raise InputError(f"`{file}` must contain at least one minimal pair. Received: none.")
@@ -114,12 +99,6 @@ def _pair(text: str, file: Path, line: int, default_group: str) -> MinimalPair |
         row = None
     if not isinstance(row, dict):
         return f"must be a JSON object. Received: {text.strip():.60}"
-    if SCORE_KEY in row:
-        raise InputError(
-            f"`{file}` line {line} must be a minimal pair. Received: the key `{SCORE_KEY}` of a "
-            "file of scores, as `--out` writes it. Give files of pairs alone, and move this file "
-            "out of their folder."
-        )
     formats = [keys for keys in _FORMATS if keys[0] in row or keys[1] in row]
     if not formats:
         return (
@@ -146,14 +125,11 @@ def check_score_file(out: Path, overwrite: bool, pairs: Sequence[Path]) -> None:
     `pairs` are the files of the pairs, which are never replaced, and the folders that were given,
     in which a file of scores would be read as one of pairs the next time.
     """
-    if out.suffix.lower() != _ENDING or out.is_dir():
-        raise InputError(
-            f"The scores of pairs are written to a file that ends in {_ENDING}. Received: `{out}`."
-        )
     target = out.resolve()
-    if not {target, target.parent}.isdisjoint(path.resolve() for path in pairs):
+    is_among_pairs = not {target, target.parent}.isdisjoint(path.resolve() for path in pairs)
+    if out.suffix.lower() != _ENDING or is_among_pairs:
         raise InputError(
-            "`--out` must not be a file of minimal pairs, or in a folder of them. "
-            f"Received: `{out}`. Choose a file in another folder."
+            f"`--out` must end in {_ENDING}, and must not be a file of minimal pairs or in a "
+            f"folder of them. Received: `{out}`."
         )
     check_answer_table(out, overwrite)

@@ -8,21 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_keras.runs.log_file import log_minimal_pairs
 from albert_keras.tasks.metrics import Interval
-from albert_keras.tasks.tables.rows import Problems
 from albert_keras.texts.minimal_pairs import (
-    SCORE_KEY,
     MinimalPair,
     check_score_file,
     pair_files,
     read_pairs,
 )
-from albert_keras.texts.sentence_scores import (
-    PseudoLikelihood,
-    SentenceScores,
-    encode_sentences,
-)
+from albert_keras.texts.sentence_scores import PseudoLikelihood, encode_sentences
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
 
@@ -36,18 +29,9 @@ class Accuracy(NamedTuple):
     num_ties: int  # pairs whose sentences have equal scores
     accuracy: float  # 0 to 1; 0.5 is chance
     interval: Interval  # see `wilson_interval`
-
-
-class GroupAccuracy(NamedTuple):
-    """Accuracy on the pairs of one group."""
-
-    group: str
-    field: str | None
-    term: str | None
-    num_pairs: int
-    num_ties: int
-    accuracy: float
-    interval: Interval
+    group: str | None = None  # None for all pairs
+    field: str | None = None  # of the group
+    term: str | None = None
 
 
 class MeanAccuracy(NamedTuple):
@@ -68,10 +52,7 @@ class MinimalPairsEvaluation(NamedTuple):
     mask_rest_of_word: bool
     mean: MeanAccuracy  # over all groups, BLiMP's summary
     overall: Accuracy  # over all pairs
-    num_same_tokens: int  # pairs whose sentences have the same tokens, which are always ties
-    num_identical: int  # pairs among them whose sentences are identical
-    num_unknown: int  # pairs with a token that is not in the vocabulary
-    groups: list[GroupAccuracy]  # the lowest accuracy first
+    groups: list[Accuracy]  # the lowest accuracy first
     fields: list[MeanAccuracy]  # mean of the groups of each field, if pairs have fields
     terms: list[MeanAccuracy]  # mean of the groups of each term, if pairs have terms
     out: str | None  # file of the scores of each pair
@@ -89,8 +70,7 @@ def evaluate_minimal_pairs(
 ) -> MinimalPairsEvaluation:
     """Compares the pseudo-log-likelihoods of the two sentences of minimal pairs.
 
-    The sums over the tokens are compared, as for BLiMP, not the means. The accuracies of a run are
-    appended to its log.
+    The sums over the tokens are compared, as for BLiMP, not the means.
 
     Args:
         model, mask_rest_of_word, step, batch_size, strategy: See `PseudoLikelihood`.
@@ -122,83 +102,45 @@ def evaluate_minimal_pairs(
     scorer = PseudoLikelihood(model, mask_rest_of_word, step, batch_size, strategy)
     texts = [pair.good for pair in pairs] + [pair.bad for pair in pairs]
     sentences = encode_sentences(texts, scorer.tokenizer)
-    _check_lengths(pairs, sentences, scorer)
+    for number, length in enumerate(sentences.lengths[sentences.rows]):
+        if problem := scorer.problem(int(length)):
+            pair = pairs[number % len(pairs)]
+            raise InputError(
+                f"`{pair.file}` line {pair.line}: a sentence {problem} Remove the pair: sentences "
+                "are not truncated."
+            )
     found = scorer.score(sentences)
     good, bad = found.scores.reshape(2, -1)
     groups = accuracy_by_group(pairs, good - bad)
-    num_same_tokens, num_identical, num_unknown = _count(pairs, found, scorer.tokenizer.unk_id)
-    evaluation = MinimalPairsEvaluation(
+    if target is not None:
+        _write_scores(target, pairs, found)
+    return MinimalPairsEvaluation(
         model=str(model),
         step=scorer.step,
         files=[str(path) for path in paths],
         mask_rest_of_word=mask_rest_of_word,
         mean=mean_of_groups(groups),
         overall=accuracy_of(good - bad),
-        num_same_tokens=num_same_tokens,
-        num_identical=num_identical,
-        num_unknown=num_unknown,
         groups=groups,
         fields=means_by(groups, "field"),
         terms=means_by(groups, "term"),
         out=None if target is None else str(target),
     )
-    if target is not None:
-        _write_scores(target, pairs, found)
-    if scorer.kind == "run":
-        log_minimal_pairs(model, scorer.step, _log_entry(evaluation))
-    return evaluation
 
 
-def _check_lengths(pairs, sentences, scorer):
-    """Raises InputError with file and line of sentences that have no score."""
-    listings: dict[str, Problems] = {}
-    for number, length in enumerate(sentences.lengths[sentences.rows]):
-        problem = scorer.problem(int(length))
-        if problem:
-            pair = pairs[number % len(pairs)]
-            side = "the acceptable" if number < len(pairs) else "the unacceptable"
-            listing = listings.setdefault(pair.file, Problems(pair.file))
-            listing.add(pair.line, f"{side} sentence {problem}")
-    if listings:
-        advice = "Remove these pairs: sentences are not truncated."
-        raise InputError("\n".join(each.listing(advice) for each in listings.values()))
-
-
-def _count(pairs: Sequence[MinimalPair], found: SentenceScores, unk_id: int):
-    """Counts pairs with the same tokens, identical sentences, and unknown tokens."""
-    sides = list(zip(found.ids[: len(pairs)], found.ids[len(pairs) :], strict=True))
-    return (
-        sum(np.array_equal(good, bad) for good, bad in sides),
-        sum(pair.good == pair.bad for pair in pairs),
-        sum(bool((good == unk_id).any() or (bad == unk_id).any()) for good, bad in sides),
-    )
-
-
-def _log_entry(evaluation):
-    """Returns what the log of a run keeps of an evaluation: plain JSON."""
-    return {
-        "files": evaluation.files,
-        "mask_rest_of_word": evaluation.mask_rest_of_word,
-        "num_pairs": evaluation.overall.num_pairs,
-        "num_ties": evaluation.overall.num_ties,
-        "mean_accuracy": evaluation.mean.accuracy,
-        "accuracy": evaluation.overall.accuracy,
-        "groups": {one.group: one.accuracy for one in evaluation.groups},
-    }
-
-
-def accuracy_of(differences: np.ndarray) -> Accuracy:
-    """Returns the accuracy on pairs.
+def accuracy_of(differences: np.ndarray, *group: str | None) -> Accuracy:
+    """Returns the accuracy on pairs, all of them or those of a group.
 
     Args:
         differences: float [N]. Score of the acceptable sentence minus score of the other one.
+        *group: Name, field and term of the group.
     """
     count, ties = len(differences), int(np.count_nonzero(differences == 0))
     points = int(np.count_nonzero(differences > 0)) + ties / 2
-    return Accuracy(count, ties, points / count, wilson_interval(points, count))
+    return Accuracy(count, ties, points / count, wilson_interval(points, count), *group)
 
 
-def accuracy_by_group(pairs: Sequence[MinimalPair], differences: np.ndarray) -> list[GroupAccuracy]:
+def accuracy_by_group(pairs: Sequence[MinimalPair], differences: np.ndarray) -> list[Accuracy]:
     """Returns the accuracy of each group, the lowest first."""
     rows: dict[str, list[int]] = {}
     for number, pair in enumerate(pairs):
@@ -206,18 +148,16 @@ def accuracy_by_group(pairs: Sequence[MinimalPair], differences: np.ndarray) -> 
     found = []
     for group, numbers in rows.items():
         first = pairs[numbers[0]]
-        found.append(
-            GroupAccuracy(group, first.field, first.term, *accuracy_of(differences[numbers]))
-        )
+        found.append(accuracy_of(differences[numbers], group, first.field, first.term))
     return sorted(found, key=lambda one: (one.accuracy, one.group))
 
 
-def means_by(groups: Sequence[GroupAccuracy], key: str) -> list[MeanAccuracy]:
+def means_by(groups: Sequence[Accuracy], key: str) -> list[MeanAccuracy]:
     """Returns the mean over the groups of each `field` or `term`, the lowest first.
 
     Groups that have none are left out.
     """
-    members: dict[str, list[GroupAccuracy]] = {}
+    members: dict[str, list[Accuracy]] = {}
     for group in groups:
         name = getattr(group, key)
         if name is not None:
@@ -226,7 +166,7 @@ def means_by(groups: Sequence[GroupAccuracy], key: str) -> list[MeanAccuracy]:
     return sorted(found, key=lambda one: (one.accuracy, one.name))
 
 
-def mean_of_groups(groups: Sequence[GroupAccuracy], name: str | None = None) -> MeanAccuracy:
+def mean_of_groups(groups: Sequence[Accuracy], name: str | None = None) -> MeanAccuracy:
     """Returns the mean accuracy of groups, which is how BLiMP summarises its paradigms.
 
     The interval covers the choice of the pairs within these groups, not the choice of the groups.
@@ -274,7 +214,7 @@ def _write_scores(path, pairs, found):
                     "group": pair.group,
                     "good": pair.good,
                     "bad": pair.bad,
-                    SCORE_KEY: good,
+                    "good_score": good,
                     "bad_score": bad,
                     "good_tokens": len(found.ids[number]),
                     "bad_tokens": len(found.ids[count + number]),

@@ -145,7 +145,6 @@ class PseudoLikelihood:
 
     Attributes:
         step: int or None. Number of training steps, if it is known.
-        kind: str. See `OpenedModel`.
         tokenizer: Tokenizer.
         max_tokens: int. Tokens of the longest sentence that can be scored: one that the model was
             trained to read, if that is known, or else that it has positions for.
@@ -174,7 +173,7 @@ class PseudoLikelihood:
             raise _without_head(model, "a fine-tuned model")
         if "masked_lm" not in weights.heads:
             raise _without_head(weights, f"heads {', '.join(weights.heads) or 'none'}")
-        self.kind, self.step, self.tokenizer = weights.kind, weights.step, weights.tokenizer
+        self.step, self.tokenizer = weights.step, weights.tokenizer
         self.max_tokens = _trained_length(weights) - NUM_SPECIAL
         self._mask_rest_of_word = mask_rest_of_word
         built = build_strategy(strategy)

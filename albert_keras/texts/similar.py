@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_keras.texts.encoder import EmbeddingSettings, TextEncoder
-from albert_keras.texts.reading import Text, given_texts, read_texts
+from albert_keras.texts.encoder import TextEncoder
+from albert_keras.texts.reading import given_texts
 from albert_keras.texts.vectors import VectorFile
 from data_pipeline.errors import InputError
-from data_pipeline.text import storage
 
 #: Vectors of a corpus that are compared at a time.
 _BLOCK = 16_384
@@ -36,8 +35,6 @@ def similar(
     queries: Sequence[str],
     model: str | Path | None = None,
     top_k: int = 5,
-    text_column: str | int | None = None,
-    id_column: str | int | None = None,
     batch_size: int = 64,
 ) -> list[SimilarTexts]:
     """Finds the texts of a corpus that are most similar to each query.
@@ -45,8 +42,7 @@ def similar(
     The search is exact: each vector of the corpus is compared, in blocks of bounded memory.
 
     Args:
-        corpus: File that `embed` wrote; or a table or text file, which is embedded for this call
-            with the default settings, see `read_texts` for its columns.
+        corpus: File of vectors that `embed` wrote.
         queries: Texts. They are embedded with the settings of the corpus.
         model: A trained model, see `TextEncoder`. None takes the one that embedded the corpus.
         top_k: Texts to find for each query.
@@ -67,27 +63,10 @@ def similar(
     if isinstance(queries, str) or not queries:
         raise InputError("`queries` must be a list of at least one text.")
     texts = [row.text for row in given_texts(queries)]
-    file, rows = None, list[Text]()
-    if Path(corpus).suffix.lower() == ".npy":
-        if text_column is not None or id_column is not None:
-            raise InputError(
-                f"Columns are for tables. Received: `{corpus}`, which contains vectors already."
-            )
-        file = VectorFile(corpus)
-        encoder, vectors = _encoder_of(file, model, batch_size), file.vectors
-    else:
-        storage.open_to_read(corpus).close()  # fails for a file that does not exist
-        if model is None:
-            raise InputError(
-                f"`model` (--model) must be given to embed `{corpus}`, which contains texts."
-            )
-        rows = list(read_texts(corpus, text_column, id_column))
-        encoder = TextEncoder(model, batch_size=batch_size)
-        vectors = encoder.encode([row.text for row in rows]).vectors
-    scores, numbers = nearest(encoder.encode(texts).vectors, vectors, top_k)
-    if not numbers.size:
-        raise InputError(f"`{corpus}` must contain at least one text. It is empty.")
-    found = dict(enumerate(rows)) if file is None else file.lookup(set(numbers.ravel().tolist()))
+    file = VectorFile(corpus)
+    encoder = _encoder_of(file, model, batch_size)
+    scores, numbers = nearest(encoder.encode(texts).vectors, file.vectors, top_k)
+    found = file.lookup(numbers.ravel().tolist())
     return [
         SimilarTexts(
             text,
@@ -134,30 +113,19 @@ def _unit_length(vectors):
 
 def _encoder_of(file, model, batch_size):
     """Returns a TextEncoder with the model and the settings that made the vectors of a file."""
-    about = file.description
-    required = ("model", "encoder_digest", "tokenizer_digest", *EmbeddingSettings._fields)
-    missing = [name for name in required if name not in about]
-    if missing:
-        raise InputError(
-            f"The description of `{file.path}` is damaged: it has no {', '.join(missing)}. Embed "
-            "the corpus again."
-        )
+    about = file.made_by
     # Only runs have several steps.
-    step = about.get("step") if (Path(about["model"]) / "run.json").is_file() else None
+    is_run = model is None and (Path(about.model) / "run.json").is_file()
     encoder = TextEncoder(
-        about["model"] if model is None else model,
-        about["pooling"],
-        about["layers"],
-        about["normalize"],
-        about["max_seq_length"],
+        about.model if model is None else model,
+        *about.settings,
         batch_size,
-        step=step if model is None else None,
+        step=about.step if is_run else None,
     )
-    digests = about["encoder_digest"], about["tokenizer_digest"]
-    if (encoder.digest, encoder.tokenizer.digest) != digests:
+    if (encoder.digest, encoder.tokenizer.digest) != about.digests:
         raise InputError(
             f"The queries must be embedded by the model that embedded `{file.path}`, "
-            f"{about['model']} (digest {digests[0][:8]}). Received: {encoder.origin} "
+            f"{about.model} (digest {about.digests[0][:8]}). Received: {encoder.origin} "
             f"(digest {encoder.digest[:8]}). Embed the corpus again, or give that model."
         )
     return encoder

@@ -3,17 +3,18 @@ row, and `x.npy.json`, which says what made the vectors."""
 
 import contextlib
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from albert_keras.texts.encoder import EmbeddingSettings
 from albert_keras.texts.reading import Text
 from data_pipeline.array_files import map_array
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
-from data_pipeline.limits import parse_json, read_json
+from data_pipeline.limits import parse_json, reading_json
 
 
 def ids_file(path: Path) -> Path:
@@ -85,11 +86,20 @@ def writing_vectors(path: Path, size: int) -> Iterator[VectorWriter]:
         about.write_text(text + "\n", encoding="utf-8")
 
 
+class MadeBy(NamedTuple):
+    """What made the vectors of a file, see `TextEncoder.describe`."""
+
+    model: str
+    step: int | None
+    digests: tuple[str, str]  # of the encoder and of the tokenizer
+    settings: EmbeddingSettings
+
+
 class VectorFile:
     """Vectors that `embed` wrote.
 
     Attributes:
-        description: dict. What made the vectors, see `TextEncoder.describe`.
+        made_by: MadeBy.
         vectors: float32 [N, H], mapped from the disk.
 
     Raises:
@@ -98,42 +108,44 @@ class VectorFile:
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
-        if not self.path.is_file():
-            raise InputError(f"The file of vectors `{path}` does not exist.")
+        repair = "`albert-keras embed` writes vectors and their description: embed the texts again."
         beside = description_file(self.path)
         if not beside.is_file():
             raise InputError(
-                f"`{path}` must be in the same folder as its description, `{beside.name}`, which "
-                "`albert-keras embed` writes. The description does not exist."
+                f"`{path}` must be a file of vectors (.npy) beside its description, "
+                f"`{beside.name}`, which does not exist. {repair}"
             )
-        self.description = read_json(beside)
+        with reading_json(beside, repair) as about:
+            settings = [about[name] for name in EmbeddingSettings._fields]
+            self.made_by = MadeBy(
+                str(about["model"]),
+                about.get("step"),
+                (str(about["encoder_digest"]), str(about["tokenizer_digest"])),
+                EmbeddingSettings(*settings),
+            )
+            size = int(about["size"])
         try:
             self.vectors = map_array(self.path)
         except (ValueError, OSError) as error:
             raise InputError(f"`{self.path}` must be a NumPy file: {error}.") from error
-        shape, size = list(self.vectors.shape), self.description.get("size")
+        shape = list(self.vectors.shape)
         if self.vectors.dtype != np.float32 or len(shape) != 2 or shape[1] != size:
             raise InputError(
                 f"`{self.path}` must contain one array of float32, [texts, {size}], as its "
                 f"description says. Received: {self.vectors.dtype} {shape}."
             )
 
-    def lookup(self, rows: Collection[int]) -> dict[int, Text]:
+    def lookup(self, rows: Iterable[int]) -> dict[int, Text]:
         """Returns the ids and texts of some rows."""
         path, wanted, found = ids_file(self.path), set(rows), {}
-        if not path.is_file():
-            raise InputError(f"The ids of `{self.path}` are missing: there is no `{path}`.")
-        with open(path, "rb") as file:
-            for number, line in enumerate(file):
-                if number not in wanted:  # no other line is parsed
-                    continue
-                try:
-                    record = parse_json(line)
-                    found[number] = Text(str(record["id"]), str(record["text"]))
-                except (ValueError, TypeError, KeyError):
-                    raise InputError(
-                        f"`{path}` line {number + 1} must be a JSON object with `id` and `text`."
-                    ) from None
+        try:
+            with open(path, "rb") as file:
+                for number, line in enumerate(file):
+                    if number in wanted:  # no other line is parsed
+                        record = parse_json(line)
+                        found[number] = Text(str(record["id"]), str(record["text"]))
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise InputError(f"`{path}` cannot be read, or is damaged: {error}") from error
         if missing := wanted - set(found):
             raise InputError(f"`{path}` is damaged: it has no line {min(missing) + 1}.")
         return found

@@ -29,10 +29,7 @@ def test_minimal_pairs_are_evaluated(tiny_run, pairs, tmp_path, capsys):
     assert main([*command, "--out", str(out)]) == 0
     shown = capsys.readouterr().out
     assert "step 12, 2 minimal pairs; chance: 50.0 %" in shown and "mean of 2 groups" in shown
-    assert (
-        "ties, each counted as one half: 1 (1 with the same tokens in both sentences, "
-        "1 with" in shown
-    )
+    assert "ties, each counted as one half: 1" in shown
     assert f"scores of each pair: {out}" in shown
     assert main([*command, "--out", str(out)]) == 2
     assert "which exists" in capsys.readouterr().err

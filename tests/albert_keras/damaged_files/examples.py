@@ -227,13 +227,15 @@ def tagged_and_choices(folder):
 
 
 def vectors(folder):
+    from albert_keras.texts.encoder import EmbeddingSettings
     from albert_keras.texts.reading import Text
     from albert_keras.texts.vectors import VectorFile, writing_vectors
 
     path = folder / "vectors.npy"
     texts = [Text(str(number), line) for number, line in enumerate(_LINES[:20])]
     with writing_vectors(path, 4) as writer:
-        writer.description = {"size": 4}
+        made_by = {"model": "m", "encoder_digest": "a", "tokenizer_digest": "b", "size": 4}
+        writer.description = made_by | EmbeddingSettings()._asdict()
         writer.add(texts, np.ones((20, 4), np.float32))
 
     def read():

@@ -1,19 +1,11 @@
 """Runs and exports on files of minimal pairs."""
 
 import json
-import shutil
 
 import pytest
 
 from albert_keras import evaluate_minimal_pairs, score_sentences
-from albert_keras.runs.log_file import read_evaluations, read_log
 from data_pipeline.errors import InputError
-
-
-@pytest.fixture(scope="module")
-def run(tiny_run, tmp_path_factory):
-    """Returns a copy of the small run, whose log grows."""
-    return shutil.copytree(tiny_run, tmp_path_factory.mktemp("pairs") / "run")
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +30,13 @@ def file(pairs, tmp_path):
 
 
 @pytest.mark.parametrize("rest_of_word", [False, True])
-def test_a_pair_is_right_if_its_good_sentence_scores_higher(run, pairs, file, rest_of_word):
+def test_a_pair_is_right_if_its_good_sentence_scores_higher(tiny_run, pairs, file, rest_of_word):
     out = file.with_name("scores.jsonl")
-    result = evaluate_minimal_pairs(run, file, rest_of_word, out=out)
+    result = evaluate_minimal_pairs(tiny_run, file, rest_of_word, out=out)
     points = {"swapped": 0.0, "reversed": 0.0, "ties": 0.0}
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     texts = [row[side] for row in pairs for side in ("good", "bad")]
-    scores = [one.score for one in score_sentences(run, texts, rest_of_word)]
+    scores = [one.score for one in score_sentences(tiny_run, texts, rest_of_word)]
     for number, (row, line) in enumerate(zip(pairs, lines, strict=True)):
         good, bad = scores[2 * number : 2 * number + 2]
         assert (line["good_score"], line["bad_score"]) == pytest.approx((good, bad), abs=1e-4)
@@ -57,29 +49,17 @@ def test_a_pair_is_right_if_its_good_sentence_scores_higher(run, pairs, file, re
     assert [one.accuracy for one in result.groups] == sorted(found.values())
     assert result.overall.accuracy == pytest.approx(sum(points.values()) / 14)
     assert result.mean.accuracy == pytest.approx(sum(found.values()) / 3)
-    assert (result.overall.num_ties, result.num_same_tokens, result.num_identical) == (2, 2, 1)
+    assert result.overall.num_ties == 2
     assert (result.step, result.fields, result.terms) == (12, [], [])
 
 
-def test_the_log_has_a_line_that_is_neither_report_nor_held_out_score(run, file):
-    before = read_log(run), read_evaluations(run)
-    result = evaluate_minimal_pairs(run, [file], step=5)
-    last = json.loads((run / "log.jsonl").read_text().splitlines()[-1])
-    assert last["step"] == result.step == 5
-    assert last["minimal_pairs"]["mean_accuracy"] == result.mean.accuracy
-    assert last["minimal_pairs"]["num_ties"] == 2
-    assert (read_log(run), read_evaluations(run)) == before
-
-
-def test_an_export_equals_its_run(run, tiny_export, file):
-    log = (run / "log.jsonl").read_text()
+def test_an_export_equals_its_run(tiny_run, tiny_export, file):
     found = evaluate_minimal_pairs(tiny_export, file)
-    assert (run / "log.jsonl").read_text() == log
-    expected = evaluate_minimal_pairs(run, file)
+    expected = evaluate_minimal_pairs(tiny_run, file)
     assert found.groups == expected.groups and found.step == expected.step
 
 
-def test_blimp_has_fields_and_terms(run, tmp_path):
+def test_blimp_has_fields_and_terms(tiny_run, tmp_path):
     rows = [
         {"UID": f"p{number}", "field": field, "linguistics_term": f"t{number}"}
         | {"sentence_good": "The ferry left.", "sentence_bad": "The left ferry \u2603."}
@@ -87,44 +67,33 @@ def test_blimp_has_fields_and_terms(run, tmp_path):
     ]
     file = tmp_path / "blimp.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    result = evaluate_minimal_pairs(run, file)
+    result = evaluate_minimal_pairs(tiny_run, file)
     assert {(one.name, one.num_groups) for one in result.fields} == {
         ("syntax", 2),
         ("semantics", 1),
     }
     assert len(result.terms) == 3
-    assert result.num_unknown == 3
 
 
-def test_existing_files_are_replaced_only_if_allowed(run, file, tmp_path):
+def test_existing_files_are_replaced_only_if_allowed(tiny_run, file, tmp_path):
     out = tmp_path / "scores.jsonl"
     out.write_text("kept")
     with pytest.raises(InputError, match="which exists"):
-        evaluate_minimal_pairs(run, file, out=out)
+        evaluate_minimal_pairs(tiny_run, file, out=out)
     assert out.read_text() == "kept"
-    evaluate_minimal_pairs(run, file, out=out, overwrite=True)
+    evaluate_minimal_pairs(tiny_run, file, out=out, overwrite=True)
     assert len(out.read_text().splitlines()) == 14
-    with pytest.raises(InputError, match="must not be a file of minimal pairs"):
-        evaluate_minimal_pairs(run, file, out=file, overwrite=True)
-    with pytest.raises(InputError, match=r"ends in \.jsonl. Received: .*scores.csv"):
-        evaluate_minimal_pairs(run, file, out=tmp_path / "scores.csv")
+    with pytest.raises(InputError, match="must not be a file of minimal pairs or in a folder"):
+        evaluate_minimal_pairs(tiny_run, tmp_path, out=tmp_path / "new.jsonl")
+    with pytest.raises(InputError, match=r"must end in \.jsonl.* Received: .*scores.csv"):
+        evaluate_minimal_pairs(tiny_run, file, out=tmp_path / "scores.csv")
 
 
-def test_a_file_of_scores_is_not_read_as_pairs(run, file, tmp_path):
-    with pytest.raises(InputError, match="or in a folder of them. Received: .*new.jsonl"):
-        evaluate_minimal_pairs(run, tmp_path, out=tmp_path / "new.jsonl")
-    out = tmp_path / "scores.jsonl"
-    evaluate_minimal_pairs(run, file, out=out)
-    with pytest.raises(InputError, match="scores.jsonl` line 1 must be a minimal pair.* scores"):
-        evaluate_minimal_pairs(run, tmp_path)
-
-
-def test_sentences_that_are_too_long_are_refused_with_file_and_line(run, file):
+def test_sentences_that_are_too_long_are_refused_with_file_and_line(tiny_run, file):
     long = {"good": "Rain.", "bad": "Seven geese crossed the frozen lake " * 9}
     file.write_text(file.read_text() + json.dumps(long) + "\n")
-    log = (run / "log.jsonl").read_text()
     out = file.with_name("scores.jsonl")
-    message = r"pairs.jsonl` line 15 the unacceptable sentence must have from 1 to 30 tokens"
+    message = r"pairs.jsonl` line 15: a sentence must have from 1 to 30 tokens"
     with pytest.raises(InputError, match=message):
-        evaluate_minimal_pairs(run, file, out=out)
-    assert not out.exists() and (run / "log.jsonl").read_text() == log
+        evaluate_minimal_pairs(tiny_run, file, out=out)
+    assert not out.exists()
