@@ -3,7 +3,7 @@
 import inspect
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
@@ -18,46 +18,42 @@ _WIDTH = 100
 #: effect.
 _NOT_SET = ("vocab_size", "foreign_keys", "down_scale_factor")
 
-Notes = Mapping[str, str]
 
-
-def commented_yaml(settings: Settings, header: Sequence[str], notes: Notes | None = None) -> str:
+def commented_yaml(settings: Settings, header: Sequence[str]) -> str:
     """Returns all settings as YAML with comments.
 
     Args:
         settings: The values to write.
         header: Lines of the comment at the top.
-        notes: Further sentences by dotted key, such as "training.steps".
 
     Returns:
         str. The content of the file; read again, it gives the same settings.
     """
     lines = [f"# {line}".rstrip() for line in header]
-    lines += _section(settings, (), notes or {})
+    lines += _section(settings, 0)
     return "\n".join(lines) + "\n"
 
 
-def _section(settings, path, notes):
+def _section(settings, depth):
     lines = []
     for name, field in type(settings).model_fields.items():
-        value, keys = getattr(settings, name), (*path, name)
+        value = getattr(settings, name)
         if isinstance(value, Settings):
             text = _with_null(inspect.getdoc(type(value)).splitlines()[0])
-            lines += ["", *_comment(text, len(path)), f"{'  ' * len(path)}{name}:"]
-            lines += _section(value, keys, notes)
+            lines += ["", *_comment(text, depth), f"{'  ' * depth}{name}:"]
+            lines += _section(value, depth + 1)
         elif isinstance(settings, PretrainingConfig) and name == "model":
             lines += ["", *_model(settings)]
         elif isinstance(settings, PretrainingConfig) and name == "stages":
             lines += ["", *_stages(value)]
         else:
-            text = f"{_explanation(field, value)} {notes.get('.'.join(keys), '')}".strip()
-            lines += ["", *_comment(text, len(path))]
-            lines.append(f"{'  ' * len(path)}{name}: {_plain(value)}")
+            lines += ["", *_comment(_explanation(field), depth)]
+            lines.append(f"{'  ' * depth}{name}: {_plain(value)}")
     # The first key of a section follows its heading.
-    return lines[1:] if path and lines and not lines[0] else lines
+    return lines[1:] if depth and lines and not lines[0] else lines
 
 
-def _explanation(field, value):
+def _explanation(field):
     text = _with_null(field.description or "")
     choices = _choices(field.annotation)
     if choices:
