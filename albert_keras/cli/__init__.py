@@ -25,10 +25,9 @@ from albert_keras.cli import (
     study,
     vocab,
 )
-from albert_keras.cli.command import PANELS, App
+from albert_keras.cli.command import PANELS, USAGE_ERRORS, App
 from albert_keras.cli.interruption import EXIT_CODE, ending_in_time
-from albert_keras.cli.output import begin_command, finish, report_error, restart_if_worker_lost
-from albert_keras.cli.usage_errors import USAGE_ERRORS, report_usage_error
+from albert_keras.cli.output import finish, report_error, restart_if_worker_lost
 
 #: The commands by the panel of the help that lists them, as data flows.
 _COMMANDS = dict(
@@ -98,9 +97,7 @@ def main(argv=None):
         int. Exit code: 0 success; 1 internal error, or a problem that `doctor` found; 2 invalid
         input; 3 training diverged; 4 a server returned wrong answers; 130 or 143 interrupted.
     """
-    if argv is None:
-        argv = sys.argv[1:]
-        begin_command()
+    argv = sys.argv[1:] if argv is None else argv
     try:
         with ending_in_time():
             code = app(argv, prog_name="albert-keras", standalone_mode=False)
@@ -111,7 +108,8 @@ def main(argv=None):
         return EXIT_CODE
     except Exception as error:
         if isinstance(error, USAGE_ERRORS):
-            return report_usage_error(error, argv)
+            error.show()
+            return error.exit_code
         restart_if_worker_lost(error)
         return report_error(error, debug="--debug" in argv)
     finally:

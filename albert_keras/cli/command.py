@@ -3,7 +3,7 @@ result, and that an option with one value is given once."""
 
 import functools
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -11,10 +11,9 @@ import typer
 import typer.core
 
 from albert_keras.cli.interruption import interruptible
-from albert_keras.cli.output import show, start
+from albert_keras.cli.output import plain, show, start
 from albert_keras.cli.parameters import given_of, help_and_entries, parameters_of
 from albert_keras.cli.removed import check_command, check_options
-from albert_keras.cli.usage_errors import USAGE_ERRORS, values_of
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import options_of
 
@@ -25,6 +24,8 @@ _COMMON = (
     ("verbose", bool, False, typer.Option("-v", "--verbose", hidden=True)),
     ("debug", bool, False, typer.Option("--debug", hidden=True)),
 )
+#: The errors that typer raises for unknown, missing and wrong options.
+USAGE_ERRORS = typer.BadParameter.__mro__[1]
 #: Groups of commands in the order of the help: as data flows.
 PANELS = ("Start", "Data", "Train", "Ask", "Serve", "Exchange and research", "Commands")
 _COMMON_LINE = (
@@ -40,9 +41,14 @@ class _GivenOnce:
         if ctx.resilient_parsing:  # completes a command that is not finished
             return super().parse_args(ctx, args)
         _, _, given = self.make_parser(ctx).parse_args(list(args))
-        for parameter in dict.fromkeys(given):
-            if parameter.param_type_name == "option" and not parameter.multiple:
-                _check_given_once(parameter, args, given.count(parameter))
+        for parameter in given:
+            has_one_value = parameter.param_type_name == "option" and not parameter.multiple
+            if has_one_value and given.count(parameter) > 1:
+                name = max(parameter.opts, key=len)
+                raise InputError(
+                    f"`{name}` must be given at most once. Remove all but one.",
+                    Mistake.GIVEN_TWICE,
+                )
         return super().parse_args(ctx, args)
 
 
@@ -107,6 +113,23 @@ class Output(NamedTuple):
     error: Exception | None = None
 
 
+def streamed(
+    answers: Iterator, describe: Callable[[Any], Iterable[str]], as_list: bool = False
+) -> Output:
+    """Returns the Output of answers, each of which is printed as soon as there is one.
+
+    Args:
+        answers: Named tuples.
+        describe: Returns the lines of an answer.
+        as_list: Whether JSON is a list of all answers, not a line for each.
+    """
+    if as_list:
+        found = list(answers)
+        return Output(plain(found), [line for one in found for line in describe(one)])
+    # Only one of the two is consumed.
+    return Output(map(plain, answers), (line for one in answers for line in describe(one)))
+
+
 def command(*calls: str, config=None, resumes: bool = False):
     """Decorates a function that returns an Output, or None, to make it a typer command.
 
@@ -161,20 +184,3 @@ def command(*calls: str, config=None, resumes: bool = False):
         return run
 
     return decorate
-
-
-def _check_given_once(option, args, times):
-    """Raises InputError if an option has two values, or a flag is both set and unset."""
-    names = (*option.opts, *option.secondary_opts)
-    if option.is_flag:
-        values = [arg for arg in dict.fromkeys(args) if arg in names]
-    else:
-        values = values_of(names, args)
-        values = values if len(values) == times else ["a value"] * times
-    if times > 1 and len(values) > 1:
-        name = max(option.opts, key=len)
-        raise InputError(
-            f"`{name}` must be given at most once. Received: {' and '.join(values)}. "
-            "Remove all but one.",
-            Mistake.GIVEN_TWICE,
-        )

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import typer
+
 from albert_keras.cli.arguments import check_records, check_task_files, read_values
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.parameters import refuse
 from albert_keras.cli.pretrain import lines_of
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
@@ -11,6 +14,9 @@ from albert_keras.formats.detection import detect
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import options_of
+
+#: Options of a distillation on records alone.
+_OF_RECORDS = ("teacher_step", "albert_config", "tokenizer", "eval_data")
 
 
 class _Options(DistillationConfig):
@@ -21,6 +27,7 @@ class _Options(DistillationConfig):
 
 @command(config=_Options, resumes=True)
 def distill(
+    context: typer.Context,
     teacher: str,
     out: Path,
     *,
@@ -72,17 +79,11 @@ def distill(
             f"{'both' if on_task else 'none'} of them."
         )
     if on_task:
-        others = {
-            "--teacher-step": teacher_step,
-            "--albert-config": albert_config,
-            "--tokenizer": tokenizer,
-            "--eval-data": eval_data,
-        }
-        given = [name for name, value in others.items() if value is not None]
-        _check_options(flags, options_of(TaskDistillationConfig).keys() | {"size"}, given, "a task")
+        others = {*_OF_RECORDS, *flags} - options_of(TaskDistillationConfig).keys() - {"size"}
+        refuse(context, others, "does not apply to a distillation on a task.")
         return _on_task(teacher, out, flags, origin, allow_change, values)
-    given = [] if origin is None else ["--from"]
-    _check_options(flags, options_of(DistillationConfig).keys(), given, "records")
+    others = {"origin", *flags} - options_of(DistillationConfig).keys()
+    refuse(context, others, "does not apply to a distillation on records.")
     settings = DistillationConfig.of(values, **flags)
     check_records(data, eval_data, *(stage.data for stage in settings.stages))
     detect(teacher)
@@ -125,13 +126,3 @@ def _on_task(teacher, out, flags, origin, allow_change, values):
         allow_changes=tuple(allow_change or ()),
     )
     return Output(as_json(result), [*lines(result), f"all results: {out}/results.json"])
-
-
-def _check_options(flags, allowed, given, source):
-    """Raises InputError for options that do not apply; `given` are others that do not."""
-    names = sorted(f"--{name.replace('_', '-')}" for name in flags.keys() - allowed) + given
-    if names:
-        raise InputError(
-            f"These options do not apply to a distillation on {source}. Received: "
-            f"{', '.join(names)}. Omit them."
-        )

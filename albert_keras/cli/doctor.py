@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import plain, printable
+from albert_keras.cli.output import plain
 from albert_keras.report import count_of
 
 
@@ -37,4 +37,4 @@ def doctor(out: Path = Path("runs"), disk: str = "2GB"):
         "measured": plain(seen.probe),
     }
     error = typer.Exit(1) if counts[FAULT] else None
-    return Output(values, map(printable, [*lines, summary]), error)
+    return Output(values, [*lines, summary], error)

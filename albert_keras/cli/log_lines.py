@@ -1,15 +1,14 @@
 """Prints the log of a command: as lines, as a bar that moves on a terminal, or as JSON."""
 
-import contextlib
 import json
 import logging
-import os
 import shutil
 import threading
 import time
 from datetime import datetime, timezone
-from pathlib import Path
 
+from albert_keras.report import bytes_text
+from albert_keras.training.process_memory import peak_mb
 from data_pipeline.errors import DOCUMENT
 from data_pipeline.progress import UPDATE
 
@@ -26,13 +25,12 @@ class LogLines(logging.StreamHandler):
     Args:
         silence: float. Seconds without output after which the elapsed time is printed.
         start: float. The same before the first line.
-        elapsed: float. Seconds that the user has waited already.
     """
 
-    def __init__(self, stream, silence=_LONGEST_SILENCE, start=None, elapsed=0.0):
+    def __init__(self, stream, silence=_LONGEST_SILENCE, start=None):
         super().__init__(stream)
         self._silence, self._start = silence, LONGEST_START if start is None else start
-        self._started = self._last = time.monotonic() - elapsed
+        self._started = self._last = time.monotonic()
         self._is_silent = True
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -83,9 +81,9 @@ class LogLines(logging.StreamHandler):
 class TerminalLines(LogLines):
     """Prints log records as lines, and below them the progress as a line that is overwritten."""
 
-    def __init__(self, stream, silence=_LONGEST_SILENCE_OF_A_TERMINAL, start=None, elapsed=0.0):
+    def __init__(self, stream, silence=_LONGEST_SILENCE_OF_A_TERMINAL, start=None):
         self._is_open = False
-        super().__init__(stream, silence, start, elapsed)
+        super().__init__(stream, silence, start)
 
     def emit(self, record):
         state = getattr(record, "progress", None)
@@ -95,8 +93,7 @@ class TerminalLines(LogLines):
                 super().emit(record)
         elif record.levelno == UPDATE and not self._finished.is_set():  # others are for log files
             self._note()
-            memory = memory_text()
-            self._overwrite(f"{state.as_bar()}  {memory}" if memory else state.as_bar())
+            self._overwrite(f"{state.as_bar()}  memory {bytes_text(1e6 * peak_mb())}")
 
     def finish(self):
         super().finish()
@@ -163,32 +160,3 @@ def with_numbers(text, mistakes):
     if not numbers:
         return text
     return f"{text}\n{', '.join(numbers)}: see {DOCUMENT}"
-
-
-def process_seconds() -> float:
-    """Returns the age of this process in seconds, or 0 where /proc does not show it.
-
-    On a busy machine, Python and its imports alone take seconds.
-    """
-    with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
-        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-        begin = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # after the start of the machine
-        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - begin)
-    return 0.0
-
-
-def memory_text(root: Path = Path("/proc")) -> str:
-    """Returns the memory of this process and its children, such as "1.3 GB"; "" if it is unknown.
-
-    Memory that processes share counts for each of them.
-    """
-    from albert_keras.report import bytes_text
-
-    pages = 0
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        process = str(os.getpid())
-        children = root / process / "task" / process / "children"
-        numbers = [process, *(children.read_text().split() if children.is_file() else ())]
-        for number in numbers:
-            pages += int((root / number / "statm").read_text().split()[1])
-    return f"memory {bytes_text(pages * os.sysconf('SC_PAGE_SIZE'))}" if pages else ""

@@ -10,18 +10,10 @@ from collections.abc import Iterator
 
 import typer
 
-from albert_keras.cli.log_lines import (
-    JsonLines,
-    LogLines,
-    TerminalLines,
-    process_seconds,
-    with_numbers,
-)
+from albert_keras.cli.log_lines import JsonLines, LogLines, TerminalLines, with_numbers
 from albert_keras.report import count_of as count_of, percent as percent
 from data_pipeline.errors import Mistake, mistakes_of
 from data_pipeline.progress import UPDATE
-
-_ASCII = {"✔": "ok", "⚠": "!!", "✘": "xx", "→": "->", "…": "..."}
 
 _LOGGERS = ("albert_keras", "data_pipeline")
 
@@ -29,14 +21,6 @@ _LOGGERS = ("albert_keras", "data_pipeline")
 LOG_FORMATS = ("text", "json")
 
 _progress = None
-#: Whether this process does nothing else than one command.
-_is_command = False
-
-
-def begin_command():
-    """Notes that this process was started for one command, so its age counts as waiting."""
-    global _is_command
-    _is_command = True
 
 
 def start(verbose=False, debug=False, log_format="text"):
@@ -57,8 +41,7 @@ def start(verbose=False, debug=False, log_format="text"):
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = level
     is_terminal = log_format == "text" and sys.stderr.isatty()
     kinds = {"text": TerminalLines if is_terminal else LogLines, "json": JsonLines}
-    elapsed = process_seconds() if _is_command else 0.0
-    _progress = kinds[log_format](sys.stderr, elapsed=elapsed)
+    _progress = kinds[log_format](sys.stderr)
     usual = UPDATE if is_terminal else logging.INFO
     for name in _LOGGERS:
         logger = logging.getLogger(name)
@@ -100,16 +83,15 @@ def show(result, lines, as_json):
     """
     if sys.stdout.isatty():
         quiet()
-    plain = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
-    if as_json and isinstance(result, Iterator):
-        for values in result:
-            typer.echo(json.dumps(values, default=str, ensure_ascii=plain))
-    elif as_json:
-        values = result._asdict() if hasattr(result, "_asdict") else result
-        typer.echo(json.dumps(values, default=str, ensure_ascii=plain))
-    else:
-        for line in lines:
-            typer.echo(line)
+    if as_json:
+        if not isinstance(result, Iterator):
+            result = [result._asdict() if hasattr(result, "_asdict") else result]
+        is_ascii = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
+        lines = (json.dumps(values, default=str, ensure_ascii=is_ascii) for values in result)
+    elif hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # of a terminal without UTF-8
+    for line in lines:
+        typer.echo(line)
 
 
 def plain(value):
@@ -126,15 +108,6 @@ def plain(value):
 def shell(*words):
     """Returns the words of a command as they can be pasted into a shell."""
     return shlex.join(map(str, words))
-
-
-def printable(line):
-    """Replaces characters that cannot be encoded if the output is not UTF-8."""
-    if (sys.stdout.encoding or "ascii").lower().replace("-", "").startswith("utf"):
-        return line
-    for sign, replacement in _ASCII.items():
-        line = line.replace(sign, replacement)
-    return line.encode("ascii", "backslashreplace").decode()
 
 
 def restart_if_worker_lost(error):

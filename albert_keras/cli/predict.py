@@ -1,28 +1,31 @@
 """`albert-keras predict`."""
 
-import itertools
 from pathlib import Path
 
 import typer
 
 from albert_keras.cli.answer_lines import describe_pretrained
-from albert_keras.cli.command import Output, command
+from albert_keras.cli.command import command, streamed
 from albert_keras.cli.minimal_pairs import score_texts
 from albert_keras.cli.parameters import refuse
-from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
+from albert_keras.cli.typed_inputs import text_batches
 from albert_keras.formats.detection import detect, kind_of_run
 from albert_keras.tasks.answer_table import check_out
-from albert_keras.tasks.kind import FIELD_OPTIONS
 from albert_keras.tasks.request_checks import check_request
 from data_pipeline.errors import InputError
 from data_pipeline.text import storage
 
-#: Options that apply to inputs of tasks, to pre-trained exports, to runs, and to tables.
 _FIELDS = ("pair", "question", "option")
-_FOR_PRETRAINED = ("then", "top_k")
-_FOR_RUNS = ("split", "data_dir", "also", "all_seeds")
-_OF_TABLES = ("delimiter", "encoding", "skip_bad_rows")
-_FOR_TABLES = ("file", "out", "overwrite", "text_column", "pair_column", *_OF_TABLES)
+_TABLES = ("file", "out", "overwrite", "text_column", "pair_column", "delimiter", "encoding")
+_SCORED, _PRETRAINED = "a model with `--score`", "a pre-trained model"
+_FINETUNING, _EXPORT = "a fine-tuning", "the export of a fine-tuning"
+#: The options that each kind of model takes.
+_TAKEN = {
+    _SCORED: ("mask_rest_of_word",),
+    _PRETRAINED: ("then", "top_k"),
+    _FINETUNING: (*_FIELDS, *_TABLES, "skip_bad_rows", "split", "data_dir", "also", "all_seeds"),
+    _EXPORT: (*_FIELDS, *_TABLES, "skip_bad_rows"),
+}
 
 
 @command()
@@ -89,32 +92,13 @@ def predict(
       also --with PATH: Fine-tuning to average with; may be repeated.
       all_seeds ~delimiter ~encoding ~skip_bad_rows
     """
-    if score:
-        others = (*_FOR_PRETRAINED, *_FIELDS, *_FOR_RUNS, *_FOR_TABLES)
-        refuse(context, others, "must not be given with `--score`.")
+    kind, exported = (_SCORED, None) if score else _kind_of(model)
+    others = {name for names in _TAKEN.values() for name in names} - set(_TAKEN[kind])
+    refuse(context, others, f"must not be given for {kind}. Received: `{model}`.")
+    if kind == _SCORED:
         return score_texts(model, texts, mask_rest_of_word)
-    refuse(context, ("mask_rest_of_word",), "requires `--score`.")
-    exported = None
-    if kind_of_run(model) == "pretraining":
-        others = (*_FIELDS, *_FOR_RUNS, *_FOR_TABLES)
-        refuse(context, others, f"requires a fine-tuned model: `{model}` is a pre-training run.")
+    if kind == _PRETRAINED:
         return _ask_pretrained(model, texts, then, top_k)
-    if not _is_export(model):
-        refuse(context, _FOR_PRETRAINED, f"requires an export: `{model}` is a fine-tuning.")
-    else:
-        from albert_keras.serving.exported_task import read_task
-        from albert_keras.serving.layout import version_folder
-
-        exported = read_task(version_folder(model))
-        if exported is None:
-            others = (*_FIELDS, *_FOR_RUNS, *_FOR_TABLES)
-            reason = f"requires a fine-tuned model: `{model}` is a pre-trained export."
-            refuse(context, others, reason)
-            return _ask_pretrained(model, texts, then, top_k)
-        refuse(context, _FOR_RUNS, f"requires a run: `{model}` is an export.")
-        reason = f"requires an export of a pre-trained model: `{model}` is fine-tuned."
-        refuse(context, _FOR_PRETRAINED, reason)
-        _refuse_unused(context, exported.task)
     if file is not None or split is not None:
         if texts:
             raise InputError("`TEXT` must not be given with --file or --split.")
@@ -126,48 +110,44 @@ def predict(
     check_out(out, file, overwrite)
     if file is not None and not file.is_dir():
         storage.open_to_read(file).close()
-    from albert_keras.cli.task_answers import TaskRequest, answer_task
+    from albert_keras.cli.task_answers import answer_task
 
     typed = {"pair": pair, "question": question, "options": option or None}
     return answer_task(
-        TaskRequest(
-            [model, *(also or ())],
-            exported,
-            all_seeds,
-            texts or [],
-            {name: value for name, value in typed.items() if value is not None},
-            file,
-            columns,
-            table,
-            split,
-            data_dir,
-            out,
-            overwrite,
-        )
+        [model, *(also or ())],
+        exported,
+        texts=texts or [],
+        fields={name: value for name, value in typed.items() if value is not None},
+        file=file,
+        columns=columns | table,
+        split=split,
+        data_dir=data_dir,
+        all_seeds=all_seeds,
+        out=out,
+        overwrite=overwrite,
     )
 
 
-def _is_export(model):
-    """Returns whether a path is of an export, not of a fine-tuning or a run."""
+def _kind_of(model):
+    """Returns what a model is, one of `_TAKEN`, and the task of an export, or None."""
+    if kind_of_run(model) == "pretraining":
+        return _PRETRAINED, None
     wanted = (
         "`predict` takes an export or a fine-tuning. Create one with `albert-keras export` or "
         "`albert-keras finetune`."
     )
-    return detect(model, ("run", "fine-tuning", "export"), wanted).kind == "export"
+    if detect(model, ("run", "fine-tuning", "export"), wanted).kind != "export":
+        return _FINETUNING, None
+    from albert_keras.serving.exported_task import read_task
+    from albert_keras.serving.layout import version_folder
 
-
-def _refuse_unused(context, task):
-    """Refuses options of inputs that a task does not have."""
-    used = {FIELD_OPTIONS.get(field) for field in task.fields}
-    inputs = " and ".join(f"`{field}`" for field in task.fields)
-    reason = f"must not be given: the inputs of {task.config.name} are {inputs}."
-    refuse(context, [name for name in _FIELDS if f"--{name}" not in used], reason)
+    exported = read_task(version_folder(model))
+    return (_PRETRAINED if exported is None else _EXPORT), exported
 
 
 def _ask_pretrained(model, texts, then, top_k):
     """Fills masks, or predicts whether each text is followed by `then`."""
-    lines = None if texts else arriving_lines()
-    first = lines and [next(lines)]  # without any line, no model is loaded
+    batches = text_batches(texts)
     from albert_keras.serving.predictor import Predictor
     from albert_keras.tasks.predict import Truncation
 
@@ -175,10 +155,6 @@ def _ask_pretrained(model, texts, then, top_k):
 
     def answers():
         truncated = Truncation()
-        batches = [texts]
-        if lines is not None:
-            arriving = itertools.chain(first, lines)
-            batches = converted_lines(arriving, lambda _, line: line)
         for several in batches:
             if then is None:
                 found = predictor.fill_mask(several, top_k)
@@ -188,16 +164,4 @@ def _ask_pretrained(model, texts, then, top_k):
             yield from found
         truncated.warn()
 
-    if texts:
-        found = list(answers())
-        shown = [line for answer in found for line in describe_pretrained(answer)]
-        return Output([_plain(answer) for answer in found], shown)
-    shown = (line for answer in answers() for line in describe_pretrained(answer))
-    return Output((_plain(answer) for answer in answers()), shown)
-
-
-def _plain(answer):
-    value = answer._asdict()
-    if "masks" in value:
-        value["masks"] = [[entry._asdict() for entry in mask] for mask in value["masks"]]
-    return value
+    return streamed(answers(), describe_pretrained, as_list=bool(texts))

@@ -2,24 +2,6 @@
 
 from data_pipeline.errors import InputError
 
-#: Options of `init` that were those of the command it writes a file for -> the setting.
-_OF_INIT = {
-    "size": "model.size",
-    "student": "model.size",
-    "steps": "training.steps",
-    "batch-size": "training.batch_size",
-    "lr": "optimizer.lr",
-    "task": "task.name",
-    "train": "task.train",
-    "dev": "task.dev",
-    "data-dir": "task.data_dir",
-    "text": "task.text",
-    "pair": "task.pair",
-    "label": "task.label",
-}
-_FORMATS = (
-    "The released models exist in the formats hugging-face, google and google-bert: use these."
-)
 _FASTER = "`albert-keras distill` trains a smaller model, which answers faster."
 _PROXY = "The local server is for one user; put your own proxy in front of it."
 _LOAD = "Measure speed with a load tool such as wrk."
@@ -29,7 +11,7 @@ _KIT = (
 
 #: What was removed, as it was typed after `albert-keras` -> a sentence that names its replacement.
 #: An option follows its command, `finetune --head`, and one of its values follows the option,
-#: `convert --to fairseq`.
+#: `finetune --objective unsupervised`.
 REMOVED = {
     "analyze convergence": "Use `albert-keras analyze layers --depth N`.",
     "analyze similarity": "Use `albert-keras analyze layers`.",
@@ -48,12 +30,6 @@ REMOVED = {
     "evaluate --exit-at-confidence": _FASTER,
     "export --exit-at-confidence": _FASTER,
     "finetune --cache": "Nothing is stored: texts are encoded when a training starts.",
-    **{
-        f"data {command} --splitter {name}": "Use `--splitter sentencex`, or `line` for one "
-        "sentence per paragraph."
-        for command in ("build", "check")
-        for name in ("none", "tensorflow-text")
-    },
     "data check --figure": "`--json` has the numbers.",
     "data inspect --figure": "`--json` has the numbers.",
     "card": "Use `albert-keras export --card --out FOLDER`.",
@@ -74,12 +50,18 @@ REMOVED = {
     "report": "Use `albert-keras runs report RUN`.",
     "runs plot": "`albert-keras runs report RUN` draws the curves of a run; "
     "`tensorboard --logdir FOLDER` draws those of several.",
+    "runs remove": "Remove its folder, `rm -r RUN`.",
+    "similar --text-column": "Embed the table first, `albert-keras embed --file TABLE`.",
+    "similar --id-column": "Embed the table first, `albert-keras embed --file TABLE`.",
     "init --preset": "Use `albert-keras init data --config PRESET`.",
-    **{f"init --{name}": f"Use `--set {key}=VALUE`." for name, key in _OF_INIT.items()},
     **{
-        f"convert --{option} {name}": _FORMATS
-        for option in ("to", "from")
-        for name in ("fairseq", "tf-hub", "tf-models")
+        f"init --{name}": "`albert-keras finetune` and `pretrain` adapt to their data themselves; "
+        "`data check --task` counts labels and tokens."
+        for name in ("data", "tokenizer")
+    },
+    **{
+        f"init --{name}": "Use `--set KEY=VALUE`, such as `--set model.size=albert-mini`."
+        for name in ("size", "student", "steps", "batch-size", "lr", "task", "train", "dev")
     },
     "convert --no-verify": "The tensors that are written are always compared with the source.",
     "convert --trust-pickle": "Save the weights as model.safetensors: docs/interop.md has the line "

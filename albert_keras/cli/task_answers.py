@@ -2,7 +2,7 @@
 
 import itertools
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from albert_keras.cli.answer_lines import describe_answer
 from albert_keras.cli.command import Output
@@ -21,10 +21,7 @@ from albert_keras.tasks.answer_table import (
     write_answer_table,
     write_skipped_rows,
 )
-from albert_keras.tasks.finetuned import (
-    FinetunedModels,
-    check_columns,
-)
+from albert_keras.tasks.finetuned import FinetunedModels, check_columns
 from albert_keras.tasks.given import typed_example, typed_examples
 from albert_keras.tasks.kinds import TAGGING, build_task
 from albert_keras.tasks.predict import answer_stream, predict_task
@@ -32,54 +29,55 @@ from albert_keras.tasks.task import known_fields
 from data_pipeline.errors import InputError
 
 
-class TaskRequest(NamedTuple):
-    """The arguments of a command that answers examples of a task, checked by `check_request`."""
-
-    models: list[Path]  # one or several runs, or one export
-    exported: ExportedTask | None  # None for runs
-    all_seeds: bool
-    texts: list[str]
-    fields: dict[str, Any]  # other fields of each text, as in `Task.fields`
-    file: Path | None
-    columns: dict[str, str | None]  # of `file`: `text` and `pair`
-    table: dict[str, Any]  # of `file`: `delimiter`, `encoding` and `skip_bad_rows`
-    split: str | None
-    data_dir: Path | None
-    out: Path | None
-    overwrite: bool
-
-
-def answer_task(request: TaskRequest) -> Output:
-    """Answers what a command asks.
+def answer_task(
+    models: list[Path],
+    exported: ExportedTask | None,
+    *,
+    texts: list[str],
+    fields: dict[str, Any],
+    file: Path | None,
+    columns: dict[str, Any],
+    split: str | None,
+    data_dir: Path | None,
+    all_seeds: bool,
+    out: Path | None,
+    overwrite: bool,
+) -> Output:
+    """Answers what `predict` asks; its arguments were checked by `check_request`.
 
     Lines of stdin are answered as they arrive: then lines and values of the Output are iterators.
+
+    Args:
+        models: One or several runs, or one export.
+        exported: The task of an export.
+        fields: Other fields of each text, as in `Task.fields`.
+        columns: How to read `file`, by the names of settings; None for those of the training.
 
     Raises:
         InputError: If settings, models and examples do not fit together.
     """
-    file, split, out = request.file, request.split, request.out
     if split is not None:
-        where = request.data_dir, split, out, request.all_seeds
-        found = predict_task(request.models, None, None, *where, overwrite=request.overwrite)
+        where = data_dir, split, out, all_seeds
+        found = predict_task(models, None, None, *where, overwrite=overwrite)
         if out is not None:
             return _written(found.answers, found.files)
         return _listed(zip(found.examples, found.answers, strict=True))
     arriving = None
-    if file is None and not request.texts:
+    if file is None and not texts:
         lines = arriving_lines()
         arriving = itertools.chain([next(lines)], lines)  # without any line, no model is loaded
-    models, task = _load(request)
+    answering, task = _load(models, exported, all_seeds, columns)
     names = ["id", "words"] if task.kind is TAGGING else ["id", *task.fields]
     if file is not None:
         examples, rows = task.read_rows(file)
         write_skipped_rows(out, task.skipped_rows)
         inputs, names = [list(zip(rows, examples, strict=True))], columns_of(rows)
     elif arriving is not None:
-        inputs = _line_inputs(task, arriving, request.fields)
+        inputs = _line_inputs(task, arriving, fields)
     else:
-        fields = [typed_fields(text, request.fields) for text in request.texts]
-        inputs = [[(known_fields(one), one) for one in typed_examples(task, fields)]]
-    stream = answer_stream(models, inputs)
+        typed = [typed_fields(text, fields) for text in texts]
+        inputs = [[(known_fields(one), one) for one in typed_examples(task, typed)]]
+    stream = answer_stream(answering, inputs)
     if is_answer_table(out):
         count = write_answer_table(out, ((one.columns, one.answer) for one in stream), names)
         values = {"answers": count, "files": [str(out)]}
@@ -89,7 +87,7 @@ def answer_task(request: TaskRequest) -> Output:
         answers = [one.answer for one in answered]
         paths = task.write(out, "new", [one.example for one in answered], answers)
         return _written(answers, map(str, paths))
-    if request.texts:
+    if texts:
         return _listed((one.example, one.answer) for one in stream)
     if file is not None:
         values = (with_answer(one.columns, one.answer, names) for one in stream)
@@ -98,57 +96,35 @@ def answer_task(request: TaskRequest) -> Output:
     return Output(values, (describe_answer(one.example, one.answer) for one in stream))
 
 
-def _load(request):
-    """Returns models that answer, and their task, which reads a file as the request says."""
-    changes = {
-        name: value
-        for name, value in (request.columns | request.table).items()
-        if value is not None
-    }
-    if request.exported is None:
-        models = FinetunedModels(request.models, request.all_seeds, **changes)
+def _load(paths, exported, all_seeds, columns):
+    """Returns models that answer, and their task, which reads a file as `columns` say."""
+    changes = {name: value for name, value in columns.items() if value is not None}
+    if exported is None:
+        models = FinetunedModels(paths, all_seeds, **changes)
         return models, models.task
     from albert_keras.serving.predictor import Predictor
 
-    config = request.exported.task.config
+    config = exported.task.config
     check_columns(config, changes)
-    return Predictor(request.models[0]), build_task(config.replace(**changes))
+    return Predictor(paths[0]), build_task(config.replace(**changes))
 
 
 def _line_inputs(task, arriving, fields):
     """Yields lists of inputs, each with its columns and its example, from lines of stdin."""
-    ids = _Ids()
+    numbers, ids = itertools.count(), set()
 
     def convert(number, line):
         own = line_fields(number, line, fields)
         try:
-            example = typed_example(task, ids.take(own), own)
+            example = typed_example(task, next(numbers), own)
         except InputError as error:
             raise InputError(f"Line {number} of stdin: {error}") from error
+        if example.id in ids:
+            raise InputError(f"Inputs must have different ids. Received twice: {example.id!r}.")
+        ids.add(example.id)
         return known_fields(example), example
 
     return converted_lines(arriving, convert)
-
-
-class _Ids:
-    """Numbers inputs, and refuses ids that occur twice. Only ids that are given take memory."""
-
-    def __init__(self):
-        self._next, self._given, self._numbers = 0, set(), set()
-
-    def take(self, fields):
-        """Returns the number of an input, which is its id unless it has one."""
-        number, self._next = self._next, self._next + 1
-        id = str(fields.get("id", number))
-        is_taken = id in self._given
-        if "id" in fields:
-            is_number = id.isdecimal() and int(id) < number and int(id) not in self._numbers
-            is_taken |= is_number
-            self._given.add(id)
-            self._numbers.add(number)
-        if is_taken:
-            raise InputError(f"Inputs must have different ids. Received twice: {id!r}.")
-        return number
 
 
 def _listed(pairs):

@@ -1,5 +1,6 @@
 """Inputs of `albert-keras predict` that are typed: arguments, and lines of stdin as they arrive."""
 
+import itertools
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -95,6 +96,18 @@ def converted_lines(
         logger.warning(
             "skipped %s blank %s of stdin: blank lines are not answered.", f"{blank:,}", lines
         )
+
+
+def text_batches(texts: list[str] | None) -> Iterable[list[str]]:
+    """Returns the texts of the command line, or else the lines of stdin as they arrive.
+
+    InputError if there is none, before any model is loaded.
+    """
+    if texts:
+        return [texts]
+    lines = arriving_lines()
+    first = next(lines)
+    return converted_lines(itertools.chain([first], lines), lambda _, line: line)
 
 
 def _decoded(number, data):

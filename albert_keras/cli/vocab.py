@@ -80,7 +80,9 @@ def vocab(
     elif kind is Kind.bpe:
         from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 
-        _check_no_clean_up(context)
+        for name in settings:
+            if is_given(context, name):
+                context.fail(f"--{name.replace('_', '-')} must not be used with --kind bpe.")
         result = train_byte_bpe(texts, out, size)
     else:
         from data_pipeline.tokenizers.vocabulary import train_vocabulary
@@ -130,12 +132,8 @@ def extend(tokenizer: Path, corpus: list[str], add: int, out: Path, corpus_forma
     lines = [
         f"vocabulary of {result.size} pieces, the first {old.vocab_size} unchanged: {result.path}",
         f"added: {' '.join(added[:_SHOWN])}{' ...' if len(added) > _SHOWN else ''}",
-        f"next: {_build_command(result)}, "
-        "then "
-        + shell(
-            *("albert-keras", "pretrain", "--data", "records/"),
-            *("--init-from", _origin_of(tokenizer), "--out", "runs/..."),
-        ),
+        f"next: {_build_command(result)}, then albert-keras pretrain --data records/ "
+        "--init-from ... --out runs/...",
     ]
     return Output(values, lines)
 
@@ -143,18 +141,6 @@ def extend(tokenizer: Path, corpus: list[str], add: int, out: Path, corpus_forma
 def _build_command(vocabulary):
     words = "--corpus", "...", "--tokenizer", vocabulary.path, "--out", "records/"
     return shell("albert-keras", "data", "build", *words)
-
-
-def _origin_of(tokenizer):
-    """Returns the run, export or shipped model that a tokenizer belongs to, or an ellipsis."""
-    from albert_keras.serving.layout import versions
-    from albert_keras.shipped_models import find_model
-
-    if versions(find_model(tokenizer)):
-        return tokenizer
-    folders = (tokenizer, tokenizer.parent)
-    runs = [folder for folder in folders if (folder / "run.json").is_file()]
-    return runs[0] if runs else "..."
 
 
 def _cleanup_lines(path, kind):
@@ -184,13 +170,6 @@ def _paragraphs(corpus, corpus_format):
 
     for document in read_with_progress(corpus, corpus_format):
         yield from document.paragraphs
-
-
-def _check_no_clean_up(context):
-    """Ends with a usage error if an option was given that byte-level BPE does not have."""
-    for name in ("lower_case", "strip_accents", "required_characters"):
-        if is_given(context, name) and context.params[name]:
-            context.fail(f"--{name.replace('_', '-')} must not be used with --kind bpe.")
 
 
 app = App()

@@ -1,6 +1,5 @@
 """`albert-keras data build`."""
 
-import re
 from pathlib import Path
 
 import typer
@@ -11,9 +10,6 @@ from albert_keras.cli.output import shell
 from albert_keras.report import count_of, percent
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
-
-#: Names of folders of held-out records.
-_HELD_OUT = re.compile(r"held|eval|valid|dev|test", re.IGNORECASE)
 
 
 def _check_beam_options(context: typer.Context, words):
@@ -99,7 +95,7 @@ def build(
         "kept_text": result.kept_text,
         **info.statistics,
     }
-    return Output(values, _lines(result, settings, loaded))
+    return Output(values, _lines(result, settings))
 
 
 def _beam_flags(runner, workers, beam_options):
@@ -122,7 +118,7 @@ def _beam_flags(runner, workers, beam_options):
     return [*flags, *beam_options]
 
 
-def _lines(result, settings, tokenizer):
+def _lines(result, settings):
     from data_pipeline.text.storage import is_remote
 
     info, counts = result.info, result.info.statistics
@@ -146,11 +142,5 @@ def _lines(result, settings, tokenizer):
     yield "; ".join(details)
     # Records are read from a local disk.
     first = f"copy {result.path} to a local disk, then " if is_remote(result.path) else ""
-    data = "..." if first else result.path
-    words = ["--data", data]
-    if _HELD_OUT.search(Path(result.path).name):
-        words = ["--data", "...", "--eval-data", data]
-    elif getattr(tokenizer.config, "extends", None):
-        # The weights of the model whose vocabulary was extended, not random ones.
-        words += ["--init-from", "..."]
-    yield f"next: {first}{shell('albert-keras', 'pretrain', *words, '--out', 'runs/...')}"
+    words = "--data", "..." if first else result.path, "--out", "runs/..."
+    yield f"next: {first}{shell('albert-keras', 'pretrain', *words)}"

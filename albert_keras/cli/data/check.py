@@ -6,14 +6,14 @@ import typer
 
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.data.check_task import ExampleOptions, check_task
-from albert_keras.cli.output import plain, printable
-from albert_keras.cli.parameters import is_given
+from albert_keras.cli.output import plain
+from albert_keras.cli.parameters import refuse
 from albert_keras.report import bytes_text, count_of, percent
 from data_pipeline.errors import InputError
+from data_pipeline.settings import options_of
 
 _GOOD, _WARNING, _PLAIN = "✔", "⚠", " "
-#: Options that only a corpus has; every other option but --tokenizer and --max-seq-length is one of
-#: the examples of a task.
+#: Options that only a corpus has.
 _OF_A_CORPUS = ("corpus_format", "language", "splitter", "copies", "sample_mb", "heldout")
 _USUAL_LENGTH = 512
 
@@ -60,10 +60,17 @@ def check(
       sample_mb: Corpus: megabytes to read from a larger corpus.
       heldout PATH: Corpus: held-out text, which must not repeat it.
     """
-    given = {name for name in _OF_A_CORPUS if is_given(context, name)}
-    _check_use(corpus, flags, given)
-    if not corpus:
-        return check_task(flags, tokenizer, printable)
+    if bool(corpus) == ("task" in flags):
+        raise InputError(
+            "Either the files of a corpus or `--task` must be given, to check a corpus or the "
+            f"examples of a task. Received: {'both' if corpus else 'neither'}."
+        )
+    if corpus:
+        others = options_of(ExampleOptions).keys() - {"max_seq_length"}
+        refuse(context, others, "is an option for the examples of a task; add `--task`.")
+    else:
+        refuse(context, _OF_A_CORPUS, "is an option for a corpus, not for examples of a task.")
+        return check_task(flags, tokenizer)
     from albert_keras.formats.open_model import load_tokenizer
     from data_pipeline.config import PretrainingDataConfig
     from data_pipeline.reports.corpus_check import check_corpus
@@ -85,25 +92,7 @@ def check(
         count_of(len(warnings), "warning"),
     ]
     values = plain(report) | {"warnings": warnings}
-    return Output(values, map(printable, lines), _refusal(report))
-
-
-def _check_use(corpus, flags, of_a_corpus):
-    """Raises InputError unless the arguments belong to a corpus, or to the examples of a task."""
-    is_task = "task" in flags
-    if bool(corpus) == is_task:
-        received = f"{corpus[0]} and --task {flags['task']}" if is_task else "neither"
-        raise InputError(
-            "Either the files of a corpus or `--task` must be given, to check a corpus or the "
-            f"examples of a task. Received: {received}."
-            + (" Give the table of a task as `--train`." if is_task else "")
-        )
-    wrong = of_a_corpus if is_task else flags.keys() - {"max_seq_length"}
-    if wrong:
-        names = {"corpus_format": "format"}
-        names = [f"--{names.get(name, name).replace('_', '-')}" for name in sorted(wrong)]
-        what = "a corpus, not for the examples of a task" if is_task else "a task; add `--task`"
-        raise InputError(f"`{names[0]}` is an option for {what}. Received: {', '.join(names)}.")
+    return Output(values, lines, _refusal(report))
 
 
 def _refusal(report):
@@ -117,7 +106,7 @@ def _refusal(report):
     lines = [f"{summary}:", *(f"  {reason}" for reason in reasons[:_PROBLEMS_SHOWN])]
     if (more := len(reasons) - _PROBLEMS_SHOWN) > 0:
         lines.append(f"  ... and {more} more, see --json")
-    return InputError(printable("\n".join(lines)))
+    return InputError("\n".join(lines))
 
 
 def _summary(report):

@@ -29,13 +29,12 @@ class ExampleOptions(TaskConfig):
     )
 
 
-def check_task(flags, tokenizer, printable):
+def check_task(flags, tokenizer):
     """Checks the examples of a task.
 
     Args:
         flags: dict. Values by the keywords of `ExampleOptions`.
         tokenizer: Path or None. As in `load_tokenizer`.
-        printable: callable. Converts a line to one that can be printed.
 
     Returns:
         Output.
@@ -67,7 +66,7 @@ def check_task(flags, tokenizer, printable):
         "skipped_rows": plain(skipped),
         "warnings": warnings,
     }
-    return Output(values, map(printable, lines))
+    return Output(values, lines)
 
 
 def _lines(task, reports, tokenizer):

@@ -9,9 +9,8 @@ from albert_keras.cli.arguments import read_values
 from data_pipeline.errors import InputError
 
 
-@pytest.mark.parametrize("form", [str, Path])
-def test_a_recipe_is_read_by_its_name(form):
-    values = read_values(form("albert-base-paper"), ["training.batch_size=8"])
+def test_a_recipe_is_read_by_its_name():
+    values = read_values("albert-base-paper", ["training.batch_size=8"])
     assert values["optimizer"]["lr"] == 0.00176 and values["training"]["batch_size"] == 8
     assert values["training"]["steps"] == 125_000
 
@@ -81,9 +80,7 @@ def test_a_wrong_assignment_is_refused(assignment, message):
         ("a: &x 1\nb: *x", "must not contain YAML anchors"),
         ("a: " + "[" * 100_000, "must not be nested more deeply than 64 levels"),
         ("- " * 50_000, "must not be nested more deeply than 64 levels"),
-        ("a: " + "9" * 5000, "is not valid YAML"),
         ("a: !!bool 7", "is not valid YAML"),
-        ("a: !!timestamp 7", "is not valid YAML"),
         ("a: 1\n" + "#" * (1 << 20), "is too large: it must have at most 1,048,576 bytes"),
     ],
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.cli.output import finish, report_error, start
+from albert_keras.cli.output import report_error
 
 
 @pytest.fixture
@@ -19,11 +19,6 @@ def corpus(tmp_path, tiny_corpus):
     path = tmp_path / "corpus.txt"
     path.write_text("\n\n".join(" ".join(tiny_corpus[i : i + 6]) for i in range(0, 348, 6)))
     return path
-
-
-@pytest.fixture
-def tokenizer(tiny_vocabulary):
-    return str(tiny_vocabulary.path)
 
 
 def test_vocab_reports_the_characters_without_a_piece(tmp_path, capsys):
@@ -130,15 +125,6 @@ def test_an_export_reports_the_loss_of_its_variants(monkeypatch, tmp_path, capsy
     assert given == {name: loss._asdict() for name, loss in losses.items()}
 
 
-def test_all_mistakes_of_a_configuration_are_reported_at_once(tiny_records, tmp_path, capsys):
-    sets = ["--set", "training.sed=1", "--set", "model.hidden_size=7", "--set", "optimizer.lr=x"]
-    command = ["pretrain", "--data", str(tiny_records), "--out", f"{tmp_path}/o", "--steps", "0"]
-    assert main([*command, *sets]) == 2
-    shown = capsys.readouterr().err
-    for key in ("training.sed", "model.hidden_size", "optimizer.lr", "training.steps"):
-        assert f"`{key}`" in shown
-
-
 def test_debug_shows_the_traceback(tmp_path):
     with pytest.raises(ValueError, match="nowhere"):
         main(["vocab", "--corpus", f"{tmp_path}/nowhere", "--out", f"{tmp_path}/o", "--debug"])
@@ -156,14 +142,6 @@ def test_an_internal_error_has_its_own_exit_code(monkeypatch, capsys, tmp_path, 
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert re.fullmatch(r"albert-keras \d+\.\d+\.\d+\n", capsys.readouterr().out)
-
-
-def test_start_is_quiet_by_default():
-    start()
-    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
-    start(debug=True)
-    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0"
-    finish()
 
 
 def test_a_command_leaves_the_loggers_as_they_were(tmp_path):

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.formats.detection import FORMATS
 
 
 @pytest.fixture
@@ -35,9 +34,3 @@ def test_json_is_the_result(call, tiny_run, tmp_path):
     result = json.loads(out)
     assert (code, result["format"], result["path"]) == (0, "google", str(tmp_path / "there"))
     assert result["heads"] == ["masked_lm", "sentence_order"]
-
-
-def test_help_lists_all_formats(call):
-    code, out, _ = call("--help")
-    assert code == 0 and all(name in out for name in FORMATS)
-    assert "albert-keras convert albert_base/ models/albert-base" in out

@@ -1,7 +1,6 @@
 """`albert-keras data build` as a user runs it: on this machine, in processes, by Apache Beam."""
 
 import json
-import os
 import sys
 
 import pytest
@@ -9,12 +8,6 @@ import pytest
 from albert_keras.cli import main
 from data_pipeline.building import beam as beam_module
 from data_pipeline.building.folder import BuildResult
-
-
-@pytest.fixture(autouse=True)
-def quiet_again(monkeypatch):
-    """Commands set TensorFlow's log level for a process of their own."""
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
 
 
 @pytest.fixture
@@ -71,28 +64,6 @@ def test_a_preset_decides_what_no_option_does(command, tmp_path):
     assert config["single_sentence_policy"] == "nsp"
     assert (masking["word_start"], masking["random_pieces"]) == ("reference", "all")
     assert masking["max_ngram"] == 2
-
-
-def test_the_next_command_starts_from_the_model_whose_vocabulary_was_extended(
-    command, tiny_tokenizer, tiny_corpus, tmp_path, capsys
-):
-    run = tmp_path / "my run"
-    tiny_tokenizer.save(run / "tokenizer")
-    (run / "run.json").write_text("{}")
-    extend = ["vocab", "extend", "--tokenizer", f"{run}/tokenizer", "--add", "6"]
-    extend += ["--corpus", f"{tmp_path}/corpus", "--out", f"{tmp_path}/larger vocabulary"]
-    assert main(extend) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        f"next: albert-keras data build --corpus ... --tokenizer '{tmp_path}/larger vocabulary' "
-        f"--out records/, then albert-keras pretrain --data records/ --init-from '{run}' "
-        "--out runs/..."
-    )
-    out = f"{tmp_path}/my records"
-    command[command.index("--tokenizer") + 1] = f"{tmp_path}/larger vocabulary"
-    assert main([*command, "--out", out]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        f"next: albert-keras pretrain --data '{out}' --init-from ... --out runs/..."
-    )
 
 
 def test_without_beam_the_extra_is_named(command, tmp_path, monkeypatch, capsys):

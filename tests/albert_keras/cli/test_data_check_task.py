@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import re
 
 import pytest
@@ -10,12 +9,6 @@ import pytest
 from albert_keras.cli import main
 
 TEXT = "The old ferry left the harbour"
-
-
-@pytest.fixture(autouse=True)
-def quiet_again(monkeypatch):
-    """Commands set TensorFlow's log level for a process of their own."""
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
 
 
 @pytest.fixture

@@ -1,18 +1,11 @@
 """`data verify` and `data inspect` as a user gives them."""
 
 import json
-import os
 import shutil
 
 import pytest
 
 from albert_keras.cli import main
-
-
-@pytest.fixture(autouse=True)
-def quiet_again(monkeypatch):
-    """Commands set TensorFlow's log level for a process of their own."""
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
 
 
 @pytest.fixture

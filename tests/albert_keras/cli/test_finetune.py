@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 
 import pytest
 
@@ -15,7 +14,7 @@ FAST = ["--batch-size", "4", "--precision", "float32", "--set", "training.peak_t
 
 @pytest.fixture(scope="module")
 def place(tiny_corpus, tiny_vocabulary, tmp_path_factory):
-    """Returns a folder with a table of mails, the shape of a model, and files that are broken."""
+    """Returns a folder with a table of mails and the shape of a model."""
     folder = tmp_path_factory.mktemp("place")
     rows = [f"{text}\t{'spam' if number % 2 else 'ham'}" for number, text in enumerate(tiny_corpus)]
     (folder / "mail.tsv").write_text("\n".join(["body\tfolder", *rows[:40]]) + "\n")
@@ -28,21 +27,6 @@ def place(tiny_corpus, tiny_vocabulary, tmp_path_factory):
         intermediate_size=32,
         max_position_embeddings=32,
     ).save(folder / "shape.json")
-    (folder / "empty.tsv").touch()
-    (folder / "header.tsv").write_text("body\tfolder\n")
-    (folder / "one.tsv").write_text("body\tfolder\na\tham\nb\tham\n")
-    (folder / "blank.tsv").write_text("body\tfolder\na\tham\n \tspam\n\tspam\nb\tspam\n")
-    (folder / "ragged.tsv").write_text("body\tfolder\na\tham\nb\n")
-    (folder / "latin.tsv").write_bytes(b"body\tfolder\ncaf\x81\tham\n")
-    (folder / "mail.xlsx").write_bytes(b"PK\3\4")
-    (folder / "broken.jsonl").write_text('{"body": "a", "folder": "ham"}\n{"body": \n')
-    (folder / "unknown.tsv").write_text("body\tfolder\na\tham\nb\tinbox\n")
-    (folder / "open.tsv").write_text("body\na\nb\n")
-    (folder / "ragged.conll").write_text("Ada B-PER\nslept O\nwell\n")
-    v2 = {"id": "q", "question": "Who?", "answers": [], "is_impossible": True}
-    data = [{"title": "t", "paragraphs": [{"context": "Ada slept.", "qas": [v2]}]}]
-    (folder / "v2.json").write_text(json.dumps({"version": "v2.0", "data": data}))
-    (folder / "nothing").mkdir()
     return folder
 
 
@@ -105,9 +89,6 @@ def test_a_fine_tuning_is_scored_by_command(tuned, place, tmp_path, capsys):
     assert answers == f"answers: {tmp_path}/scores/predictions-mail.tsv.jsonl"
 
 
-# What is added to `finetune` with a table (T), something to begin from (O), both (TO) or none.
-
-
 def shown_mistake(command, folder, capfd):
     """Gives a command that must fail, short and without a trace; returns what it said."""
     before = sorted(folder.rglob("*"))
@@ -119,20 +100,6 @@ def shown_mistake(command, folder, capfd):
     lines = [line for line in errors.strip().splitlines() if "see docs/errors.md" not in line]
     assert len(lines) <= 6
     return errors
-
-
-@pytest.fixture(scope="module")
-def damaged(tuned):
-    """Returns a folder of broken copies of the fine-tuning, by what is broken."""
-    folder = tuned.parent / "damaged"
-    for name in ("results", "unfinished", "tuned", "checkpoint"):
-        shutil.copytree(tuned, folder / name)
-    (folder / "results" / "results.json").write_text("{")
-    (folder / "unfinished" / "results.json").unlink()
-    (folder / "tuned" / "seed-12345" / "tuned.json").write_text("x")
-    for file in folder.glob("checkpoint/*/checkpoints/*/model.ckpt.data*"):
-        file.write_bytes(b"x" * file.stat().st_size)
-    return folder
 
 
 def test_a_run_cannot_contain_a_run_of_another_kind(tuned, tiny_records, tiny_run, begin, capfd):

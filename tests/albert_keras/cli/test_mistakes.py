@@ -10,7 +10,7 @@ from albert_keras.cli.output import report_error
 from albert_keras.config import AlbertConfig
 from albert_keras.training.errors import TrainingDiverged
 from albert_keras.training.scored_model import check_records
-from data_pipeline.errors import DOCUMENT, InputError, Mistake, mistakes_of
+from data_pipeline.errors import DOCUMENT, InputError, Mistake
 from data_pipeline.settings import Problem, SettingsError
 from tests.repository import ROOT, needs_repository
 
@@ -44,14 +44,6 @@ def test_the_number_is_in_the_last_line(capsys):
     assert capsys.readouterr().err == "error: Other.\n"
 
 
-def test_the_number_of_a_cause_is_kept():
-    cause = InputError("a", Mistake.NO_COLUMN)
-    error = InputError("b: a")
-    error.__cause__ = cause
-    assert mistakes_of(error) == (Mistake.NO_COLUMN,) and str(cause) == "a"
-    assert mistakes_of(ValueError()) == ()
-
-
 def test_a_run_that_diverged_has_a_number(capsys):
     assert report_error(TrainingDiverged(Path("run"), 5, 100, [1, 2]), debug=False) == 3
     assert capsys.readouterr().err.endswith("AK309: see docs/errors.md\n")
@@ -63,9 +55,3 @@ def test_records_of_another_tokenizer_have_a_number():
     with pytest.raises(InputError) as raised:
         check_records(records, "run", AlbertConfig(vocab_size=8000), "a")
     assert raised.value.mistakes == (Mistake.OTHER_TOKENIZER,)
-
-
-def test_an_error_may_be_among_its_own_causes():
-    error, cause = InputError("a"), ValueError("b")
-    error.__cause__, cause.__cause__ = cause, error
-    assert mistakes_of(error) == ()

@@ -105,4 +105,4 @@ def test_an_older_export_without_kind_is_taken_for_what_its_run_was(tmp_path, as
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "export.json").write_text('{"step": 1, "run": {"kind": "pretraining"}}')
     code, _, shown = ask(tmp_path, "a [MASK]", "--pair", "b")
-    assert code == 2 and "`--pair` requires a fine-tuned model" in shown
+    assert code == 2 and "`--pair` must not be given for a pre-trained model" in shown

@@ -78,12 +78,6 @@ def test_a_pair_is_answered_in_a_line(ask):
     assert shown[1].endswith("  Snow. | Wind.")
 
 
-def test_json_holds_all_probabilities(ask):
-    (answer,) = json.loads(ask("Rain.", "--pair", "Wind.", "--json"))
-    assert answer["id"] == "0" and set(answer["probabilities"]) == {"no", "yes"}
-    assert answer["probability"] == max(answer["probabilities"].values())
-
-
 def test_lines_of_stdin_are_texts_or_objects(ask):
     lines = b'\xef\xbb\xbfRain.\r\n\n{"text": "Rain.", "pair": "Fog.", "id": "k7"}\n{"text": "A"}\n'
     answers = [
@@ -93,10 +87,6 @@ def test_lines_of_stdin_are_texts_or_objects(ask):
     for answer, pair in zip(answers, ("Wind.", "Fog."), strict=False):
         (alone,) = json.loads(ask("Rain.", "--pair", pair, "--json"))
         assert answer["probabilities"] == pytest.approx(alone["probabilities"], abs=1e-6)
-
-
-def test_a_text_is_taken_as_it_stands(ask):
-    assert ask("{braces}", "--pair", "{").endswith("{braces} | {\n")
 
 
 def test_a_file_is_answered_and_written(ask, tmp_path):

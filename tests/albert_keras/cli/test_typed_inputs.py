@@ -36,12 +36,6 @@ def test_without_a_line_there_is_nothing_to_process(monkeypatch, data):
         list(arriving_lines())
 
 
-def test_a_million_lines_are_read_in_blocks(monkeypatch):
-    give(monkeypatch, b"text\n" * 1_000_000)
-    sizes = [len(lines) for lines in arriving_lines()]
-    assert sum(sizes) == 1_000_000 and max(sizes) < 20_000
-
-
 def test_blank_lines_are_counted(monkeypatch, caplog):
     give(monkeypatch, b"a\n\n \nb\n")
     lines = converted_lines(arriving_lines(), lambda number, line: (number, line))
