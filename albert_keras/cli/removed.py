@@ -31,6 +31,8 @@ REMOVED = {
     "export --exit-at-confidence": _FASTER,
     "finetune --cache": "Nothing is stored: texts are encoded when a training starts.",
     "data check --figure": "`--json` has the numbers.",
+    "data check --heldout": "`albert-keras pretrain --eval-data RECORDS` reports records that are "
+    "also in the training data.",
     "data inspect --figure": "`--json` has the numbers.",
     "card": "Use `albert-keras export --card --out FOLDER`.",
     "config": "Each command reports all problems of its --config FILE before it starts; "

@@ -154,13 +154,6 @@ def frame_offsets(path: Path) -> np.ndarray:
     return np.array(offsets)
 
 
-def begins_with_record(path: Path) -> bool:
-    """Returns whether a file begins as a record file does: with a length and its checksum."""
-    with open(path, "rb") as file:
-        header = file.read(_HEADER)
-    return len(header) == _HEADER and header[8:] == _checksum(header[:8])
-
-
 class Scan(NamedTuple):
     """The result of reading a record file once from beginning to end."""
 

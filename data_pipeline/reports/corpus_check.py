@@ -2,9 +2,6 @@
 
 import itertools
 import logging
-import re
-import unicodedata
-import zlib
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,14 +19,13 @@ from data_pipeline.progress import CountedProgress
 from data_pipeline.randomness import key_of, permute, subkeys
 from data_pipeline.records.examples import encode_instances
 from data_pipeline.text import storage
-from data_pipeline.text.corpus import Document, corpus_ranges, read_corpus, read_range
+from data_pipeline.text.corpus import Document, corpus_ranges, read_range
 from data_pipeline.text.corpus_formats import check_format, detect_format
 from data_pipeline.text.letters import (
     count_words,
     language_fault,
     languages_of_script,
     scripts_of,
-    words_of,
 )
 from data_pipeline.text.sentences import check_splitter, split_sentences
 from data_pipeline.text.text_files import TextRange, find_files, split_file
@@ -39,22 +35,6 @@ logger = logging.getLogger(__name__)
 
 _DEFAULTS = PretrainingDataConfig()
 _QUANTILES = {"5%": 0.05, "median": 0.5, "95%": 0.95, "max": 1.0}
-#: Names of special tokens; in a text they are encoded like any other characters.
-_LITERALS = ("[MASK]", "[CLS]", "[SEP]", "<pad>", "<unk>")
-#: Kinds of characters that are rare in text, by their category.
-_ODD = {"Cc": "control", "Cf": "invisible", "Co": "private", "Cn": "unassigned"}
-#: What is left of HTML, wikis, Markdown and scanned pages.
-_MARKUP = re.compile(
-    r"</?[A-Za-z][^<>]*>|&[A-Za-z]+;|&#\d+;|\{\{|\[\[|~~|\|.*\||^\s*(#|=|\*){2,}|^\s*#+ "
-    r"|PageV?\d|```"
-)
-#: A paragraph with fewer letters among its characters other than spaces is no text.
-_FEWEST_LETTERS, _FEWEST_CHARACTERS, _EXAMPLES = 0.5, 8, 5
-#: Words of a run, and the fraction of all runs that is looked at: one in this number.
-_RUN, _ONE_IN = 8, 16
-#: Texts that share this fraction of the runs of the shorter one are reported, if at least this
-#: number of runs was looked at.
-_NEAR_SHARE, _FEWEST_RUNS = 0.2, 8
 #: Tokens of the sample from which the records are estimated.
 _ESTIMATED_TOKENS = 1 << 20
 #: Records of the sample that are packed and encoded to learn their size, and the bytes of a record
@@ -84,15 +64,6 @@ class Estimate(NamedTuple):
     median_tokens: int  # of a record, with [CLS] and [SEP]
 
 
-class NearDuplicate(NamedTuple):
-    """Two texts with many equal runs of 8 words."""
-
-    name: str
-    other: str  # the text that was read first
-    share: float  # fraction of the runs of `name` that `other` contains
-    held_out: bool  # whether `name` is of the held-out text, and `other` is not
-
-
 class CorpusReport(NamedTuple):
     """The result of `check_corpus`. Counts refer to the text read, the estimate to all text."""
 
@@ -103,18 +74,13 @@ class CorpusReport(NamedTuple):
     formats: dict[str, int]  # format -> number of files
     files_without_text: list[str]
     #: `documents`, `empty_documents` (no tokens), `one_sentence_documents`, `paragraphs`,
-    #: `sentences`, `words`, `characters`, `markup_paragraphs`, and with a tokenizer `pieces` (all
-    #: tokens), `unknown_pieces` and `long_sentences` (more tokens than fit into a record).
+    #: `sentences`, `words`, `characters`, and with a tokenizer `pieces` (all tokens),
+    #: `unknown_pieces` and `long_sentences` (more tokens than fit into a record).
     counts: Counter
     repeated_documents: float  # fraction of the documents that are equal to an earlier one
     repeated_text: float  # fraction of the text in such documents
-    repeated_paragraphs_text: float  # fraction of the text in such paragraphs
-    near_duplicates: list[NearDuplicate]  # the largest share first
-    markup: list[str]  # some paragraphs that look like markup, each after the name of its text
     sentence_lengths: dict[str, int]  # quantiles, in tokens, or characters without a tokenizer
     unknown_characters: list[tuple[str, int]]  # the most frequent ones not in the vocabulary
-    literals: dict[str, int]  # names of special tokens that occur in the text
-    odd_characters: dict[str, int]  # "replacement" (U+FFFD), and the kinds of `_ODD`
     scripts: dict[str, float]  # fraction of the letters by script, the largest first
     estimate: Estimate | None  # None without a tokenizer
 
@@ -125,7 +91,6 @@ def check_corpus(
     config: PretrainingDataConfig = _DEFAULTS,
     corpus_format: str = "auto",
     sample_mb: float = 50,
-    heldout: list[str | Path] | None = None,
 ) -> CorpusReport:
     """Checks a corpus, or a random sample of a large one; writes nothing.
 
@@ -139,8 +104,6 @@ def check_corpus(
         config: PretrainingDataConfig.
         corpus_format: str. As in `read_corpus`.
         sample_mb: float. Megabytes to read of a larger corpus, rounded up to a whole range.
-        heldout: list of str or Path, or None. Text that must not be part of the corpus; its
-            near-duplicates are reported.
 
     Returns:
         CorpusReport.
@@ -179,8 +142,6 @@ def check_corpus(
         else:
             if seen.counts["documents"] == before:
                 without_text.append(path)
-    for document in read_corpus(heldout, corpus_format) if heldout else ():
-        seen.runs.add(document, held_out=True)
     estimate = seen.sample.estimate(seen.counts["pieces"] / share) if tokenizer else None
     problems = [Problem(path, reason) for path, reason in sorted(refused.items())]
     if share == 1 and not problems:
@@ -200,13 +161,8 @@ def check_corpus(
         counts=seen.counts,
         repeated_documents=seen.repeated["documents"] / max(seen.counts["documents"], 1),
         repeated_text=seen.repeated["document text"] / characters,
-        repeated_paragraphs_text=seen.repeated["paragraph text"] / characters,
-        near_duplicates=seen.runs.near_duplicates(),
-        markup=seen.markup,
         sentence_lengths=quantiles(seen.sentence_lengths, _QUANTILES),
         unknown_characters=seen.unknown_characters(),
-        literals=dict(seen.literals.most_common()),
-        odd_characters=_odd(seen.characters),
         scripts=scripts_of(seen.characters),
         estimate=estimate,
     )
@@ -327,11 +283,10 @@ class _Statistics:
 
     def __init__(self, tokenizer, config):
         self._tokenizer, self._config = tokenizer, config
-        self.counts, self.literals, self.characters = Counter(), Counter(), Counter()
+        self.counts, self.characters = Counter(), Counter()
         self.sentence_lengths, self.repeated = Counter(), Counter()
-        self.markup, self.runs = [], _WordRuns()
         self.sample = RecordSample(tokenizer, config) if tokenizer else None
-        self._documents, self._paragraphs = set(), set()
+        self._hashes: set[int] = set()  # of all documents
 
     def add(self, document: Document) -> None:
         text = document.text
@@ -357,19 +312,10 @@ class _Statistics:
             characters=len(text),
         )
         self.sentence_lengths.update(lengths.tolist())
-        self.literals.update({name: count for name in _LITERALS if (count := text.count(name))})
         self.characters.update(text.replace("\n", ""))
-        if is_new(self._documents, text):
-            self.runs.add(document)
-        else:
+        if hash(text) in self._hashes:
             self.repeated.update({"documents": 1, "document text": len(text)})
-        for paragraph in document.paragraphs:
-            if not is_new(self._paragraphs, paragraph):
-                self.repeated["paragraph text"] += len(paragraph)
-            if looks_like_markup(paragraph):
-                self.counts["markup_paragraphs"] += 1
-                if len(self.markup) < _EXAMPLES:
-                    self.markup.append(f"{document.name}: {paragraph[:60]}")
+        self._hashes.add(hash(text))
 
     def unknown_characters(self):
         """Returns (character, count) of the ten most frequent ones not in the vocabulary."""
@@ -378,67 +324,6 @@ class _Statistics:
         encode, unk_id = self._tokenizer.encode, self._tokenizer.unk_id
         pairs = self.characters.most_common()
         return list(itertools.islice((pair for pair in pairs if unk_id in encode(pair[0])), 10))
-
-
-class _WordRuns:
-    """Finds texts that share runs of 8 words, in a sample of the runs that only their words decide.
-
-    A text is a file, or a document of a file with many.
-
-    Source: "shingles" of Broder (1997): On the resemblance and containment of documents.
-    """
-
-    def __init__(self):
-        self._first: dict[int, str] = {}  # run -> the text that it was found in first
-        self._sizes, self._shared = Counter(), Counter()
-        self._held_out: set[str] = set()
-
-    def add(self, document, held_out=False):
-        # Parts of a long text belong together, and so do ranges of a file without documents.
-        name = re.sub(r"(@\d+)?(#\d+)?$", "", document.name)
-        if held_out:
-            name = f"{name} (held out)"
-            self._held_out.add(name)
-        words = [zlib.crc32(word.encode()) for word in words_of(document.text.lower())]
-        if len(words) < _RUN:
-            return
-        of_runs = np.lib.stride_tricks.sliding_window_view(np.array(words, np.uint64), _RUN)
-        runs = subkeys(np.arange(_RUN, dtype=np.uint64), of_runs).sum(axis=1, dtype=np.uint64)
-        chosen = np.unique(runs[runs % np.uint64(_ONE_IN) == 0]).tolist()
-        self._sizes[name] += len(chosen)
-        for run in chosen:
-            if (other := self._first.setdefault(run, name)) != name:
-                self._shared[name, other] += 1
-
-    def near_duplicates(self) -> list[NearDuplicate]:
-        """Returns the pairs of texts that share many runs, the largest share first."""
-        found = [
-            NearDuplicate(
-                name,
-                other,
-                shared / self._sizes[name],
-                name in self._held_out and other not in self._held_out,
-            )
-            for (name, other), shared in self._shared.items()
-            if self._sizes[name] >= _FEWEST_RUNS and shared / self._sizes[name] >= _NEAR_SHARE
-        ]
-        return sorted(found, key=lambda pair: (-pair.share, pair.name))
-
-
-def is_new(seen: set[int], text: str) -> bool:
-    """Adds the hash of a text to a set; returns whether it was not there."""
-    key, before = hash(text), len(seen)
-    seen.add(key)
-    return len(seen) > before
-
-
-def looks_like_markup(paragraph: str) -> bool:
-    """Returns whether a paragraph has signs of markup, or hardly any letters."""
-    if _MARKUP.search(paragraph):
-        return True
-    visible = paragraph.replace(" ", "")
-    letters = sum(unicodedata.category(character)[0] in "LM" for character in visible)
-    return len(visible) >= _FEWEST_CHARACTERS and letters < _FEWEST_LETTERS * len(visible)
 
 
 def quantiles(lengths: Counter, probabilities: dict[str, float]) -> dict[str, int]:
@@ -455,15 +340,6 @@ def quantiles(lengths: Counter, probabilities: dict[str, float]) -> dict[str, in
         name: int(values[np.searchsorted(cumulative, probability * cumulative[-1] - 1e-9)])
         for name, probability in probabilities.items()
     }
-
-
-def _odd(characters):
-    odd = dict.fromkeys(("replacement", *_ODD.values()), 0)
-    for character, count in characters.items():
-        kind = _ODD.get(unicodedata.category(character))
-        if kind := "replacement" if character == "\ufffd" else kind:
-            odd[kind] += count
-    return odd
 
 
 def _sampled(ranges, max_bytes, seed):

@@ -1,12 +1,10 @@
 """Checks every byte of a folder of records against its info file.
 
 The digest in `dataset_info.json` covers that file, and the digests in it cover the shards, their
-indexes and the tokenizer, so that the change of any bit is found.
+indexes and the tokenizer, so that the change of any bit is found. Other files are not looked at.
 """
 
-import hashlib
 import logging
-import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -14,22 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from data_pipeline.errors import InputError
+from data_pipeline.files import sha256_of
+from data_pipeline.progress import CountedProgress
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.records.examples import decode_instance, schema_fault
-from data_pipeline.records.record_files import (
-    INDEX_SUFFIX,
-    begins_with_record,
-    index_path,
-    map_file,
-    record_at,
-    scan_records,
-)
+from data_pipeline.records.record_files import index_path, map_file, record_at, scan_records
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import VOCAB_FILE
 
 logger = logging.getLogger(__name__)
-
-_SECONDS_BETWEEN_LINES = 3
 
 
 class Problem(NamedTuple):
@@ -61,34 +51,28 @@ def verify_records(folder: str | Path) -> Verification:
     Raises:
         InputError: If the info file does not exist or is damaged.
     """
-    started = last_line = time.monotonic()
+    started = time.monotonic()
     folder, info = Path(folder), DatasetInfo.read(folder)
     problems: list[Problem] = []
     if not DatasetInfo.has_digest(folder):
         says = "has no `digest`, so it may have been edited. Copy or build the folder again"
         problems.append(Problem(INFO_FILE, says))
     num_records = num_bytes = 0
-    total_bytes = sum(shard.num_bytes for shard in info.shards)
-    for number, shard in enumerate(info.shards):
-        now = time.monotonic()
-        if now >= last_line + _SECONDS_BETWEEN_LINES:
-            last_line = now
-            logger.info(
-                "%d of %d files, %.1f of %.1f GB, %.0f MB/s, %d problems",
-                *(number, len(info.shards), num_bytes / 1e9, total_bytes / 1e9),
-                *(num_bytes / 1e6 / (now - started), len(problems)),
-            )
+    progress = CountedProgress(
+        logger, "verifying", sum(shard.num_bytes for shard in info.shards), "bytes"
+    )
+    for shard in info.shards:
         scan, says = _check_shard(folder, shard, info)
         problems += [Problem(shard.file, says)] if says else []
         if shard.index_sha256 is not None:
             path, offsets = index_path(folder / shard.file), None if says else scan.offsets
-            says = _index_fault(path, shard, info, offsets)
+            says = _index_fault(path, shard, offsets)
             problems += [Problem(path.name, says)] if says else []
         if scan:
             num_records, num_bytes = num_records + len(scan.offsets) - 1, num_bytes + scan.num_bytes
-    problems += _extra_files(folder, info)
-    if problem := _tokenizer_problem(folder / TOKENIZER_FOLDER, info):
-        problems.append(problem)
+        progress.add(shard.num_bytes)
+    if says := _tokenizer_fault(folder / TOKENIZER_FOLDER, info):
+        problems.append(Problem(TOKENIZER_FOLDER, says))
     seconds = time.monotonic() - started
     return Verification(folder, len(info.shards), num_records, num_bytes, seconds, problems)
 
@@ -124,67 +108,27 @@ def _first_record_fault(path, scan, info):
         return f"cannot be read: {error}"
 
 
-def _index_fault(path, shard, info, offsets):
+def _index_fault(path, shard, offsets):
     """Returns the fault of an index, or None; `offsets` are None if the shard has a fault."""
     if not path.is_file():
         return f"does not exist; it is the index of `{shard.file}`"
     try:
-        content = path.read_bytes()
+        if sha256_of(path) != shard.index_sha256:
+            return f"is damaged: its sha256 differs from {INFO_FILE}"
+        is_wrong = offsets is not None and path.read_bytes() != np.asarray(offsets, "<u8").tobytes()
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    digest = hashlib.sha256(content).hexdigest()
-    if digest == shard.index_sha256:
-        wrong = offsets is not None and content != np.asarray(offsets, "<u8").tobytes()
-        return f"does not match the records of `{shard.file}`" if wrong else None
-    return f"is damaged: its sha256 differs from {INFO_FILE}"
+    return f"does not match the records of `{shard.file}`" if is_wrong else None
 
 
-def _extra_files(folder, info):
-    """Yields a problem for each file that looks like records or an index but is not listed.
-
-    Hidden files and files in subfolders are examined too, whatever their names.
-    """
-    known = {shard.file for shard in info.shards}
-    known |= {_index_of(shard.file) for shard in info.shards if shard.index_sha256}
-    # Records that an earlier version unpacked stay beside their compressed files.
-    beside = {Path(shard.file).name for shard in info.shards if "/" in shard.file}
-    known |= beside | {f"{name}.gz" for name in beside}
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        if name not in known and path.is_file() and _looks_like_records(path):
-            yield Problem(name, f"does not belong here: {INFO_FILE} does not list it")
-
-
-def _looks_like_records(path):
-    name = path.name.lower()
-    return "tfrecord" in name or name.endswith(INDEX_SUFFIX) or begins_with_record(path)
-
-
-def _index_of(file):
-    return index_path(file).as_posix()
-
-
-def _tokenizer_problem(folder, info):
-    """Returns the problem of a tokenizer folder, or None."""
+def _tokenizer_fault(folder, info):
+    """Returns the fault of a tokenizer folder, or None."""
     if not folder.exists():
-        missing = Problem(folder.name, f"does not exist, but {INFO_FILE} has its digest")
-        return None if info.tokenizer_digest is None else missing
+        return None if info.tokenizer_digest is None else f"does not exist, but {INFO_FILE} has it"
     try:
         tokenizer = Tokenizer.load(folder)
     except InputError as error:
-        return Problem(folder.name, f"cannot be loaded: {error}")
+        return f"cannot be loaded: {error}"
     if info.tokenizer_digest not in (None, tokenizer.digest):
-        says = f"is not the tokenizer of these records according to {INFO_FILE}"
-        return Problem(folder.name, says)
-    # The vocabulary file is for people and not covered by a digest; it follows from the model.
-    name, listing = f"{folder.name}/{VOCAB_FILE}", folder / VOCAB_FILE
-    with tempfile.TemporaryDirectory() as temporary:
-        tokenizer.save(temporary)
-        expected = Path(temporary) / VOCAB_FILE
-        if not expected.is_file():
-            return None
-        if not listing.is_file():
-            return Problem(name, "does not exist; it lists the vocabulary of the model")
-        if listing.read_bytes() != expected.read_bytes():
-            return Problem(name, "does not list the vocabulary of the model")
+        return f"is not the tokenizer of these records according to {INFO_FILE}"
     return None

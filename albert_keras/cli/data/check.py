@@ -12,16 +12,16 @@ from albert_keras.report import bytes_text, count_of, percent
 from data_pipeline.errors import InputError
 from data_pipeline.settings import options_of
 
-_GOOD, _WARNING, _PLAIN = "✔", "⚠", " "
+_GOOD, _WARNING = "✔", "⚠"
 #: Options that only a corpus has.
-_OF_A_CORPUS = ("corpus_format", "language", "splitter", "copies", "sample_mb", "heldout")
+_OF_A_CORPUS = ("corpus_format", "language", "splitter", "copies", "sample_mb")
 _USUAL_LENGTH = 512
 
 #: A line beyond these limits is a warning.
 _MOST_REPEATED, _MOST_ONE_SENTENCE, _MOST_UNKNOWN, _MOST_TRUNCATED = 0.01, 0.1, 0.005, 0.05
 _MOST_PIECES_PER_WORD, _LEAST_IN_SCRIPT = 2.5, 0.5
 _PROBLEMS_SHOWN, _UNKNOWN_SHOWN, _LEAST_NAMED = 10, 5, 0.005
-_PAIRS_SHOWN, _FILES_SHOWN, _MARKUP_SHOWN, _MOST_MARKUP = 5, 5, 3, 0.01
+_FILES_SHOWN = 5
 
 
 @command(config=ExampleOptions)
@@ -36,7 +36,6 @@ def check(
     splitter: str = "sentencex",
     copies: int = 1,
     sample_mb: float = 50,
-    heldout: list[str] | None = None,
 ):
     """Check a corpus before `data build`, or the examples of a task before `finetune`.
 
@@ -58,7 +57,6 @@ def check(
       splitter: Corpus: sentence splitter: sentencex or line.
       copies: Corpus: passes over it.
       sample_mb: Corpus: megabytes to read from a larger corpus.
-      heldout PATH: Corpus: held-out text, which must not repeat it.
     """
     if bool(corpus) == ("task" in flags):
         raise InputError(
@@ -82,7 +80,7 @@ def check(
         splitter=splitter,
     )
     loaded = load_tokenizer(tokenizer) if tokenizer else None
-    report = check_corpus(corpus, loaded, config, corpus_format, sample_mb, heldout)
+    report = check_corpus(corpus, loaded, config, corpus_format, sample_mb)
     findings = list(_findings(report, config))
     warnings = [text for mark, text in findings if mark == _WARNING]
     lines = [
@@ -139,16 +137,8 @@ def _findings(report, config):
     repeated = report.repeated_documents
     yield (
         _mark(max(repeated, report.repeated_text) <= _MOST_REPEATED),
-        f"repeated           {percent(repeated)} of the documents "
-        f"({percent(report.repeated_text)} of the text); "
-        f"{percent(report.repeated_paragraphs_text)} of the text in repeated paragraphs",
-    )
-    yield from _near_duplicates(report.near_duplicates)
-    markup = count["markup_paragraphs"] / count["paragraphs"]
-    shown = f", such as {'; '.join(report.markup[:_MARKUP_SHOWN])}" if report.markup else ""
-    yield (
-        _mark(markup <= _MOST_MARKUP),
-        f"markup             {percent(markup)} of the paragraphs look like it{shown}",
+        f"repeated           {percent(repeated)} of the documents, "
+        f"{percent(report.repeated_text)} of the text",
     )
     lone = count["one_sentence_documents"] / documents
     yield (
@@ -164,11 +154,6 @@ def _findings(report, config):
     right = not scripts or expected >= _LEAST_IN_SCRIPT
     hint = f": not the script of --language {config.language}"
     yield _mark(right), f"letters            {named}{'' if right else hint}"
-    odd = [f"{name} {seen}" for name, seen in report.odd_characters.items() if seen]
-    yield _PLAIN, f"odd characters     {', '.join(odd) or 'none'}"
-    literals = ", ".join(f'"{name}" {seen}' for name, seen in report.literals.items())
-    literals = f"{literals}: treated as plain text" if literals else "none"
-    yield _PLAIN, f"special tokens     {literals}"
 
 
 def _encodings(report):
@@ -179,18 +164,6 @@ def _encodings(report):
         named = ", ".join(empty[:_FILES_SHOWN]) + (", ..." if len(empty) > _FILES_SHOWN else "")
         found.append(f"{len(empty):,} without text: {named}")
     return _mark(not refused and not empty), f"files              {', '.join(found)}"
-
-
-def _near_duplicates(pairs):
-    """Yields the lines about texts that share many runs of 8 words."""
-    if not pairs:
-        yield _GOOD, "near-duplicates    no two texts share a fifth of their runs of 8 words"
-    for pair in pairs[:_PAIRS_SHOWN]:
-        leak = ": held-out text must not be in the corpus" if pair.held_out else ""
-        shared = f"{percent(pair.share)} of its runs of 8 words are in {pair.other}"
-        yield _WARNING, f"near-duplicates    {pair.name}: {shared}{leak}"
-    if (more := len(pairs) - _PAIRS_SHOWN) > 0:
-        yield _WARNING, f"near-duplicates    {more:,} more pairs, see --json"
 
 
 def _piece_findings(count, unknown_characters, config):

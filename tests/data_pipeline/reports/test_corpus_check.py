@@ -7,11 +7,7 @@ import pytest
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
-from data_pipeline.reports.corpus_check import (
-    check_before_build,
-    check_corpus,
-    looks_like_markup,
-)
+from data_pipeline.reports.corpus_check import check_before_build, check_corpus
 from data_pipeline.text.corpus import read_corpus
 from data_pipeline.text.letters import _LANGUAGES_OF_SCRIPTS, expected_scripts
 from data_pipeline.text.sentences import LANGUAGES
@@ -93,24 +89,11 @@ def test_each_bad_file_is_named_with_the_reason_of_the_build_and_the_rest_goes_o
     assert report.counts["documents"] == 4  # one was made of bad.jsonl before the fault
 
 
-def test_repeated_documents_and_paragraphs_are_shares_of_the_text(tmp_path):
+def test_repeated_documents_are_shares_of_the_text(tmp_path):
     texts = ["aaaa", "bbbb\ncccc", "aaaa", "dddd\ncccc", "aaaa"]
     report = check_corpus([write_lines(tmp_path / "x.jsonl", texts)])
     assert report.repeated_documents == 2 / 5
     assert report.repeated_text == pytest.approx(8 / 30)
-    assert report.repeated_paragraphs_text == pytest.approx(12 / 30)
-
-
-def test_odd_characters_are_counted_by_kind(tmp_path):
-    text = "a\u200bb\x07\ufffd\ufffd\xad. \ue000\u0378é\nc"
-    (tmp_path / "x.txt").write_text(text, encoding="utf-8")
-    assert check_corpus([tmp_path]).odd_characters == {
-        "replacement": 2,
-        "control": 1,
-        "invisible": 2,
-        "private": 1,
-        "unassigned": 1,
-    }
 
 
 def test_every_language_of_the_table_of_scripts_exists():
@@ -147,37 +130,6 @@ def test_the_estimate_is_what_the_build_makes(books, tmp_path, tiny_tokenizer, i
     assert estimate.padding == pytest.approx(padding, abs=0.01)
 
 
-def test_texts_that_share_runs_of_words_are_named(tmp_path, tiny_corpus):
-    halves = tiny_corpus[:60], tiny_corpus[60:120], tiny_corpus[120:180]
-    for name, sentences in (("a", halves[0] + halves[1]), ("b", halves[1] + halves[2])):
-        (tmp_path / f"{name}.txt").write_text(" ".join(sentences))
-    (tmp_path / "dev.txt").write_text(" ".join(halves[2]).upper())
-    report = check_corpus([tmp_path / "[ab].txt"], heldout=[tmp_path / "dev.txt"])
-    leak, pair = report.near_duplicates
-    assert (leak.name, leak.other, leak.held_out) == ("dev.txt (held out)", "b.txt", True)
-    assert leak.share > 0.9
-    assert (pair.name, pair.other, pair.held_out) == ("b.txt", "a.txt", False)
-    assert pair.share == pytest.approx(0.5, abs=0.2)
-
-
-@pytest.mark.parametrize(
-    "paragraph, is_markup",
-    [
-        ("PageV01P084", True),
-        ("### |", True),
-        ("~~ وقال المصنف", True),
-        ("See <a href='x'>this</a> page.", True),
-        ("12.5 | 13.5 | 14.5", True),
-        ("1,204 3,442 9,001", True),
-        ("He paid £12 for it, and left.", False),
-        ("अपने पोस्ट ऑफिस में 420 पदों पर भर्ती है।", False),
-        ("吾輩は猫である。", False),
-    ],
-)
-def test_lines_that_look_like_markup(paragraph, is_markup):
-    assert looks_like_markup(paragraph) == is_markup
-
-
 def test_a_corpus_without_text_or_records_is_a_problem(tmp_path, tiny_tokenizer):
     (tmp_path / "x.txt").write_text("\n \n")
     (problem,) = check_corpus([tmp_path], tiny_tokenizer).problems
@@ -188,19 +140,6 @@ def test_a_corpus_without_text_or_records_is_a_problem(tmp_path, tiny_tokenizer)
     assert "no record" in problem.reason
     with pytest.raises(InputError, match="no record"):
         build_records([tmp_path / "x.txt"], tiny_tokenizer, tmp_path / "records", config)
-
-
-@pytest.mark.parametrize(
-    "changes, says",
-    [
-        ({"sample_mb": 0}, "sample_mb=|`sample_mb`"),
-        ({"corpus_format": "xml"}, "xml"),
-        ({"config": PretrainingDataConfig(language="xx")}, "language=xx"),
-    ],
-)
-def test_wrong_settings_are_refused_before_anything_is_read(books, changes, says):
-    with pytest.raises(InputError, match=says):
-        check_corpus([books], **changes)
 
 
 def test_each_dirty_file_is_refused_as_its_reader_does(shared_data):
