@@ -1,23 +1,20 @@
 """Trains SentencePiece in a process of its own, which can be ended at any time.
 
-SentencePiece trains inside a single call that blocks the interpreter: in this process Ctrl-C and
-progress lines would have to wait for its end.
+SentencePiece trains inside a single call that blocks the interpreter: in this process Ctrl-C would
+have to wait for its end.
 
 The process reads lines of JSON from its standard input: the options of the trainer, the sentences,
-and null as the end. What SentencePiece logs is the progress.
+and null as the end.
 """
 
 import contextlib
 import fcntl
 import itertools
 import json
-import math
 import os
-import re
-import selectors
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import sentencepiece
@@ -26,27 +23,19 @@ from data_pipeline.child_processes import environment, module_command
 from data_pipeline.errors import InputError
 
 _MODEL, _ERROR = "trained.model", "error.txt"
-_SECONDS_TO_WAIT = 0.25
-#: Each round of SentencePiece is this number of steps, then keeps this fraction of the pieces,
-#: until there are this many times `vocab_size` (`unigram_model_trainer.cc`).
-_STEPS_PER_ROUND, _KEPT_PER_ROUND, _LAST_SIZE = 2, 0.75, 1.1
-_STEP = re.compile(rb"EM sub_iter=\d+ size=(\d+)")
 
 
 class TrainerError(Exception):
     """SentencePiece cannot train; the message is its own."""
 
 
-def train_model(
-    sentences: Iterable[str], folder: Path, options: dict, report: Callable[[int, int], None]
-) -> bytes:
+def train_model(sentences: Iterable[str], folder: Path, options: dict) -> bytes:
     """Trains a model and returns its file.
 
     Args:
         sentences: iterable of str.
         folder: Path. An existing folder for temporary files.
         options: dict. The options of `SentencePieceTrainer.train`.
-        report: function of the number of steps done and the expected number of all steps.
 
     Raises:
         TrainerError: If SentencePiece refuses the sentences or the options.
@@ -58,16 +47,14 @@ def train_model(
         env=environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         start_new_session=True,  # the parent handles Ctrl-C
     )
     try:
         _send(process.stdin, options, sentences)
-        _follow(process.stderr, options["vocab_size"], report)
         code = process.wait()
     finally:
         process.kill()
-        process.stderr.close()
         with contextlib.suppress(BrokenPipeError):  # what is buffered cannot be sent any more
             process.stdin.close()
         process.wait()
@@ -93,34 +80,6 @@ def _send(stream, options, sentences):
         stream.flush()
 
 
-def _follow(stream, vocab_size, report):
-    """Reports the steps that a process writes to its log, until the process ends."""
-    done = 0
-    for line in _lines(stream):
-        if found := _STEP.search(line):
-            done += 1
-            excess = max(1, int(found[1]) / (_LAST_SIZE * vocab_size))
-            rounds = math.ceil(math.log(excess) / -math.log(_KEPT_PER_ROUND))
-            report(done, done + done % _STEPS_PER_ROUND + _STEPS_PER_ROUND * rounds)
-
-
-def _lines(stream):
-    """Yields the lines of a pipe as they come.
-
-    A read that waits for more would miss a Ctrl-C that came just before it, hence the time-out.
-    """
-    rest = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(stream, selectors.EVENT_READ)
-        while True:
-            while not selector.select(_SECONDS_TO_WAIT):
-                pass
-            if not (block := os.read(stream.fileno(), 1 << 16)):
-                return
-            *lines, rest = (rest + block).split(b"\n")
-            yield from lines
-
-
 def _sentences(stream):
     for line in stream:
         sentence = json.loads(line)
@@ -144,7 +103,7 @@ def _main(folder):
     try:
         with open(folder / _MODEL, "wb") as model:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_sentences(stream), model_writer=model, minloglevel=0, **options
+                sentence_iterator=_sentences(stream), model_writer=model, **options
             )
     except (RuntimeError, SystemError) as error:
         (folder / _ERROR).write_text(str(error), encoding="utf-8")

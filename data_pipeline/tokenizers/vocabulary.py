@@ -15,14 +15,14 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import sentencepiece
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_folder
-from data_pipeline.progress import ProgressLines, State, bar, format_duration
+from data_pipeline.progress import format_duration
 from data_pipeline.settings import Settings
 from data_pipeline.text.letters import choose_cleanup
 from data_pipeline.tokenizers.normalization_rules import normalization_rules, rules_tsv
@@ -54,12 +54,6 @@ _NUM_THREADS = 8
 #: SentencePiece drops a sentence with U+2585, its own sign for unknown; NUL is not text.
 _NOT_FOR_TRAINING = re.compile("[\u2585\0\ud800-\udfff]")
 _SPACE = re.compile(r"\s")
-#: Of all pieces of a text, the fraction that a space alone before letters may be; the characters
-#: of text that are looked at; and the fraction of the pieces that may be replaced.
-_MOST_LONE_SPACES, _SAMPLE_CHARACTERS, _MOST_REPLACED = 0.02, 4_000_000, 0.05
-_FEWEST_PIECES = 1000  # of a model that is changed
-#: Score that the joined piece has beyond the sum of its parts, above the rounding of long sums.
-JOINED_MARGIN = 0.01
 _UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", SPACE}
 
 
@@ -154,9 +148,10 @@ def train_vocabulary(
             f"pieces. Received: {ascii(found[0])}. Remove it."
         )
     texts, lower_case, strip_accents = choose_cleanup(corpus_texts, lower_case, strip_accents)
-    model, counts = _train(
+    model, counts = train_unigram(
         texts,
-        _rules_text(lower_case, strip_accents),
+        lower_case,
+        strip_accents,
         required_characters,
         vocab_size=size,
         character_coverage=character_coverage,
@@ -174,11 +169,8 @@ def train_vocabulary(
         vocab_size=len(pieces),
         sha256=hashlib.sha256(model).hexdigest(),
     )
-    try:
-        with whole_folder(out) as folder:
-            write_tokenizer_files(folder, model, config)
-    except OSError as error:
-        raise InputError(f"`{out}` cannot be written: {error.strerror}.") from error
+    with whole_folder(out) as folder:
+        write_tokenizer_files(folder, model, config)
     coverage = Coverage(counts.total(), uncovered)
     return TrainedVocabulary(out, config.vocab_size, config.sha256, coverage)
 
@@ -240,21 +232,14 @@ def _model_messages():
 
 _MODEL, _TRAINED_MODEL = _model_messages()
 #: Values of `model_type`, which is optional, and of a piece's `type`.
-_UNIGRAM, _NORMAL, _BYTE = 1, 1, 6
+_UNIGRAM, _BYTE = 1, 6
 
 
-def _sentences(texts, normalize, counts, sample):
-    """Yields sentences for SentencePiece, and adds the first ones to the list `sample`.
-
-    Their characters after the clean-up are added to `counts`.
-    """
-    missing = _SAMPLE_CHARACTERS
+def _sentences(texts, normalize, counts):
+    """Yields sentences for SentencePiece; adds their characters after the clean-up to `counts`."""
     for text in texts:
         for sentence in _split_to_size(_NOT_FOR_TRAINING.sub(" ", text)):
             counts.update(normalize(sentence))
-            if missing > 0:
-                missing -= len(sentence)
-                sample.append(sentence)
             yield sentence
 
 
@@ -277,17 +262,25 @@ def _rules_text(lower_case, strip_accents):
     return rules_tsv(normalization_rules(lower_case, strip_accents))
 
 
-def _train(texts, rules_text, required_characters, **options):
-    """Returns a trained model, and a Counter of the characters of the texts after the clean-up."""
+def train_unigram(
+    texts: Iterable[str],
+    lower_case: bool,
+    strip_accents: bool,
+    required_characters: str = "",
+    **options: Any,
+) -> tuple[bytes, collections.Counter[str]]:
+    """Returns a trained model file, and the counts of the characters of the texts, cleaned up.
+
+    `options` are those of SentencePiece; the others are as in `train_vocabulary`.
+    """
     counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         rule_file = Path(folder) / "rules.tsv"
-        rule_file.write_text(rules_text, encoding="utf-8")
+        rule_file.write_text(_rules_text(lower_case, strip_accents), encoding="utf-8")
         sentencepiece.SetMinLogLevel(2)
         normalize = sentencepiece.SentencePieceNormalizer(rule_tsv=str(rule_file)).normalize
         required = set(normalize(ALWAYS_REQUIRED) + normalize(required_characters)) - _UNCOUNTED
-        sample: list[str] = []
-        sentences = _sentences(texts, normalize, counts, sample)
+        sentences = _sentences(texts, normalize, counts)
         # SentencePiece up to 0.2.1 aborts the process if there is nothing to count.
         first = next((text for text in sentences if set(normalize(text)) - _UNCOUNTED), None)
         if first is None:
@@ -307,55 +300,14 @@ def _train(texts, rules_text, required_characters, **options):
             "num_threads": _NUM_THREADS,
         }
         all_sentences = _announce_training(itertools.chain([first], sentences), counts)
-        report = _StepLines()
         try:
-            model = train_model(all_sentences, Path(folder), options, report)
+            model = train_model(all_sentences, Path(folder), options)
         except TrainerError as error:
-            raise _explain(str(error), options["vocab_size"], required) from error
-    joined = _with_joined_spaces(model, sample)
-    trained = read_model(joined)
+            raise _explain(str(error), options["vocab_size"]) from error
+    trained = read_model(model)
     trained.normalizer_spec.ClearField("normalization_rule_tsv")  # a local path
     del counts[" "]
     return trained.SerializeToString(deterministic=True), counts
-
-
-def _with_joined_spaces(model, sample):
-    """Returns a model whose words rarely begin with a space alone, `▁`, if that saves pieces.
-
-    Where prefixes are written together with words, as in Arabic, most words occur after a space and
-    after a prefix. A unigram model then prefers the word and the space as two pieces, and a
-    language model learns to predict spaces. The most frequent of these words get a piece with the
-    space, in place of the pieces with the lowest scores. Models of other languages rarely change,
-    and small ones, which split most words, never do.
-    """
-    trained = read_model(model)
-    words, num_pieces = _words_after_spaces(model, sample)
-    is_rare = words.total() <= _MOST_LONE_SPACES * num_pieces
-    if is_rare or len(trained.pieces) < _FEWEST_PIECES:
-        return model
-    normal = [piece for piece in trained.pieces if (piece.type or _NORMAL) == _NORMAL]
-    scores = {piece.piece: piece.score for piece in normal}
-    known = (word for word, _ in words.most_common() if word in scores)
-    joined = [word for word in known if SPACE + word not in scores]
-    del joined[int(_MOST_REPLACED * len(trained.pieces)) :]
-    replaceable = (piece for piece in normal if len(piece.piece) > 1 and piece.piece not in joined)
-    for piece, word in zip(sorted(replaceable, key=lambda one: one.score), joined, strict=False):
-        piece.piece = SPACE + word
-        piece.score = scores[SPACE] + scores[word] + JOINED_MARGIN
-    changed = trained.SerializeToString(deterministic=True)
-    return changed if _words_after_spaces(changed, sample)[1] < num_pieces else model
-
-
-def _words_after_spaces(model, sample):
-    """Counts the pieces of letters that follow a space alone in texts, and all pieces of these."""
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    words: collections.Counter[str] = collections.Counter()
-    num_pieces = 0
-    for pieces in processor.encode(sample, out_type=str):
-        num_pieces += len(pieces)
-        pairs = itertools.pairwise(pieces)
-        words.update(word for space, word in pairs if space == SPACE and word.isalpha())
-    return words, num_pieces
 
 
 def _announce_training(sentences, counts):
@@ -366,41 +318,16 @@ def _announce_training(sentences, counts):
     logger.info("training on %.1f million characters, about %s", characters / 1e6, seconds)
 
 
-class _StepLines:
-    """Logs the steps of the training; each of them takes about equally long."""
-
-    def __init__(self):
-        self._lines = ProgressLines(logger)
-
-    def __call__(self, done, total):
-        if done == 1:
-            self._lines.restart()
-
-        def state(seconds):
-            eta = (total - done) * seconds / (done - 1) if done > 1 else None
-            left = "unknown" if eta is None else format_duration(eta)
-            text = f"training  {bar(done / total)}  step {done} of {total}  ETA {left}"
-            return State(text, "training", done, total, "steps", (done - 1) / seconds, eta)
-
-        self._lines.tick(state)
-
-
-def _explain(message, size, required):
+def _explain(message, size):
     """Returns the error that explains a message of SentencePiece about a corpus."""
-    reason = ""
     if found := re.search(r"too high.*value <= (\d+)", message):
         limit, advice = f"at most {found[1]}", "Lower it or give more text"
     elif found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-        special = 2 + len(CONTROL_SYMBOLS) + len(USER_DEFINED_SYMBOLS)
-        limit = f"at least {found[1]}"
-        reason = (
-            f": {special} special pieces and {int(found[1]) - special} characters; "
-            f"{len(required)} of these are printable ASCII or `required_characters`"
-        )
+        limit = f"at least {found[1]}, the number of special pieces and required characters,"
         advice = "Raise it or require fewer characters"
     else:
         return InputError(f"SentencePiece cannot train on this corpus: {message}")
     return InputError(
-        f"`size` must be {limit} for this corpus{reason}. Received: {size}. {advice}.",
+        f"`size` must be {limit} for this corpus. Received: {size}. {advice}.",
         Mistake.VOCABULARY_SIZE,
     )

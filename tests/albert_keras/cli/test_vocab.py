@@ -48,7 +48,7 @@ def test_ctrl_c_ends_the_training_at_once_and_leaves_nothing(long_corpus, tmp_pa
     assert str(tmp_path) not in processes  # the folder that the training process is given
 
 
-def test_reading_and_training_report_a_count_and_the_remaining_time(
+def test_reading_reports_a_count_and_training_the_time_it_takes(
     tiny_corpus, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr("data_pipeline.progress._SECONDS_BETWEEN_LINES", 0)
@@ -57,9 +57,7 @@ def test_reading_and_training_report_a_count_and_the_remaining_time(
     assert main([*command, "--out", f"{tmp_path}/out"]) == 0
     shown = capsys.readouterr().err
     assert re.search(r"^reading  \[#*-*\] +\d+%  0.0 MB  \d+\.\d MB/s  ETA ", shown, re.M)
-    steps = re.findall(r"^training  \[#*-*\] +\d+%  step (\d+) of (\d+)  ETA (.+)$", shown, re.M)
-    assert [int(step) for step, _, _ in steps] == list(range(1, int(steps[-1][1]) + 1))
-    assert len(steps) >= 4 and steps[-1][2] == "0 s"
+    assert "training on 0.0 million characters, about 2" in shown
 
 
 def test_a_training_process_that_is_killed_is_named_as_the_cause(
