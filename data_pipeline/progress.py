@@ -6,7 +6,7 @@ import math
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from data_pipeline.errors import InputError
@@ -56,31 +56,6 @@ class State(NamedTuple):
         return "  ".join(parts)
 
 
-class ProgressLines:
-    """Logs the state of work from time to time: for log files, and more often for a terminal."""
-
-    def __init__(self, logger: logging.Logger):
-        self._logger = logger
-        self.started = self._last_line = self._last_update = time.monotonic()
-
-    def restart(self) -> None:
-        """Starts to measure the time of the next stage."""
-        self.started = time.monotonic()
-
-    def tick(self, state: Callable[[float], State]) -> None:
-        """Logs `state(seconds since the start)` if it is time for it."""
-        now = time.monotonic()
-        seconds = max(now - self.started, 1e-3)
-        if now >= self._last_line + _SECONDS_BETWEEN_LINES:
-            self._last_line = now
-            log_state(self._logger, logging.INFO, state(seconds))
-        if now >= self._last_update + _SECONDS_BETWEEN_UPDATES and self._logger.isEnabledFor(
-            UPDATE
-        ):
-            self._last_update = now
-            log_state(self._logger, UPDATE, state(seconds))
-
-
 def log_state(logger: logging.Logger, level: int, state: State) -> None:
     """Logs the text of a state; the record has the state as its attribute `progress`."""
     logger.log(level, "%s", state.text, extra={"progress": state})
@@ -108,12 +83,12 @@ def lines_shown(verbose: int = 1) -> Iterator[None]:
 
 
 class CountedProgress:
-    """Logs how many of a known number of things are done, and the remaining time.
+    """Logs how many things are done, for log files and more often for a terminal.
 
     Args:
         logger: Logger of the lines.
         action: str. What is done, such as "evaluating".
-        total: int. Number of things.
+        total: int, float or None. Number of things, if it is known.
         noun: str. What they are, in the plural.
         total_work: float or None. Sum of the `work` of all things, which the remaining time is
             estimated from; None if each of them takes equally long.
@@ -127,32 +102,49 @@ class CountedProgress:
         self,
         logger: logging.Logger,
         action: str,
-        total: int,
+        total: float | None,
         noun: str,
         total_work: float | None = None,
     ):
-        self._action, self._total, self._noun = action, total, noun
+        self._logger, self._action, self._total, self._noun = logger, action, total, noun
         self._total_work = total if total_work is None else total_work
-        self._done, self._work_done = 0, 0.0
-        self._lines = ProgressLines(logger)
+        self._done, self._work_done = 0.0 if isinstance(total, float) else 0, 0.0
+        self._started = self._last_line = self._last_update = time.monotonic()
 
-    def add(self, count: int = 1, work: float | None = None) -> None:
+    def add(self, count: float = 1, work: float | None = None) -> None:
         """Counts things that are done, and logs a line if it is time for one."""
         self._done += count
         self._work_done += count if work is None else work
-        if self._done < self._total and self._work_done:
-            self._lines.tick(self._state)
+        if self._work_done and (self._total is None or self._done < self._total):
+            self._tick()
+
+    def reach(self, done: float) -> None:
+        """Sets the number of things that are done, as `add` does."""
+        self.add(done - self._done)
+
+    def _tick(self):
+        now = time.monotonic()
+        if now >= self._last_line + _SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            log_state(self._logger, logging.INFO, self._state(now - self._started))
+        is_shown = self._logger.isEnabledFor(UPDATE)
+        if is_shown and now >= self._last_update + _SECONDS_BETWEEN_UPDATES:
+            self._last_update = now
+            log_state(self._logger, UPDATE, self._state(now - self._started))
 
     def _state(self, seconds):
-        eta = (self._total_work / self._work_done - 1) * seconds
-        count = f"{self._done:,} of {self._total:,} {self._noun}"
+        count, eta, remaining = _number(self._done), None, ""
+        if self._total is not None:
+            count = f"{count} of {_number(self._total)}"
+            eta = (self._total_work / self._work_done - 1) * seconds
+            remaining = f", ETA {format_duration(eta)}"
         return State(
-            text=f"{self._action}: {count}, ETA {format_duration(eta)}",
+            text=f"{self._action}: {count} {self._noun}{remaining}",
             action=self._action,
             done=self._done,
             total=self._total,
             unit=self._noun,
-            rate=self._done / seconds,
+            rate=self._done / max(seconds, 1e-3),
             eta=eta,
         )
 

@@ -28,7 +28,6 @@ from data_pipeline.building.encoding import (
 )
 from data_pipeline.building.folder import info_of, why_no_records
 from data_pipeline.building.shards import shard_name, write_shard
-from data_pipeline.building.workers import LocalCounters
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MaskingVocabulary
@@ -186,11 +185,11 @@ def _write_shard(group, plan, job):
     blocks = (
         _block(documents, key_range, job.tokenizer.vocab_size) for key_range in plan.shards[number]
     )
-    counts, counters = Counter(), LocalCounters(lambda: None)
+    counts = Counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, shard_name(number, len(plan.shards)))
         files, settings = (path, index_path(path)), (job.config, job.vocabulary)
-        info = write_shard(path.name, *files, blocks, *settings, counts, counters)
+        info = write_shard(path.name, *files, blocks, *settings, counts)
         for file in files:
             _publish(file, job.out, file.name)
     return number, info, dict(counts)

@@ -26,17 +26,12 @@ from data_pipeline.building.folder import (
     why_no_records,
 )
 from data_pipeline.building.shards import ShardTask, build_shard, finished_shard, shard_name
-from data_pipeline.building.workers import (
-    LocalCounters,
-    Progress,
-    SharedCounters,
-    Workers,
-    num_processors,
-)
+from data_pipeline.building.workers import LocalMeter, SharedMeter, Workers, num_processors
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake, WorkInterrupted
 from data_pipeline.files import whole_folder
 from data_pipeline.instances.masking import MaskingVocabulary
+from data_pipeline.progress import CountedProgress
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.text.corpus import corpus_ranges
 from data_pipeline.text.sentences import check_splitter
@@ -59,7 +54,7 @@ class BuildContext(NamedTuple):
     tokenizer: Tokenizer
     vocabulary: MaskingVocabulary
     config: PretrainingDataConfig
-    counters: LocalCounters | SharedCounters
+    meter: LocalMeter | SharedMeter
 
 
 def build_records(
@@ -117,14 +112,12 @@ def build_records(
         workers = max(1, min(num_processors(), (total_bytes or 0) // _BYTES_PER_WORKER))
 
     folder = BuildFolder(out, config, tokenizer)
-    progress = Progress(total_bytes, config.copies, workers)
-    arguments = (folder.out, folder.work, tokenizer, config)
     try:
-        with Workers(workers, _prepare, arguments, progress.tick) as pool:
-            progress.watch(pool.counters.values)
-            contents, counts = _encode(pool, parts, progress)
+        tokenizer.save(folder.work / TOKENIZER_FOLDER)  # for the workers
+        with Workers(workers, _prepare, (folder.out, folder.work, config)) as pool:
+            contents, counts = _encode(pool, parts, total_bytes)
             order, shards = order_documents(folder.work, len(contents), config)
-            finished, num_reused = _write(pool, folder, order, shards, progress, counts)
+            finished, num_reused = _write(pool, folder, order, shards, counts)
         if reason := why_no_records(counts, config):
             folder.discard()
             raise InputError(reason, Mistake.EMPTY_CORPUS)
@@ -145,17 +138,18 @@ def build_records(
     return warn_of_lost_text(BuildResult(out, info, time.monotonic() - started, num_reused))
 
 
-def _encode(pool, parts, progress):
+def _encode(pool, parts, total_bytes):
     """Runs the first pass; returns the list of the parts' contents, and a Counter."""
+    total = None if total_bytes is None else total_bytes / 1e6
+    progress = CountedProgress(logger, "reading", total, "MB")
     contents, counts = {}, Counter()
-    for part in pool.run(encode_part, parts):
+    for part in pool.run(encode_part, parts, lambda count: progress.reach(count / 1e6)):
         contents[part.number] = part.content
         counts.update(part.counts)
-        progress.finished_part(part.counts["pieces"], part.counts["bytes"] if part.reused else 0)
     return [contents[number] for number in sorted(contents)], counts
 
 
-def _write(pool, folder, order, shards, progress, counts):
+def _write(pool, folder, order, shards, counts):
     """Runs the second pass; returns the list of ShardInfo, and how many of them existed before."""
     tasks = [
         ShardTask(number, shard_name(number, len(shards)), blocks, order)
@@ -167,10 +161,10 @@ def _write(pool, folder, order, shards, progress, counts):
     num_reused = len(tasks) - len(missing)
     if num_reused:
         logger.info("re-using %d of %d finished shards", num_reused, len(tasks))
-    progress.begin_writing(len(tasks), num_reused)
+    progress = CountedProgress(logger, "writing", len(missing), "shards")
     for shard in pool.run(build_shard, missing):
         finished[shard.number] = shard
-        progress.finished_shard()
+        progress.add()
     for shard in finished:
         counts.update(shard.counts)
     return [shard.info for shard in finished], num_reused
@@ -181,6 +175,7 @@ def _names_files(corpus):
     return isinstance(sources, list | tuple) and isinstance(next(iter(sources), None), str | Path)
 
 
-def _prepare(out, work, tokenizer, config, counters):
+def _prepare(out, work, config, meter):
+    tokenizer = Tokenizer.load(work / TOKENIZER_FOLDER)
     vocabulary = MaskingVocabulary.of(tokenizer, config.masking.word_start)
-    return BuildContext(out, work, tokenizer, vocabulary, config, counters)
+    return BuildContext(out, work, tokenizer, vocabulary, config, meter)

@@ -84,7 +84,6 @@ class EncodedPart(NamedTuple):
     number: int
     content: list[str]  # digest of each text range, or one digest of the documents
     counts: dict[str, int]
-    reused: bool  # whether it exists from an earlier attempt
 
 
 def parts_of_ranges(ranges) -> list[Part]:
@@ -120,17 +119,18 @@ def encode_part(context, part: Part) -> EncodedPart:
         content = [_documents_digest(part.documents)]
     counts = _finished_counts(context.work, part.number, content)
     if counts is not None:
-        return EncodedPart(part.number, content, counts, True)
+        context.meter.add(counts["bytes"])
+        return EncodedPart(part.number, content, counts)
 
     def encoded():
         sources = map(read_range, part.ranges) if part.ranges else [part.documents]
         for document in itertools.chain.from_iterable(sources):
             size = text_bytes(document)
-            context.counters.add(bytes=size, documents=1)
+            context.meter.add(size)
             yield size, encode_document(document, context.tokenizer, context.config)
 
     counts = write_part(context.work, part.number, content, encoded())
-    return EncodedPart(part.number, content, counts, False)
+    return EncodedPart(part.number, content, counts)
 
 
 def range_digest(text_range) -> str:

@@ -129,14 +129,15 @@ def check_corpus(
             refused[str(file.path)] = str(error)
     ranges, share = _sampled(ranges, sample_mb * 1e6, config.seed)
     seen, without_text = _Statistics(tokenizer, config), []
-    progress = CountedProgress(logger, "checking", sum(one.num_bytes for one in ranges), "bytes")
+    size = sum(part.num_bytes for part in ranges)
+    progress = CountedProgress(logger, "checking", size / 1e6, "MB")
     for path, parts in itertools.groupby(ranges, key=lambda part: str(part.path)):
         before = seen.counts["documents"]
         try:
             for part in parts:
                 for document in read_range(part):
                     seen.add(document)
-                progress.add(part.num_bytes)
+                progress.add(part.num_bytes / 1e6)
         except InputError as error:
             refused[path] = str(error)
         else:

@@ -58,9 +58,8 @@ def verify_records(folder: str | Path) -> Verification:
         says = "has no `digest`, so it may have been edited. Copy or build the folder again"
         problems.append(Problem(INFO_FILE, says))
     num_records = num_bytes = 0
-    progress = CountedProgress(
-        logger, "verifying", sum(shard.num_bytes for shard in info.shards), "bytes"
-    )
+    size = sum(shard.num_bytes for shard in info.shards)
+    progress = CountedProgress(logger, "verifying", size / 1e6, "MB")
     for shard in info.shards:
         scan, says = _check_shard(folder, shard, info)
         problems += [Problem(shard.file, says)] if says else []
@@ -70,7 +69,7 @@ def verify_records(folder: str | Path) -> Verification:
             problems += [Problem(path.name, says)] if says else []
         if scan:
             num_records, num_bytes = num_records + len(scan.offsets) - 1, num_bytes + scan.num_bytes
-        progress.add(shard.num_bytes)
+        progress.add(shard.num_bytes / 1e6)
     if says := _tokenizer_fault(folder / TOKENIZER_FOLDER, info):
         problems.append(Problem(TOKENIZER_FOLDER, says))
     seconds = time.monotonic() - started

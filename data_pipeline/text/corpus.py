@@ -14,7 +14,7 @@ from pathlib import Path
 
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
-from data_pipeline.progress import ProgressLines, State, bar, format_duration
+from data_pipeline.progress import CountedProgress
 from data_pipeline.text.corpus_formats import (
     MAX_DOCUMENT_CHARS,
     check_format,
@@ -92,25 +92,16 @@ def read_corpus(
 def read_with_progress(
     sources: str | Path | Iterable[str | Path], format: str = "auto"
 ) -> Iterator[Document]:
-    """Yields the documents of `read_corpus`, and logs the fraction read, speed and remaining time.
+    """Yields the documents of `read_corpus`, and logs how much is read and the remaining time.
 
     It raises the same errors as `read_corpus`.
     """
     sources = [sources] if isinstance(sources, str | Path) else list(sources)
     total = sum(text_range.num_bytes for text_range in corpus_ranges(sources, format))
-    lines, done = ProgressLines(logger), 0
-
-    def state(seconds):
-        read, megabytes = min(done, total), done / 1e6
-        eta = (total - read) * seconds / max(read, 1)
-        speed = f"{megabytes:,.1f} MB  {megabytes / seconds:.1f} MB/s"
-        text = f"reading  {bar(read / total)}  {speed}  ETA {format_duration(eta)}"
-        return State(text, "reading", megabytes, total / 1e6, "MB", megabytes / seconds, eta)
-
+    progress = CountedProgress(logger, "reading", total / 1e6, "MB")
     for document in read_corpus(sources, format):
         yield document
-        done += len(document.text.encode())
-        lines.tick(state)
+        progress.add(len(document.text.encode()) / 1e6)
 
 
 def _documents(files, format, sources):

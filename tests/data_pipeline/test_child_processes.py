@@ -70,7 +70,7 @@ def test_a_module_runs_with_our_packages_and_without_those_of_the_current_folder
 
 
 def test_workers_start_isolated(mark):
-    with Workers(2, print, (), tick=lambda: None) as workers:
+    with Workers(2, print, ()) as workers:
         assert list(workers.run(operator.is_, [None])) == [True]
     with isolated_spawning():
         process = multiprocessing.get_context("spawn").Process(target=abs, args=(1,))

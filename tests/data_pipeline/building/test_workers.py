@@ -12,13 +12,13 @@ from data_pipeline.building.workers import Workers
 from data_pipeline.errors import InputError
 
 
-def prepare(factor, counters):
-    return factor, counters
+def prepare(factor, meter):
+    return factor, meter
 
 
 def multiply(context, number):
-    factor, counters = context
-    counters.add(records=1)
+    factor, meter = context
+    meter.add(1)
     return factor * number
 
 
@@ -32,15 +32,17 @@ def be_killed(context, number):
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_all_tasks_are_done_and_counted(count):
-    with Workers(count, prepare, (3,), lambda: None) as workers:
-        assert sorted(workers.run(multiply, iter(range(10)))) == list(range(0, 30, 3))
-        assert workers.counters.values()["records"] == 10
+    reported = []
+    with Workers(count, prepare, (3,)) as workers:
+        done = workers.run(multiply, iter(range(10)), reported.append)
+        assert sorted(done) == list(range(0, 30, 3))
+    assert reported == sorted(reported) and reported[-1] == 10
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_error_of_a_task_is_the_error_of_all(count):
     with pytest.raises(InputError, match="is wrong"):
-        with Workers(count, prepare, (3,), lambda: None) as workers:
+        with Workers(count, prepare, (3,)) as workers:
             list(workers.run(fail, range(5)))
 
 
@@ -49,7 +51,7 @@ import os, signal, threading, time
 from pathlib import Path
 from data_pipeline.building.workers import Workers
 
-def prepare(data, counters):
+def prepare(data, meter):
     return None
 
 def add_one(context, number):
@@ -65,8 +67,7 @@ def kill():
 
 if __name__ == "__main__":
     threading.Thread(target=kill, daemon=True).start()
-    # As large as a tokenizer, and larger than what a pipe holds.
-    with Workers(2, prepare, (bytes(1 << 20),), lambda: None) as workers:
+    with Workers(2, prepare, (b"data",)) as workers:
         list(workers.run(add_one, range(8)))
 """
 
@@ -80,18 +81,18 @@ def test_a_process_killed_at_its_start_is_an_error_instead_of_a_wait_for_ever(tm
 
 
 def hold_the_lock(context, number):
-    counters = context[1]
+    meter = context[1]
     if number:
         time.sleep(0.2)
-        counters.add(records=1)
+        meter.add(1)
         return
-    counters._values.get_lock().acquire()
+    meter._values.get_lock().acquire()
     be_killed(context, number)
 
 
 def test_a_killed_process_leaves_no_one_waiting_for_its_lock():
     with pytest.raises(InputError, match="worker process ended before"):
-        with Workers(2, prepare, (3,), lambda: workers.counters.values()) as workers:
+        with Workers(2, prepare, (3,)) as workers:
             list(workers.run(hold_the_lock, range(6)))
 
 
@@ -99,7 +100,7 @@ _PARENT = """
 import os, sys, time
 from data_pipeline.building.workers import Workers
 
-def prepare(counters):
+def prepare(meter):
     return None
 
 def sleep(context, number):
@@ -107,7 +108,7 @@ def sleep(context, number):
     time.sleep(60)
 
 if __name__ == "__main__":
-    with Workers(2, prepare, (), lambda: None) as workers:
+    with Workers(2, prepare, ()) as workers:
         list(workers.run(sleep, range(2)))
 """
 
