@@ -1,17 +1,14 @@
 """JSON, YAML and lines of others, read within limits.
 
-A file may be of any size, a JSON of 200 KB may be nested 200,000 times, and a name may stand for a
-pipe that never ends; the limits are checked before any work is done. Code that reads a whole file
+A file may be of any size, and a name may stand for a pipe that never ends; the limits are checked
+before any work is done. Code that reads a whole file
 uses this module; code that reads a file piece by piece checks its own limits.
 """
 
-import array
 import contextlib
 import errno
-import itertools
 import json
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,8 +26,6 @@ MAX_VOCABULARY_BYTES = 64 * 2**20
 MAX_DATA_BYTES = 512 * 2**20
 #: Longest line of examples. A line takes about 25 times its size in memory.
 MAX_LINE_BYTES = 1 << 24
-#: Levels of a JSON or YAML document. Documents of the project have fewer than ten.
-MAX_DEPTH = 64
 
 #: Integers in settings that have no limit of their own; more than any of them needs.
 MAX_INTEGER = 2**31 - 1
@@ -38,12 +33,6 @@ MAX_INTEGER = 2**31 - 1
 MAX_LONG_INTEGER = 2**63 - 1
 #: Tokens of a sequence; published models have 512.
 MAX_SEQUENCE_LENGTH = 2**16
-
-# A string up to its end, or up to the end of the JSON if it has none.
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
-# As signed bytes, an opening bracket is 1 and a closing one -1.
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 def check_regular_file(path: str | Path) -> None:
@@ -159,28 +148,14 @@ def read_json(path: str | Path, advice: str = "", max_bytes: int = MAX_JSON_BYTE
 def parse_json(content: bytes | str, **options: Callable | bool) -> Any:
     """Parses JSON as `json.loads` does, with its options.
 
-    ValueError if it is not valid, or nested more deeply than `MAX_DEPTH` levels.
+    ValueError if it is not valid, or nested more deeply than Python can read.
     """
     if isinstance(content, bytes):
         content = content.decode(json.detect_encoding(content), "surrogatepass")
-    # Before it is parsed: at the limit of recursion, whatever Python runs fails, destructors, too.
-    if is_too_deep(content, MAX_DEPTH):
-        raise ValueError(f"it is nested more deeply than {MAX_DEPTH} levels")
-    return json.loads(content, **options)
-
-
-def is_too_deep(content: bytes | str, depth: int) -> bool:
-    """Returns whether lists and objects in JSON are nested deeper than `depth`.
-
-    The JSON is not parsed, and brackets after a mistake in it are counted as well.
-    """
-    opening = ("[", "{") if isinstance(content, str) else (b"[", b"{")
-    if sum(map(content.count, opening)) <= depth:  # of a line of examples nothing else is done
-        return False
-    if isinstance(content, str):
-        content = content.encode(errors="surrogatepass")
-    steps = array.array("b", _STRING.sub(b"", content).translate(_STEPS, _NO_BRACKETS))
-    return max(itertools.accumulate(steps), default=0) > depth
+    try:
+        return json.loads(content, **options)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def check_memory(num_bytes: int, what: str) -> None:
@@ -211,11 +186,18 @@ class NotYaml(InputError):
         super().__init__(message, Mistake.NOT_YAML)
 
 
-def parse_yaml(text: str | bytes) -> tuple[yaml.Node | None, Any]:
-    """Parses YAML without anchors and without deep nesting, which settings do not need.
+class _Loader(yaml.SafeLoader):
+    """Reads YAML without aliases, which may refer to what contains them."""
 
-    Anchors can make a small file huge. Deeply nested files take hours to parse, whereas reading
-    their tokens ends at the limit.
+    def compose_node(self, parent, index):
+        if self.check_event(yaml.AliasEvent):
+            line = self.peek_event().start_mark.line + 1
+            raise NotYaml(line, "must not contain YAML aliases (`*`).")
+        return super().compose_node(parent, index)
+
+
+def parse_yaml(text: str | bytes) -> tuple[yaml.Node | None, Any]:
+    """Parses YAML without aliases.
 
     Returns:
         tuple of the root node and its value.
@@ -225,26 +207,15 @@ def parse_yaml(text: str | bytes) -> tuple[yaml.Node | None, Any]:
     """
     try:
         text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-        _check_tokens(text)
-        return yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
+        return yaml.compose(text, _Loader), yaml.load(text, _Loader)
     except NotYaml:
         raise
     except UnicodeDecodeError as error:
         raise NotYaml(1, f"must be UTF-8: {error.reason} at byte {error.start}.") from error
+    except RecursionError:
+        raise NotYaml(1, "is nested too deeply.") from None
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
         # Values that do not fit their tag, such as `!!bool 7`, are errors of Python.
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).split("\n")[0]
         raise NotYaml(mark.line + 1 if mark else 1, f"is not valid YAML: {problem}.") from error
-
-
-def _check_tokens(text):
-    depth = 0
-    for token in yaml.scan(text):
-        line, name = token.start_mark.line + 1, type(token).__name__
-        if isinstance(token, yaml.AliasToken | yaml.AnchorToken):
-            raise NotYaml(line, "must not contain YAML anchors (`&`, `*`).")
-        depth += name.endswith(("SequenceStartToken", "MappingStartToken"))
-        depth -= name.endswith(("SequenceEndToken", "MappingEndToken", "BlockEndToken"))
-        if depth > MAX_DEPTH:
-            raise NotYaml(line, f"must not be nested more deeply than {MAX_DEPTH} levels.")

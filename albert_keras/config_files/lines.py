@@ -32,7 +32,7 @@ def read_with_lines(path: Path) -> ReadFile:
     """Reads a file of settings.
 
     Raises:
-        InputError: If it does not exist, is too large or not valid YAML, has anchors, is not a
+        InputError: If it does not exist, is too large or not valid YAML, has aliases, is not a
             mapping, or gives a key twice, of which YAML silently takes the last value.
     """
     if not path.is_file():

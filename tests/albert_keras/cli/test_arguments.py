@@ -64,7 +64,6 @@ def test_a_shorter_run_scales_the_warm_up_of_a_recipe(caplog):
         ("training.steps", "must be KEY=VALUE"),
         ("training.steps.more=3", "`steps` is a value, not a section"),
         ("training.steps=[", "is not valid YAML"),
-        ("training.steps=&a 3", "must not contain YAML anchors"),
     ],
 )
 def test_a_wrong_assignment_is_refused(assignment, message):
@@ -77,9 +76,8 @@ def test_a_wrong_assignment_is_refused(assignment, message):
     [
         ("- 1", "must contain keys and values"),
         ("a: [", "is not valid YAML"),
-        ("a: &x 1\nb: *x", "must not contain YAML anchors"),
-        ("a: " + "[" * 100_000, "must not be nested more deeply than 64 levels"),
-        ("- " * 50_000, "must not be nested more deeply than 64 levels"),
+        ("a: &x 1\nb: *x", "must not contain YAML aliases"),
+        ("a: " + "[" * 3000, "is nested too deeply"),
         ("a: !!bool 7", "is not valid YAML"),
         ("a: 1\n" + "#" * (1 << 20), "is too large: it must have at most 1,048,576 bytes"),
     ],

@@ -65,7 +65,7 @@ def results(tmp_path_factory):
     (folder / "broken.yaml").write_text("training: [1\n")
     os.mkfifo(folder / "pipe")
     os.mkfifo(folder / "pipe.csv")
-    (folder / "deep.yaml").write_text("a: " + "[" * 100_000)
+    (folder / "deep.yaml").write_text("a: " + "[" * 3000)
     for name in _DEEP:
         path = folder / "deep" / name
         path.parent.mkdir(parents=True, exist_ok=True)
