@@ -3,7 +3,6 @@
 import collections
 import hashlib
 import json
-import logging
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,14 +16,13 @@ from data_pipeline.tokenizers.byte_bpe import (
     BytePieces,
     write_bpe,
 )
-from data_pipeline.tokenizers.huggingface_library import load_tokenizers, wait_for
+from data_pipeline.tokenizers.huggingface_library import (
+    LEAST_COUNT,
+    load_tokenizers,
+    train_on_words,
+)
 from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
 from data_pipeline.tokenizers.vocabulary import Coverage, TrainedVocabulary
-
-logger = logging.getLogger(__name__)
-
-#: Rarer pieces are not learned.
-_LEAST_COUNT = 2
 
 
 def train_byte_bpe(
@@ -70,12 +68,8 @@ def train_byte_bpe(
         vocab_size=len(pieces),
         sha256=hashlib.sha256(content).hexdigest(),
     )
-    model = ByteBPEModel(content, config)
-    try:
-        with whole_folder(out) as folder:
-            model.write_files(folder)
-    except OSError as error:
-        raise InputError(f"`{out}` cannot be written: {error.strerror}.") from error
+    with whole_folder(out) as folder:
+        ByteBPEModel(content, config).write_files(folder)
     return TrainedVocabulary(out, len(pieces), config.sha256, Coverage(characters, {}))
 
 
@@ -93,21 +87,12 @@ def _learn(texts, size):
         raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
     trainer = library.trainers.BpeTrainer(
         vocab_size=size,
-        min_frequency=_LEAST_COUNT,
+        min_frequency=LEAST_COUNT,
         special_tokens=[],
         initial_alphabet=list(BYTE_CHARACTERS),
         show_progress=False,
     )
-    model = library.Tokenizer(library.models.BPE())
-    model.pre_tokenizer = library.pre_tokenizers.WhitespaceSplit()  # bytes are visible characters
-    logger.info(
-        "training on %s different words in %.1f million characters",
-        f"{len(words):,}",
-        characters / 1e6,
-    )
-    # In a fixed order, whatever the order of the texts.
-    repeated = (" ".join([word] * count) for word, count in sorted(words.items()))
-    wait_for(lambda: model.train_from_iterator(repeated, trainer))
+    model = train_on_words(library.models.BPE(), trainer, words)  # bytes are visible characters
     ids = model.get_vocab()
     trained = _merges_of(model)
     merges = _without_special(trained)

@@ -1,11 +1,16 @@
-"""The library tokenizers of Hugging Face, which is optional, and how to interrupt its training."""
+"""The library tokenizers of Hugging Face, which is optional, and its training."""
 
+import logging
 import threading
-from collections.abc import Callable
+from collections import Counter
 from typing import Any
 
 from data_pipeline.errors import InputError, Mistake
 
+logger = logging.getLogger(__name__)
+
+#: Rarer pieces are not learned.
+LEAST_COUNT = 2
 _SECONDS_TO_WAIT = 0.25
 
 
@@ -26,23 +31,34 @@ def load_tokenizers() -> Any:
     return tokenizers
 
 
-def wait_for(train: Callable[[], object]) -> None:
-    """Calls a function that blocks for long but releases the interpreter's lock.
+def train_on_words(model: Any, trainer: Any, words: Counter) -> Any:
+    """Trains a model of the library on counted words without white space; returns its Tokenizer.
 
-    It runs in a thread of its own, so that Ctrl-C interrupts the wait; the thread then ends with
-    the process.
+    The result does not depend on the order of the words. Ctrl-C interrupts the training: it runs in
+    a thread of its own, which ends with the process.
     """
+    library = load_tokenizers()
+    tokenizer = library.Tokenizer(model)
+    tokenizer.pre_tokenizer = library.pre_tokenizers.WhitespaceSplit()
+    characters = sum(len(word) * count for word, count in words.items())
+    logger.info(
+        "training on %s different words in %.1f million characters",
+        f"{len(words):,}",
+        characters / 1e6,
+    )
+    texts = (" ".join([word] * count) for word, count in sorted(words.items()))
     errors: list[BaseException] = []
 
-    def run():
+    def train():
         try:
-            train()
+            tokenizer.train_from_iterator(texts, trainer)
         except BaseException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=run, daemon=True)
+    thread = threading.Thread(target=train, daemon=True)
     thread.start()
     while thread.is_alive():
         thread.join(_SECONDS_TO_WAIT)
     if errors:
         raise errors[0]
+    return tokenizer

@@ -5,7 +5,6 @@ The words are those that the tokenizer sees, after its clean-up.
 
 import collections
 import hashlib
-import logging
 import string
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +13,11 @@ from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_folder
 from data_pipeline.text.letters import choose_cleanup
 from data_pipeline.tokenizers.basic_words import IDEOGRAPHS, BasicTokenizer, is_punctuation
-from data_pipeline.tokenizers.huggingface_library import load_tokenizers, wait_for
+from data_pipeline.tokenizers.huggingface_library import (
+    LEAST_COUNT,
+    load_tokenizers,
+    train_on_words,
+)
 from data_pipeline.tokenizers.vocabulary import Coverage, TrainedVocabulary
 from data_pipeline.tokenizers.wordpiece import (
     CONTINUATION,
@@ -24,11 +27,6 @@ from data_pipeline.tokenizers.wordpiece import (
     WordPieceConfig,
     WordPieceModel,
 )
-
-logger = logging.getLogger(__name__)
-
-#: Rarer pieces are not learned.
-_LEAST_COUNT = 2
 
 
 def train_wordpiece(
@@ -86,12 +84,8 @@ def train_wordpiece(
         vocab_size=len(pieces),
         sha256=hashlib.sha256(content).hexdigest(),
     )
-    model = WordPieceModel(content, config)
-    try:
-        with whole_folder(out) as folder:
-            model.write_files(folder)
-    except OSError as error:
-        raise InputError(f"`{out}` cannot be written: {error.strerror}.") from error
+    with whole_folder(out) as folder:
+        WordPieceModel(content, config).write_files(folder)
     uncovered = {
         character: count for character, count in counts.most_common() if character not in allowed
     }
@@ -141,27 +135,20 @@ def _learn(words, allowed, size):
             f"inside of words. Received: {size}. Raise it.",
             Mistake.VOCABULARY_SIZE,
         )
-    kept = {
-        word: count
-        for word, count in words.items()
-        if len(word) <= MAX_WORD_CHARACTERS and allowed.issuperset(word)
-    }
+    kept = collections.Counter(
+        {
+            word: count
+            for word, count in words.items()
+            if len(word) <= MAX_WORD_CHARACTERS and allowed.issuperset(word)
+        }
+    )
     trainer = tokenizers.trainers.WordPieceTrainer(
         vocab_size=size,
-        min_frequency=_LEAST_COUNT,
+        min_frequency=LEAST_COUNT,
         special_tokens=reserved,
         continuing_subword_prefix=CONTINUATION,
         show_progress=False,
     )
-    model = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=UNKNOWN))
-    model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    logger.info(
-        "training on %s different words in %.1f million characters",
-        f"{len(kept):,}",
-        sum(len(word) * count for word, count in kept.items()) / 1e6,
-    )
-    # In a fixed order, whatever the order of the texts.
-    texts = (" ".join([word] * count) for word, count in sorted(kept.items()))
-    wait_for(lambda: model.train_from_iterator(texts, trainer))
+    model = train_on_words(tokenizers.models.WordPiece(unk_token=UNKNOWN), trainer, kept)
     ids = model.get_vocab()
     return sorted(ids, key=ids.__getitem__)
