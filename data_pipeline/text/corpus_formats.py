@@ -293,30 +293,16 @@ def _not_utf8(path, begin, end):
 
 def _explain_byte(path, chunk, offset, position):
     with storage.open_to_read(path) as file:
-        encoding = _likely_encoding(file.read(1 << 12), chunk, position)
-    if encoding is None and chunk[position] == 0:
+        is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    if chunk[position] == 0:
         return InputError(
             f"`{path}` must be text. It contains a NUL byte at byte {offset + position}, "
-            "so it is probably binary.",
+            "so it is binary, or in UTF-16.",
             Mistake.NOT_TEXT,
         )
-    hint = f" It looks like {encoding}: try `iconv -f {encoding} -t UTF-8`." if encoding else ""
-    byte = f"Byte {offset + position} (0x{chunk[position]:02x})"
-    return InputError(f"`{path}` must be UTF-8. {byte} is not.{hint}", Mistake.NOT_TEXT)
-
-
-def _likely_encoding(head, chunk, position):
-    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        return "UTF-32"
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "UTF-16"
-    # Without a mark: Latin letters leave 3 of 4 bytes zero in UTF-32, every second in UTF-16.
-    for width, encoding in ((4, "UTF-32"), (2, "UTF-16")):
-        zeros = [head[start::width].count(0) for start in range(width)]
-        if len(head) >= 2 * width and sum(zeros) > len(head) * (width - 1) / width * 0.8:
-            order = "BE" if zeros[0] > zeros[-1] else "LE"
-            return f"{encoding}{order}"
-    # A single high byte after pure ASCII. After real UTF-8 it would be a damaged byte.
-    is_continued = 0x80 <= (chunk[position + 1 : position + 2] or b" ")[0] < 0xC0
-    is_letter = chunk[position] >= 0xA0 and not is_continued
-    return "Latin-1" if is_letter and chunk[:position].isascii() else None
+    encoding = "UTF-16" if is_utf16 else "Latin-1"
+    return InputError(
+        f"`{path}` must be UTF-8. Byte {offset + position} (0x{chunk[position]:02x}) is not. "
+        f"If the file is in {encoding}, `iconv -f {encoding} -t UTF-8` converts it.",
+        Mistake.NOT_TEXT,
+    )

@@ -15,7 +15,7 @@ from data_pipeline.text.installed_docs import installed_documentation
 @pytest.fixture
 def short_demo(monkeypatch, tiny_training):
     """Makes the demo small: a part of one package to read, a few steps of a tiny model."""
-    documents = list(installed_documentation(["numpy"]))[::6]
+    documents = list(installed_documentation(["numpy"]))[::4]
     values = tiny_training.model_dump()
     values["training"] |= {"steps": 6, "report_every": 3}
     monkeypatch.setattr(module, "installed_documentation", lambda: documents)

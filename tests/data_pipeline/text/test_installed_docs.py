@@ -25,7 +25,7 @@ Name   Value
 =====  =====
 
 ```
-The code in a fence is not prose either.
+The_code = in_a(fence).is_not + prose
 ```
 """
 
@@ -69,36 +69,17 @@ def package(tmp_path, monkeypatch):
     return "examplepackage"
 
 
-def test_a_class_or_function_that_says_enough_is_a_document_of_its_own(tmp_path, monkeypatch):
-    (tmp_path / "pagepackage").mkdir()
-    (tmp_path / "pagepackage" / "__init__.py").write_text(
-        '''
-"""A module with two pages. It has little to say. But it says so."""
-def sort():
-    """Sorts what it is given. The order is not stable. It takes its time."""
-class Tree:
-    """Holds values in an order."""
-    def add(self):
-        """Puts a value in its place."""
-    def drop(self):
-        """Takes a value from its place."""
-def short():
-    """Says not enough for itself."""
-'''
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    documents = {item.name: item.text for item in installed_documentation(["pagepackage"])}
-    assert list(documents) == [
-        "pagepackage/__init__.py:sort",
-        "pagepackage/__init__.py:Tree",
-        "pagepackage/__init__.py",
-    ]
-    assert documents["pagepackage/__init__.py:Tree"].splitlines() == [
-        "Holds values in an order.",
-        "Puts a value in its place.",
-        "Takes a value from its place.",
-    ]
-    assert documents["pagepackage/__init__.py"].endswith("Says not enough for itself.")
+def test_a_module_is_a_document_of_its_prose(package):
+    documents = {item.name: item.paragraphs for item in installed_documentation([package])}
+    assert documents == {
+        "examplepackage/copy.py": (
+            "Reads the sources of a package, without importing it.",
+            "The result is a list of pkg.Item objects, see the manual for more of them.",
+            "Loads the items of a file.",
+            "The path of the file that is read by this function.",
+            "The value that is given when nothing else is known.",
+        )
+    }
 
 
 @pytest.fixture(scope="module")
