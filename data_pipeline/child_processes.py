@@ -15,44 +15,31 @@ from multiprocessing import util
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]  # the folder of both packages
-_OURS = ("albert_keras", "data_pipeline")
 #: First line of each program. Only `sys`, which is part of the interpreter, may be imported there.
 _DROP_CURRENT_FOLDER = "import sys; sys.path[:] = [entry for entry in sys.path if entry]\n"
-#: Runs a module. The finder provides the packages of the parent process, wherever they are
-#: installed, without the modules beside them.
+#: Runs a module with the places of modules of the parent process.
 _RUN_MODULE = """
-import importlib.machinery, json, runpy
-root, ours, paths, module, *arguments = sys.argv[1:]
-class OurPackages:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name in ours.split(","):
-            return importlib.machinery.PathFinder.find_spec(name, [root])
-sys.meta_path.insert(0, OurPackages)
-sys.path += [entry for entry in json.loads(paths) if entry not in sys.path]
+import json, runpy
+paths, module, *arguments = sys.argv[1:]
+sys.path[:] = json.loads(paths)
 sys.argv = [module, *arguments]
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 
 
-def module_command(module: str, *arguments: str | Path, python: str | Path | None = None) -> list:
+def module_command(module: str, *arguments: str | Path) -> list[str]:
     """Returns the command that runs a module as a program, to be started with `environment()`.
 
-    The new process uses `albert_keras` and `data_pipeline` of this process. `python` is another
-    Python, with its own packages. None means the Python of this process; the new process then also
-    finds everything that this process finds in `sys.path`.
+    The new process finds what this process finds in `sys.path`, except in the current folder, and
+    both packages.
     """
-    paths = []
-    if python in (None, sys.executable):
-        paths = [entry for entry in sys.path if not _is_current_folder(entry)]
-    inputs = (str(_ROOT), ",".join(_OURS), json.dumps(paths), module)
-    return code_command(_RUN_MODULE, *inputs, *arguments, python=python)
+    paths = [entry for entry in sys.path if not _is_current_folder(entry)]
+    return code_command(_RUN_MODULE, json.dumps([*paths, str(_ROOT)]), module, *arguments)
 
 
-def code_command(code: str, *arguments: str | Path, python: str | Path | None = None) -> list:
+def code_command(code: str, *arguments: str | Path) -> list[str]:
     """Returns the command that runs Python code, to be started with `environment()`."""
-    command = [python or sys.executable, "-c", _DROP_CURRENT_FOLDER + code, *arguments]
-    return [str(part) for part in command]
+    return [sys.executable, "-c", _DROP_CURRENT_FOLDER + code, *map(str, arguments)]
 
 
 def environment(**changes: str) -> dict[str, str]:

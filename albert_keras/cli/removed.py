@@ -33,6 +33,11 @@ REMOVED = {
     "data check --figure": "`--json` has the numbers.",
     "data check --heldout": "`albert-keras pretrain --eval-data RECORDS` reports records that are "
     "also in the training data.",
+    **{
+        f"data adopt --{option}": "The first record shows the lengths."
+        for option in ("max-seq-length", "max-predictions-per-seq")
+    },
+    "data adopt --pattern": "Name the files `*.tfrecord`, and put them into one folder.",
     "data inspect --figure": "`--json` has the numbers.",
     "card": "Use `albert-keras export --card --out FOLDER`.",
     "config": "Each command reports all problems of its --config FILE before it starts; "

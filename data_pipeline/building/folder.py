@@ -189,17 +189,12 @@ class BuildFolder:
         if not path.is_file():
             return
         advice = f"Remove `{self.out}` and repeat the command, or choose another --out."
-        before, now = _flat(read_json(path, advice)), _flat(self._settings)
-        changed = [
-            f"`{key}` was {before.get(key)!r}, now {now.get(key)!r}"
-            for key in sorted(before.keys() | now.keys())
-            if before.get(key) != now.get(key)
-        ]
+        before = read_json(path, advice)
+        changed = [name for name, value in self._settings.items() if before.get(name) != value]
         if changed:
             raise InputError(
-                f"`{self.out}` contains an unfinished build with other settings: "
-                f"{'; '.join(changed)}. Resume it with its own settings, remove the folder, or "
-                "choose another --out."
+                f"`{self.out}` contains an unfinished build with another `{'`, `'.join(changed)}`. "
+                "Resume it with its own settings, remove the folder, or choose another --out."
             )
 
 
@@ -232,13 +227,3 @@ def _is_ours(path):
     return path.name in (_WORK, TOKENIZER_FOLDER) or path.name.lstrip(".").startswith(
         ("pretraining-", f"{TOKENIZER_FOLDER}.tmp-", f"{INFO_FILE}.tmp-")
     )
-
-
-def _flat(values, prefix=""):
-    flat = {}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = value
-    return flat

@@ -20,6 +20,7 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
+_PATTERN = "*.tf*record*"
 _RECORDS_AT_ONCE = 1024
 #: Features whose values must be 0 or 1, which `decode_batch` does not check.
 _ZERO_OR_ONE = ("input_mask", "segment_ids", "masked_lm_weights", "next_sentence_labels")
@@ -63,28 +64,20 @@ WRITERS = (
 
 def adopt_records(
     folder: str | Path,
-    max_seq_length: int | None = None,
-    max_predictions_per_seq: int | None = None,
     tokenizer: Tokenizer | None = None,
     vocab_size: int | None = None,
-    pattern: str = "*.tf*record*",
     objective: str | None = None,
 ) -> DatasetInfo:
     """Writes `dataset_info.json` for record files that came without one.
 
     Every record is read once. The program that wrote them, one of `WRITERS`, is identified by the
-    features of the first record; additional features are ignored.
+    features of the first record, which also gives S and P; additional features are ignored.
 
     Args:
-        folder: str or Path. Folder of the files.
-        max_seq_length: int or None. S of the program that wrote them; None takes it from the first
-            record.
-        max_predictions_per_seq: int or None. P of that program; None takes it from the first
-            record.
+        folder: str or Path. Folder of the files, whose names match `*.tf*record*`.
         tokenizer: Tokenizer or None. The tokenizer they were made with, copied beside them; without
             it a model can be trained on them but not exported.
-        vocab_size: int or None. Size of the vocabulary; required if `tokenizer` is None.
-        pattern: str. Glob pattern of the record files, which must be in the folder itself.
+        vocab_size: int or None. Size of the vocabulary if `tokenizer` is None.
         objective: str or None. Meaning of a label of 1: "sop" swapped, "nsp" a random second
             segment, "none" nothing to learn. None takes the meaning of the program that wrote them.
 
@@ -99,21 +92,11 @@ def adopt_records(
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"`{folder}` does not exist or is not a folder.")
-    if not pattern or "/" in pattern or "**" in pattern:
-        raise InputError(
-            "`pattern` must match the names of files in the folder itself, without `/` and `**`. "
-            f"Received: {pattern!r}. Move the files into one folder, or adopt each folder."
-        )
-    paths = sorted(path for path in folder.glob(pattern) if path.is_file())
+    paths = sorted(path for path in folder.glob(_PATTERN) if path.is_file())
     if not paths:
-        raise InputError(f"`{folder}` contains no file that matches `{pattern}`.")
+        raise InputError(f"`{folder}` contains no file that matches `{_PATTERN}`.")
     if (folder / INFO_FILE).exists():
         raise InputError(f"`{folder}` already has a {INFO_FILE}.")
-    if tokenizer and vocab_size not in (None, tokenizer.vocab_size):
-        raise InputError(
-            f"`vocab_size` must be {tokenizer.vocab_size}, the size of the tokenizer. Received: "
-            f"{vocab_size}. Omit it."
-        )
     beside = folder / TOKENIZER_FOLDER
     if tokenizer and beside.exists() and Tokenizer.load(beside).digest != tokenizer.digest:
         raise InputError(
@@ -127,7 +110,7 @@ def adopt_records(
         raise InputError(f"`objective` must be one of {[*LABELS]}. Received: {objective!r}.")
 
     scans = {path.name: _scan(path) for path in paths}
-    info, writer = _describe(folder, scans, max_seq_length, max_predictions_per_seq, vocab_size)
+    info, writer = _describe(folder, scans, vocab_size)
     for path in paths:
         _check(path, scans[path.name], info)
     info = info.replace(
@@ -156,7 +139,7 @@ def _scan(path):
     return scan
 
 
-def _describe(folder, scans, max_seq_length, max_predictions_per_seq, vocab_size):
+def _describe(folder, scans, vocab_size):
     """Derives a DatasetInfo without shards, and the Writer, from the first record."""
     name = next((name for name, scan in scans.items() if len(scan.offsets) > 1), None)
     if name is None:
@@ -168,10 +151,9 @@ def _describe(folder, scans, max_seq_length, max_predictions_per_seq, vocab_size
     except InputError as error:
         raise InputError(f"Record 0 of `{name}`: {error}") from error
     writer = find_writer(features)
-    length = len(features[writer.renamed.get("input_ids", "input_ids")])
     info = DatasetInfo(
-        max_seq_length=max_seq_length or length,
-        max_predictions_per_seq=max_predictions_per_seq or len(features["masked_lm_positions"]),
+        max_seq_length=len(features[writer.renamed.get("input_ids", "input_ids")]),
+        max_predictions_per_seq=len(features["masked_lm_positions"]),
         vocab_size=vocab_size,
         shards=(),
         builder_version=writer.name,

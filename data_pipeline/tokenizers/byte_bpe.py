@@ -102,7 +102,7 @@ class ByteBPEModel:
     def with_settings(cls, config, settings) -> ByteBPEConfig:
         """Returns the configuration; settings (dict) that would change text are an InputError."""
         for name, value in settings.items():
-            if value or name == "compat_py3":
+            if value:
                 raise InputError(
                     f"`{name}` must not be used: byte-level BPE does not change text. Omit it."
                 )

@@ -99,7 +99,7 @@ class SentencePieceModel:
         """Returns a configuration with other settings (dict), if the model allows them."""
         if config.cleanup == "model":
             for name, value in settings.items():
-                if name != "compat_py3" and value != getattr(config, name):
+                if value != getattr(config, name):
                     raise InputError(
                         f"`{name}` is part of this model and cannot be changed to {value}. "
                         "Omit it, or train another vocabulary."

@@ -98,7 +98,6 @@ class Tokenizer:
         path: str | Path,
         lower_case: bool | None = None,
         strip_accents: bool | None = None,
-        compat_py3: bool | None = None,
     ) -> "Tokenizer":
         """Loads a tokenizer folder, or a bare vocabulary file such as the released ones.
 
@@ -111,10 +110,6 @@ class Tokenizer:
                 its own and for a WordPiece file with capital letters, which counts as cased.
             strip_accents: bool or None. As in `clean_up`. None uses the setting of the folder; for
                 a bare model it means true, for a bare WordPiece file the value of `lower_case`.
-            compat_py3: bool or None. For SentencePiece vocabularies: whether a piece inside a word,
-                such as `12,`, keeps the spurious `▁` that the original leaves before it when run
-                under Python 3. None uses the setting of the folder; for a bare model it means
-                false.
 
         Raises:
             InputError: If the file or folder does not exist, contains no vocabulary or another
@@ -122,7 +117,7 @@ class Tokenizer:
                 requested setting differs from the clean-up inside the model.
         """
         path = Path(path)
-        given = {"lower_case": lower_case, "strip_accents": strip_accents, "compat_py3": compat_py3}
+        given = {"lower_case": lower_case, "strip_accents": strip_accents}
         settings = {name: value for name, value in given.items() if value is not None}
         model_bytes, config = _read_folder(path) if path.is_dir() else (_read(path), None)
         try:
@@ -235,8 +230,6 @@ def _read_folder(path):
             raise InputError(f"`kind` must be one of {sorted(MODELS)}. Received: {kind!r}.")
         config = MODELS[kind].config_class.model_validate_json(content)
     except ValueError as error:
-        if b'"tokenizer_class"' in content:
-            raise InputError(_transformers_message(path), Mistake.NO_TOKENIZER) from error
         raise InputError(f"{path / CONFIG_FILE} does not describe a tokenizer. {error}") from error
     file = path / MODELS[kind].file_name
     model_bytes = _read(file)
@@ -246,18 +239,6 @@ def _read_folder(path):
             "Copy the folder again, or train the vocabulary again."
         )
     return model_bytes, config
-
-
-def _transformers_message(path):
-    """Returns what to give instead of a folder of transformers."""
-    files = [path / name for name in ("spiece.model", "vocab.txt") if (path / name).is_file()]
-    remedy = f"Give its vocabulary `{files[0]}`, or convert" if files else "Convert"
-    return (
-        "A tokenizer must be a folder with tokenizer_config.json of this project, a SentencePiece "
-        f"model or a WordPiece vocab.txt. Received: `{path}`, a tokenizer of transformers. "
-        f"{remedy} the model with `albert-keras convert` and give the folder `tokenizer` of the "
-        "result."
-    )
 
 
 def _read(path):

@@ -60,7 +60,8 @@ _UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", SPACE}
 class TokenizerConfig(Settings):
     """The content of `tokenizer_config.json`, which describes the SentencePiece model beside it.
 
-    `lower_case` and `strip_accents`: see `clean_up`. `compat_py3`: see `Tokenizer.load`.
+    `lower_case` and `strip_accents`: see `clean_up`. With `compat_py3`, a piece inside a word, such
+    as `12,`, keeps the spurious `▁` that the original leaves before it when run under Python 3.
     """
 
     #: Not stored in the file, whose format is older than the other kind.

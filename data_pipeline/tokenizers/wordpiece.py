@@ -86,15 +86,13 @@ class WordPieceModel:
         lower_case = settings.get("lower_case")
         if lower_case is None:
             words = (piece for piece in pieces if not _SYMBOL.fullmatch(piece))
-            cased = [word for word in words if re.search("[A-Z]", word)]
-            lower_case = not cased
-            if cased:
-                count = "1 piece" if len(cased) == 1 else f"{len(cased):,} pieces"
+            lower_case = not any(re.search("[A-Z]", word) for word in words)
+            if not lower_case:
                 logger.warning(
-                    "`%s` contains %s with capital letters, such as %s, so the case of text is "
-                    "preserved. Use `lower_case=True` if the vocabulary is for lower-cased text.",
-                    path, count, cased[0],
-                )  # fmt: skip
+                    "`%s` has pieces with capital letters, so the case of text is preserved. Use "
+                    "`lower_case=True` if the vocabulary is for lower-cased text.",
+                    path,
+                )
         return WordPieceConfig(
             lower_case=lower_case,
             strip_accents=settings.get("strip_accents", lower_case),
@@ -105,8 +103,6 @@ class WordPieceModel:
     @classmethod
     def with_settings(cls, config, settings) -> WordPieceConfig:
         """Returns a configuration with other settings (dict)."""
-        if "compat_py3" in settings:
-            raise InputError("`compat_py3` is for SentencePiece vocabularies only. Omit it.")
         return config.replace(**settings)
 
     def write_files(self, folder):

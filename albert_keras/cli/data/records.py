@@ -75,13 +75,10 @@ def adopt(arguments, tokenizer: Path | None = None):
 
     Options:
       folder <FOLDER>: Folder of record files.
-      max_seq_length (as in the first record): Tokens per record.
-      max_predictions_per_seq (as in the first record): Masked tokens per record.
       tokenizer
       vocab_size: Size of the vocabulary, if there is no tokenizer.
       objective (as in the program that wrote them): Meaning of label 1: sop (swapped), nsp (random
         second segment) or none.
-      pattern: Glob pattern of the record files.
     """
     from albert_keras.formats.open_model import load_tokenizer
     from data_pipeline.records.adoption import LABELS, adopt_records

@@ -26,34 +26,24 @@ def foreign_records(tiny_records, tmp_path):
 
 
 def test_foreign_records_are_read_like_our_own(foreign_records, tiny_records, tiny_tokenizer):
-    adopt_records(foreign_records, 32, 5, tokenizer=tiny_tokenizer)
+    adopt_records(foreign_records, tokenizer=tiny_tokenizer)
     ours = next(training_dataset(RecordFiles(tiny_records), 16, 1).as_numpy_iterator())
     theirs = next(training_dataset(RecordFiles(foreign_records), 16, 1).as_numpy_iterator())
     assert all((ours[name] == theirs[name]).all() for name in ours)
 
 
-def test_wrong_lengths_are_refused(foreign_records):
-    with pytest.raises(
-        InputError, match="Record 0 of .* must have 64 int64 values in `input_ids`, but has 32"
-    ):
-        adopt_records(foreign_records, 64, 5, vocab_size=307)
-    assert not (foreign_records / "dataset_info.json").exists()
-
-
 def test_a_folder_that_needs_no_adoption_is_refused(tiny_records, tmp_path):
     shutil.copytree(tiny_records, tmp_path / "copy")
     with pytest.raises(InputError, match="already"):
-        adopt_records(tmp_path / "copy", 32, 5, vocab_size=307)
+        adopt_records(tmp_path / "copy", vocab_size=307)
 
 
-def test_a_tokenizer_that_contradicts_the_size_or_the_folder_is_refused(
+def test_a_tokenizer_that_contradicts_the_folder_is_refused(
     foreign_records, tiny_tokenizer, tiny_corpus
 ):
-    with pytest.raises(InputError, match="must be 307, the size of the tokenizer. Received: 300"):
-        adopt_records(foreign_records, 32, 5, tokenizer=tiny_tokenizer, vocab_size=300)
     train_vocabulary(tiny_corpus, foreign_records / "tokenizer", size=300)
     with pytest.raises(InputError, match="but contains another one. Remove it"):
-        adopt_records(foreign_records, 32, 5, tokenizer=tiny_tokenizer)
+        adopt_records(foreign_records, tokenizer=tiny_tokenizer)
     shutil.rmtree(foreign_records / "tokenizer")
-    info = adopt_records(foreign_records, 32, 5, tokenizer=tiny_tokenizer, vocab_size=307)
+    info = adopt_records(foreign_records, tokenizer=tiny_tokenizer)
     assert info.tokenizer_digest == tiny_tokenizer.digest
