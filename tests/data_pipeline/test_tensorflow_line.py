@@ -1,4 +1,3 @@
-import json
 import os
 import re
 import subprocess
@@ -175,18 +174,6 @@ def with_keras_3(tmp_path):
         )
 
     return run
-
-
-def test_doctor_names_keras_3_and_what_installs_keras_2(with_keras_3):
-    done = with_keras_3("-m", "albert_keras", "doctor", "--json", "--out", "runs", "--disk", "1MB")
-    assert done.returncode == 1, done.stderr
-    findings = json.loads(done.stdout)["findings"]
-    fixes = [one["fix"] for one in findings if (one["topic"], one["state"]) == ("Keras", "fault")]
-    line = required_line()
-    assert f"pip install '{line.keras_package}=={line.keras}'" in fixes
-    (found,) = [one for one in findings if one["topic"] == "TensorFlow"]
-    assert found["fix"] == "correct the faults above first"
-    assert "`tensorflow.keras` must be Keras 2" in found["text"]
 
 
 def test_what_needs_tensorflow_names_keras_3_once(with_keras_3):

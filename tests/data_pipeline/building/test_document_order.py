@@ -95,16 +95,3 @@ def test_blocks_bound_what_is_held_at_a_time(monkeypatch):
     pieces[1000:] = 0
     (blocks,) = plan_shards(pieces, copies=2, num_shards=1)
     assert [pieces[block.begin : block.end].sum() for block in blocks] == [50] * 20
-
-
-def test_a_part_that_is_replaced_counts_as_incomplete_until_it_is_complete(tmp_path):
-    write_parts(tmp_path, [1, 2])
-    assert (tmp_path / "part-000000.json").exists()
-
-    def documents():
-        yield 0, document(3)
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match="No space"):
-        write_part(tmp_path, 0, ["other text"], documents())
-    assert not (tmp_path / "part-000000.json").exists()

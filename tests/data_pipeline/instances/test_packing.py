@@ -64,20 +64,6 @@ def test_lengths_after_truncation_are_those_of_the_reference_loop():
     assert lengths.tolist() == [_reference_lengths(first, second, 41) for first, second in pairs]
 
 
-def test_each_pair_may_have_a_limit_of_its_own():
-    pairs, limits = np.array([[30, 30], [30, 30], [5, 4]]), np.array([41, 40, 9])
-    _, lengths = truncate_pairs(np.zeros_like(pairs), pairs, KEYS[:3], limits)
-    assert lengths.sum(axis=1).tolist() == [41, 40, 9]
-
-
-def test_half_of_the_lost_pieces_are_lost_at_the_front():
-    pairs = np.tile([[60, 10]], (4000, 1))
-    starts, lengths = truncate_pairs(np.zeros_like(pairs), pairs, KEYS, 40)
-    assert (lengths == [30, 10]).all()
-    assert (starts[:, 0] <= 30).all() and (starts[:, 1] == 0).all()
-    assert abs(starts[:, 0].mean() - 15) < 0.2
-
-
 def _reference_lengths(first, second, budget):
     while first + second > budget:
         if first > second:

@@ -58,11 +58,6 @@ def test_runs_go_on_across_documents_with_one_separator_between():
     assert (starts.tolist(), lengths.tolist()) in (([0], [10]), ([0, 9], [8, 1]))
 
 
-def test_runs_within_documents_never_go_on_to_the_next():
-    starts, lengths = runs_of(shard_of([5, 3], [1], [30], [4] * 6), input_format="doc-sentences")
-    assert starts.tolist() == [0, 8, 9, 30, 39, 59] and lengths.tolist() == [8, 1, 21, 9, 20, 4]
-
-
 def test_each_copy_begins_at_another_document():
     shard = shard_of(*[[10]] * 5)  # two documents and [SEP] fill a run
     cuts = [
@@ -78,8 +73,3 @@ def test_long_sentences_are_cut_at_word_starts_and_lose_nothing(input_format):
     starts_word = np.arange(SEP + 1) % 4 == 0
     starts, lengths = runs_of(shard_of([50, 3]), starts=starts_word, input_format=input_format)
     assert starts.tolist() == [0, 20, 40] and lengths.tolist() == [20, 20, 13]
-
-
-def test_a_short_run_holds_one_sentence_at_least():
-    _, lengths = runs_of(shard_of([15] * 50), input_format="doc-sentences", short_seq_prob=1)
-    assert lengths.tolist() == [15] * 50

@@ -73,24 +73,6 @@ def test_values_at_the_edges_of_a_byte_come_out_right(value):
     assert encode_instances(instances) == by_tensorflow(instances)
 
 
-def test_an_optional_feature_may_be_absent():
-    instances = random_instances(3, 4, 2)
-    del instances["token_boundary"]
-    assert encode_instances(instances) == by_tensorflow(instances)
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"input_id": np.zeros((3, 4), int)}, r"unknown \['input_id'\]"),
-        ({"input_ids": np.array([[1], [-1], [1]])}, "`input_ids` must not be negative"),
-    ],
-)
-def test_instances_that_make_no_record_are_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        encode_instances(random_instances(3, 4, 2) | change)
-
-
 def test_a_record_is_decoded_as_it_was_encoded():
     instances = random_instances(4, 20, 6)
     instances["input_ids"][0, : len(EDGES)] = EDGES

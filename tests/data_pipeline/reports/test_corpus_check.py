@@ -56,14 +56,6 @@ def test_documents_paragraphs_sentences_words_and_pieces_are_counted(tmp_path, t
     assert (report.formats, report.problems) == ({"jsonl": 1}, [])
 
 
-def test_without_a_tokenizer_lengths_are_characters_and_nothing_is_estimated(tmp_path):
-    (tmp_path / "x.txt").write_text("One two. Three.")
-    report = check_corpus([tmp_path])
-    assert report.sentence_lengths == {"5%": 6, "median": 6, "95%": 8, "max": 8}
-    assert (report.estimate, report.unknown_characters) == (None, [])
-    assert "pieces" not in report.counts
-
-
 def test_each_bad_file_is_named_with_the_reason_of_the_build_and_the_rest_goes_on(tmp_path):
     files = {
         "bad.jsonl": b'{"text": "Good."}\n{"text": "Too."}\n{"text": 1}',
@@ -140,25 +132,6 @@ def test_a_corpus_without_text_or_records_is_a_problem(tmp_path, tiny_tokenizer)
     assert "no record" in problem.reason
     with pytest.raises(InputError, match="no record"):
         build_records([tmp_path / "x.txt"], tiny_tokenizer, tmp_path / "records", config)
-
-
-def test_each_dirty_file_is_refused_as_its_reader_does(shared_data):
-    files = sorted(path for path in (shared_data / "dirty").rglob("*") if path.is_file())
-    whole = check_corpus([shared_data / "dirty"], sample_mb=1000)
-    reasons = {}
-    for path in files:
-        try:
-            list(read_corpus([path]))
-        except InputError as error:
-            if "corpus is empty" not in str(error):
-                reasons[str(path)] = str(error)
-    assert dict(whole.problems) == reasons
-    assert 0 < len(reasons) < whole.files == len(files)
-    for path in files:
-        alone = check_corpus([path])
-        assert [problem.file for problem in alone.problems if problem.file] == (
-            [str(path)] if str(path) in reasons else []
-        )
 
 
 TEXTS = {

@@ -1,5 +1,4 @@
 import json
-import os
 
 import pytest
 
@@ -164,12 +163,6 @@ def test_what_cannot_be_read_is_refused_with_file_and_place(tmp_path, data, form
     with pytest.raises(InputError, match=message) as caught:
         read_text(tmp_path, data, format)
     assert "x.txt" in str(caught.value)
-
-
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="pipe.*regular file"):
-        list(read_corpus([tmp_path]))
 
 
 def test_both_layouts_of_wikiextractor_give_the_same_texts(shared_data):

@@ -82,15 +82,8 @@ def dirty_texts(shared_data):
     return lines
 
 
-@pytest.mark.parametrize("text", TEXTS, ids=lambda text: ascii(text[:20]))
-def test_a_graph_gives_the_ids_of_python(text, tiny_tokenizer):
-    graph = GraphTokenizer(tiny_tokenizer)
-    assert graph([text]).to_list() == [tiny_tokenizer.encode(text)]
-    assert graph.continuation([text]).to_list() == [tiny_tokenizer.continuation_ids(text)]
-
-
 def test_real_and_hostile_lines_are_split_as_in_python(tiny_tokenizer, dirty_texts):
-    check(tiny_tokenizer, dirty_texts)
+    check(tiny_tokenizer, TEXTS + dirty_texts)
 
 
 def test_numbers_are_split_from_commas_as_in_python(digit_tokenizer):

@@ -3,7 +3,6 @@ import random
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.saved_model.server_ops import check_ops
 from data_pipeline.errors import InputError
 from data_pipeline.tensorflow_line import needs_tf_keras
 from data_pipeline.tokenizers.graph_tokenization import (
@@ -132,17 +131,3 @@ def test_a_vocabulary_that_tensorflow_text_cannot_take_is_refused(tmp_path):
     tokenizer = Tokenizer.load(tmp_path / "vocab.txt")
     with pytest.raises(InputError, match="tensorflow-text cannot use this vocabulary"):
         graph_tokenizer(tokenizer)
-
-
-def test_a_server_has_what_a_saved_tokenizer_uses(tmp_path, tokenizer):
-    module = tf.Module()
-    module.tokenizer = graph_tokenizer(tokenizer)
-    module.cut = tf.function(
-        lambda texts: module.tokenizer(texts).to_tensor(),
-        input_signature=[tf.TensorSpec([None], tf.string)],
-    )
-    tf.saved_model.save(module, str(tmp_path))
-    check_ops(tmp_path)
-    text = "曹操 unwanted, [MASK]"
-    loaded = tf.saved_model.load(str(tmp_path))
-    assert loaded.cut([text]).numpy().tolist() == [tokenizer.encode(text)]

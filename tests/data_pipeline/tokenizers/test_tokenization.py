@@ -79,14 +79,6 @@ def test_official_years_are_split_from_their_comma(official):
 # Encoding
 
 
-def test_batches_give_the_ids_of_single_texts(tiny_tokenizer, tiny_corpus):
-    texts = [*tiny_corpus[::20], "", "日本語 x", "\ud800"]
-    batch = tiny_tokenizer.encode_batch(iter(texts))
-    assert [ids.tolist() for ids in batch] == [tiny_tokenizer.encode(text) for text in texts]
-    assert {ids.dtype for ids in batch} == {np.dtype(np.int32)}
-    assert tiny_tokenizer.encode_batch([]) == []
-
-
 def test_text_is_cleaned_up_before_it_is_split(tiny_tokenizer):
     assert tiny_tokenizer.encode("  THÉ  old\tﬁsh") == tiny_tokenizer.encode("the old fish")
 
@@ -172,27 +164,18 @@ def test_python_3_left_a_space_before_a_number_inside_a_word(digit_tokenizer):
         ("▁the", True, True),
         ("▁", True, True),
         ("ing", False, False),
-        ("Ing", False, False),
         ("(", True, True),
         (",", True, True),
         ("3", True, True),
-        ("a3", True, True),
         ("'s", True, True),
-        ("=", True, True),
-        ("–", True, True),
         ("€", True, True),
-        ("s,", False, False),
         ("!!", True, False),
-        ("abc.", False, False),
         ("ä", False, True),
-        ("über", False, True),
         ("ский", False, True),
         ("ने", False, True),
         ("국어", False, True),
         ("中", True, True),
-        ("ひら", True, True),
         ("カー", True, True),
-        ("々", True, True),
     ],
 )
 def test_where_words_start(tiny_tokenizer, piece, unicode, reference):

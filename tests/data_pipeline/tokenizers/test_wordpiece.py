@@ -74,17 +74,6 @@ def test_public_vectors(tokenizer):
     assert tokenizer.pieces("unwantedx 吕")[:2] == ["unwantedx", "吕"]
 
 
-def test_all_ways_to_encode_agree(tokenizer):
-    texts = ["unwanted", "", "a曹操 running\ud800", "xyz", "a" * 500, "unwanted"]
-    expected = [tokenizer.encode(text) for text in texts]
-    assert [ids.tolist() for ids in tokenizer.encode_batch(iter(texts))] == expected
-    ids, lengths = tokenizer.encode_sentences(iter(texts))
-    assert ids.tolist() == sum(expected, [])
-    assert lengths.tolist() == [len(one) for one in expected]
-    assert (ids.dtype, lengths.dtype) == (np.int32, np.int64) and ids.flags.writeable
-    assert [len(each) for each in tokenizer.encode_sentences([])] == [0, 0]
-
-
 def test_raw_text_never_gives_a_special_piece(tokenizer):
     assert tokenizer.pieces("[MASK]s") == ["[", "mask", "]", "s"]
     rng = random.Random(7)

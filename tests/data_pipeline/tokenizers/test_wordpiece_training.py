@@ -4,7 +4,6 @@ import pytest
 
 from albert_keras.cli import main
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 
@@ -25,19 +24,6 @@ def test_the_folder_is_a_wordpiece_tokenizer_of_the_requested_size(vocabulary, t
     counts = collections.Counter(id for text in tiny_corpus for id in tokenizer.encode(text))
     assert tokenizer.unk_id not in counts
     assert counts.total() < 0.5 * sum(map(len, tiny_corpus))
-
-
-def test_the_graph_gives_the_same_ids(vocabulary, tiny_corpus):
-    tokenizer = Tokenizer.load(vocabulary.path)
-    texts = [*tiny_corpus[:40], "[MASK] [CLS] ##e [PAD]", "Ünîcode, naïve! 漢字", ""]
-    found = graph_tokenizer(tokenizer)(texts).to_list()
-    assert found == [tokenizer.encode(text) for text in texts]
-
-
-def test_no_text_becomes_a_special_token(vocabulary):
-    tokenizer = Tokenizer.load(vocabulary.path)
-    text = "[PAD] [CLS] [SEP] [MASK] [UNK] x[MASK]y"
-    assert not set(tokenizer.encode(text)) & set(tokenizer.model.special_ids)
 
 
 def test_case_and_accents_are_kept_on_request(tmp_path):
