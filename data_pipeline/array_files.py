@@ -17,24 +17,9 @@ _DAMAGED += (SyntaxError, TypeError, zipfile.BadZipFile, zlib.error, tokenize.To
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes arrays as `np.savez` does, to a path of any name.
-
-    If the disk is full, `np.savez` leaves an archive open, which Python tries to complete later and
-    reports as a second error, with a traceback.
-
-    Raises:
-        ValueError: If an array contains objects.
-    """
+    """Writes arrays as `np.savez` does, to a path of any name."""
     with open(path, "wb") as file:
-        archive = zipfile.ZipFile(file, "w")
-        try:
-            for name, values in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                    np.lib.format.write_array(entry, np.asanyarray(values), allow_pickle=False)
-            archive.close()
-        except BaseException:
-            archive.fp = None  # so that nothing is left to complete
-            raise
+        np.savez(file, **arrays)
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:

@@ -6,7 +6,6 @@ process that launched it has ended.
 """
 
 import contextlib
-import difflib
 import importlib
 import io
 import re
@@ -127,9 +126,7 @@ def _new_pipeline(flags):
         kind = name.lower().removesuffix("runner")
         if name.lower() not in _SERVER_RUNNERS:
             for name in sorted(given.keys() - known.keys()):
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f", did you mean `--{near[0]}`?" if near else "."
-                raise InputError(f"`--{name}` is not an option of Apache Beam{hint}")
+                raise InputError(f"`--{name}` is not an option of Apache Beam.")
         if kind.endswith("direct"):
             # What the DirectRunner uses after failing to download another.
             runner = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"

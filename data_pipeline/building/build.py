@@ -16,12 +16,12 @@ from typing import NamedTuple
 from data_pipeline.building.document_order import order_documents
 from data_pipeline.building.encoding import encode_part, parts_of_documents, parts_of_ranges
 from data_pipeline.building.folder import (
+    WORK,
     BuildFolder,
     BuildResult,
     failure,
     info_of,
     is_result_of,
-    remove_remains,
     warn_of_lost_text,
     why_no_records,
 )
@@ -103,7 +103,7 @@ def build_records(
     if ranges and (out / INFO_FILE).is_file():
         info = DatasetInfo.load(out)
         if is_result_of(info, ranges, tokenizer, config):
-            remove_remains(out)
+            shutil.rmtree(out / WORK, ignore_errors=True)  # of a build that was killed at its end
             logger.info("`%s` is already complete; nothing to build", out)
             return BuildResult(out, info, time.monotonic() - started, len(info.shards))
     parts = parts_of_documents(corpus) if ranges is None else parts_of_ranges(ranges)

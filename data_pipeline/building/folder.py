@@ -113,7 +113,7 @@ def is_result_of(info, ranges, tokenizer, config) -> bool:
     )
 
 
-_WORK = ".work"
+WORK = ".work"
 _SETTINGS, _LOCK = "settings.json", "lock"
 
 
@@ -125,7 +125,7 @@ class BuildFolder:
     """
 
     def __init__(self, out: Path, config: PretrainingDataConfig, tokenizer: Tokenizer):
-        self.out, self.work = out, out / _WORK
+        self.out, self.work = out, out / WORK
         self._settings = {
             "builder_version": builder_version(),
             "tokenizer_digest": tokenizer.digest,
@@ -198,16 +198,6 @@ class BuildFolder:
             )
 
 
-def remove_remains(out: Path) -> None:
-    """Removes the temporary files of a build that was killed after its last file."""
-    if not (out / _WORK).is_dir():
-        return
-    # A process that still works there removes them itself; a read-only folder stays as it is.
-    with contextlib.suppress(InputError, OSError), FolderLock(out / _WORK, _LOCK) as lock:
-        lock.take()
-        shutil.rmtree(out / _WORK)
-
-
 def failure(error, out, kept):
     """Converts an OSError of a build to an InputError that says where, why and how to resume.
 
@@ -224,6 +214,6 @@ def failure(error, out, kept):
 
 
 def _is_ours(path):
-    return path.name in (_WORK, TOKENIZER_FOLDER) or path.name.lstrip(".").startswith(
+    return path.name in (WORK, TOKENIZER_FOLDER) or path.name.lstrip(".").startswith(
         ("pretraining-", f"{TOKENIZER_FOLDER}.tmp-", f"{INFO_FILE}.tmp-")
     )

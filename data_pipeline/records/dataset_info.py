@@ -16,7 +16,6 @@ from data_pipeline.limits import (
     MAX_LONG_INTEGER,
     MAX_SEQUENCE_LENGTH,
     parse_json,
-    read_json,
     read_limited,
 )
 from data_pipeline.settings import Settings, SettingsError
@@ -97,11 +96,6 @@ class DatasetInfo(Settings):
         content = content.removesuffix("\n}\n") + _digest_entry(digest) + "\n}\n"
         with whole_file(Path(folder) / INFO_FILE) as temporary:
             temporary.write_text(content, encoding="utf-8", newline="")
-
-    @staticmethod
-    def has_digest(folder: str | Path) -> bool:
-        """Returns whether the info file of a folder, which `read` accepts, has its digest."""
-        return "digest" in read_json(Path(folder) / INFO_FILE)
 
     @classmethod
     def read(cls, folder: str | Path) -> "DatasetInfo":

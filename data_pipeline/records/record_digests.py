@@ -64,14 +64,6 @@ def digest_features(features: dict[str, np.ndarray]) -> np.ndarray:
 def _segment(ids, is_member):
     """Digests the tokens of a segment (bool [N, S]) by their positions in it: uint64 [N]."""
     positions = np.arange(ids.shape[1]) - is_member.argmax(axis=1)[:, None]
-    return _sum("token", ids, is_member, np.maximum(positions, 0))
-
-
-def _sum(name, values, counts, positions=None):
-    """Digests rows of ints [N, L] where `counts` (bool [N, L]) is true: uint64 [N].
-
-    A row's digest is the sum of a hash of each value with its position.
-    """
-    positions = np.arange(values.shape[1]) if positions is None else positions
-    hashes = subkeys(subkeys(key_of("digest", name), positions), values)
-    return np.where(counts, hashes, np.uint64(0)).sum(axis=1, dtype=np.uint64)
+    hashes = subkeys(subkeys(key_of("digest", "token"), np.maximum(positions, 0)), ids)
+    # The digest is the sum of a hash of each token with its position.
+    return np.where(is_member, hashes, np.uint64(0)).sum(axis=1, dtype=np.uint64)

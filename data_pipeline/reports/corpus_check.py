@@ -43,8 +43,6 @@ _RECORDS_MADE, _BYTES_AROUND = 64, 16 + 8
 #: Before a build: so many ranges, and so many characters of all of them together.
 _NUM_RANGES, _SAMPLE_CHARS = 16, 400_000
 _MOST_PADDING = 0.5
-#: Positions of the released models.
-_RELEASED_LENGTH = 512
 
 
 class Problem(NamedTuple):
@@ -177,22 +175,14 @@ def check_before_build(
 ) -> None:
     """Checks settings against a sample of about 0.4 MB of a corpus, and logs warnings.
 
-    There are warnings if most positions of the records would be padding, if the records are longer
-    than the released models take, and if the letters of the text do not belong to the language.
+    There are warnings if most positions of the records would be padding, and if the letters of the
+    text do not belong to the language.
 
     Raises:
         InputError: If the splitter depends on a language that is not written in the script of the
             corpus, or as `read_corpus`.
     """
     check_splitter(config.splitter, config.language)
-    if config.max_seq_length > _RELEASED_LENGTH:
-        logger.warning(
-            "The released models and the named sizes take at most %d tokens. To train on records "
-            "of %d tokens, pass `--set model.max_position_embeddings=%d` to pretrain.",
-            _RELEASED_LENGTH,
-            config.max_seq_length,
-            config.max_seq_length,
-        )
     sample, num_tokens = RecordSample(tokenizer, config), 0
     letters: Counter[str] = Counter()
     for document in _spread(corpus_ranges(sources, corpus_format)):

@@ -148,7 +148,7 @@ def test_a_bad_file_is_named_and_nothing_is_written(
 @pytest.mark.parametrize(
     "option, message",
     [
-        ("--direct_num_worker=2", "`--direct_num_worker` is not an .*`--direct_num_workers`"),
+        ("--direct_num_worker=2", "`--direct_num_worker` is not an option"),
         ("direct_num_workers=2", "must be written `--name=value`"),
         ("--direct_num_workers=two", "invalid int value: 'two'"),
         ("--runner=FastRunner", "FastRunner"),
@@ -184,7 +184,7 @@ def test_a_runner_given_by_its_class_has_its_own_options(
     options = ["--runner=own_runner.OwnRunner", "--own_option=1"]
     out = tmp_path / "records"
     assert build_with_beam(corpus, tiny_tokenizer, out, CONFIG, beam_options=options).info.shards
-    with pytest.raises(InputError, match="`--own_opton` is not an .*`--own_option`"):
+    with pytest.raises(InputError, match="`--own_opton` is not an option"):
         options[1] = "--own_opton=1"
         build_with_beam(corpus, tiny_tokenizer, tmp_path / "x", CONFIG, beam_options=options)
 

@@ -17,7 +17,6 @@ from data_pipeline.building import encoding, shards
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
-from data_pipeline.files import FolderLock
 from data_pipeline.records.dataset_info import DatasetInfo
 
 CONFIG = PretrainingDataConfig(max_seq_length=32, num_shards=5, copies=2)
@@ -99,21 +98,6 @@ def test_a_finished_build_is_left_as_it_is(corpus, undisturbed, tiny_tokenizer, 
     result = build_records(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
     assert times == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
     assert result.info == DatasetInfo.load(tmp_path / "out")
-
-
-def test_a_build_killed_after_its_last_file_leaves_no_temporary_files(
-    corpus, undisturbed, tiny_tokenizer, tmp_path
-):
-    out, work = tmp_path / "out", tmp_path / "out" / ".work"
-    build_records(corpus, tiny_tokenizer, out, CONFIG)
-    work.mkdir()
-    (work / "settings.json").write_text("{}")
-    with FolderLock(work, "lock") as lock:  # a process that has not ended removes them itself
-        lock.take()
-        build_records(corpus, tiny_tokenizer, out, CONFIG)
-        assert (work / "settings.json").is_file()
-    build_records(corpus, tiny_tokenizer, out, CONFIG)
-    assert bytes_of(out) == undisturbed
 
 
 @pytest.fixture

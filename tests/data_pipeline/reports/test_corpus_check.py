@@ -187,7 +187,6 @@ def test_a_language_of_another_script_is_refused(
         ("mixed", {"language": "ru"}, "it is written in Cyrillic, but the letters of the text"),
         ("en", {"language": "de"}, "it uses `äöüß`, of which the text has almost none"),
         ("de", {"language": "en"}, "it is written in a-z, but the text has many other letters"),
-        ("en", {"max_seq_length": 1024}, "`--set model.max_position_embeddings=1024`"),
     ],
 )
 def test_what_does_not_suit_a_corpus_causes_a_warning(text, settings, message, warnings_of):
