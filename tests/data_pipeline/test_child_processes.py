@@ -54,7 +54,7 @@ def program(folder, name="shown"):
     return name
 
 
-@pytest.mark.parametrize("python_path", [None, "", ".", "{here}", ":{here}/."])
+@pytest.mark.parametrize("python_path", [None, ":{here}/."])
 def test_a_module_runs_with_our_packages_and_without_those_of_the_current_folder(
     mark, tmp_path, monkeypatch, python_path
 ):

@@ -13,7 +13,6 @@ from data_pipeline.files import (
     LOCK_FILE,
     FolderLock,
     check_output_folder,
-    sha256_of,
     whole_file,
     whole_folder,
 )
@@ -44,13 +43,6 @@ def test_a_failure_leaves_no_folder_and_no_new_parents(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_appears_with_all_its_files(tmp_path):
-    with whole_folder(tmp_path / "x" / "y") as temporary:
-        (temporary / "file").write_text("done")
-        assert not (tmp_path / "x" / "y").exists()
-    assert (tmp_path / "x" / "y" / "file").read_text() == "done"
-
-
 def test_an_output_folder_that_holds_something_is_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is not empty"):
@@ -61,11 +53,6 @@ def test_a_file_in_the_way_is_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is a file"):
         check_output_folder(tmp_path / "file" / "out")
-
-
-def test_the_digest_is_that_of_the_bytes(tmp_path):
-    (tmp_path / "a").write_bytes(b"abc")
-    assert sha256_of(tmp_path / "a").startswith("ba7816bf8f01cfea")
 
 
 def test_the_second_is_refused_with_host_and_process_until_the_first_is_killed(tmp_path):

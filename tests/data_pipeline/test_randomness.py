@@ -27,11 +27,6 @@ def test_draws_do_not_depend_on_the_batch_they_are_made_in():
     np.testing.assert_array_equal(whole[:, :3], uniform(KEYS, 1, 3))
 
 
-def test_streams_and_keys_are_independent():
-    draws = np.stack([uniform(KEYS, stream, 1)[:, 0] for stream in range(4)])
-    assert np.abs(np.corrcoef(draws) - np.eye(4)).max() < 0.08
-
-
 def test_heads_are_the_ones_among_the_first_coins():
     tosses = bits(KEYS[:50], 3, 3).astype("<u8").view(np.uint8)
     coins = np.unpackbits(tosses, axis=1)

@@ -20,7 +20,7 @@ from data_pipeline.tensorflow_line import (
     required_line,
     use_keras_2,
 )
-from tests.repository import PACKAGES, ROOT
+from tests.repository import ROOT
 
 _TENSORFLOW = """
 import os
@@ -131,62 +131,6 @@ def test_tf_keras_must_be_installed(on_line):
     line = required_line()
     command = f"pip install {line.keras_package}=={line.keras}"
     assert re.search(f"Keras 3.15.1, without the package tf-keras.*{command}", keras_fault())
-
-
-#: What Python runs when it starts: Keras 3 is installed, and tf-keras is not.
-KERAS_3 = """
-from importlib import metadata
-version = metadata.version
-def pretended(name):
-    if name == "tf-keras":
-        raise metadata.PackageNotFoundError(name)
-    return "3.15.1" if name == "keras" else version(name)
-metadata.version = pretended
-"""
-#: What `albert-keras doctor` learns from it.
-TENSORFLOW = """
-import sys, types
-keras = types.SimpleNamespace(Model=type("Model", (), {"__module__": "keras.src.models.model"}))
-sys.modules["keras"] = types.SimpleNamespace(__version__="3.15.1")
-config = types.SimpleNamespace(list_physical_devices=lambda kind: [])
-"""
-
-
-@pytest.fixture
-def with_keras_3(tmp_path):
-    """Returns a function that runs Python with these words where Keras 3 is installed."""
-    (tmp_path / "sitecustomize.py").write_text(KERAS_3, encoding="utf-8")
-    (tmp_path / "tensorflow.py").write_text(TENSORFLOW, encoding="utf-8")
-    (tmp_path / "tensorflow_text.py").touch()
-    path = os.pathsep.join([str(tmp_path), str(PACKAGES)])
-    # Not `tmp_path`: the processes of doctor find no modules in the current folder.
-    current = tmp_path / "work"
-    current.mkdir()
-
-    def run(*words):
-        return subprocess.run(
-            [sys.executable, *words],
-            cwd=current,
-            env=os.environ | {"PYTHONPATH": path, "TF_USE_LEGACY_KERAS": ""},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-
-    return run
-
-
-def test_what_needs_tensorflow_names_keras_3_once(with_keras_3):
-    command = ("-m", "albert_keras")
-    for words in (("--version",), ("--help",), ("pretrain", "--help")):
-        done = with_keras_3(*command, *words)
-        assert (done.returncode, done.stderr) == (0, "")
-    done = with_keras_3(*command, "predict", "albert-mini-en", "a text")
-    assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert done.stderr.count("error: `tensorflow.keras` must be Keras 2. Received: Keras 3.15") == 1
-    done = with_keras_3("-c", "import albert_keras, data_pipeline, tensorflow; albert_keras.Lamb")
-    assert done.stderr.count("must be Keras 2") == 1
-    assert "Keras3Error" in done.stderr.splitlines()[-1]
 
 
 def test_the_lines_are_those_of_the_requirements():

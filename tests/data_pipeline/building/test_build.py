@@ -93,17 +93,6 @@ def test_bytes_do_not_depend_on_the_workers(
         assert (tmp_path / "a" / path.relative_to(tiny_records)).read_bytes() == path.read_bytes()
 
 
-def test_copies_cut_and_mask_anew(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path):
-    config = tiny_data_config.replace(num_shards=1, copies=3)
-    once = build_records(
-        tiny_documents, tiny_tokenizer, tmp_path / "one", config.replace(copies=1)
-    ).info.num_records
-    result = build_records(tiny_documents, tiny_tokenizer, tmp_path / "three", config)
-    examples = {bytes(example["input_ids"].numpy()) for example in examples_of(result.path)}
-    assert len(examples) > 0.99 * result.info.num_records
-    assert 2.7 * once < result.info.num_records < 3.3 * once
-
-
 def test_the_info_file_says_how_the_records_were_made(tiny_records, tiny_tokenizer):
     info = json.loads((tiny_records / "dataset_info.json").read_text())
     assert info["max_seq_length"] == 32 and info["max_predictions_per_seq"] == 5

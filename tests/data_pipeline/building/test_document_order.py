@@ -1,7 +1,6 @@
 """Documents are put in a random order by their digests, and shards are equally long."""
 
 import numpy as np
-import pytest
 
 from data_pipeline.building import document_order
 from data_pipeline.building.document_order import (
@@ -75,18 +74,6 @@ def test_shards_hold_equally_many_pieces():
     sizes = [pieces[blocks[0].begin : blocks[-1].end].sum() for blocks in shards]
     assert sum(sizes) == pieces.sum()
     assert max(sizes) - min(sizes) <= 2 * 700
-
-
-@pytest.mark.parametrize(
-    "total, copies, num_shards",
-    [(1000, 1, 1), (2_400_000, 1, 3), (9_000_000, 1, 8), (9_000_000, 10, 8), (64_000_000, 4, 16)],
-)
-def test_the_number_of_shards_follows_the_size(total, copies, num_shards):
-    pieces = np.full(
-        1 << document_order.BIN_BITS, total // (1 << document_order.BIN_BITS), np.int64
-    )
-    pieces[: total - pieces.sum()] += 1
-    assert len(plan_shards(pieces, copies)) == num_shards
 
 
 def test_blocks_bound_what_is_held_at_a_time(monkeypatch):

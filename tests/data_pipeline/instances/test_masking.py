@@ -106,7 +106,7 @@ def test_replacements_are_eighty_ten_ten():
     assert ((counts - counts.mean()) ** 2).sum() / counts.mean() < 995 + 5 * (2 * 995) ** 0.5
 
 
-@pytest.mark.parametrize("unmasked, random", [(0, 0.1), (0, 0), (0.5, 0.5), (0, 1), (1, 0)])
+@pytest.mark.parametrize("unmasked, random", [(0, 0), (0.5, 0.5)])
 def test_the_fractions_of_replacements_are_settings(unmasked, random):
     ids, mask = sequences(2000, 254, 254)
     found = masked(ids, mask, leave_unmasked=unmasked, replace_random=random)
@@ -120,14 +120,6 @@ def test_the_fractions_of_replacements_are_settings(unmasked, random):
     np.testing.assert_array_equal(
         found["masked_lm_positions"], masked(ids, mask)["masked_lm_positions"]
     )
-
-
-def test_random_pieces_are_ordinary_ones_only():
-    vocabulary = EVERY_PIECE_A_WORD._replace(ordinary_ids=np.array([7, 9], np.int32))
-    ids, mask = sequences(500, 60, 60)
-    ids[ids >= 5] = 500
-    shown = masked(ids, mask, 18, vocabulary)["input_ids"]
-    assert set(np.unique(shown)) == {CLS, SEP, MASK, 7, 9, 500}
 
 
 def test_random_pieces_are_special_ones_too_if_asked_for():

@@ -64,12 +64,6 @@ def test_swapped_pairs_are_mirror_images_of_those_left_in_order(input_format):
     np.testing.assert_array_equal(pairs.starts[~swapped], natural.starts[~swapped])
 
 
-def test_the_border_between_segments_is_even_over_the_sentences():
-    lengths = pairs_of(shard_of([5] * 8000)).lengths
-    counts = np.bincount(lengths[:, 0] // 5, minlength=4)[1:4]
-    assert np.abs(counts / counts.mean() - 1).max() < 0.1
-
-
 def test_sentence_pairs_are_consecutive_sentences_two_by_two():
     shard = shard_of([3, 8, 2, 9], [30, 5])
     pairs = pairs_of(shard, input_format="sentence-pair", objective="none")
@@ -81,11 +75,6 @@ def test_a_lone_sentence_is_split_at_a_word_start_near_its_middle():
     starts[[2, 9, 17]] = True
     pairs = pairs_of(shard_of([20]), starts=starts)
     assert sorted(pairs.starts[0]) == [0, 9] and pairs.lengths.sum() == 20
-
-
-def test_a_lone_word_cannot_be_split_and_is_counted():
-    pairs = pairs_of(shard_of([5]), starts=np.zeros(5, bool))
-    assert len(pairs.labels) == 0 and pairs.skipped == 1
 
 
 @pytest.mark.parametrize("input_format", PAIR_FORMATS)

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from data_pipeline.records.examples import (
     PRETRAINING_FEATURES,
-    decode_instance,
     encode_instances,
     feature_length,
 )
@@ -71,14 +70,3 @@ def test_values_at_the_edges_of_a_byte_come_out_right(value):
     instances["input_ids"][1, 3] = value
     instances["next_sentence_labels"][0] = value
     assert encode_instances(instances) == by_tensorflow(instances)
-
-
-def test_a_record_is_decoded_as_it_was_encoded():
-    instances = random_instances(4, 20, 6)
-    instances["input_ids"][0, : len(EDGES)] = EDGES
-    for row, record in enumerate(encode_instances(instances)):
-        features = decode_instance(record)
-        assert features.keys() == instances.keys()
-        for name, values in features.items():
-            assert values.dtype == PRETRAINING_FEATURES[name].dtype
-            np.testing.assert_array_equal(values, instances[name][row])

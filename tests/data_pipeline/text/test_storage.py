@@ -65,21 +65,6 @@ def test_a_stretch_is_read_from_its_first_byte_to_its_last(folder):
         file.read()
 
 
-def test_a_long_file_is_written_renamed_and_removed(folder):
-    data = b"0123456789" * 20_000
-    storage.make_folders(f"{folder}/new/deep")
-    storage.make_folders(f"{folder}/new/deep")
-    with storage.open_to_write(f"{folder}/new/deep/x") as file:
-        for start in range(0, len(data), 999):
-            file.write(data[start : start + 999])
-    storage.rename(f"{folder}/new/deep/x", f"{folder}/b.txt")
-    assert storage.exists(f"{folder}/b.txt") and not storage.exists(f"{folder}/new/deep/x")
-    assert storage.open_to_read(f"{folder}/b.txt").read() == data
-    storage.remove(f"{folder}/b.txt")
-    assert not storage.exists(f"{folder}/b.txt")
-    assert storage.is_folder(f"{folder}/new/deep") and not storage.is_folder(f"{folder}/b.txt")
-
-
 def test_failures_are_input_errors_that_name_the_path(folder):
     for action in (
         lambda: storage.size_of(f"{folder}/none"),

@@ -122,13 +122,6 @@ def test_a_cut_is_the_first_good_place_behind_a_multiple(tmp_path, cut_at, forma
     assert [part.begin for part in corpus_ranges([tmp_path / "x"], format)] == [0, *cuts]
 
 
-def test_a_part_behind_a_cut_has_its_own_number(tmp_path, cut_at):
-    (tmp_path / "x.txt").write_text("a\n\n" + f"{'word ' * 8000}\n" * 2)
-    cut_at(2)
-    names = [document.name for document in read_corpus([tmp_path])]
-    assert names == ["x.txt", "x.txt@3#1", "x.txt@3#2"]
-
-
 def test_ranges_are_sorted_and_their_sizes_add_up(tmp_path, cut_at):
     cut_at(5)
     for name, text in (("b.txt", "b\n\n" * 5), ("a.txt", "a\n\n" * 7), ("c.txt", "")):

@@ -6,7 +6,6 @@ import tensorflow as tf
 import tokenizers
 
 from albert_keras.cli import main
-from albert_keras.serving.saved_model.server_ops import check_ops
 from data_pipeline.tokenizers.byte_bpe import SPECIAL_PIECES, read_bpe, write_bpe
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer
@@ -86,15 +85,6 @@ def test_ids_are_those_of_the_reference_in_python_and_in_the_graph(
     assert_same_ids(without_prefix, texts)
 
 
-@pytest.mark.slow
-def test_ids_of_10_000_real_and_hostile_strings_are_those_of_the_reference(shared_data, tmp_path):
-    files = sorted((shared_data / "corpus").glob("*/*.txt"))
-    lines = [line[:400] for file in files for line in file.read_text("utf-8").split("\n")[:150]]
-    real = random.Random(1).sample(lines, 5000)
-    tokenizer = Tokenizer.load(train_byte_bpe(lines, tmp_path / "bpe", 8000).path)
-    assert_same_ids(tokenizer, [*real, *hostile_strings(5000, seed=1)])
-
-
 def test_the_vocabulary_has_the_special_ids_of_roberta(vocabulary, tokenizer):
     assert vocabulary.size == tokenizer.vocab_size <= 600
     ids = [tokenizer.cls_id, tokenizer.pad_id, tokenizer.sep_id, tokenizer.unk_id]
@@ -128,22 +118,6 @@ def test_a_mask_absorbs_the_space_before_it(tokenizer):
     pieces = tf.constant([["Ġthe", "ĠÃ©"], ["Ã©", "<mask>"]])
     shown = [[piece.decode() for piece in row] for row in graph.without_marks(pieces).numpy()]
     assert shown == [["the", "é"], ["é", "<mask>"]]
-
-
-def test_a_served_graph_has_only_operations_of_the_server(tokenizer, tmp_path):
-    module = tf.Module()
-    module.tokenizer = graph_tokenizer(tokenizer)
-    module.ids = tf.function(
-        lambda text: module.tokenizer(text).to_tensor(),
-        input_signature=[tf.TensorSpec([None], tf.string)],
-        autograph=False,
-    )
-    tf.saved_model.save(module, str(tmp_path / "model"))
-    check_ops(tmp_path / "model")
-    loaded = tf.saved_model.load(str(tmp_path / "model"))
-    assert loaded.ids(tf.constant(["some text"])).numpy().tolist() == [
-        tokenizer.encode("some text")
-    ]
 
 
 def test_the_command_trains_bpe(tiny_corpus, tmp_path, capsys):

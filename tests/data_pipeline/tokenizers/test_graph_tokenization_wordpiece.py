@@ -96,19 +96,6 @@ def test_every_character_is_treated_as_in_python(tokenizer):
     check(tokenizer, [f"a{chr(code)}b" for code in codes if chr(code) not in lowered])
 
 
-def test_random_strings_are_split_as_in_python(tokenizer):
-    rng = random.Random(11)
-    letters = [
-        chr(code) for code in (*range(0x3000), *range(0x4E00, 0x4F00), *range(0xF900, 0x10000))
-    ]
-    letters += [chr(rng.randrange(0x10000, 0x110000)) for _ in range(2000)]
-    letters = (
-        sorted(set(letters) - TOO_NEW)
-        + ["曹", "操", "un", "want", "ed", "s", " ", "Σ", "\u0301"] * 200
-    )
-    check(tokenizer, ["".join(rng.choices(letters, k=rng.randint(1, 16))) for _ in range(10_000)])
-
-
 def test_real_and_hostile_lines_are_split_as_in_python(tokenizer, shared_data):
     lines = []
     for name in ("dirty/blns/blns.txt", "dirty/utf8/UTF-8-test.sanitized.txt"):

@@ -65,16 +65,6 @@ def test_printable_ascii_is_never_unknown(tiny_tokenizer):
     assert unknown(tiny_tokenizer, PRINTABLE) == []
 
 
-def test_capital_letters_have_pieces_only_without_lower_casing(
-    tiny_corpus, tiny_tokenizer, tmp_path
-):
-    assert not set(tiny_tokenizer.model.vocabulary) & set(string.ascii_uppercase)
-    trained = train_vocabulary(tiny_corpus, tmp_path / "cased", 280, lower_case=False)
-    tokenizer = Tokenizer.load(trained.path)
-    assert unknown(tokenizer, PRINTABLE) == []
-    assert set(tokenizer.model.vocabulary) >= set(PRINTABLE)
-
-
 def test_required_characters_are_cleaned_up_like_text(tiny_corpus, tiny_tokenizer, tmp_path):
     wanted = "§µÖ龘Ａ€ é\u0308"
     assert unknown(tiny_tokenizer, "§µ龘") == list("§µ龘")

@@ -54,13 +54,6 @@ def test_text_is_split_into_words(text, words):
     assert BasicTokenizer(lower_case=True, strip_accents=True).words(text) == words
 
 
-def test_a_cased_text_keeps_capitals_and_accents():
-    words = BasicTokenizer(lower_case=False, strip_accents=False).words
-    assert words(" \tHeLLo!how  \n Are yoU?  ") == ["HeLLo", "!", "how", "Are", "yoU", "?"]
-    assert words("H\u00e9llo 한") == ["H\u00e9llo", "한"]
-    assert BasicTokenizer(lower_case=True, strip_accents=False).words("HÉ") == ["hé"]
-
-
 # Pieces
 
 
