@@ -27,6 +27,8 @@ MAX_DATA_BYTES = 512 * 2**20
 #: Longest line of examples. A line takes about 25 times its size in memory.
 MAX_LINE_BYTES = 1 << 24
 
+#: Integers in settings that have no limit of their own; more than any of them needs.
+MAX_INTEGER = 2**31 - 1
 #: Seeds, and counts of bytes and records.
 MAX_LONG_INTEGER = 2**63 - 1
 #: Tokens of a sequence; published models have 512.

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.limits import MAX_INTEGER
 
 #: Characters of a wrong value in a message.
 _MAX_SHOWN = 500
@@ -97,8 +98,9 @@ class Settings(BaseModel):
         except ValidationError as error:
             problems = [problem for item in error.errors() for problem in _explain(item, self)]
         known = _converted(type(self), values) if problems else dict(self)
-        invalid = {problem.path[0] for problem in problems if problem.path}
-        problems += _broken_rules(type(self), known, invalid)
+        for check in (_too_large, _broken_rules):
+            invalid = {problem.path[0] for problem in problems if problem.path}
+            problems += check(type(self), known, invalid)
         if problems:
             raise SettingsError(type(self).__name__, problems)
 
@@ -206,6 +208,16 @@ def _converted(settings, values):
         with contextlib.suppress(ValidationError, SettingsError):
             converted[name] = field.validate_python(values[name])
     return converted
+
+
+def _too_large(settings, values, invalid):
+    """Yields the integers beyond `MAX_INTEGER` in fields that do not state a limit themselves."""
+    for name, field in settings.model_fields.items():
+        value = values.get(name)
+        has_limit = any(hasattr(item, "le") or hasattr(item, "lt") for item in field.metadata)
+        if type(value) is int and abs(value) > MAX_INTEGER and not has_limit:
+            if name not in invalid:
+                yield Problem((name,), f"must be at most {MAX_INTEGER:,}. Received: {value!r}.")
 
 
 def _broken_rules(settings, values, invalid):
