@@ -186,8 +186,7 @@ def choose_cleanup(
 
     Args:
         texts: iterable of str, read once.
-        lower_case, strip_accents: bool or None. As requested; None chooses. A warning is logged if
-            what is requested loses letters.
+        lower_case, strip_accents: bool or None. As requested; None chooses.
 
     Returns:
         All of the texts, and both settings.
@@ -202,19 +201,6 @@ def choose_cleanup(
     share, shown = lost_with_accents(characters)
     dotless = sum(characters[letter] for letter in _DOTLESS)
     confuses_case = dotless > _MOST_LOST * sum(map(characters.get, filter(str.isalpha, characters)))
-    if strip_accents and share > _MOST_LOST:
-        logger.warning(
-            "Without accents %.1f %% of the letters and marks of the text are lost or become "
-            "others, such as %s. Use `--no-strip-accents` unless that is intended.",
-            100 * share,
-            shown,
-        )
-    if lower_case and confuses_case:
-        logger.warning(
-            "The text has the letters %s, but lower case turns `I` into `i`. Use `--no-lower-case` "
-            "unless that is intended.",
-            " and ".join(_DOTLESS),
-        )
     if strip_accents is None:
         strip_accents = share <= _MOST_LOST
         if not strip_accents:
