@@ -6,6 +6,7 @@ import pytest
 
 from data_pipeline.errors import InputError
 from data_pipeline.text.letters import choose_cleanup
+from data_pipeline.tokenizers import vocabulary
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
@@ -94,6 +95,27 @@ def test_a_corpus_without_words_is_refused(corpus, tmp_path):
     with pytest.raises(InputError, match="corpus contains no words"):
         train_vocabulary(corpus, tmp_path / "out", size=50)
     assert not list(tmp_path.iterdir())
+
+
+def test_words_after_a_space_and_after_prefixes_have_pieces_with_the_space(tmp_path, monkeypatch):
+    words = ["كتاب", "بيت", "رجل", "مسجد", "صلاة", "ماء", "يوم", "علم", "نور", "قلب"]
+    prefixes = ["", "", "و", "ف", "ب", "ل", "ك", "ال"]
+    texts = [
+        " ".join(prefixes[(a * b + c) % 8] + words[(a + c * b) % 10] for c in range(12))
+        for a in range(40)
+        for b in range(40)
+    ]
+
+    def lone_spaces(name):
+        path = train_vocabulary(texts, tmp_path / name, 120, hard_limit=False).path
+        tokenizer = Tokenizer.load(path)
+        pieces = [piece for text in texts for piece in tokenizer.pieces(text)]
+        return pieces.count("▁") / len(pieces), len(pieces)
+
+    before, num_before = lone_spaces("small")
+    monkeypatch.setattr(vocabulary, "_FEWEST_PIECES", 0)
+    share, num_pieces = lone_spaces("large")
+    assert share < 0.7 * before and before > 0.02 and num_pieces < num_before
 
 
 @pytest.mark.parametrize(
