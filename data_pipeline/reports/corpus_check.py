@@ -34,7 +34,7 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 logger = logging.getLogger(__name__)
 
 _DEFAULTS = PretrainingDataConfig()
-_QUANTILES = {"5%": 0.05, "median": 0.5, "95%": 0.95, "max": 1.0}
+_QUANTILES = {"5%": 5, "median": 50, "95%": 95, "max": 100}
 #: Tokens of the sample from which the records are estimated.
 _ESTIMATED_TOKENS = 1 << 20
 #: Records of the sample that are packed and encoded to learn their size, and the bytes of a record
@@ -160,7 +160,7 @@ def check_corpus(
         counts=seen.counts,
         repeated_documents=seen.repeated["documents"] / max(seen.counts["documents"], 1),
         repeated_text=seen.repeated["document text"] / characters,
-        sentence_lengths=quantiles(seen.sentence_lengths, _QUANTILES),
+        sentence_lengths=_quantiles(seen.sentence_lengths),
         unknown_characters=seen.unknown_characters(),
         scripts=scripts_of(seen.characters),
         estimate=estimate,
@@ -317,20 +317,14 @@ class _Statistics:
         return list(itertools.islice((pair for pair in pairs if unk_id in encode(pair[0])), 10))
 
 
-def quantiles(lengths: Counter, probabilities: dict[str, float]) -> dict[str, int]:
-    """Returns the smallest lengths that are not exceeded with given probabilities (by name).
-
-    `lengths` counts each length; without any all quantiles are 0.
-    """
+def _quantiles(lengths):
+    """Returns the quantiles of lengths that are counted; all 0 without any."""
     if not lengths:
-        return dict.fromkeys(probabilities, 0)
+        return dict.fromkeys(_QUANTILES, 0)
     values, counts = np.array(sorted(lengths.items())).T
-    cumulative = counts.cumsum()
-    # The small difference makes half of 2 equal to 1, whatever the rounding.
-    return {
-        name: int(values[np.searchsorted(cumulative, probability * cumulative[-1] - 1e-9)])
-        for name, probability in probabilities.items()
-    }
+    percentages = list(_QUANTILES.values())
+    found = np.percentile(np.repeat(values, counts), percentages, method="inverted_cdf")
+    return dict(zip(_QUANTILES, map(int, found), strict=True))
 
 
 def _sampled(ranges, max_bytes, seed):

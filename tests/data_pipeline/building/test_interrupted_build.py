@@ -136,15 +136,6 @@ def test_a_damaged_finished_shard_is_built_again(unfinished, corpus, undisturbed
     assert bytes_of(unfinished) == undisturbed and result.shards_reused == 1
 
 
-def test_two_builds_do_not_work_in_one_folder(corpus, tiny_tokenizer, tmp_path, monkeypatch):
-    def build_again(*args):
-        build_records(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
-
-    monkeypatch.setattr(encoding, "encode_document", build_again)
-    with pytest.raises(InputError, match="out` is being built by process [0-9]+ on host"):
-        build_records(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
-
-
 _WITH_LITTLE_SPACE = """
 import resource, sys
 from data_pipeline.building.build import build_records

@@ -198,27 +198,6 @@ def test_whole_batches_give_what_one_visit_after_another_gives(changes, predicti
         assert all(SEP not in ids[row, begin:end] for _, _, begin, end in ngrams)
 
 
-@pytest.mark.parametrize("segments", [(5, 0), (60, 40)])
-@pytest.mark.parametrize("share", [0.15, 0.5])
-def test_all_words_are_hidden_equally_often(segments, share):
-    first, second = segments
-    ids, mask = sequences(20_000, first, second)
-    if not second:
-        ids, mask = ids[:, :-1], mask[:, :-1]  # [CLS] a [SEP]
-    predictions = 5 if sum(segments) == 5 else 51
-    found = masked(ids, mask, predictions, max_ngram=1, masked_lm_prob=share)
-    assert even(found, ids)
-
-
-def even(found, ids):
-    """Tells whether the words are hidden equally often, within five standard deviations."""
-    hidden = found["masked_lm_positions"][found["masked_lm_weights"] > 0]
-    counts = np.bincount(hidden, minlength=ids.shape[1])[ids[0] > SEP]
-    degrees = len(counts) - 1
-    squares = ((counts - counts.mean()) ** 2).sum() / counts.mean()
-    return squares < degrees + 5 * (2 * degrees) ** 0.5
-
-
 def test_unmasking_restores_the_text():
     ids, mask, vocabulary = mixed_sequences(300, 64)
     found = masked(ids, mask, 10, vocabulary)

@@ -9,7 +9,6 @@ from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.decoding import decode_batch
 from data_pipeline.records.examples import (
     PRETRAINING_FEATURES,
-    decode_instance,
     encode_instances,
     feature_length,
 )
@@ -64,45 +63,6 @@ def test_masks_that_are_not_asked_for_are_zero():
     for name, values in decoded.items():
         expected = np.zeros_like(given[name]) if name.startswith("masked_lm_") else given[name]
         np.testing.assert_array_equal(values, expected)
-
-
-def varint(number):
-    encoded = bytearray()
-    while number > 127:
-        encoded.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*encoded, number])
-
-
-def field(tag, content):
-    return bytes([tag]) + varint(len(content)) + content
-
-
-def unpacked(record):
-    """Writes a record as other programs may: numbers one by one, longer than need be, in pieces."""
-    entries = []
-    for name, values in decode_instance(record).items():
-        if values.dtype == np.float32:
-            content = field(0x12, b"".join(b"\x0d" + value.tobytes() for value in values))
-        else:
-            numbers = b"".join(b"\x08" + varint(int(value)) for value in values[:-1])
-            last = bytes([int(values[-1]) & 127 | 128, int(values[-1]) >> 7 | 128, 128, 128, 0])
-            content = field(0x1A, numbers + field(0x0A, last))
-        entries.append(field(0x0A, field(0x12, content) + field(0x0A, name.encode())))
-    middle = len(entries) // 2
-    parts = b"".join(entries[:middle]), b"".join(entries[middle:])
-    return b"".join(field(0x0A, part) for part in parts)
-
-
-def test_records_laid_out_in_another_valid_way_are_read_too():
-    records = encode_instances(instances(6, 8000))
-    mixed = [unpacked(record) if row % 2 else record for row, record in enumerate(records)]
-    # TensorFlow's parser of batches refuses such a mixture; the parser of messages reads it.
-    assert [tf.train.Example.FromString(record) for record in mixed] == [
-        tf.train.Example.FromString(record) for record in records
-    ]
-    for name, values in decode_batch(mixed, info_of(8000)).items():
-        np.testing.assert_array_equal(values, decode_batch(records, info_of(8000))[name])
 
 
 @pytest.mark.parametrize(

@@ -34,33 +34,6 @@ def test_a_text_is_recognized_under_other_masks(
     assert np.isin(others, digests).all()
 
 
-def test_a_text_is_recognized_in_the_other_order(features):
-    before = digest_features({name: values.copy() for name, values in features.items()})
-    for row in range(4):
-        is_token, second = features["input_mask"][row] != 0, features["segment_ids"][row] != 0
-        parts = [np.nonzero(is_token & ~second)[0][1:], np.nonzero(is_token & second)[0]]
-        unmasked = {
-            position: label
-            for position, label, weight in zip(
-                *(
-                    features[name][row]
-                    for name in ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
-                ),
-                strict=True,
-            )
-            if weight
-        }
-        ids = features["input_ids"][row].copy()
-        for position, label in unmasked.items():
-            ids[position] = label
-        size = 1 + len(parts[0]) + len(parts[1])
-        features["input_ids"][row, 1:size] = ids[np.concatenate(parts[::-1])]
-        features["segment_ids"][row, 1:size] = [0] * len(parts[1]) + [1] * len(parts[0])
-    features["masked_lm_weights"][:] = 0
-    after = digest_features(features)
-    np.testing.assert_array_equal(before, after)
-
-
 def test_another_token_is_another_text(features):
     before = digest_features({key: values.copy() for key, values in features.items()})
     features["input_ids"][:, 2] += 1

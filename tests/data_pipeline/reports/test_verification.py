@@ -99,9 +99,7 @@ def test_a_cut_and_a_changed_index_are_told(records):
     [
         lambda content: content[:-20],
         lambda content: content.replace('"max_ngram": 3', '"max_ngram": 2'),
-        lambda content: content.replace("\n  ", "\n\t", 1),
         lambda content: "[]",
-        lambda content: "3",
         lambda content: "",
     ],
 )

@@ -119,28 +119,6 @@ def test_bytes_that_are_not_text_are_replaced(tiny_tokenizer):
     assert disagreements(texts, graph_ids(graph.__call__, texts), expected) == []
 
 
-def test_raw_text_never_gives_a_control_symbol(tiny_tokenizer):
-    rng = random.Random(7)
-    words = [
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        "<pad>",
-        "[mask]",
-        "［ＭＡＳＫ］",
-        "＜ｐａｄ＞",
-        " ",
-        "(",
-        "a",
-    ]
-    texts = ["".join(rng.choices(words, k=rng.randint(1, 6))) for _ in range(10_000)]
-    tokenizer = tiny_tokenizer
-    control = {tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id}
-    graph = GraphTokenizer(tiny_tokenizer)
-    for function in (graph.__call__, graph.continuation):
-        assert not {id for row in graph_ids(function, texts) for id in row} & control
-
-
 class _Exported(tf.Module):
     def __init__(self, tokenizer):
         super().__init__()

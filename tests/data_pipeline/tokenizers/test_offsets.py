@@ -94,7 +94,7 @@ def plain_tokenizer(folder, **options):
 
 
 @pytest.fixture(scope="module")
-def tokenizers(tiny_corpus, tiny_tokenizer, digit_tokenizer, tmp_path_factory):
+def tokenizers(tiny_corpus, digit_tokenizer, tmp_path_factory):
     """Returns tokenizers of all kinds by name."""
     folder = tmp_path_factory.mktemp("models")
     (folder / "bytes").mkdir()
@@ -104,20 +104,12 @@ def tokenizers(tiny_corpus, tiny_tokenizer, digit_tokenizer, tmp_path_factory):
     byte_pairs = Tokenizer.load(train_byte_bpe(tiny_corpus, folder / "byte pairs", 400).path)
     accents = train_vocabulary(tiny_corpus, folder / "accents", size=280, strip_accents=False)
     return {
-        "model": tiny_tokenizer,
         "model, accents kept": Tokenizer.load(accents.path),
         "digits": digit_tokenizer,
-        "digits, python 3": Tokenizer(
-            digit_tokenizer.model_bytes, digit_tokenizer.config.replace(compat_py3=True)
-        ),
         "reference": Tokenizer.load(plain),
         "reference, accents kept": Tokenizer.load(plain, strip_accents=False),
-        "reference, cased": Tokenizer.load(plain, lower_case=False),
         "bytes": Tokenizer.load(with_bytes),
         "words": words,
-        "words, accents kept": Tokenizer(
-            words.model_bytes, words.config.replace(strip_accents=False)
-        ),
         "words, cased": Tokenizer(
             words.model_bytes, words.config.replace(lower_case=False, strip_accents=False)
         ),
@@ -128,9 +120,8 @@ def tokenizers(tiny_corpus, tiny_tokenizer, digit_tokenizer, tmp_path_factory):
     }
 
 
-KINDS = ("model", "model, accents kept", "digits", "digits, python 3", "reference")
-KINDS += ("reference, accents kept", "reference, cased", "bytes")
-KINDS += ("words", "words, accents kept", "words, cased", "byte pairs", "byte pairs, no space")
+KINDS = ("model, accents kept", "digits", "reference", "reference, accents kept", "bytes")
+KINDS += ("words", "words, cased", "byte pairs", "byte pairs, no space")
 
 
 @pytest.mark.parametrize("kind", KINDS)

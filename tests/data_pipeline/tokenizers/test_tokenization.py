@@ -1,6 +1,5 @@
 import copy
 import io
-import pickle
 import random
 
 import numpy as np
@@ -99,15 +98,6 @@ def test_sentences_give_the_ids_of_single_texts_in_one_array(
         assert lengths.tolist() == [len(one) for one in encoded]
         assert (ids.dtype, lengths.dtype) == (np.int32, np.int64) and ids.flags.writeable
         assert [len(each) for each in tokenizer.encode_sentences([])] == [0, 0]
-
-
-def test_a_tokenizer_is_pickled_as_its_model_and_configuration(tiny_tokenizer):
-    pickled = pickle.dumps(tiny_tokenizer)
-    assert len(pickled) < len(tiny_tokenizer.model_bytes) + 1000
-    loaded = pickle.loads(pickled)
-    assert (loaded.digest, loaded.config) == (tiny_tokenizer.digest, tiny_tokenizer.config)
-    assert isinstance(loaded, Tokenizer)
-    assert loaded.encode("the old ferry") == tiny_tokenizer.encode("the old ferry")
 
 
 # Continuations
