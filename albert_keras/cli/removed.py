@@ -5,6 +5,10 @@ from data_pipeline.errors import InputError
 _FASTER = "`albert-keras distill` trains a smaller model, which answers faster."
 _PROXY = "The local server is for one user; put your own proxy in front of it."
 _LOAD = "Measure speed with a load tool such as wrk."
+_VERSIONS = (
+    "Edit models.config in the kit; its README.md says how. A kit of the folder of one version "
+    "serves that version."
+)
 _KIT = (
     "The kit publishes REST, --rest-port; see the documentation of TensorFlow Serving for the rest."
 )
@@ -73,14 +77,19 @@ REMOVED = {
     "convert --no-verify": "The tensors that are written are always compared with the source.",
     "convert --trust-pickle": "Save the weights as model.safetensors: docs/interop.md has the line "
     "of Python.",
+    "export --keep": "A version is a folder and a .keras file: remove those that you do not need.",
+    "export --encode-layers": "Use `albert-keras embed --layers`.",
     "serve --requests-per-second": _PROXY,
     "serve --burst": _PROXY,
     "serve --computed-at-once": "Two requests are computed at a time.",
     "serve --rows": "A request has at most 64 texts.",
     "serve-check --grpc": "Use --rest.",
+    "serve-check --feature": "The features are text and pair, those of our exports.",
+    "serve-check --label": "Labels are not checked.",
     "serve-check --clients": _LOAD,
     "serve-check --requests": _LOAD,
     "serve-check --texts": _LOAD,
+    **{f"server-kit --{option}": _VERSIONS for option in ("latest", "specific", "label")},
     "server-kit --grpc-port": _KIT,
     "server-kit --proxy-port": _KIT,
 }

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shlex
 import signal
 import threading
 from pathlib import Path
@@ -10,8 +9,7 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import finish, show
-from data_pipeline.errors import InputError
+from albert_keras.cli.output import finish, shell, show
 
 #: Exit code if a server returns wrong answers.
 WRONG_ANSWERS = 4
@@ -87,8 +85,6 @@ def serve_check(arguments):
       url --rest URL: REST address, such as http://127.0.0.1:8501.
       model: Model name on the server.
       timeout: Timeout of a request in seconds.
-      features --feature (text, pair): Feature read by classify and regress; may be repeated.
-      label: Version label to check in addition.
     """
     from albert_keras.serving.serve_check import serve_check as check
 
@@ -98,27 +94,20 @@ def serve_check(arguments):
 
 
 @command("albert_keras.serving.kit.server_kit:write_kit")
-def server_kit(
-    arguments, model: Path, out: Path, name: str | None = None, label: list[str] | None = None
-):
+def server_kit(arguments, model: Path, out: Path, name: str | None = None):
     """Write the files to run tensorflow_model_server.
 
-    The files are its settings, a docker command, a file for Docker Compose, and a client.
+    The files are its settings and a file for Docker Compose.
 
     Examples:
       albert-keras server-kit saved_models/books --out kits/books
-      albert-keras server-kit saved_models/books/2 --out kits/books-2
-      albert-keras server-kit saved_models/books --out kits/canary --specific 41 --specific 42 \\
-          --label stable=41 --label canary=42 --cores 8 --max-batch-size 64
+      albert-keras server-kit saved_models/books/2 --out kits/books-2 --cores 8 --max-batch-size 64
 
     Options:
       model <MODEL>: Exported model: the folder of its versions or of one version, or the name of a
         shipped model.
       out: Output folder.
       name (name of its folder): Model name on the server.
-      latest: Number of newest versions to serve.
-      specific VERSION: Version to serve instead; may be repeated.
-      label LABEL=VERSION: Label of a served version, such as stable=42; may be repeated.
       cores (all cores of this computer): Processor cores of the server.
       memory_gib (enough for two versions): Memory limit in GiB.
       max_batch_size: Largest number of texts per batch.
@@ -127,31 +116,13 @@ def server_kit(
     from albert_keras.serving.kit.server_kit import write_kit
     from albert_keras.serving.layout import split_version
 
-    if {"latest", "specific"} <= arguments.keys():
-        raise InputError("Give --latest or --specific, not both.")
     name = split_version(model)[0].name if name is None else name
-    labels = _parse_labels(label or ())
-    folder = write_kit(out, name, model, labels=labels, **arguments)
+    folder = write_kit(out, name, model, **arguments)
     port = arguments.get("rest_port", 8501)
     files = sorted(path.name for path in folder.iterdir())
     lines = [
         f"{folder}: {', '.join(files)}",
-        f"next: {shlex.quote(str(folder / 'docker-run.sh'))}",
+        f"next: {shell('docker', 'compose', '--project-directory', folder, 'up')}",
         f"then: albert-keras serve-check --rest http://127.0.0.1:{port} --model {name}",
     ]
     return Output({"path": folder, "model": name, "files": files}, lines)
-
-
-def _parse_labels(assignments):
-    """Parses LABEL=VERSION: dict of label -> version."""
-    labels = {}
-    for assignment in assignments:
-        label, _, version = assignment.partition("=")
-        is_number = version.isascii() and version.isdigit() and len(version) < 20
-        if not is_number or label in labels:
-            raise InputError(
-                "`--label` must be LABEL=VERSION, with each label only once. "
-                f"Received: {', '.join(assignments)}."
-            )
-        labels[label] = int(version)
-    return labels

@@ -21,7 +21,6 @@ AFTER_DAMAGE = "Copy the version again from where it was exported, or export the
 MAX_VERSION = 2**63 - 1
 
 _MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_LABEL = re.compile(r"[A-Za-z0-9_]{1,64}")
 
 
 def check_model_name(name: str) -> str:
@@ -39,16 +38,6 @@ def check_version(version: int) -> int:
     if isinstance(version, bool) or not isinstance(version, int) or not 0 < version <= MAX_VERSION:
         raise InputError(f"A version must be an int from 1 to 2^63 - 1. Received: {version!r}.")
     return version
-
-
-def check_label(label: str) -> str:
-    """Returns the label of a version: 1 to 64 letters, digits and `_`; InputError for others."""
-    if not isinstance(label, str) or not _LABEL.fullmatch(label):
-        raise InputError(
-            "The label of a version must have 1 to 64 characters of `A-Z`, `a-z`, `0-9` and `_`. "
-            f"Received: {label!r}."
-        )
-    return label
 
 
 def models_in(folder: str | Path) -> list[Path]:

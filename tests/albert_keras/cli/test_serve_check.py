@@ -10,6 +10,7 @@ import tensorflow as tf
 from albert_keras.cli import main
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.serving import serve_check
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.serving.rest_client import Signature
@@ -29,10 +30,11 @@ def test_the_result_is_printed(server, capsys):
     assert [case["name"] for case in result["cases"]] == [case.name for case in GOLDEN_CASES]
 
 
-def test_a_wrong_answer_has_an_exit_code_and_is_reported(server, capsys):
-    words = ["--rest", server.url, "--model", "books", "--label", "no_label"]
-    assert main(["serve-check", *words]) == 4
-    assert "failed: a label: expected status 200, received 400" in capsys.readouterr().out
+def test_a_wrong_answer_has_an_exit_code_and_is_reported(server, capsys, monkeypatch):
+    wrong = serve_check.GOLDEN_CASES[0]._replace(name="wrong", status=404)
+    monkeypatch.setattr(serve_check, "GOLDEN_CASES", (wrong,))
+    assert main(["serve-check", "--rest", server.url, "--model", "books"]) == 4
+    assert "failed: wrong: expected status 404, received 200" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ def test_a_kit_has_the_name_of_its_folder_and_the_next_commands_are_printed(
 ):
     assert main(["server-kit", str(export_folder), "--out", f"{tmp_path / 'kit'}"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(f"{tmp_path / 'kit'}: .env, README.md, ") and "client.py" in lines[0]
-    assert lines[1] == f"next: {tmp_path / 'kit' / 'docker-run.sh'}"
+    assert lines[0].startswith(f"{tmp_path / 'kit'}: .env, README.md, ")
+    assert lines[1] == f"next: docker compose --project-directory {tmp_path / 'kit'} up"
     assert lines[2] == ("then: albert-keras serve-check --rest http://127.0.0.1:8501 --model books")
     config = config_of(tmp_path / "kit")
     assert config.name == "books" and config.model_version_policy.latest.num_versions == 1
@@ -43,18 +43,16 @@ def test_a_kit_has_the_name_of_its_folder_and_the_next_commands_are_printed(
 
 def test_all_settings_reach_the_kit(export_folder, tmp_path, capsys):
     kit = tmp_path / "kit"
-    words = ["--specific", "41", "--specific", "42", "--label", "stable=41", "--label", "new=42"]
-    words += ["--name", "shelf", "--cores", "3", "--memory-gib", "7", "--max-batch-size", "48"]
+    words = ["--name", "shelf", "--cores", "3", "--memory-gib", "7", "--max-batch-size", "48"]
     words += ["--rest-port", "9001", "--json"]
     assert main(["server-kit", str(export_folder), "--out", str(kit), *words]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["path"] == str(kit) and result["model"] == "shelf"
     assert result["files"] == sorted(path.name for path in kit.iterdir())
-    config, docker = config_of(kit), (kit / "docker-run.sh").read_text()
-    assert list(config.model_version_policy.specific.versions) == [41, 42]
-    assert config.name == "shelf" and dict(config.version_labels) == {"stable": 41, "new": 42}
-    for part in ("--memory 7g --cpus 3", "127.0.0.1:9001:8501"):
-        assert part in docker
+    compose = (kit / "compose.yaml").read_text()
+    assert config_of(kit).name == "shelf"
+    for part in ("mem_limit: 7g", "cpus: 3", "127.0.0.1:9001:8501"):
+        assert part in compose
     assert "max_batch_size { value: 48 }" in (kit / "batching.config").read_text()
 
 
@@ -74,9 +72,3 @@ def test_a_folder_of_models_is_one_error_that_lists_them(export_folder, tmp_path
         f"error: `{folder}` must be the folder of one exported model. It contains 2: "
         f"`{folder}/books`, `{folder}/films`. Give one of them.\n"
     )
-
-
-def test_so_many_of_the_newest_versions_are_served(export_folder, tmp_path):
-    words = ["--out", f"{tmp_path / 'kit'}", "--latest", "2"]
-    assert main(["server-kit", str(export_folder), *words]) == 0
-    assert config_of(tmp_path / "kit").model_version_policy.latest.num_versions == 2

@@ -1,11 +1,7 @@
 """The kit holds settings that the server reads, lines that its model answers, and no bad names."""
 
-import json
 import os
-import shlex
 import shutil
-import subprocess
-import sys
 
 import pytest
 import yaml
@@ -13,11 +9,8 @@ from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 from albert_keras.serving.kit.server_kit import SERVER_IMAGE, write_kit
-from albert_keras.serving.local.served_models import ServedModel
-from albert_keras.serving.saved_model.signature_methods import read_signatures
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract_model import save_contract_model
-from tests.albert_keras.serving.local.running import running
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +48,12 @@ def test_a_kit_is_complete(written):
         "models.config",
         "batching.config",
         "monitoring.config",
-        "docker-run.sh",
         "compose.yaml",
         "ready.sh",
-        "curl.sh",
-        "client.py",
         "README.md",
     }
     for path in kit.iterdir():
         assert "%{" not in path.read_text(), path
-        assert os.access(path, os.X_OK) == (path.suffix in (".sh", ".py")), path
     described = (kit / "README.md").read_text()
     names = {path.name for path in kit.iterdir()} - {"README.md"}
     assert {name for name in names if name not in described} == set()
@@ -86,21 +75,10 @@ def test_the_newest_version_is_served_unless_told_otherwise(written):
 
 
 def test_the_folder_of_a_version_serves_that_version(export_folder, tmp_path):
-    kit = write_kit(tmp_path / "kit", "books", export_folder / "2", labels={"stable": 2})
+    kit = write_kit(tmp_path / "kit", "books", export_folder / "2")
     model = model_of(kit)
     assert list(model.model_version_policy.specific.versions) == [2]
     assert model.base_path == "/models/books"
-    for options in ({"specific": [1]}, {"latest": 2}):
-        with pytest.raises(InputError, match="with the folder of one version. .* Give `.*books`"):
-            write_kit(tmp_path / "other", "books", export_folder / "2", **options)
-
-
-def test_versions_and_their_labels_can_be_chosen(written):
-    kit = written(specific=[5, 1], labels={"stable": 1, "canary": 5})
-    model = model_of(kit)
-    assert list(model.model_version_policy.specific.versions) == [5, 1]
-    assert dict(model.version_labels) == {"stable": 1, "canary": 5}
-    assert "--allow_version_labels_for_unavailable_models" in (kit / "docker-run.sh").read_text()
 
 
 @pytest.mark.parametrize("largest, sizes", [(8, [1, 2, 4, 8]), (24, [1, 2, 4, 8, 16, 24])])
@@ -112,7 +90,7 @@ def test_batches_have_start_values_for_cores(written, largest, sizes):
     assert [line for line in lines if line.startswith("allowed")] == [
         f"allowed_batch_sizes: {size}" for size in sizes
     ]
-    assert f"--rest_api_num_threads={2 * largest} " in (kit / "docker-run.sh").read_text()
+    assert f'--rest_api_num_threads={2 * largest}"' in (kit / "compose.yaml").read_text()
 
 
 def test_monitoring_is_on(written):
@@ -120,81 +98,22 @@ def test_monitoring_is_on(written):
     assert "enable: true" in text and 'path: "/monitoring/prometheus/metrics"' in text
 
 
-def docker_words(kit, folder=None):
-    """Returns the words of the docker command, run by a `docker` that prints them."""
-    programs = kit.parent / "bin"
-    programs.mkdir(exist_ok=True)
-    (programs / "docker").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    (programs / "docker").chmod(0o755)
-    environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
-    environment |= {"MODEL_FOLDER": folder} if folder else {}
-    done = subprocess.run(
-        [kit / "docker-run.sh"], capture_output=True, text=True, env=environment, cwd=kit.parent
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
-def test_docker_publishes_on_loopback_only_and_runs_without_profiler(written, export_folder):
-    words = docker_words(written(rest_port=9001, memory_gib=7, cores=3))
-    ports = [words[place + 1] for place, word in enumerate(words) if word == "--publish"]
-    assert ports == ["127.0.0.1:9001:8501"]
-    assert words[words.index("--memory") + 1] == "7g" and words[words.index("--cpus") + 1] == "3"
-    assert f"type=bind,source={export_folder},target=/models/books,readonly" in words
-    flags = words[words.index("tensorflow/serving:2.15.1") + 1 :]
-    assert all(flag.startswith("--") for flag in flags)
-    assert "--enable_profiler=false" in flags
-    assert {flag.partition("=")[2] for flag in flags if "/kit/" in flag} == {
+def test_compose_publishes_on_loopback_only_and_runs_without_profiler(written):
+    kit = written(rest_port=9001, cores=3)
+    (server,) = yaml.safe_load((kit / "compose.yaml").read_text())["services"].values()
+    assert server["ports"] == ["127.0.0.1:9001:8501"]
+    assert "--enable_profiler=false" in server["command"]
+    assert {flag.partition("=")[2] for flag in server["command"] if "/kit/" in flag} == {
         "/kit/models.config",
         "/kit/batching.config",
         "/kit/monitoring.config",
     }
-
-
-def test_docker_takes_the_model_from_another_folder(written, tmp_path):
-    (tmp_path / "moved").mkdir()
-    words = docker_words(written(), folder="moved")
-    assert f"type=bind,source={tmp_path / 'moved'},target=/models/books,readonly" in words
-
-
-def test_memory_holds_two_versions(written):
-    words = docker_words(written())
-    assert words[words.index("--memory") + 1] == "3g"  # of a model of a few kB
-
-
-def test_compose_runs_the_command_of_docker_run(written):
-    kit = written(rest_port=9001, memory_gib=7, cores=3)
-    (server,) = yaml.safe_load((kit / "compose.yaml").read_text())["services"].values()
-    words = docker_words(kit)
-    assert server["command"] == words[words.index("tensorflow/serving:2.15.1") + 1 :]
-    assert server["ports"] == ["127.0.0.1:9001:8501"]
-    assert (server["image"], server["mem_limit"], server["cpus"]) == (SERVER_IMAGE, "7g", 3)
+    # Of a model of a few kB: two versions.
+    assert (server["image"], server["mem_limit"], server["cpus"]) == (SERVER_IMAGE, "3g", 3)
     assert server["healthcheck"]["test"] == ["CMD", "bash", "/kit/ready.sh"]
     model, kit_volume = server["volumes"]
     assert (model["source"], model["target"]) == ("${MODEL_FOLDER}", "/models/books")
     assert model["read_only"] and kit_volume["read_only"] and server["cap_drop"] == ["ALL"]
-
-
-def test_curl_asks_every_signature_in_a_form_it_takes(written, export_folder):
-    model, asked = ServedModel("books", export_folder / "5"), set()
-    for line in (written() / "curl.sh").read_text().splitlines():
-        if "--data" in line:
-            words = shlex.split(line)
-            asked.add(json.loads(words[-1])["signature_name"])
-            assert model.answer(words[6].rpartition(":")[2], words[-1].encode())
-    assert asked == {one.name for one in read_signatures(export_folder / "5")}
-
-
-def test_the_client_asks_every_signature_with_nothing_installed(export_folder, tmp_path):
-    kit = write_kit(tmp_path / "kit", "books", export_folder)
-    with running([export_folder]) as server:
-        run = [sys.executable, "-I", "-S", kit / "client.py", "--url", server.url]
-        done = subprocess.run(run, capture_output=True, text=True)
-        texts = subprocess.run([*run, "a", "bcd"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    asked = {line.partition(":")[0] for line in done.stdout.splitlines()}
-    assert asked == {one.name for one in read_signatures(export_folder / "5")}
-    assert texts.stdout.startswith("serving_default: [{") and '"upper": "BCD"' in texts.stdout
 
 
 @pytest.mark.parametrize(
@@ -209,13 +128,6 @@ def test_names_that_would_leave_their_place_are_refused(export_folder, tmp_path,
 @pytest.mark.parametrize(
     "options, said",
     [
-        ({"labels": {"a-b": 5}}, "label of a version"),
-        ({"labels": {"stable\n": 5}}, "label of a version"),
-        ({"labels": {"stable": 2}}, "version that is served \\(5\\)"),
-        ({"specific": [0]}, "from 1 to 2"),
-        ({"specific": [2**63]}, "from 1 to 2"),
-        ({"specific": [3]}, "existing versions \\(1, 2, 5\\)"),
-        ({"latest": 0}, "`latest`"),
         ({"cores": 0}, "`cores`"),
         ({"max_batch_size": 7}, "`max_batch_size` must be an int from 8"),
         ({"rest_port": 65536}, "`rest_port`"),
