@@ -1,6 +1,6 @@
 """The web application of a local server: its page, the list of models, and the REST routes.
 
-POST /v1/models/NAME[/versions/N | /labels/L]:predict | :classify | :regress
+POST /v1/models/NAME[/versions/N | /labels/L]:predict
 GET  /v1/models/NAME[/versions/N | /labels/L][/metadata]
 """
 
@@ -31,9 +31,7 @@ MAX_BODY_BYTES = 1 << 20
 _AT_A_TIME = 2
 _VERSION = r"(?:/versions/(?P<version>\d{1,19})|/labels/(?P<label>[^/:]+))?"
 _ROUTE = re.compile(
-    rf"/v1/models/(?P<model>[^/:]+){_VERSION}"
-    r"(?::(?P<method>classify|regress|predict)|/(?P<part>metadata))?",
-    re.A,
+    rf"/v1/models/(?P<model>[^/:]+){_VERSION}(?:(?P<method>:predict)|(?P<part>/metadata))?", re.A
 )
 #: The page loads nothing from elsewhere.
 _HEADERS = {
@@ -62,7 +60,12 @@ def build_app(models: dict[str, ServedModel], hosts: Sequence[str]) -> Starlette
         return JSONResponse(descriptions, headers=_HEADERS)
 
     async def rest(request):
-        body = await _body(request)
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                limit = f"A body must have at most {MAX_BODY_BYTES} bytes."
+                raise HTTPException(413, limit, {"Connection": "close"})
         path = request.scope["raw_path"].decode("ascii")
         route = _ROUTE.fullmatch(path.partition("?")[0])
         if not route or bool(route["method"]) != (request.method == "POST"):
@@ -81,8 +84,10 @@ def build_app(models: dict[str, ServedModel], hosts: Sequence[str]) -> Starlette
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
         exception_handlers={
-            HTTPException: _http_error,
-            InputError: _invalid,
+            HTTPException: lambda request, error: _error(
+                error.detail, error.status_code, error.headers
+            ),
+            InputError: lambda request, error: _error(str(error)[:1024], 400),
             Exception: _internal_error,
         },
     )
@@ -91,29 +96,10 @@ def build_app(models: dict[str, ServedModel], hosts: Sequence[str]) -> Starlette
 
 
 class _Page(StaticFiles):
-    """The files of the page; a name that no file can have is an address that does not exist."""
-
-    def lookup_path(self, path):
-        try:
-            return super().lookup_path(path)
-        except (OSError, ValueError):  # too long, or with a NUL; not all releases check this
-            return "", None
-
     def file_response(self, *args, **kwargs):
         response = super().file_response(*args, **kwargs)
         response.headers.update(_HEADERS)
         return response
-
-
-async def _body(request):
-    """Returns the body of a request; HTTPException if it is too long."""
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > MAX_BODY_BYTES:
-            limit = f"A body must have at most {MAX_BODY_BYTES} bytes."
-            raise HTTPException(413, limit, {"Connection": "close"})
-    return body
 
 
 def _answer(models, route, body):
@@ -129,7 +115,7 @@ def _answer(models, route, body):
     if route["version"] and int(route["version"]) != model.version:
         raise HTTPException(404, f"The model `{name}` has no version {route['version']} here.")
     if route["method"]:
-        return model.answer(route["method"], body)
+        return model.answer(body)
     if route["part"]:
         spec = {"name": name, "signature_name": "", "version": str(model.version)}
         metadata = {"signature_def": {"signature_def": model.definitions}}
@@ -139,16 +125,10 @@ def _answer(models, route, body):
     return json.dumps({"model_version_status": [entry]})
 
 
-def _http_error(request, error):
-    messages = {"Not Found": "This address does not exist."}
-    message = messages.get(error.detail, error.detail)
-    return JSONResponse({"error": message}, error.status_code, error.headers)
-
-
-def _invalid(request, error):
-    return JSONResponse({"error": str(error)[:1024]}, 400)
+def _error(message, status, headers=None):
+    return JSONResponse({"error": message}, status, headers)
 
 
 def _internal_error(request, error):
     logger.error("internal error: %s: %s", type(error).__name__, error)
-    return JSONResponse({"error": "Internal error. See the log of the server."}, 500)
+    return _error("Internal error. See the log of the server.", 500)

@@ -4,9 +4,7 @@ serve(["saved_models/books"])
 """
 
 import contextlib
-import errno
 import logging
-import os
 import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -160,19 +158,11 @@ class _Server(uvicorn.Server):
 
 def _listen(host, port):
     """Returns a socket that listens on an address."""
-    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536:
-        raise InputError(f"`--port` must be an int from 0 to 65535. Received: {port!r}.")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        # If a name has both, every client tries IPv4.
-        family, _, _, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
-        return socket.create_server(address, family=family)
-    except (OSError, UnicodeError) as error:
-        if getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES):
-            raise InputError(
-                f"`--port` must be a free port that you may use. Received: {port} "
-                f"({os.strerror(error.errno)}). Give another one, or 0 for any."
-            ) from error
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError, UnicodeError) as error:
         raise InputError(
-            f"`--host` must be an address of this computer, such as {HOST}. Received: {host!r}."
+            f"`--host` must be an address of this computer, such as {HOST}, and `--port` a free "
+            f"port that you may use, or 0 for any. Received: {host} and {port} ({error})."
         ) from error

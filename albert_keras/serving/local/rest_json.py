@@ -14,7 +14,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
 
 
-def read_body(body: bytes) -> tuple[dict, str]:
+def read_request(body: bytes) -> tuple[dict, str]:
     """Parses the body of a request; bytes that are not UTF-8 reach the model as they are.
 
     Returns:
@@ -55,7 +55,7 @@ def read_predict(document: dict, inputs: Mapping[str, tf.TensorSpec]) -> dict[st
                     f"Received as row {number}: {shortened_value(row)}."
                 )
         given = {name: [row[name] for row in given] for name in inputs}
-    if not _has_names(given):
+    elif not _has_names(given):
         if len(inputs) != 1:
             raise InputError(f"The signature has several inputs: name {_listed(inputs)}.")
         given = {name: given for name in inputs}
@@ -64,46 +64,23 @@ def read_predict(document: dict, inputs: Mapping[str, tf.TensorSpec]) -> dict[st
     return {name: _to_array(given[name], spec) for name, spec in inputs.items()}
 
 
-def read_examples(document: dict) -> list[bytes]:
-    """Reads the serialized `tf.Example`s of a classify or regress request."""
-    examples = document.get("examples")
-    if not isinstance(examples, list) or not examples:
-        raise InputError("`examples` must be a list with at least one object of features.")
-    context = _to_features(document.get("context", {}))
-    return [
-        tf.train.Example(
-            features=tf.train.Features(feature=context | _to_features(example))
-        ).SerializeToString()
-        for example in examples
-    ]
+def write_predict(outputs: dict[str, np.ndarray], in_rows: bool) -> bytes:
+    """Returns an answer as JSON: `predictions` (a list of rows) or `outputs` (columns).
 
-
-def write_predict(outputs: dict[str, np.ndarray], in_rows: bool) -> dict[str, Any]:
-    """Returns an answer as JSON: `predictions` (a list of rows) or `outputs` (columns)."""
-    columns = {name: _to_lists(array, name) for name, array in outputs.items()}
+    NaN and Infinity are without quotes, and bytes that are not UTF-8 as they are.
+    """
+    columns = {name: _to_lists(array) for name, array in outputs.items()}
     if not in_rows:
-        return {"outputs": _without_single_name(columns)}
-    if len({array.shape[:1] for array in outputs.values()}) > 1:
+        answer = {"outputs": _without_single_name(columns)}
+    elif len({array.shape[:1] for array in outputs.values()}) > 1:
         raise InputError(
             "The outputs of this signature do not all have one value per row. Send `inputs` "
             "instead of `instances`."
         )
-    rows = zip(*columns.values(), strict=True)
-    named = (dict(zip(columns, row, strict=True)) for row in rows)
-    return {"predictions": list(map(_without_single_name, named))}
-
-
-def write_examples(outputs: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Returns an answer to `tf.Example`s: pairs of class and score, or a number, for each."""
-    if "outputs" in outputs:
-        return {"results": _to_lists(outputs["outputs"].reshape(-1))}
-    classes, scores = _to_lists(outputs["classes"]), _to_lists(outputs["scores"])
-    pairs = zip(classes, scores, strict=True)
-    return {"results": [list(zip(*row, strict=True)) for row in pairs]}
-
-
-def encode(answer: dict[str, Any]) -> bytes:
-    """Writes an answer; NaN and Infinity without quotes, and bytes that are not UTF-8 as is."""
+    else:
+        rows = zip(*columns.values(), strict=True)
+        named = (dict(zip(columns, row, strict=True)) for row in rows)
+        answer = {"predictions": list(map(_without_single_name, named))}
     return json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogateescape")
 
 
@@ -137,38 +114,12 @@ def _with_bytes(value):
     return value
 
 
-def _to_features(example):
-    """Returns an object of features as a dict of name -> tf.train.Feature."""
-    if not isinstance(example, dict):
-        raise InputError(
-            f"An example must be an object of features. Received: {shortened_value(example)}."
-        )
-    features = {}
-    for name, content in example.items():
-        values = content if isinstance(content, list) else [content]
-        if all(isinstance(value, str) or _is_base64(value) for value in values):
-            kind = {"bytes_list": {"value": _with_bytes(values)}}
-        elif all(isinstance(value, int) for value in values):
-            kind = {"int64_list": {"value": values}}
-        elif all(isinstance(value, float) for value in values):
-            kind = {"float_list": {"value": values}}
-        else:
-            raise InputError(
-                f"The feature `{name}` must be strings, integers or floats, all of one type. "
-                f"Received: {shortened_value(content)}."
-            )
-        features[name] = tf.train.Feature(**kind)
-    return features
-
-
-def _to_lists(array, name=""):
+def _to_lists(array) -> Any:
     """Returns an array as nested lists of JSON values."""
     if array.ndim:
-        return [_to_lists(one, name) for one in map(np.asarray, array)]
+        return [_to_lists(one) for one in map(np.asarray, array)]
     value = array[()]
     if isinstance(value, bytes):
-        if name.endswith("_bytes"):
-            return {"b64": base64.b64encode(value).decode()}
         return value.decode("utf-8", errors="surrogateescape")
     if isinstance(value, np.float32) and math.isfinite(value):
         return float(str(value))  # 0.1 instead of 0.10000000149011612
