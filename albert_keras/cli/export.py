@@ -5,13 +5,13 @@ from pathlib import Path
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
 from albert_keras.formats.detection import detect
-from albert_keras.report import count_of, percent
+from albert_keras.report import percent
 from albert_keras.serving.layout import check_model_name
 from data_pipeline.errors import InputError
 
 
 @command("albert_keras.serving.publish:export")
-def export(arguments, run: Path | None = None, layers: str | None = None, card: bool = False):
+def export(arguments, run: Path | None = None, card: bool = False):
     """Export a run as a SavedModel and as a .keras model.
 
     The SavedModel takes plain strings. A version is published only if tensorflow_model_server has
@@ -20,7 +20,6 @@ def export(arguments, run: Path | None = None, layers: str | None = None, card: 
     Examples:
       albert-keras export --run runs/books --out saved_models/books
       albert-keras export --run runs/books --out saved_models/small --precision int8 --lite int8
-      albert-keras export --run runs/sst-2 --out saved_models/sst-2 --keep 3
       albert-keras export --card --out saved_models/books
 
     Options:
@@ -36,8 +35,6 @@ def export(arguments, run: Path | None = None, layers: str | None = None, card: 
       lite: Also write TensorFlow Lite: float16 or int8; may be repeated.
       eval_data (development examples, or documentation of installed packages): Held-out records or
         examples of the task, to measure the loss of accuracy.
-      keep (all): Number of newest versions to keep.
-      layers --encode-layers: Layers whose outputs `encode` concatenates, such as 9,10,11,12.
       card: Only write the model card of the export in --out again, after a change of its card.yaml.
     """
     out = arguments["out"]
@@ -45,12 +42,11 @@ def export(arguments, run: Path | None = None, layers: str | None = None, card: 
         return _write_card(out)
     if run is None:
         raise InputError("`--run` is required, unless --card writes the model card again.")
-    layers = _parse_numbers(layers)
     check_model_name(out.absolute().name)
     detect(run)
     from albert_keras.serving.publish import export as export_run
 
-    result = export_run(run, layers=layers, **arguments)
+    result = export_run(run, **arguments)
     losses = {variant: loss._asdict() for variant, loss in result.losses.items()}
     return Output(result._asdict() | {"losses": losses}, _lines(result))
 
@@ -66,16 +62,6 @@ def _write_card(model):
     return Output({"path": path, "has_facts": has_facts}, [f"{path}, {facts}"])
 
 
-def _parse_numbers(text):
-    """Parses numbers separated by commas: tuple of int."""
-    try:
-        return tuple(int(number) for number in text.split(",")) if text else ()
-    except ValueError:
-        raise InputError(
-            f"`--encode-layers` must be numbers separated by commas. Received: {text!r}."
-        ) from None
-
-
 def _lines(result):
     folder = result.path.parent
     step = "" if result.step is None else f"step {result.step}, "
@@ -89,7 +75,7 @@ def _lines(result):
     yield f"for Keras: {result.keras_file}; description: {folder / 'README.md'}"
     server = "tensorflow_model_server", "--rest_api_port=8501", f"--model_name={folder.name}"
     yield f"serve: {shell(*server, f'--model_base_path={folder.absolute()}')}"
-    if "fill_mask" in result.signatures:
+    if _is_pretrained(result):
         from albert_keras.serving.sample_texts import sample_texts
 
         text = sample_texts(result.path).masked
@@ -111,28 +97,15 @@ def _variant_lines(result):
         if variant in result.losses:
             line += f", {_describe_loss(result.losses[variant])}"
         yield line
-    for variant, loss in result.losses.items():
-        if variant.startswith("run "):
-            yield (
-                f"`predict` of the run computes in {variant[4:]}, the export in float32: "
-                f"{_describe_loss(loss)}, on {count_of(loss.num_predictions, 'example')}"
-            )
-    losses = [loss for name, loss in result.losses.items() if not name.startswith("run ")]
-    if not losses:
-        return
-    any_loss = losses[0]
-    unit = "masked tokens" if hasattr(any_loss, "float32_loss") else "examples"
-    yield f"measured on {any_loss.num_predictions} {unit}"
+    count = next(iter(result.losses.values())).num_predictions
+    yield f"measured on {count} {'masked tokens' if _is_pretrained(result) else 'examples'}"
+
+
+def _is_pretrained(result):
+    return "fill_mask" in result.signatures
 
 
 def _describe_loss(loss):
-    if hasattr(loss, "float32_loss"):
-        mean, largest = 100 * loss.mean_difference, 100 * loss.largest_difference
-        return (
-            f"same best token as float32 for {percent(loss.agreement)}, probabilities differ by "
-            f"{mean:.2g} % on average and {largest:.2g} % at most, "
-            f"masked-LM loss {loss.loss:.4f} (float32 {loss.float32_loss:.4f})"
-        )
     scores = (
         f"{name} {score:.4f} (float32 {loss.float32_scores[name]:.4f})"
         for name, score in loss.scores.items()

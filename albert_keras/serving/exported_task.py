@@ -17,11 +17,6 @@ class ExportedTask(NamedTuple):
     record: dict  #: Contents of `export.json`.
 
     @property
-    def tokenizer_digest(self) -> str | None:
-        """Digest of the tokenizer in the graph, or None if `export.json` lacks it."""
-        return _dict_at(self.record, "run").get("tokenizer_digest")
-
-    @property
     def tuned(self) -> dict[str, float]:
         """Values that `Task.tune` found; InputError if they are required but missing."""
         tuned = self.record.get("tuned")

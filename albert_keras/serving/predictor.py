@@ -11,7 +11,6 @@ import numpy as np
 from albert_keras.formats.detection import kind_of_run
 from albert_keras.serving.exported_task import ExportedTask, read_task
 from albert_keras.serving.layout import AFTER_DAMAGE, MASK_LITERAL, TOP_K, version_folder
-from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.task import check_text
 from data_pipeline.errors import InputError
 
@@ -59,8 +58,6 @@ class Predictor:
             version; or the name of a shipped model. A SavedModel without the other files of an
             export returns what its signatures return. Or a pre-training run, whose newest
             checkpoint answers in float32 by the graph that `export` would write.
-        timeout: float. Seconds that loading may take, and the answer to each text of a call,
-            because a SavedModel is a program that may never end.
 
     Attributes:
         path: Path. The folder of the version or run.
@@ -68,11 +65,10 @@ class Predictor:
 
     Raises:
         InputError: If there is no export, if it is damaged, or if it has operations with access to
-            files, Python or other processes. Methods raise it if the model does not answer within
-            `timeout`.
+            files, Python or other processes.
     """
 
-    def __init__(self, path: str | Path, timeout: float = 120):
+    def __init__(self, path: str | Path):
         is_run = kind_of_run(path) == "pretraining"
         self.path = Path(path) if is_run else version_folder(path)
         self._exported = None if is_run else read_task(self.path)
@@ -80,20 +76,10 @@ class Predictor:
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
 
-        from albert_keras.serving.saved_model.loading import (
-            check_saved_model,
-            reporting_damage,
-            time_limit,
-        )
+        from albert_keras.serving.saved_model.loading import load_saved_model
 
         self._tf = tf
-        self._time_limit = lambda num_texts: time_limit(timeout * max(num_texts, 1), self.path)
-        if is_run:
-            self._model = _GraphOfRun(self.path)
-            return
-        check_saved_model(self.path)
-        with reporting_damage(self.path), self._time_limit(1):
-            self._model = tf.saved_model.load(str(self.path))
+        self._model = _GraphOfRun(self.path) if is_run else load_saved_model(self.path)
 
     def answer(self, inputs: list[dict[str, Any] | str] | dict[str, Any] | str) -> list[Any]:
         """Answers inputs of a fine-tuned model.
@@ -121,13 +107,9 @@ class Predictor:
 
     def answers(self, examples: list[Any]) -> list[Any]:
         """Answers examples: list of named tuples, see `Task.answers`."""
-        from albert_keras.serving.task_answers import answer_by_signatures, answer_in_python
+        from albert_keras.serving.task_answers import answer_by_signatures
 
         exported = self._finetuned()
-        if "predict_tokens" in self._signatures and self._is_of_an_earlier_version(exported.task):
-            with self._time_limit(len(examples)):
-                predict_tokens = self._signatures["predict_tokens"]
-                return answer_in_python(self.path, exported, predict_tokens, examples)
         return answer_by_signatures(self.ask, exported.task, examples, exported.tuned)
 
     def fill_mask(self, texts: list[str], top_k: int = 5) -> list[FilledMask]:
@@ -214,9 +196,8 @@ class Predictor:
             )
         tensors = {name: self._tf.constant(inputs[name], specs[name].dtype) for name in inputs}
         try:
-            with self._time_limit(max(map(len, inputs.values()), default=1)):
-                outputs = function(**tensors)
-                return {name: value.numpy() for name, value in outputs.items()}
+            outputs = function(**tensors)
+            return {name: value.numpy() for name, value in outputs.items()}
         except self._tf.errors.OpError as error:
             from albert_keras.serving.saved_model.warm_up import short_message
 
@@ -238,17 +219,6 @@ class Predictor:
         from albert_keras.serving.task_answers import call_by_rows
 
         return call_by_rows(self.ask, signature, **inputs)
-
-    def _is_of_an_earlier_version(self, task):
-        """Returns whether the signatures over strings lack a part of the answers of the task."""
-        kind = task.kind
-        name, output = "serving_default", "dropped_tokens"
-        if kind.finds_spans:
-            name, output = "question_answering", "nbest_starts"
-        elif kind is TAGGING:
-            name, output = "tags", "dropped_words"
-        function = self._signatures.get(name)
-        return function is None or output not in function.structured_outputs
 
     def _finetuned(self) -> ExportedTask:
         if self._exported is None:

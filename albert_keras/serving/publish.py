@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.serving.export.accuracy import AccuracyLoss, TaskLoss, prepare_comparison
+from albert_keras.serving.export.accuracy import AccuracyLoss, prepare_comparison
 from albert_keras.serving.export.card_facts import read_card_facts
 from albert_keras.serving.export.checks import LoadedModel, Parity, check_answers
 from albert_keras.serving.export.keras_model import check_keras_precision, round_weights
@@ -53,8 +53,8 @@ class ExportResult(NamedTuple):
     saved_model_bytes: int  #: Size of what a server loads: graph, tokenizer and weights.
     lite_bytes: dict[str, int]  #: "float16" or "int8" -> size of the `.tflite` file.
     #: By variant: "bfloat16", "int8", "lite float16", "lite int8", "keras float16" or
-    #: "keras bfloat16"; "run mixed_bfloat16" is the run itself. TaskLoss if fine-tuned.
-    losses: dict[str, AccuracyLoss | TaskLoss]
+    #: "keras bfloat16".
+    losses: dict[str, AccuracyLoss]
     keras_file: Path  #: The model for Keras, beside the folder of the version.
     signatures: tuple[str, ...]  #: Names of the signatures.
     fingerprint: dict[str, str]  #: See `tf.saved_model.experimental.Fingerprint`.
@@ -72,8 +72,6 @@ def export(
     precision: str = "float32",
     lite: tuple[str, ...] | list[str] = (),
     eval_data: str | Path | None = None,
-    keep: int | None = None,
-    layers: tuple[int, ...] | list[int] = (),
     keras_precision: str = "float32",
 ) -> ExportResult:
     """Exports a model as a SavedModel over plain strings and as a `.keras` model.
@@ -87,8 +85,8 @@ def export(
             its best seed; of a converted model with a masked-LM head; or of an export of a
             pre-trained model, whose `.keras` file is exported again, or the name of a shipped one.
             Or a keras.Model: one of this package with its tokenizer, as from `from_preset`; or any
-            functional model over strings, of which the other arguments but `out`, `version` and
-            `keep` have no meaning.
+            functional model over strings, of which the other arguments but `out` and
+            `version` have no meaning.
         out: str or Path. Folder of the model, such as `saved_models/books`. The version is created
             in it, with the model for Keras (`1.keras`) and the model card (`README.md`) beside it.
         step: int, "best" or None. Which checkpoint; None takes the newest valid one, or the best
@@ -101,8 +99,6 @@ def export(
             models only.
         eval_data: str, Path or None. Data to measure the cost of reduced precision on, see
             `prepare_comparison`.
-        keep: int or None. Number of newest versions to keep; None keeps all.
-        layers: iterable of int. Blocks whose outputs `encode` returns as well, see `StringModel`.
         keras_precision: str. "float32", "float16" or "bfloat16", to which the weights of the
             `.keras` model are rounded; loaded, they are float32.
 
@@ -121,7 +117,7 @@ def export(
         check_lite(weights)
     check_model_name(out.absolute().name)
     read_card_facts(out)  # so that a mistake in it is noticed before any work
-    with new_version(out, version, keep) as draft:
+    with new_version(out, version) as draft:
         logger.info("1/4 loading the model")
         if isinstance(run, keras.Model) and not is_of_package(run):
             functional = FunctionalModel(run)
@@ -139,7 +135,7 @@ def export(
                     f"of {source.task.config.name}."
                 )
             compare = prepare_comparison(source, precision, lite, eval_data, keras_precision)
-            module = source.string_model(precision, tuple(layers))
+            module = source.string_model(precision)
 
             def check(loaded):
                 return check_answers(source, module, loaded, precision)
@@ -159,7 +155,6 @@ def export(
             record = source.describe() | {
                 "precision": precision,
                 "keras_precision": keras_precision,
-                "layers": list(layers),
                 "accuracy_loss": {name: loss._asdict() for name, loss in losses.items()},
                 # Without the rest of the path: exports are given away.
                 "compared_on": Path(eval_data or "usual").name if losses else None,

@@ -1,20 +1,13 @@
 """Answers of fine-tuned exports to examples of their task, read from their signatures over strings.
 
-`TaskPredictor` gives the same answers in Python: sequences are built in NumPy, as in fine-tuning.
-Exports are compared with it before they are published, and exports of earlier versions, whose
-signatures return less, are answered by it.
+A server gives the same answers, and so does the Python code of training and evaluation, with which
+exports are compared before they are published.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
-from albert_keras.config import AlbertConfig
-from albert_keras.runs.run_record import check_tokenizer
-from albert_keras.serving.exported_task import ExportedTask
-from albert_keras.serving.layout import SHAPE_FILE
 from albert_keras.tasks.choice.task import ChoiceAnswer
 from albert_keras.tasks.classification.multi_label import THRESHOLD, labels_answers
 from albert_keras.tasks.classification.regression import score_answers, scores_answers
@@ -23,14 +16,12 @@ from albert_keras.tasks.kinds import (
     CHOICE,
     CLASSIFICATION,
     MULTI_LABEL,
-    MULTI_REGRESSION,
     REGRESSION,
     SIMILARITY,
     SPANS,
     SPANS_OR_NONE,
     TAGGING,
 )
-from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.spans.decoding import (
     NOTHING_V1,
     NOTHING_V2,
@@ -40,54 +31,9 @@ from albert_keras.tasks.spans.decoding import (
 from albert_keras.tasks.tagging.task import TagAnswer
 from albert_keras.tasks.task import Task
 from data_pipeline.errors import InputError
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
-from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Sequences that are computed at a time; of a choice, which has several for each example, fewer.
 _ROWS, _CHOICES = 32, 8
-#: Examples whose sequences are in memory at a time.
-_EXAMPLES = 1024
-
-
-class TaskPredictor:
-    """Answers examples of a task.
-
-    Args:
-        tokenizer: The one that the model was trained with.
-        model: Takes a dict of int32, see `Features.batch`, and `training`; returns the outputs in
-            `TaskKind.outputs`, a dict of tensors.
-        tuned: As `Task.tune` returns it.
-        config: Shape of the model, if `model` is a function.
-    """
-
-    def __init__(
-        self,
-        task: Task,
-        tokenizer: Tokenizer,
-        model: Callable,
-        tuned: dict[str, float] | None = None,
-        config: AlbertConfig | None = None,
-    ):
-        self._task, self._tokenizer, self._tuned = task, tokenizer, tuned
-        rows = _CHOICES if task.kind.has_options else _ROWS
-        strategy = tf.distribute.get_strategy()
-        self._predictor = RowPredictor(strategy, model, task.kind, rows, config=config)
-
-    def answers(self, examples: list) -> list:
-        """Answers examples; results and errors as of `Task.features` and `Task.answers`."""
-        answers = []
-        for begin in range(0, len(examples), _EXAMPLES):
-            part = examples[begin : begin + _EXAMPLES]
-            features = self._task.features(part, self._tokenizer)
-            outputs = self._predictor.predict(features)
-            answers += self._task.answers(part, features, [outputs], self._tuned or None)
-        return answers
-
-
-def model_of_signature(predict_tokens):
-    """Returns the signature `predict_tokens` as a model for `TaskPredictor`."""
-    names = ("input_ids", "input_mask", "segment_ids")
-    return lambda inputs, training: predict_tokens(**{name: inputs[name] for name in names})
 
 
 def call_by_rows(
@@ -123,23 +69,6 @@ def _size(value):
     return len(value) if isinstance(value, str) else sum(map(len, value))
 
 
-def answer_in_python(
-    folder: Path, exported: ExportedTask, predict_tokens: Callable, examples: list
-) -> list:
-    """Answers examples with `predict_tokens` of an export of an earlier version, in its folder.
-
-    Raises:
-        InputError: If the tokenizer of the export is missing or another one.
-    """
-    path = folder / TOKENIZER_FOLDER
-    check_tokenizer(path, exported.tokenizer_digest, "export.json", "Export the run again.")
-    shape = folder / SHAPE_FILE
-    config = AlbertConfig.from_json_file(shape) if shape.is_file() else None
-    model = model_of_signature(predict_tokens)
-    predictor = TaskPredictor(exported.task, Tokenizer.load(path), model, exported.tuned, config)
-    return predictor.answers(examples)
-
-
 def answer_by_signatures(
     call: Callable, task: Task, examples: list, tuned: dict[str, float] | None = None
 ) -> list:
@@ -150,18 +79,24 @@ def answer_by_signatures(
     """
     if not examples:
         return []
-    if task.kind in (SPANS, SPANS_OR_NONE):
+    if task.kind.finds_spans:
         return _spans(call, task, examples, tuned)
-    by_kind = {CLASSIFICATION: _classes, REGRESSION: _scores, CHOICE: _choices, TAGGING: _tags}
-    by_kind |= {MULTI_LABEL: _label_sets, MULTI_REGRESSION: _score_lists}
-    by_kind |= {SIMILARITY: _scores}
-    return by_kind[task.kind](call, examples)
+    if task.kind is CHOICE:
+        return _choices(call, examples)
+    if task.kind is TAGGING:
+        return _tags(call, examples)
+    return _of_texts(call, task, examples)
 
 
 def _spans(call, task, examples, tuned):
     questions = [example.question for example in examples]
     contexts = [example.context for example in examples]
     rows = call_by_rows(call, "question_answering", question=questions, context=contexts)
+    if "nbest_starts" not in rows[0]:
+        raise InputError(
+            "The export was written by an earlier release, whose answers lack the best spans. "
+            "Export the run again."
+        )
     nothing = NOTHING_V1 if task.kind is SPANS else NOTHING_V2
     nbest, locations = {}, {}
     for example, row in zip(examples, rows, strict=True):
@@ -180,42 +115,31 @@ def _spans(call, task, examples, tuned):
     return _with_dropped(task.decoded_answers(examples, decoded, tuned), rows)
 
 
-def _text_rows(call, examples):
+def _of_texts(call, task, examples):
+    """Answers a text, or a pair of them, by labels or by numbers."""
     firsts = [example.first for example in examples]
     if examples[0].second is None:
-        return call_by_rows(call, "serving_default", text=firsts)
-    seconds = [example.second for example in examples]
-    return call_by_rows(call, "text_pair", first=firsts, second=seconds)
-
-
-def _columns(rows, name):
-    """Returns the names of labels, and one of the outputs that have a value for each of them."""
+        rows = call_by_rows(call, "serving_default", text=firsts)
+    else:
+        seconds = [example.second for example in examples]
+        rows = call_by_rows(call, "text_pair", first=firsts, second=seconds)
+    if task.kind in (REGRESSION, SIMILARITY):
+        answers = score_answers(examples, np.array([row["score"] for row in rows]))
+        return _with_dropped(answers, rows)
     labels = [label.decode() for label in rows[0]["labels"]]
-    return labels, np.array([row[name] for row in rows])
-
-
-def _classes(call, examples):
-    rows = _text_rows(call, examples)
-    return _with_dropped(class_answers(examples, *_columns(rows, "probabilities")), rows)
-
-
-def _label_sets(call, examples):
-    rows = _text_rows(call, examples)
-    labels, probabilities = _columns(rows, "probabilities")
-    # Exports of earlier versions have no thresholds: every label applies from 0.5 on.
-    thresholds = _columns(rows, "thresholds")[1] if "thresholds" in rows[0] else THRESHOLD
-    answers = labels_answers(examples, labels, probabilities, thresholds)
-    return _with_dropped(answers, rows)
-
-
-def _score_lists(call, examples):
-    rows = _text_rows(call, examples)
-    return _with_dropped(scores_answers(examples, *_columns(rows, "scores")), rows)
-
-
-def _scores(call, examples):
-    rows = _text_rows(call, examples)
-    answers = score_answers(examples, np.array([row["score"] for row in rows]))
+    columns = {
+        name: np.array([row[name] for row in rows])
+        for name in ("probabilities", "thresholds", "scores")
+        if name in rows[0]
+    }
+    if task.kind is CLASSIFICATION:
+        answers = class_answers(examples, labels, columns["probabilities"])
+    elif task.kind is MULTI_LABEL:
+        # Exports of earlier versions have no thresholds: every label applies from 0.5 on.
+        thresholds = columns.get("thresholds", THRESHOLD)
+        answers = labels_answers(examples, labels, columns["probabilities"], thresholds)
+    else:
+        answers = scores_answers(examples, labels, columns["scores"])
     return _with_dropped(answers, rows)
 
 

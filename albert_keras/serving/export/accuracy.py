@@ -10,12 +10,12 @@ import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.serving.export.checks import inputs_of_texts
+from albert_keras.serving.export.checks import answer_in_python, inputs_of_texts
 from albert_keras.serving.export.lite import LiteModel
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.graph.precision import StoredModel
-from albert_keras.serving.task_answers import TaskPredictor
 from albert_keras.tasks.given import typed_examples
+from albert_keras.training.scored_model import check_records
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles
@@ -31,35 +31,23 @@ _BATCH_SIZE = 16
 _MAX_TOKENS = 128
 #: Minimum number of tokens on each side of a masked one.
 _CONTEXT = 2
-#: Examples that the run's own precision is compared on, which is part of every export.
-NUM_OF_RUN = 32
 #: Proportion of equal answers below which something is probably wrong.
 _MIN_AGREEMENT = 0.9
 
 
 class AccuracyLoss(NamedTuple):
-    """Difference between a variant and the float32 model, at masked tokens."""
+    """Difference between a variant and the float32 model, at masked tokens or at examples."""
 
-    num_predictions: int  #: Masked tokens compared.
-    agreement: float  #: Proportion of them with the same most likely piece.
-    #: Difference of the probabilities: half the sum over all pieces, the total variation distance,
-    #: as a mean over predictions.
-    mean_difference: float
-    largest_difference: float  #: Largest difference of the probability of any piece.
-    loss: float  #: Masked-LM loss of the variant, in nats.
-    float32_loss: float  #: Masked-LM loss of the float32 model, in nats.
-
-
-class TaskLoss(NamedTuple):
-    """Difference between the answers of a fine-tuned variant and of the float32 model."""
-
-    num_predictions: int  #: Examples compared.
-    #: Proportion of them with the same answer: label, option, text or tags; scores are the same if
-    #: they differ by less than 0.01.
+    num_predictions: int  #: Masked tokens or examples compared.
+    #: Proportion of them with the same answer: most likely piece, label, option, text or tags;
+    #: scores are the same if they differ by less than 0.01.
     agreement: float
-    mean_difference: float  #: Of the probability of an answer, or of a score.
-    largest_difference: float
-    scores: dict[str, float]  #: By the metrics of the task; empty if examples have no answers.
+    #: Of masked tokens half the sum of the differences over all pieces, the total variation
+    #: distance; of examples the difference of the probability of an answer, or of a score.
+    mean_difference: float
+    largest_difference: float  #: Largest difference of any probability or score.
+    #: "masked_lm_loss" in nats, or the scores of the task; empty if examples have no answers.
+    scores: dict[str, float]
     float32_scores: dict[str, float]
 
 
@@ -83,48 +71,46 @@ def prepare_comparison(
 
     Returns:
         A function of a StringModel, a dict of "float16" or "int8" -> Path of a `.tflite` file, and
-        the `.keras` file; it returns a dict of variant -> AccuracyLoss or TaskLoss, empty if there
-        is only float32. If a run was fine-tuned in another precision, in which `predict` answers
-        for it, that is a variant as well, such as "run mixed_bfloat16".
+        the `.keras` file; it returns a dict of variant -> AccuracyLoss, empty if there is only
+        float32.
     """
-    task, tokenizer, length = source.task, source.tokenizer, source.max_seq_length
-    has_variants = lite or (precision, keras_precision) != ("float32", "float32")
-    of_run = source.load_trained if task is not None else None
-    if eval_data is not None and not has_variants:
-        raise InputError(
-            "`eval_data` (--eval-data) is for the comparison with float32, which requires another "
-            f"`precision`, `keras_precision` or `lite`. Received: `{eval_data}` and float32 only."
-        )
+    task = source.task
+    if not lite and (precision, keras_precision) == ("float32", "float32"):
+        if eval_data is not None:
+            raise InputError(
+                "`eval_data` (--eval-data) is for the comparison with float32, which requires "
+                f"another `precision`, `keras_precision` or `lite`. Received: `{eval_data}` and "
+                "float32 only."
+            )
+        return lambda module, lite_files, keras_file: {}
     if task is not None:
-        needs_examples = has_variants or of_run
-        examples, are_labelled = _examples(task, eval_data) if needs_examples else ([], False)
+        examples, are_labelled = _examples(task, eval_data)
     elif eval_data is not None:
-        examples = masked_records(eval_data, tokenizer.vocab_size, length, tokenizer.digest)
-    elif has_variants:
-        examples = masked_texts(tokenizer, length)
+        batches = masked_records(source, eval_data)
+    else:
+        batches = masked_texts(source.tokenizer, source.max_seq_length)
 
     def compare_variants(module, lite_files, keras_file):
-        losses = {}
-        if of_run:
-            name = f"run {source.trained_precision}"
-            part = examples[:NUM_OF_RUN]
-            losses[name] = _compare_task(source, of_run(), name, part, are_labelled)
-        if not has_variants:
-            return losses
         stored = {} if precision == "float32" else {precision: module.stored}
         if keras_precision != "float32":
             loaded = keras.models.load_model(keras_file, compile=False)
             stored[f"keras {keras_precision}"] = StoredModel(loaded)
         names = [*stored, *(f"lite {name}" for name in lite_files)]
         logger.info("comparing %s with float32", ", ".join(names))
+        usual = StoredModel(source.model)
         if task is not None:
-            return losses | {
-                name: _compare_task(source, variant.outputs, name, examples, are_labelled)
-                for name, variant in stored.items()
+            losses = _compare_answers(source, usual, stored, examples, are_labelled)
+        else:
+            variants = {name: _graph_logits(variant) for name, variant in stored.items()}
+            variants |= {
+                f"lite {name}": LiteModel(file).logits for name, file in lite_files.items()
             }
-        variants = {name: graph_logits(variant) for name, variant in stored.items()}
-        variants |= {f"lite {name}": LiteModel(file).logits for name, file in lite_files.items()}
-        return compare(graph_logits(StoredModel(source.model)), variants, examples)
+            losses = compare(_graph_logits(usual), variants, batches)
+        for name, loss in losses.items():
+            if loss.agreement < _MIN_AGREEMENT:
+                share = 100 * loss.agreement
+                logger.warning("%s answers as float32 in only %.1f %% of the cases", name, share)
+        return losses
 
     return compare_variants
 
@@ -165,9 +151,7 @@ def masked_texts(tokenizer: Tokenizer, max_seq_length: int) -> list[dict]:
     ]
 
 
-def masked_records(
-    folder: str | Path, vocab_size: int, max_seq_length: int, tokenizer_digest: str | None = None
-) -> list[dict]:
+def masked_records(source: ExportSource, folder: str | Path) -> list[dict]:
     """Takes the first records of a folder, with their masks, if they fit the model.
 
     Returns:
@@ -176,21 +160,8 @@ def masked_records(
         `masked_lm_weights` float32 [B, P].
     """
     records = RecordFiles(folder)
-    info = records.info
-    other = None
-    if info.vocab_size != vocab_size:
-        other = f"a tokenizer with {info.vocab_size} pieces instead of {vocab_size}"
-    elif tokenizer_digest and info.tokenizer_digest not in (None, tokenizer_digest):
-        other = "another one of the same size"
-    if other:
-        raise InputError(
-            f"`{records.folder}` must be made with the tokenizer of the run. Received: {other}."
-        )
-    if info.max_seq_length > max_seq_length:
-        raise InputError(
-            f"The records in `{records.folder}` must not be longer than the `max_seq_length` of "
-            f"the export ({max_seq_length}). Received: {info.max_seq_length}."
-        )
+    shape = source.model.config.replace(max_position_embeddings=source.max_seq_length)
+    check_records(records, "the export", shape, source.tokenizer.digest)
     dataset = evaluation_dataset(records, _BATCH_SIZE).take(NUM_TEXTS // _BATCH_SIZE)
     with records.failures_named():
         batches = list(dataset.as_numpy_iterator())
@@ -200,7 +171,7 @@ def masked_records(
     return batches
 
 
-def graph_logits(stored: StoredModel) -> Callable:
+def _graph_logits(stored):
     """Returns a function from a batch to the logits of a StoredModel, float32 [B, P, V]."""
     masked_lm = tf.function(stored.masked_lm, reduce_retracing=True)
 
@@ -215,7 +186,7 @@ def graph_logits(stored: StoredModel) -> Callable:
 def compare(
     float32_logits: Callable, variants: dict[str, Callable], batches: list[dict]
 ) -> dict[str, AccuracyLoss]:
-    """Compares variants with the float32 model; warns if answers mostly differ.
+    """Compares variants with the float32 model at masked tokens.
 
     Models are functions from a batch of `masked_records` to logits, float32 [B, P, V].
     """
@@ -246,10 +217,9 @@ def compare(
             agreement=float(same.mean()),
             mean_difference=float(difference.mean()),
             largest_difference=float(largest.max()),
-            loss=float(loss.mean()),
-            float32_loss=float(float32_loss.mean()),
+            scores={"masked_lm_loss": float(loss.mean())},
+            float32_scores={"masked_lm_loss": float(float32_loss.mean())},
         )
-        _warn_of_disagreement(name, losses[name])
     return losses
 
 
@@ -266,29 +236,32 @@ def _examples(task, eval_data):
     return typed_examples(task, inputs_of_texts(task.kind, task.takes_pair, texts)), False
 
 
-def _compare_task(source, variant, name, examples, are_labelled):
-    task = source.task
+def _compare_answers(source, usual, variants, examples, are_labelled):
+    """Compares the answers of fine-tuned variants, StoredModels by name; returns as `compare`."""
 
-    def answers(outputs):
+    def answers_of(stored):
         def model(inputs, training):
-            return outputs(inputs)
+            return stored.outputs(inputs)
 
-        config = source.model.config
-        return TaskPredictor(task, source.tokenizer, model, source.tuned, config).answers(examples)
+        return answer_in_python(source, model, examples)
 
-    expected, found = answers(StoredModel(source.model).outputs), answers(variant)
-    pairs = list(zip(expected, found, strict=True))
-    differences = np.concatenate([_difference(one, other) for one, other in pairs])
-    loss = TaskLoss(
-        num_predictions=len(examples),
-        agreement=float(np.mean([_is_same(one, other) for one, other in pairs])),
-        mean_difference=float(differences.mean()),
-        largest_difference=float(differences.max()),
-        scores=task.scores(examples, found) if are_labelled else {},
-        float32_scores=task.scores(examples, expected) if are_labelled else {},
-    )
-    _warn_of_disagreement(name, loss)
-    return loss
+    def scores_of(answers):
+        return source.task.scores(examples, answers) if are_labelled else {}
+
+    expected, losses = answers_of(usual), {}
+    for name, variant in variants.items():
+        found = answers_of(variant)
+        pairs = list(zip(expected, found, strict=True))
+        differences = np.concatenate([_difference(*pair) for pair in pairs])
+        losses[name] = AccuracyLoss(
+            num_predictions=len(examples),
+            agreement=float(np.mean([_is_same(*pair) for pair in pairs])),
+            mean_difference=float(differences.mean()),
+            largest_difference=float(differences.max()),
+            scores=scores_of(found),
+            float32_scores=scores_of(expected),
+        )
+    return losses
 
 
 def _is_same(one, other):
@@ -306,12 +279,3 @@ def _difference(one, other):
     if isinstance(values[0], dict):
         values = [list(value.values()) for value in values]
     return np.abs(np.subtract(*map(np.atleast_1d, values)))
-
-
-def _warn_of_disagreement(name, loss):
-    if loss.agreement < _MIN_AGREEMENT:
-        logger.warning(
-            "%s gives the same answer as float32 in only %.1f %% of the cases",
-            name,
-            100 * loss.agreement,
-        )

@@ -1,19 +1,15 @@
-"""Publishes versions completely or not at all, and removes old ones."""
+"""Publishes versions completely or not at all."""
 
 import contextlib
-import logging
 import os
 import re
-import shutil
 from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.serving.layout import MAX_VERSION, check_version, keras_file, versions
+from albert_keras.serving.layout import MAX_VERSION, check_version, keras_file
 from data_pipeline.errors import InputError
 from data_pipeline.files import fsync, is_disk_full, whole_folder
-
-logger = logging.getLogger(__name__)
 
 #: A server reads "003" and "+3" as version 3, too; each version has a model for Keras beside it.
 _NUMBERED = re.compile(r"\+?(\d+)(?:\.keras)?", re.ASCII)
@@ -28,9 +24,7 @@ class Draft(NamedTuple):
 
 
 @contextlib.contextmanager
-def new_version(
-    out: Path, version: int | None = None, keep: int | None = None
-) -> Generator[Draft, None, None]:
+def new_version(out: Path, version: int | None = None) -> Generator[Draft, None, None]:
     """Yields a Draft: a version that gets its number when the block succeeds.
 
     Servers ignore its folder until then, as its name is not a number. If the block fails, nothing
@@ -39,17 +33,12 @@ def new_version(
     Args:
         out: Folder of the model; `tensorflow_model_server`'s base path.
         version: None takes the number after the largest one.
-        keep: Number of largest versions to keep, besides the new one if it is not among them; None
-            keeps all.
 
     Raises:
         InputError: If a number is impossible, or if the version exists, also at the end.
     """
     if version is not None:
         check_version(version)
-    is_int = isinstance(keep, int) and not isinstance(keep, bool)
-    if keep is not None and (not is_int or keep < 1):
-        raise InputError(f"`keep` must be None or a positive int. Received: {keep!r}.")
     used = (number for number, _ in _numbered(out) if number <= MAX_VERSION)
     number = check_version(1 + max(used, default=0)) if version is None else version
     target = out / str(number)
@@ -65,7 +54,6 @@ def new_version(
                 os.replace(model, keras_file(target))
         finally:
             model.unlink(missing_ok=True)
-    _remove_old_versions(out, keep, besides=number)
 
 
 @contextlib.contextmanager
@@ -79,18 +67,6 @@ def _reporting_full_disk(out):
             f"`{out}` cannot be written: the disk is full, and nothing was published. Free some "
             "space or choose another --out."
         ) from error
-
-
-def _remove_old_versions(out, keep, besides):
-    """Removes all but the largest `keep` versions and `besides`; none is ever seen in part."""
-    for version in versions(out)[:-keep] if keep else []:
-        if version != besides:
-            hidden = out / f".{version}.tmp-{os.getpid()}"
-            os.rename(out / str(version), hidden)
-            fsync(out)  # so that a power failure cannot give a partly removed version its name back
-            shutil.rmtree(hidden)
-            keras_file(out / str(version)).unlink(missing_ok=True)
-            logger.info("version %d removed: the newest %d are kept", version, keep)
 
 
 def _check_is_free(out, number):

@@ -1,7 +1,6 @@
 """What is exported: a trained model, and everything that belongs to it."""
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,18 +44,12 @@ class ExportSource(NamedTuple):
     scores: dict[str, Any]  #: Scores of the checkpoint on development examples; may be empty.
     #: Main score of each baseline on these examples, by its name in a FinetuneResult; may be empty.
     baselines: dict[str, float] = {}
-    #: Precision of the training, in which `predict` answers for a run, and a function that loads
-    #: the model in it; None if it is float32 or unknown.
-    trained_precision: str = "float32"
-    load_trained: Callable | None = None
 
-    def string_model(self, precision: str, layers: tuple[int, ...] = ()) -> StringModel:
+    def string_model(self, precision: str) -> StringModel:
         """Builds the StringModel; arguments and errors as of that class."""
         if self.task is None:
-            return TextModel(self.model, self.tokenizer, self.max_seq_length, precision, layers)
-        return build_task_model(
-            self.model, self.tokenizer, self.task, precision, self.tuned, layers
-        )
+            return TextModel(self.model, self.tokenizer, self.max_seq_length, precision)
+        return build_task_model(self.model, self.tokenizer, self.task, precision, self.tuned)
 
     def describe(self) -> dict:
         """Returns what readers of an export must know about the model, plain JSON."""
@@ -151,24 +144,17 @@ def _finetuned(run, step, max_seq_length):
     length = _checked_length(config, max_seq_length or run.record["data"]["max_seq_length"])
     settings = FinetuneConfig(**{name: settings[name] for name in ("task", "model", "training")})
     task = build_task(settings.task.replace(max_seq_length=length))
-    model = run.load_model(step, precision="float32", task=task)
-    source = ExportSource(
+    return ExportSource(
         run.kind,
         run.record,
         step,
-        model,
+        run.load_model(step, precision="float32", task=task),
         run.tokenizer,
         length,
         task,
         read_tuned(run),
         _scores(run, step),
         _baselines(run),
-    )
-    precision = settings.training.precision
-    if precision in ("float32", "auto"):
-        return source
-    return source._replace(
-        trained_precision=precision, load_trained=lambda: run.load_model(step, task=task)
     )
 
 

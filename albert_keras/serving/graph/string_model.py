@@ -5,8 +5,6 @@ The graph contains core operations and tokenizers of tensorflow-text only, so th
 fine-tuned ones.
 """
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import TextPacker, num_tokens_of, readable
@@ -16,7 +14,6 @@ from albert_keras.models.task_model import AlbertForTask
 from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
 from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.tasks.similarity.model import AlbertForSimilarity
-from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer as build_graph_tokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -33,8 +30,7 @@ class StringModel(tf.Module):
 
     encode          `text` string [B], or the inputs of a subclass → `pooled_output` and
                     `mean_output` float32 [B, H], the mean over all real positions;
-                    `sequence_output` float32 [B, bucket, H]; and if `layers` are chosen,
-                    `layer_outputs` float32 [B, bucket, n H], their outputs side by side
+                    `sequence_output` float32 [B, bucket, H]
     embed           `text` string [B], always a text alone → `embedding` float32 [B, H], of length
                     1: the mean over all real positions, unless a subclass pools otherwise
     explain_tokens  the same inputs as `encode` → `pieces` string and `ids` int32 [B, bucket], the
@@ -48,8 +44,6 @@ class StringModel(tf.Module):
         model: float32.
         max_seq_length: Longer texts are truncated, [CLS] and [SEP] included, S.
         precision: How the weights are stored and used, see `StoredModel`.
-        layers: Blocks whose outputs `encode` returns, from 1, the first after the embeddings, to
-            `num_hidden_layers * inner_group_num`.
         graph_tokenizer: None builds a tokenizer without alignment.
     """
 
@@ -62,11 +56,9 @@ class StringModel(tf.Module):
         tokenizer: Tokenizer,
         max_seq_length: int,
         precision: str = "float32",
-        layers: Sequence[int] = (),
         graph_tokenizer: AligningTokenizer | None = None,
     ):
         super().__init__(name="string_model")
-        self._layers = _checked_layers(layers, model.config)
         self._pooling = model.head if isinstance(model, AlbertForSimilarity) else Pooling()
         self.tokenizer = graph_tokenizer or build_graph_tokenizer(tokenizer)
         # Only the weights are tracked: a Keras model as an attribute would be saved a second
@@ -120,18 +112,14 @@ class StringModel(tf.Module):
 
     def _encode(self, text):
         packed, dropped = self._sequences(text)
-        outputs = self.stored.encode(packed, return_all_layers=bool(self._layers))
+        outputs = self.stored.encode(packed)
         sequence = tf.cast(outputs["sequence_output"], tf.float32)
-        answer = {
+        return {
             "pooled_output": tf.cast(outputs["pooled_output"], tf.float32),
             "mean_output": mean_over_tokens(sequence, packed["input_mask"]),
             "sequence_output": sequence,
             "dropped_tokens": dropped,
         }
-        if self._layers:
-            chosen = [outputs["layer_outputs"][layer - 1] for layer in self._layers]
-            answer["layer_outputs"] = tf.cast(tf.concat(chosen, axis=-1), tf.float32)
-        return answer
 
     def _embed(self, text):
         packed, dropped = StringModel._sequences(self, text)  # of one text, even in a task of pairs
@@ -176,18 +164,6 @@ class StringModel(tf.Module):
             return self._predict_tokens(packed)
 
         return predict_tokens
-
-
-def _checked_layers(layers, config):
-    layers = tuple(layers)
-    depth = config.num_hidden_layers * config.inner_group_num
-    wrong = [layer for layer in layers if not 1 <= layer <= depth]
-    if wrong or len(set(layers)) < len(layers):
-        raise InputError(
-            f"`layers` must be different numbers from 1 to {depth}, the depth of the encoder. "
-            f"Received: {', '.join(map(str, layers))}."
-        )
-    return layers
 
 
 def string_function(function, *names):

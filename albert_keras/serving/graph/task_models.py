@@ -4,8 +4,6 @@ Sequences are built as in Python (`Task.features`), and answers are the same as 
 (`Task.answers`), as long as no text exceeds `TextPacker.max_bytes`.
 """
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import (
@@ -36,7 +34,7 @@ class TaskModel(StringModel):
 
     Args:
         model: float32, of the kind of the task.
-        precision, layers: See `StringModel`.
+        precision: See `StringModel`.
         tuned: As `Task.tune` returns it: for squad2 `null_threshold`, for several labels the
             threshold of each.
     """
@@ -50,7 +48,6 @@ class TaskModel(StringModel):
         task: Task,
         precision: str = "float32",
         tuned: dict[str, float] | None = None,
-        layers: Sequence[int] = (),
     ):
         self._config, self._labels = task.config, tf.constant(task.labels, tf.string)
         self._takes_pair = task.takes_pair
@@ -62,7 +59,7 @@ class TaskModel(StringModel):
         if task.kind is MULTI_LABEL:
             self._thresholds = tf.constant(task.thresholds(tuned), tf.float32)
         graph = self._make_tokenizer(tokenizer) if self._make_tokenizer else None
-        super().__init__(model, tokenizer, task.max_seq_length, precision, layers, graph)
+        super().__init__(model, tokenizer, task.max_seq_length, precision, graph)
 
     def _predict_tokens(self, packed):
         return self.stored.outputs(packed)

@@ -14,8 +14,8 @@ from albert_keras.serving.export.checks import (
 )
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.saved_model.signature_methods import Signature
-from albert_keras.tasks.kinds import KINDS
 from data_pipeline.errors import InputError
+from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
 
 TEXT = Signature("ask", "predict", {"text": tf.TensorSpec([None], tf.string)}, {}, {})
 
@@ -82,9 +82,9 @@ def test_a_row_that_is_missing_or_not_finite_is_found():
         )
 
 
-@pytest.mark.parametrize("kind", [None, *KINDS])
+@pytest.mark.parametrize("kind", [None, *SETTINGS])
 def test_no_text_is_longer_than_the_shortest_graph_reads(kind):
-    for given in check_inputs(kind and KINDS[kind], takes_pair=kind == "regression"):
+    for given in check_inputs(kind and make_task(kind)):
         texts = [given] if isinstance(given, str) else given.values()
         for text in texts:
             if isinstance(text, str):

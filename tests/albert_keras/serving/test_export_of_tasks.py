@@ -40,7 +40,7 @@ def runs(tiny_tokenizer, tiny_corpus, tmp_path_factory):
 def exported(runs, tmp_path_factory):
     """Returns the ExportResult of pairs that are classified."""
     out = tmp_path_factory.mktemp("models") / "pairs"
-    return export(runs("classification"), out, layers=[1])
+    return export(runs("classification"), out)
 
 
 def test_a_version_holds_what_servers_and_readers_want(exported):
@@ -51,7 +51,6 @@ def test_a_version_holds_what_servers_and_readers_want(exported):
         *("explain_tokens", "attention", "predict_tokens"),
     }
     assert {one.method for one in signatures.values()} == {"predict", "classify"}
-    assert "layer_outputs" in signatures["encode"].outputs
     assert not any(name.endswith("_bytes") for one in signatures.values() for name in one.outputs)
     assert (exported.path / WARM_UP_FILE).stat().st_size > 1000
     assert exported.largest_difference < 1e-5

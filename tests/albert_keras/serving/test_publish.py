@@ -166,8 +166,6 @@ def test_a_server_has_all_operations_and_needs_no_compiler(precision, tiny_run, 
     "options, rule",
     [
         ({"version": 0}, "A version must be an int from 1"),
-        ({"keep": 0}, "`keep` must be"),
-        ({"layers": [3]}, "from 1 to 2, the depth"),
         ({"max_seq_length": 99}, "from 8"),
         ({"precision": "int4"}, "float32, bfloat16, int8"),
         ({"lite": ["int4"]}, "float16, int8"),

@@ -1,7 +1,6 @@
 """A version appears whole or not at all, whoever else publishes, fails or is killed."""
 
 import errno
-import logging
 import os
 
 import pytest
@@ -63,12 +62,6 @@ def test_an_impossible_version_is_refused(tmp_path, version):
     assert contents(tmp_path) == []
 
 
-@pytest.mark.parametrize("keep", [0, -1, True, 1.5])
-def test_an_impossible_number_to_keep_is_refused(tmp_path, keep):
-    with pytest.raises(InputError, match="`keep` must be None or a positive int"):
-        publish(tmp_path, keep=keep)
-
-
 @pytest.mark.parametrize("name", ["3", "003", "+3", "3.keras"])
 def test_a_version_that_exists_is_refused_before_any_work(tmp_path, name):
     (tmp_path / name).mkdir()
@@ -85,19 +78,6 @@ def test_what_has_come_by_the_number_otherwise_is_not_replaced(tmp_path, name):
             draft.keras_file.touch()
             (tmp_path / name).mkdir()
     assert contents(tmp_path) == [name]
-
-
-def test_the_largest_versions_stay_and_the_new_one(tmp_path, caplog):
-    caplog.set_level(logging.INFO)
-    (tmp_path / "README.md").touch()
-    (tmp_path / "notes").mkdir()
-    for version in (5, 6, 7, 10):
-        publish(tmp_path, version=version)
-    assert publish(tmp_path, version=2, keep=2) == 2
-    expected = ["10", "10.keras", "2", "2.keras", "7", "7.keras", "README.md", "notes"]
-    assert contents(tmp_path) == expected
-    told = [record.getMessage() for record in caplog.records]
-    assert told == [f"version {version} removed: the newest 2 are kept" for version in (5, 6)]
 
 
 def test_of_two_exports_at_once_one_is_published(tmp_path):

@@ -9,12 +9,7 @@ import tensorflow as tf
 
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.task_answers import (
-    TaskPredictor,
-    answer_by_signatures,
-    call_by_rows,
-    model_of_signature,
-)
+from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
 from albert_keras.tasks.classification.task import ClassAnswer
 from albert_keras.tasks.finetuned import FinetunedModels
 from data_pipeline.errors import InputError
@@ -24,7 +19,7 @@ from tests.albert_keras.serving.small_exports import (
     write_export,
     write_run,
 )
-from tests.albert_keras.tasks.small_tasks import make_examples, make_task
+from tests.albert_keras.tasks.small_tasks import make_task
 
 SLOW = pytest.mark.slow
 DIRTY = [
@@ -128,7 +123,7 @@ def test_questions_are_answered_as_by_the_run(loaded, tiny_corpus):
         *(pytest.param(k, marks=SLOW) for k in ("regression", "tagging")),
     ],
 )
-def test_ids_and_strings_give_what_the_task_answers(kind, tiny_tokenizer, tiny_corpus):
+def test_strings_give_what_the_task_answers(kind, tiny_tokenizer, tiny_corpus):
     task = make_task(kind)
     model = make_model(task, tiny_tokenizer)
     fields = {
@@ -146,10 +141,6 @@ def test_ids_and_strings_give_what_the_task_answers(kind, tiny_tokenizer, tiny_c
     expected = task.answers(examples, features, [outputs])
 
     module = build_task_model(model, tiny_tokenizer, task)
-    by_ids = TaskPredictor(
-        task, tiny_tokenizer, model_of_signature(module.token_functions["predict_tokens"])
-    )
-    assert_alike(by_ids.answers(examples), expected)
 
     def ask(signature, **texts):
         found = module.functions[signature](**{name: tf.constant(texts[name]) for name in texts})
@@ -169,22 +160,6 @@ def test_words_with_white_space_cannot_be_asked_by_strings():
         answer_by_signatures(None, task, [task.example(0, {"words": ["New York"]})])
 
 
-def test_rows_are_computed_some_at_a_time(tiny_tokenizer, tiny_corpus):
-    task, sizes = make_task("regression"), []
-
-    def predict_tokens(input_ids, input_mask, segment_ids):
-        tf.py_function(lambda ids: sizes.append(len(ids)), [input_ids], [])
-        return {"logits": tf.cast(tf.reduce_sum(input_mask, axis=1, keepdims=True), tf.float32)}
-
-    examples = make_examples(tiny_corpus, "regression", 1100)
-    answers = TaskPredictor(task, tiny_tokenizer, model_of_signature(predict_tokens)).answers(
-        examples
-    )
-    assert max(sizes) == 32 and sum(sizes) == 1100
-    for example, answer in zip(examples, answers, strict=True):
-        assert answer.score == min(len(tiny_tokenizer.encode(example.first)) + 2, 40)
-
-
 def test_strings_are_sent_some_at_a_time_short_ones_first():
     sent = []
 
@@ -201,22 +176,6 @@ def test_strings_are_sent_some_at_a_time_short_ones_first():
 def test_numbers_that_are_none_are_an_error():
     with pytest.raises(InputError, match="values of `score` that are not finite"):
         call_by_rows(lambda signature, text: {"score": np.array([np.nan])}, "any", text=["a"])
-
-
-@pytest.mark.parametrize("kind", ["classification", "spans_or_none"])
-def test_an_export_of_an_earlier_version_answers_by_its_ids(kind, tiny_tokenizer, tmp_path, loaded):
-    """Its signatures over strings lack outputs, or do not exist."""
-    task = make_task(kind)
-    export = write_export(
-        tmp_path / "1", task, make_model(task, tiny_tokenizer), tiny_tokenizer, ["predict_tokens"]
-    )
-    second = {"pair": "Rain."} if kind == "classification" else {"question": "Who left?"}
-    first = "text" if kind == "classification" else "context"
-    inputs = [{first: text} | second for text in CONTEXTS]
-    assert_alike(Predictor(export).answer(inputs), loaded(kind)[1].answer(inputs))
-    change_record(export, run={"tokenizer_digest": "0" * 64})
-    with pytest.raises(InputError, match="must be 0.*, as export.json states"):
-        Predictor(export).answer(inputs)
 
 
 def test_without_its_record_a_task_is_not_guessed(copy):

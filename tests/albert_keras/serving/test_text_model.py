@@ -7,7 +7,6 @@ import tensorflow as tf
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.serving.graph.text_model import TextModel
-from data_pipeline.errors import InputError
 
 LENGTH = 32
 
@@ -145,22 +144,6 @@ def test_what_is_not_read_is_not_given_back(text_model):
     answer = text_model.functions["fill_mask"](tf.constant(["[MASK] " + "é" * 5000]))
     [filled] = answer["filled_text"].numpy()
     assert filled.decode().endswith("é") and len(filled) <= 32 * LENGTH + 20
-
-
-def test_chosen_layers_come_side_by_side(model, tiny_tokenizer):
-    chosen = TextModel(model, tiny_tokenizer, LENGTH, layers=(2, 1)).functions["encode"]
-    text = "The old ferry left."
-    ids = [tiny_tokenizer.cls_id, *tiny_tokenizer.encode(text), tiny_tokenizer.sep_id]
-    layers = model.encoder({"input_ids": [ids]}, return_all_layers=True)["layer_outputs"]
-    expected = np.concatenate([layers[1], layers[0]], axis=-1)
-    found = chosen(tf.constant([text, "long " * 50]))["layer_outputs"]
-    np.testing.assert_allclose(found[:1, : len(ids)], expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("layers", [(0,), (3,), (-1,), (1, 1)])
-def test_layers_the_encoder_does_not_have_are_refused(model, tiny_tokenizer, layers):
-    with pytest.raises(InputError, match="from 1 to 2, the depth"):
-        TextModel(model, tiny_tokenizer, LENGTH, layers=layers)
 
 
 def test_attention_is_that_of_the_encoder(text_model, model, tiny_tokenizer):
