@@ -78,6 +78,7 @@ REMOVED = {
     "convert --trust-pickle": "Save the weights as model.safetensors: docs/interop.md has the line "
     "of Python.",
     "export --keep": "A version is a folder and a .keras file: remove those that you do not need.",
+    "export --eval-data": "Answer held-out examples by `albert-keras predict EXPORT --file FILE`.",
     "export --encode-layers": "Use `albert-keras embed --layers`.",
     "serve --requests-per-second": _PROXY,
     "serve --burst": _PROXY,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.serving.export.accuracy import AccuracyLoss, prepare_comparison
+from albert_keras.serving.export.accuracy import AccuracyLoss, compare
 from albert_keras.serving.export.card_facts import read_card_facts
 from albert_keras.serving.export.checks import LoadedModel, Parity, check_answers
 from albert_keras.serving.export.keras_model import check_keras_precision, round_weights
@@ -71,14 +71,13 @@ def export(
     max_seq_length: int | None = None,
     precision: str = "float32",
     lite: tuple[str, ...] | list[str] = (),
-    eval_data: str | Path | None = None,
     keras_precision: str = "float32",
 ) -> ExportResult:
     """Exports a model as a SavedModel over plain strings and as a `.keras` model.
 
     The version gets its name only after all checks: the server has all operations of the version,
     its answers equal the answers of the Python code, and it answers the warm-up requests. If
-    weights are not float32, the cost in accuracy is measured.
+    weights are not float32, the answers are compared with those of float32.
 
     Args:
         run: str or Path. Folder of a pre-trained or fine-tuned run; of a fine-tuning, which means
@@ -97,8 +96,6 @@ def export(
         precision: str. "float32", "bfloat16" or "int8", of the SavedModel; see `StoredModel`.
         lite: iterable of "float16" and "int8". Additional TensorFlow Lite files, for pre-trained
             models only.
-        eval_data: str, Path or None. Data to measure the cost of reduced precision on, see
-            `prepare_comparison`.
         keras_precision: str. "float32", "float16" or "bfloat16", to which the weights of the
             `.keras` model are rounded; loaded, they are float32.
 
@@ -134,11 +131,10 @@ def export(
                     f"`lite` is for pre-trained models. Received: {', '.join(lite)} and a model "
                     f"of {source.task.config.name}."
                 )
-            compare = prepare_comparison(source, precision, lite, eval_data, keras_precision)
             module = source.string_model(precision)
 
             def check(loaded):
-                return check_answers(source, module, loaded, precision)
+                return check_answers(source, loaded, precision)
 
             written = _write_model(
                 draft,
@@ -151,13 +147,18 @@ def export(
             )
             lite_files = write_lite(draft.folder / "lite", source, lite)
             lite_bytes = {weights: file.stat().st_size for weights, file in lite_files.items()}
-            losses = compare(module, lite_files, draft.keras_file)
+            losses = compare(
+                source,
+                precision,
+                written.loaded.ask,
+                lite_files,
+                keras_precision,
+                draft.keras_file,
+            )
             record = source.describe() | {
                 "precision": precision,
                 "keras_precision": keras_precision,
                 "accuracy_loss": {name: loss._asdict() for name, loss in losses.items()},
-                # Without the rest of the path: exports are given away.
-                "compared_on": Path(eval_data or "usual").name if losses else None,
             }
         fingerprint = _fingerprint(draft.folder)
         record |= {

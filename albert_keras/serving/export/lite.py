@@ -105,32 +105,21 @@ def _standard_error_as_debug():
 
 
 class LiteModel:
-    """A `.tflite` file on this machine."""
+    """A `.tflite` file of a pre-trained model on this machine."""
 
     def __init__(self, path: Path):
         interpreter = tf.lite.Interpreter(str(path))
         self._encode = interpreter.get_signature_runner("encode")
         self._masked_lm = interpreter.get_signature_runner("masked_lm")
-        #: S.
-        self.max_seq_length = int(self._encode.get_input_details()["input_ids"]["shape"][1])
 
-    def encode(self, input_ids, input_mask, segment_ids):
-        """Returns a dict of `sequence_output` [1, S, H], `pooled_output` [1, H] for [1, n <= S]."""
-        missing = self.max_seq_length - input_ids.shape[1]
-        inputs = zip(_INPUTS, (input_ids, input_mask, segment_ids), strict=True)
-        return self._encode(
-            **{name: np.pad(value, [[0, 0], [0, missing]]) for name, value in inputs}
-        )
+    def encode(self, ids):
+        """Returns `sequence_output` [1, S, H] and `pooled_output` [1, H] for the ids of a text."""
+        shape = self._encode.get_input_details()["input_ids"]["shape"]
+        inputs = {name: np.zeros(shape, np.int32) for name in _INPUTS}
+        inputs["input_ids"][0, : len(ids)], inputs["input_mask"][0, : len(ids)] = ids, 1
+        return self._encode(**inputs)
 
-    def masked_lm(self, vector):
-        """Returns the logits of all pieces, [1, V], for the vector of a [MASK], [1, H]."""
-        return self._masked_lm(vector=vector)["masked_lm_logits"]
-
-    def logits(self, batch):
-        """Returns the logits of a batch of `accuracy.compare`, float32 [B, P, V]."""
-        rows = []
-        for number, positions in enumerate(batch["masked_lm_positions"]):
-            ids = (batch[name][number : number + 1] for name in _INPUTS)
-            vectors = self.encode(*ids)["sequence_output"][0, positions]
-            rows.append(np.concatenate([self.masked_lm(vector[None]) for vector in vectors]))
-        return np.stack(rows)
+    def fill_mask(self, ids, position):
+        """Returns the probabilities of all pieces, [V], at the position of a [MASK]."""
+        vector = self.encode(ids)["sequence_output"][:, position]
+        return tf.nn.softmax(self._masked_lm(vector=vector)["masked_lm_logits"][0]).numpy()

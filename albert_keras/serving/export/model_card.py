@@ -209,48 +209,9 @@ class CardVersion:
             return None
         return Overlap(*counts, is_estimate=self.at(*keys, "is_estimate", kind=bool))
 
-    def compared_on(self):
-        given = self.file_name("compared_on")
-        if given != "usual":
-            return given
-        variants = self.at("accuracy_loss", kind=dict)
-        if any(self.at("accuracy_loss", variant, "scores", kind=dict) for variant in variants):
-            return "development examples"
-        return "texts of the documentation of Python packages"
-
-    def variant_scores(self, variant):
-        """Returns the scores of a variant, with the scores of float32 in brackets."""
-        keys = ("accuracy_loss", variant)
-        scores = self.scores(*keys, "scores")
-        float32 = {name: self.raw_number(*keys, "float32_scores", name) for name in scores}
-        if self.raw_number(*keys, "loss") is not None:  # pre-trained models
-            scores = {"loss": self.raw_number(*keys, "loss")}
-            float32 = {"loss": self.raw_number(*keys, "float32_loss")}
-        return ", ".join(
-            f"{as_words(name)} {as_number(score)} ({as_number(float32[name]) or '?'})"
-            for name, score in scores.items()
-        )
-
     def programs(self):
         found = self.at("run", "versions", kind=dict)
         return as_list([f"{name} {one}" for name, one in found.items() if isinstance(one, str)])
-
-    def stages(self):
-        """Returns what was trained in each stage; "" if there were none."""
-        lines = []
-        for number in range(len(self.at("run", "config", "stages", kind=list))):
-            stage = ("run", "config", "stages", number)
-            share = self.raw_number(*stage, "share")
-            parts = [
-                "" if share is None else f"{100 * share:.3g} %",
-                self.number("run", "data", "stages", number, "max_seq_length", form="%s tokens"),
-                self.number(*stage, "batch_size", form="batches of %s"),
-                self.number(*stage, "num_hidden_layers", form="%s layers"),
-                self.number(*stage, "mask_rate", form="mask rate %s"),
-                self.number(*stage, "leave_unmasked", form="%s left unmasked"),
-            ]
-            lines.append(", ".join(filter(None, parts)))
-        return "; ".join(lines)
 
     def tensors(self, signature, which):
         """Returns the "inputs" or "outputs" of a signature, such as `text` string [B]."""

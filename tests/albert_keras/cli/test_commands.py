@@ -84,7 +84,7 @@ def test_a_run_is_evaluated_exported_and_used(tiny_run, held_out_records, tmp_pa
 def test_an_export_reports_the_loss_of_its_variants(monkeypatch, tmp_path, capsys):
     from albert_keras.serving import publish
 
-    loss = publish.AccuracyLoss(256, 0.992, 0.0021, 0.0511, {"loss": 6.05}, {"loss": 6.04})
+    loss = publish.AccuracyLoss(256, 0.992, 0.0021, 0.0511)
     losses = {"bfloat16": loss, "lite int8": loss._replace(agreement=0.5)}
 
     def export(*arguments, **options):
@@ -112,9 +112,8 @@ def test_an_export_reports_the_loss_of_its_variants(monkeypatch, tmp_path, capsy
     (tmp_path / "r" / "results.json").touch()  # the folder of a fine-tuning, at first sight
     command = ["export", "--run", f"{tmp_path}/r", "--out", "m", "--precision", "bfloat16"]
     command += ["--lite", "int8"]
-    more = ["--eval-data", "held"]
-    assert main([*command, *more]) == 0
-    given = {"precision": "bfloat16", "lite": ["int8"], "eval_data": Path("held")}
+    assert main(command) == 0
+    given = {"precision": "bfloat16", "lite": ["int8"]}
     assert called[0][-1] == given | {"out": Path("m")}
     shown = capsys.readouterr().out
     assert "bfloat16: 6.1 MB, same answer as float32 for 99.2 %" in shown

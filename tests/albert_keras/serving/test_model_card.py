@@ -49,17 +49,6 @@ def test_a_pretrained_model_is_told_as_it_is(out):
     assert 'predictor.fill_mask(["' in card and "pipeline_tag: fill-mask" in card
 
 
-def test_stages_of_the_training_are_listed(out):
-    stages = [{"share": 0.9, "data": "/home/me/short", "num_hidden_layers": 3}, {"share": 0.1}]
-    run = PRETRAINED["run"] | {
-        "config": PRETRAINED["run"]["config"] | {"stages": stages},
-        "data": PRETRAINED["run"]["data"] | {"stages": [{"max_seq_length": 32}, 7]},
-    }
-    card = unwrapped(model_card(publish(out, 1, PRETRAINED | {"run": run})))
-    assert "| Stages | 90 %, 32 tokens, 3 layers; 10 % |" in card and "/home" not in card
-    assert "| Stages |" not in model_card(publish(out, 2, PRETRAINED))
-
-
 def test_a_finetuned_model_is_told_as_it_is(out):
     card = unwrapped(model_card(publish(out, 1, FINETUNED)))
     assert "fine-tuned on sst-2 for 300 steps. It sorts texts into 2 classes." in card
@@ -68,8 +57,7 @@ def test_a_finetuned_model_is_told_as_it_is(out):
         "| accuracy | 0.9128 | | f1 (of positive) | 0.9 |" in card
         and "development examples" in card
     )
-    assert "Compared with float32 on dev.tsv." in card
-    assert "| int8 | 256 | 99.6 % | 0.0011 (0.02) | accuracy 0.906 (0.91) |" in card
+    assert "| int8 | 256 | 99.6 % | 0.0011 (0.02) |" in card
     assert "| Initial weights | t2 step 12000 |" in card
     assert "answers to 9 inputs" not in card and "is the same whether it is sent alone" in card
     assert "predictor.answer(" in card and "fill_mask" not in card
