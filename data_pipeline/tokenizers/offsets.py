@@ -6,7 +6,7 @@ writes, SentencePiece does the same for its normalisation, and the pieces are su
 normalised text. WordPiece and byte-level BPE do not reorder text: the pieces, one after the other,
 are what remains of the characters. So the length of each piece and the number of characters
 (WordPiece) or bytes (BPE) that remain of each character of the raw text are enough.
-`serving/graph/piece_aligners.py` does the same in a graph.
+`serving/graph/aligners.py` does the same in a graph.
 """
 
 import functools

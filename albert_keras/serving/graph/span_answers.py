@@ -11,7 +11,7 @@ from albert_keras.layers.text_packing import (
     readable,
     row_slices,
 )
-from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
+from albert_keras.serving.graph.aligners import Aligner
 from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows, max_context
 from albert_keras.tasks.spans.windows import SquadWindowConfig
@@ -35,7 +35,7 @@ class SpanReader:
 
     def __init__(
         self,
-        tokenizer: AligningTokenizer,
+        tokenizer: Aligner,
         stored: StoredModel,
         packer: TextPacker,
         config: TaskConfig,

@@ -11,7 +11,7 @@ from albert_keras.layers.text_packing import TextPacker, num_tokens_of, readable
 from albert_keras.models.pooling import Pooling, mean_over_tokens
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.task_model import AlbertForTask
-from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
+from albert_keras.serving.graph.aligners import Aligner
 from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.tasks.similarity.model import AlbertForSimilarity
 from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer as build_graph_tokenizer
@@ -56,7 +56,7 @@ class StringModel(tf.Module):
         tokenizer: Tokenizer,
         max_seq_length: int,
         precision: str = "float32",
-        graph_tokenizer: AligningTokenizer | None = None,
+        graph_tokenizer: Aligner | None = None,
     ):
         super().__init__(name="string_model")
         self._pooling = model.head if isinstance(model, AlbertForSimilarity) else Pooling()

@@ -15,7 +15,7 @@ from albert_keras.layers.text_packing import (
     row_slices,
 )
 from albert_keras.models.task_model import AlbertForTask
-from albert_keras.serving.graph.piece_aligners import aligning_tokenizer
+from albert_keras.serving.graph.aligners import aligning_tokenizer
 from albert_keras.serving.graph.span_answers import SpanReader
 from albert_keras.serving.graph.string_model import StringModel, string_function
 from albert_keras.tasks.choice.task import EQUALLY_LIKELY

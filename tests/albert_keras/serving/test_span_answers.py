@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.serving.graph import windows
-from albert_keras.serving.graph.piece_aligners import aligning_tokenizer
+from albert_keras.serving.graph.aligners import aligning_tokenizer
 from albert_keras.serving.graph.span_answers import NUM_BYTES
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.windows import max_context
