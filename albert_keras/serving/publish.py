@@ -29,17 +29,13 @@ from albert_keras.serving.layout import (
 )
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.serving.saved_model.signature_methods import set_method_names
-from albert_keras.serving.saved_model.warm_up import sample_requests, write_warm_up
+from albert_keras.serving.saved_model.warm_up import write_warm_up
 from data_pipeline.errors import InputError
 from data_pipeline.files import digest_of, write_digests
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
-
-#: Maximum number of tokens of warm-up requests with several rows: a server answers all requests
-#: while it loads a version.
-_WARM_UP_TOKENS = 256
 
 
 class ExportResult(NamedTuple):
@@ -235,8 +231,7 @@ def _write_model(
     loaded = LoadedModel(folder)
     parity = check(loaded)
     logger.info("4/4 answering the warm-up requests")
-    requests = sample_requests(loaded.signatures, buckets, max_tokens=_WARM_UP_TOKENS)
-    write_warm_up(folder, requests, loaded.model)
+    write_warm_up(folder, loaded.signatures, buckets, loaded.model)
     return _Written(loaded, parity, num_bytes)
 
 

@@ -59,7 +59,6 @@ class RestClient:
         url: str. Address of the server, such as `http://127.0.0.1:8501`.
         model: str. Name of the model on the server.
         version: int or None. None is the newest version.
-        label: str or None. Label of a version, instead of its number.
         timeout: float. Seconds without any data after which a call fails.
 
     Raises:
@@ -75,17 +74,12 @@ class RestClient:
         url: str,
         model: str,
         version: int | None = None,
-        label: str | None = None,
         timeout: float = 30.0,
     ):
-        if version is not None and label is not None:
-            raise InputError("Give a version or a label, not both.")
         self.url, self.model, self._timeout = check_url(url), model, check_timeout(timeout)
         self._path = f"/v1/models/{urllib.parse.quote(model, safe='')}"
         if version is not None:
             self._path += f"/versions/{version:d}"
-        if label is not None:
-            self._path += f"/labels/{urllib.parse.quote(label, safe='')}"
 
     def predict(self, signature: str = "serving_default", **inputs) -> dict[str, list]:
         """Calls a signature with the values of each input.
@@ -106,16 +100,6 @@ class RestClient:
             return outputs
         only = self.metadata()[signature].outputs  # the server omits the name of a single output
         return {next(iter(only)): outputs}
-
-    def classify(self, examples: list[dict], signature: str = "classify") -> list[list]:
-        """Returns a list of [label, score] for each example, a dict of features."""
-        body = {"signature_name": signature, "examples": to_json_value(examples)}
-        return self._call("POST", ":classify", "results", body)
-
-    def regress(self, examples: list[dict], signature: str = "regress") -> list[float]:
-        """Returns a float for each example, a dict of features."""
-        body = {"signature_name": signature, "examples": to_json_value(examples)}
-        return self._call("POST", ":regress", "results", body)
 
     def status(self) -> list[VersionState]:
         """Returns the versions on the server."""

@@ -142,72 +142,27 @@ def names_of(signatures: dict[str, Signature]) -> dict[str, str]:
 
     Returns:
         dict. The following keys, as far as the model has them:
-        text: Signature with one string input of rank 1; `input`: name of its input.
+        text: Signature with one string input of rank 1, `serving_default` if it is one; `input`:
+            name of its input.
         single: The same with only one output; `single_input`: its input.
         pair: Signature with two string inputs of rank 1, `first` and `second`.
-        lists: Signature with string inputs of rank 1 and rank 2; `list_rows`: two rows of values in
-            columns as a JSON object, `odd_list_rows`: rows whose lists differ in length.
-        tokens: Signature with integer inputs of rank 2 or more; `ids`: two rows of three, as a JSON
-            object, `odd_ids`: rows that differ in length, `text_ids`: strings instead of integers.
         classify, regress: Signatures with these methods; `example`: their features as JSON, which
             metadata does not list.
     """
     names = {"example": json.dumps(dict.fromkeys(FEATURES, "a"))}
     for name, signature in sorted(signatures.items(), key=lambda one: one[0] != "serving_default"):
-        found = _names_of_signature(name, signature)
-        if "text" in names and "single" in found:
-            found = {key: found[key] for key in ("single", "single_input")}
-        if not names.keys() & found.keys():
-            names |= found
+        inputs = sorted(signature.inputs)
+        takes_texts = all(one == ("DT_STRING", (-1,)) for one in signature.inputs.values())
+        if signature.method in ("classify", "regress"):
+            names.setdefault(signature.method, name)
+        elif takes_texts and len(inputs) == 2 and "pair" not in names:
+            names |= {"pair": name, "first": inputs[0], "second": inputs[1]}
+        elif takes_texts and len(inputs) == 1:
+            if "text" not in names:
+                names |= {"text": name, "input": inputs[0]}
+            if len(signature.outputs) == 1 and "single" not in names:
+                names |= {"single": name, "single_input": inputs[0]}
     return names
-
-
-def _names_of_signature(name, signature):
-    inputs = sorted(signature.inputs)
-    types = {dtype for dtype, _ in signature.inputs.values()}
-    ranks = {len(shape or ()) for _, shape in signature.inputs.values()}
-    if signature.method in ("classify", "regress"):
-        return {signature.method: name}
-    if types == {"DT_STRING"} and ranks == {1} and len(inputs) == 2:
-        return {"pair": name, "first": inputs[0], "second": inputs[1]}
-    if types == {"DT_STRING"} and ranks == {1} and len(inputs) == 1:
-        found = {"text": name, "input": inputs[0]}
-        if len(signature.outputs) == 1:
-            found |= {"single": name, "single_input": inputs[0]}
-        return found
-    if types == {"DT_STRING"} and ranks == {1, 2}:
-        return {
-            "lists": name,
-            "list_rows": _two_rows(signature.inputs, "a"),
-            "odd_list_rows": _two_rows(signature.inputs, "a", second_length=2),
-        }
-    if types and types <= {"DT_INT32", "DT_INT64"} and min(ranks) > 1:
-        return {
-            "tokens": name,
-            "ids": _two_rows(signature.inputs, 1),
-            "odd_ids": _two_rows(signature.inputs, 1, second_length=2),
-            "text_ids": _two_rows(signature.inputs, "a"),
-        }
-    return {}
-
-
-def _two_rows(inputs, value, second_length=3):
-    """Returns two rows for each input as a JSON object; innermost lists of rank 2 or more.
-
-    Dimensions between the first and the last have their size, or one element if they are free.
-    """
-
-    def nested(sizes, length):
-        if len(sizes) <= 1:
-            return [value] * length if sizes else value
-        return [nested(sizes[1:], length)] * max(sizes[0] or 1, 1)
-
-    return json.dumps(
-        {
-            name: [nested(shape[1:], 3), nested(shape[1:], second_length)]
-            for name, (_, shape) in inputs.items()
-        }
-    )
 
 
 def fill(

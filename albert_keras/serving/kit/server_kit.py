@@ -17,7 +17,7 @@ from data_pipeline.files import check_output_folder, whole_folder
 
 #: Pinned image of the container.
 SERVER_IMAGE = "tensorflow/serving:2.15.1"
-#: Most rows of a warm-up request of an export, see `export` and `sample_requests`.
+#: Most rows of a warm-up request of an export, see `sample_requests`.
 _WARM_UP_ROWS = 8
 
 

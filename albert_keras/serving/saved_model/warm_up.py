@@ -1,17 +1,18 @@
 """Warm-up requests: a server answers them while it loads a version, so that no user waits.
 
 `assets.extra/tf_serving_warmup_requests` is a TFRecord file of `tensorflow.serving.PredictionLog`.
+A server refuses a file of more than 1000 requests.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.serving.saved_model.signature_methods import Signature, read_signatures
+from albert_keras.serving.saved_model.signature_methods import Signature
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 from data_pipeline.progress import CountedProgress
@@ -20,40 +21,21 @@ logger = logging.getLogger(__name__)
 
 #: Where a server looks, in the folder of a version.
 WARM_UP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
-#: A server refuses a version with more requests.
-MAX_REQUESTS = 1000
-#: Numbers of rows of the requests.
-BATCH_SIZES = (1, 8, 32)
-
-
-class Request(NamedTuple):
-    """A request to a signature."""
-
-    signature: str  #: Its name.
-    #: Arrays [batch, ...]; for "classify" and "regress" `inputs`, with serialized `tf.Example`s.
-    inputs: dict[str, np.ndarray]
+#: Numbers of rows of the requests. Those of several rows have at most so many tokens, rows times
+#: length: exporter and server answer each request, and on a CPU 32 rows of 512 tokens take a
+#: base-sized model about a minute (machine and commit not recorded).
+_BATCH_SIZES, _MAX_TOKENS = (1, 8, 32), 256
 
 
 def sample_requests(
-    signatures: list[Signature],
-    buckets: Sequence[int],
-    batch_sizes: Sequence[int] = BATCH_SIZES,
-    max_tokens: int | None = None,
-) -> list[Request]:
-    """Creates a request for each signature, batch size and length.
+    signatures: list[Signature], buckets: Sequence[int]
+) -> Iterator[tuple[Signature, dict[str, np.ndarray]]]:
+    """Yields requests to each signature, see `sample_inputs`: for each batch size and length.
 
     Args:
         buckets: Lengths in tokens, special ones included; texts consist of words of one token,
             which fill the length, or nearly so if a signature takes several texts.
-        batch_sizes: Numbers of rows.
-        max_tokens: Requests of several rows with more tokens, rows times length, are skipped:
-            exporter and server answer each request, and on a CPU 32 rows of 512 tokens take a
-            base-sized model about a minute (machine and commit not recorded).
-
-    Returns:
-        The small requests of each signature first.
     """
-    requests = []
     for signature in signatures:
         inputs = [spec.dtype for spec in signature.inputs.values()]
         num_texts = max(1, len(signature.features) or inputs.count(tf.string))
@@ -61,26 +43,21 @@ def sample_requests(
             # [CLS], and [SEP] after each text.
             num_words = max(1, (length - 1 - num_texts) // num_texts)
             text = " ".join(["a"] * num_words).encode()
-            requests += [
-                Request(signature.name, sample_inputs(signature, [text] * size, length))
-                for size in batch_sizes
-                if max_tokens is None or size == 1 or size * length <= max_tokens
-            ]
-    if not 0 < len(requests) <= MAX_REQUESTS:
-        raise InputError(
-            f"The number of warm-up requests must be from 1 to {MAX_REQUESTS}. "
-            f"Received: {len(requests)}."
-        )
-    return requests
+            for size in _BATCH_SIZES:
+                if size == 1 or size * length <= _MAX_TOKENS:
+                    yield signature, sample_inputs(signature, [text] * size, length)
 
 
 def sample_inputs(
     signature: Signature, texts: list[bytes], length: int = 16
 ) -> dict[str, np.ndarray]:
-    """Fills the inputs of a signature, as in Request: strings with texts, numbers with ones.
+    """Fills the inputs of a signature: strings with texts, numbers with ones.
 
     Ones are valid as ids of tokens and of segments, as positions and in masks. `length` is the size
     of free dimensions of numbers after the first, which is the batch; for strings it is 2.
+
+    Returns:
+        Arrays [batch, ...]; for "classify" and "regress" `inputs`, with serialized `tf.Example`s.
     """
     for name, spec in signature.inputs.items():
         if not spec.shape.rank or spec.shape[0] is not None:
@@ -103,31 +80,34 @@ def sample_inputs(
     return inputs
 
 
-def write_warm_up(folder: Path, requests: list[Request], model: Any) -> None:
-    """Sends each request to a SavedModel, then writes the requests where a server looks for them.
+def write_warm_up(
+    folder: Path, signatures: list[Signature], buckets: Sequence[int], model: Any
+) -> None:
+    """Sends requests to a SavedModel, then writes them where a server looks for them.
 
-    A server refuses a version if one of its requests fails, and so does this function. `model` is
-    the one in `folder`, loaded.
+    A server refuses a version if one of its requests fails, and so does this function.
+
+    Args:
+        folder: The folder of the version.
+        buckets: See `sample_requests`.
+        model: The SavedModel in `folder`, loaded.
     """
-    methods = {signature.name: signature.method for signature in read_signatures(folder)}
     path = folder / WARM_UP_FILE
     path.parent.mkdir(exist_ok=True)
+    requests = list(sample_requests(signatures, buckets))
     progress = CountedProgress(logger, "answering", len(requests), "warm-up requests")
     with whole_file(path) as temporary, tf.io.TFRecordWriter(str(temporary)) as writer:
-        for name, inputs in requests:
-            if name not in methods:
-                raise InputError(
-                    f"Warm-up requests must be for signatures of `{folder}`. Received: `{name}`."
-                )
+        for signature, inputs in requests:
+            name = signature.name
             try:
                 model.signatures[name](**{key: tf.constant(value) for key, value in inputs.items()})
-            except (tf.errors.OpError, TypeError, ValueError) as error:
+            except tf.errors.OpError as error:
                 shapes = ", ".join(f"`{key}` {value.shape}" for key, value in inputs.items())
                 raise InputError(
                     f"`{folder}` must answer each warm-up request. Signature `{name}` does not "
                     f"answer {shapes}: {short_message(error)}"
                 ) from error
-            log = _prediction_log(name, methods[name], inputs)
+            log = _prediction_log(signature, inputs)
             writer.write(log.SerializeToString(deterministic=True))
             progress.add()
 
@@ -140,13 +120,13 @@ def short_message(error: Exception) -> str:
     return lines[-1] if lines[0] == "Graph execution error:" else lines[0]
 
 
-def _prediction_log(name, method, inputs):
+def _prediction_log(signature, inputs):
     from tensorflow_serving.apis import prediction_log_pb2
 
     log = prediction_log_pb2.PredictionLog()
-    request = getattr(log, f"{method}_log").request
-    request.model_spec.signature_name = name
-    if method == "predict":
+    request = getattr(log, f"{signature.method}_log").request
+    request.model_spec.signature_name = signature.name
+    if signature.method == "predict":
         for key, value in inputs.items():
             request.inputs[key].CopyFrom(tf.make_tensor_proto(value))
     else:

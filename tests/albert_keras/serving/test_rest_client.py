@@ -64,13 +64,13 @@ def scripted():
 
 def test_a_request_contains_signature_and_values(scripted):
     scripted.answers = [(200, {"outputs": {"a": [1], "b": [2]}})]
-    client = RestClient(scripted.url + "/behind/", "books", label="stable")
+    client = RestClient(scripted.url + "/behind/", "books", version=3)
     assert client.predict("pair", first=[b"\xff"], second=np.array(["y"])) == {"a": [1], "b": [2]}
     body = {
         "signature_name": "pair",
         "inputs": {"first": [{"b64": "/w=="}], "second": ["y"]},
     }
-    assert scripted.bodies == [("/behind/v1/models/books/labels/stable:predict", body)]
+    assert scripted.bodies == [("/behind/v1/models/books/versions/3:predict", body)]
 
 
 def test_a_single_output_gets_its_name_from_the_metadata(scripted):
@@ -124,12 +124,6 @@ def test_a_server_that_does_not_answer_is_an_error():
 def test_a_wrong_address_is_refused(url):
     with pytest.raises(InputError, match="must be like `http://127.0.0.1:8501`"):
         RestClient(url, "books")
-
-
-@pytest.mark.parametrize("wrong", [{"timeout": 0}, {"version": 1, "label": "a"}])
-def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(InputError):
-        RestClient("http://127.0.0.1:8501", "books", **wrong)
 
 
 def test_a_name_cannot_leave_its_place_in_the_address(scripted):
