@@ -199,9 +199,7 @@ class Predictor:
             outputs = function(**tensors)
             return {name: value.numpy() for name, value in outputs.items()}
         except self._tf.errors.OpError as error:
-            from albert_keras.serving.saved_model.warm_up import short_message
-
-            reason = short_message(error)[:200].rstrip(".")
+            reason = _short_message(error)[:200].rstrip(".")
             raise InputError(
                 f"The signature `{signature}` of `{self.path}` failed: {reason}. The model may be "
                 f"damaged. {AFTER_DAMAGE}"
@@ -256,6 +254,14 @@ class _SignatureOfRun:
 def fill_mask(export: str | Path, texts: list[str], top_k: int = 5) -> list[FilledMask]:
     """Fills the masks of some texts with an exported model; see `Predictor.fill_mask`."""
     return Predictor(export).fill_mask(texts, top_k)
+
+
+def _short_message(error):
+    """Returns the line of a TensorFlow error that says what is wrong, without its stack."""
+    lines = [line for line in str(error).splitlines() if line and not line.startswith("\t")]
+    if not lines:
+        return type(error).__name__
+    return lines[-1] if lines[0] == "Graph execution error:" else lines[0]
 
 
 def _bytes_of(texts):

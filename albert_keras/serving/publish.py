@@ -12,7 +12,7 @@ from tensorflow import keras
 
 from albert_keras.serving.export.accuracy import AccuracyLoss, compare
 from albert_keras.serving.export.card_facts import read_card_facts
-from albert_keras.serving.export.checks import LoadedModel, Parity, check_answers
+from albert_keras.serving.export.checks import Parity, check_answers
 from albert_keras.serving.export.keras_model import check_keras_precision, round_weights
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import check_lite, write_lite
@@ -27,8 +27,12 @@ from albert_keras.serving.layout import (
     keras_file,
     size_of,
 )
-from albert_keras.serving.saved_model.server_ops import check_ops
-from albert_keras.serving.saved_model.signature_methods import set_method_names
+from albert_keras.serving.predictor import Predictor
+from albert_keras.serving.saved_model.signature_methods import (
+    Signature,
+    read_signatures,
+    set_method_names,
+)
 from albert_keras.serving.saved_model.warm_up import write_warm_up
 from data_pipeline.errors import InputError
 from data_pipeline.files import digest_of, write_digests
@@ -129,8 +133,8 @@ def export(
                 )
             module = source.string_model(precision)
 
-            def check(loaded):
-                return check_answers(source, loaded, precision)
+            def check(predictor, signatures):
+                return check_answers(source, predictor, signatures, precision)
 
             written = _write_model(
                 draft,
@@ -146,7 +150,7 @@ def export(
             losses = compare(
                 source,
                 precision,
-                written.loaded.ask,
+                written.predictor.ask,
                 lite_files,
                 keras_precision,
                 draft.keras_file,
@@ -160,7 +164,7 @@ def export(
         record |= {
             "version": draft.version,
             "parity": written.parity and written.parity._asdict(),
-            "signatures": _describe(written.loaded.signatures),
+            "signatures": _describe(written.signatures),
             "fingerprint": fingerprint,
             "tensorflow": tf.__version__,
             "albert-keras": metadata.version("albert-keras"),
@@ -182,7 +186,7 @@ def export(
         lite_bytes,
         losses,
         keras_file(path),
-        tuple(signature.name for signature in written.loaded.signatures),
+        tuple(signature.name for signature in written.signatures),
         fingerprint,
         written.parity and written.parity.largest_difference,
     )
@@ -191,7 +195,8 @@ def export(
 class _Written(NamedTuple):
     """A SavedModel and a Keras model that are written and checked, but not published."""
 
-    loaded: LoadedModel
+    predictor: Predictor
+    signatures: list[Signature]
     parity: Parity | None
     num_bytes: int  # of what a server loads
 
@@ -210,7 +215,7 @@ def _write_model(
     Args:
         module: StringModel or FunctionalModel.
         model: The same model for Keras.
-        check: Takes the LoadedModel; raises RuntimeError if it answers wrongly.
+        check: Takes the Predictor and its signatures; raises RuntimeError if it answers wrongly.
         buckets: Lengths of the warm-up requests in tokens.
     """
     folder = draft.folder
@@ -227,12 +232,11 @@ def _write_model(
         round_weights(draft.keras_file, keras_precision)
     num_bytes = size_of(folder)
     logger.info("3/4 checking operations and answers")
-    check_ops(folder)
-    loaded = LoadedModel(folder)
-    parity = check(loaded)
+    predictor, signatures = Predictor(folder), read_signatures(folder)
+    parity = check(predictor, signatures)
     logger.info("4/4 answering the warm-up requests")
-    write_warm_up(folder, loaded.signatures, buckets, loaded.model)
-    return _Written(loaded, parity, num_bytes)
+    write_warm_up(folder, signatures, buckets, predictor.call)
+    return _Written(predictor, signatures, parity, num_bytes)
 
 
 def _describe(signatures):

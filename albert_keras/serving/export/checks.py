@@ -9,7 +9,6 @@ import itertools
 import logging
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,8 @@ import tensorflow as tf
 
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.layout import MASK_LITERAL
-from albert_keras.serving.saved_model.signature_methods import Signature, read_signatures
+from albert_keras.serving.predictor import Predictor
+from albert_keras.serving.saved_model.signature_methods import Signature
 from albert_keras.serving.saved_model.warm_up import sample_inputs
 from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
 from albert_keras.tasks.examples import TextExample
@@ -101,25 +101,9 @@ def inputs_of_texts(kind: TaskKind, takes_pair: bool, texts: list[str]) -> list[
     return [{"text": text} for text in texts]
 
 
-class LoadedModel:
-    """The SavedModel of a version, whose signatures are called by name."""
-
-    def __init__(self, folder: Path):
-        self.model = tf.saved_model.load(str(folder))
-        self.signatures = read_signatures(folder)
-
-    def call(self, name, inputs):
-        """Calls a signature: arrays [B, ...] by name → dict of arrays [B, ...]."""
-        tensors = {key: tf.constant(value) for key, value in inputs.items()}
-        outputs = self.model.signatures[name](**tensors)
-        return {key: value.numpy() for key, value in outputs.items()}
-
-    def ask(self, name, **texts):
-        """Calls a signature: lists of str by name → dict of arrays [B, ...]."""
-        return self.call(name, {key: tf.constant(one, tf.string) for key, one in texts.items()})
-
-
-def check_answers(source: ExportSource, loaded: LoadedModel, precision: str) -> Parity | None:
+def check_answers(
+    source: ExportSource, predictor: Predictor, signatures: list[Signature], precision: str
+) -> Parity | None:
     """Checks that a SavedModel answers as the Python path, and each text as if it were alone.
 
     RuntimeError if an answer differs.
@@ -129,13 +113,13 @@ def check_answers(source: ExportSource, loaded: LoadedModel, precision: str) -> 
         same as in Python. See `compare` for others.
     """
     tolerance, parity = _ROUNDING[precision], None
-    largest_difference(_ids(source, loaded.ask, list(TEXTS)))
+    largest_difference(_ids(source, predictor.ask, list(TEXTS)))
     if precision == "float32":
-        parity = check_parity(source, loaded.ask, check_inputs(source.task))
-    progress = CountedProgress(logger, "checking", len(loaded.signatures), "signatures")
-    for signature in loaded.signatures:
-        check_neighbours(signature, loaded.call, tolerance)
-        check_hostile_texts(signature, loaded.call)
+        parity = check_parity(source, predictor.ask, check_inputs(source.task))
+    progress = CountedProgress(logger, "checking", len(signatures), "signatures")
+    for signature in signatures:
+        check_neighbours(signature, predictor.call, tolerance)
+        check_hostile_texts(signature, predictor.call)
         progress.add()
     return parity
 
@@ -154,7 +138,7 @@ def check_hostile_texts(signature: Signature, call: Callable) -> None:
 def check_neighbours(signature: Signature, call: Callable, tolerance: float) -> None:
     """Checks that the answer to a text does not depend on the other texts in its batch.
 
-    `call` is as `LoadedModel.call`; numbers may differ by `tolerance`, relative to 1 or their size.
+    `call` is as `Predictor.call`; numbers may differ by `tolerance`, relative to 1 or their size.
     """
     texts = [b"a [MASK] here", _LONG, b""]
     together = call(signature.name, sample_inputs(signature, texts))

@@ -9,12 +9,13 @@ from tensorflow import keras
 from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.serving.export.checks import (
     TEXTS,
-    LoadedModel,
     Parity,
     check_hostile_texts,
     check_neighbours,
     largest_difference,
 )
+from albert_keras.serving.predictor import Predictor
+from albert_keras.serving.saved_model.signature_methods import Signature
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -74,18 +75,18 @@ class FunctionalModel(tf.Module):
         outputs = outputs if isinstance(outputs, list | tuple) else [outputs]
         return dict(zip(self.model.output_names, outputs, strict=True))
 
-    def check(self, loaded: LoadedModel) -> Parity:
+    def check(self, predictor: Predictor, signatures: list[Signature]) -> Parity:
         """Checks that a loaded version answers as `model.predict`; RuntimeError if not."""
-        (signature,) = loaded.signatures
-        check_neighbours(signature, loaded.call, _ROUNDING)
-        check_hostile_texts(signature, loaded.call)
+        (signature,) = signatures
+        check_neighbours(signature, predictor.call, _ROUNDING)
+        check_hostile_texts(signature, predictor.call)
         inputs = {}
         for name, spec in signature.inputs.items():
             texts = np.array([text.encode() for text in TEXTS], object)
             sizes = [len(TEXTS), *(size or 1 for size in spec.shape[1:])]
             inputs[name] = np.broadcast_to(texts.reshape([-1] + [1] * (len(sizes) - 1)), sizes)
         expected = self.answers({name: tf.constant(one) for name, one in inputs.items()})
-        found = loaded.call("serving_default", inputs)
+        found = predictor.call("serving_default", inputs)
         pairs = [
             (f"output `{name}`", expected[name].numpy().tolist(), found[name].tolist())
             for name in expected
