@@ -4,13 +4,10 @@ import pytest
 
 from albert_keras.serving.export.card_markdown import (
     as_cell,
-    as_code,
     as_list,
-    as_megabytes,
     as_number,
     as_tensor_spec,
     as_text,
-    as_words,
 )
 
 
@@ -20,7 +17,6 @@ from albert_keras.serving.export.card_markdown import (
         (None, ""),
         (12000, "12,000"),
         (0.912843, "0.9128"),
-        (0.00002, "2e-05"),
         (123456.7, "123,457"),
     ],
 )
@@ -34,11 +30,6 @@ def test_text_is_escaped_and_cut():
     assert as_text("\u202ex") == "\N{REPLACEMENT CHARACTER}x"
 
 
-def test_a_usual_name_is_code_and_another_one_is_text():
-    assert as_code("serving_default") == "`serving_default`"
-    assert as_code("a`b") == r"a\`b"
-
-
 def test_a_cell_stays_in_its_table_and_keeps_the_markdown_of_its_author():
     assert as_cell("**66.4 %** |\nof pairs") == "**66.4 %** &#124; of pairs"
     assert as_cell(2900) == "2,900"
@@ -49,19 +40,12 @@ def test_names_are_listed_up_to_forty_and_then_counted():
     assert as_list(["a"] * 1077) == ", ".join(["a"] * 40) + " and 1,037 more"
 
 
-def test_names_and_sizes_are_words():
-    assert as_words("masked_lm_loss") == "masked lm loss"
-    assert as_megabytes(11_140_000) == "11.1 MB"
-
-
 @pytest.mark.parametrize(
     ("spec", "shown"),
     [
         (["string", [None]], "string [B]"),
         (["float32", [None, None, 128]], "float32 [B, …, 128]"),
         (["int32", []], "int32 []"),
-        (["int32"], ""),
-        ([7, [None]], ""),
         (None, ""),
     ],
 )

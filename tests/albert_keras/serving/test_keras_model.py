@@ -35,13 +35,6 @@ def test_weights_are_rounded_and_nothing_else(file, precision):
     assert [path.name for path in file.parent.iterdir()] == ["1.keras"]
 
 
-def test_bfloat16_takes_fewer_bytes(file, tmp_path):
-    narrow = shutil.copy(file, tmp_path / "2.keras")
-    round_weights(file, "float16")
-    round_weights(narrow, "bfloat16")
-    assert narrow.stat().st_size < file.stat().st_size
-
-
 def test_weights_that_are_too_large_are_refused(file):
     model = keras.models.load_model(file)
     weight = next(weight for weight in model.weights if len(weight.shape) > 1)

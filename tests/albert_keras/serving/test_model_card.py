@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from albert_keras.serving.export import model_card as module
 from albert_keras.serving.export.model_card import model_card, write_model_card
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.card_records import FINETUNED, PRETRAINED, publish
@@ -99,20 +98,6 @@ def test_the_same_versions_have_the_same_card(out):
     write_model_card(out)
     assert (out / "README.md").read_text() == card == model_card(out)
     assert sorted(path.name for path in out.iterdir()) == ["1", "1.keras", "README.md"]
-
-
-def test_a_version_that_comes_while_the_card_is_written_is_on_it(out, monkeypatch):
-    publish(out, 1, PRETRAINED)
-    whole_file = module.whole_file
-
-    def slow(path):
-        if not (out / "2").exists():
-            publish(out, 2, FINETUNED)
-        return whole_file(path)
-
-    monkeypatch.setattr(module, "whole_file", slow)
-    write_model_card(out)
-    assert "describes version 2," in (out / "README.md").read_text()
 
 
 def test_there_is_no_card_of_nothing(tmp_path):

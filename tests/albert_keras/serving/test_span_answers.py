@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.graph import windows
 from albert_keras.serving.graph.aligners import aligning_tokenizer
 from albert_keras.serving.graph.span_answers import NUM_BYTES
 from albert_keras.serving.graph.task_models import build_task_model
@@ -185,21 +184,6 @@ def test_answers_are_those_of_the_task(asked):
     assert 0 < (found["dropped_tokens"] > 0).sum() < len(examples)
 
 
-def test_neither_neighbours_nor_windows_at_a_time_change_an_answer(asked, monkeypatch):
-    examples, task_model = asked[2][-6:-3], asked[4]
-    expected = ask(task_model, asked[2])
-    monkeypatch.setattr(windows, "WINDOWS_AT_A_TIME", 2)
-    questions, contexts = (
-        tf.constant([getattr(one, name) for one in examples]) for name in ("question", "context")
-    )
-    found = task_model._reader.answers(questions, contexts)
-    for name, value in found.items():
-        if value.dtype == tf.float32:
-            np.testing.assert_allclose(value, expected[name][-6:-3], atol=1e-5)
-        else:
-            np.testing.assert_array_equal(value, expected[name][-6:-3])
-
-
 def test_the_threshold_decides_what_is_left_unanswered(tiny_tokenizer, asked):
     task, model, examples, _, task_model = asked
     if task.kind is SPANS:
@@ -240,11 +224,6 @@ def test_no_content_raises_and_each_answer_is_a_slice(asked, shared_data):
     assert np.isfinite(found["score"]).all()
 
 
-def test_only_operations_of_the_server_are_used(asked):
-    function = asked[4].functions["question_answering"].get_concrete_function()
-    assert_only_server_ops(function.graph.as_graph_def())
-
-
 def assert_only_server_ops(graph):
     ops = {node.op for node in graph.node}
     functions = {one.signature.name for one in graph.library.function}
@@ -258,14 +237,3 @@ def test_a_question_that_fills_the_row_is_refused(tiny_tokenizer):
     model = build_model(task.kind.name, make_shape(tiny_tokenizer), 1)
     with pytest.raises(InputError, match="max_query_length"):
         build_task_model(model, tiny_tokenizer, task)
-
-
-def test_the_second_separator_of_roberta_needs_a_token_more(other_tokenizers):
-    tokenizer, task = other_tokenizers["bpe"], make_task("spans")
-    task.config = task.config.replace(max_query_length=36)
-    model = build_model(task.kind.name, make_shape(tokenizer), 1)
-    message = r"`max_query_length` \+ 4, the special tokens of this vocabulary"
-    with pytest.raises(InputError, match=message):
-        build_task_model(model, tokenizer, task)
-    with pytest.raises(InputError, match=message):
-        task.features([QuestionExample("0", "who?", "the ferry")], tokenizer)

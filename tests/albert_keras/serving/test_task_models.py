@@ -1,18 +1,14 @@
 """Fine-tuned models over strings answer what their tasks answer in Python."""
 
-import copy
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.serving.graph.task_models import build_task_model
-from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.tasks.choice.task import choice_text
 from albert_keras.tasks.examples import ChoiceExample, TaggedExample, TextExample
-from tests.albert_keras.tasks.small_tasks import SETTINGS, build_model, make_examples, make_task
+from tests.albert_keras.tasks.small_tasks import build_model, make_examples, make_task
 
 DIRTY = [b"", b"\xff\xfe bad \xc3\x28", b"long words " * 90, "Ｆull wídth ½".encode()]
 
@@ -191,20 +187,6 @@ def test_choices_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
     np.testing.assert_allclose(found["dropped_tokens"][-3:], dropped[-3:], rtol=0.5)
 
 
-def test_choices_of_roberta_have_two_separators(tiny_tokenizer):
-    tokenizer = copy.copy(tiny_tokenizer)
-    tokenizer.pair_separators = 2
-    task = make_task("choice")
-    model = randomized(build_model("choice", make_shape(tokenizer), task.num_outputs))
-    task_model = build_task_model(model, tokenizer, task)
-    context, question, options = "much too long " * 200, "Which ?", ("this one", "that one")
-    examples = [ChoiceExample("0", context, question, options, None)]
-    (answer,) = expected(task, model, tokenizer, examples)
-    found = call(task_model, "multiple_choice", [context], [question], [options])
-    assert found["choice"][0] == answer.choice
-    np.testing.assert_allclose(found["probabilities"], [answer.probabilities], atol=1e-5)
-
-
 def test_blanks_are_filled_as_in_python(of_kind):
     questions = ["_", "a _ b _", " no blank\u00a0", "", "\uff3f and \ufe4e", "__", "_" * 3000]
     options = ["x", " y ", "", "_", "a\\1", "\u3000z", "12"]
@@ -256,43 +238,3 @@ def test_all_models_encode_explain_and_take_ids(of_kind, tiny_tokenizer):
     np.testing.assert_allclose(tf.nn.softmax(logits), found["probabilities"], atol=1e-5)
     wild = tf.constant([[-5, 10**6, 2]])
     assert np.isfinite(predict(wild, wild, wild)["logits"]).all()
-
-
-@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
-def test_the_head_stays_float32(of_kind, precision):
-    for kind in ("classification", "spans_or_none"):
-        model = of_kind(kind)[1]
-        stored = StoredModel(model, precision)
-        head = {weight.name for weight in model.head.weights}
-        kept = {variable.name for variable in stored.variables if variable.dtype == tf.float32}
-        assert head <= kept and len(kept) < len(model.weights) + len(stored.variables)
-        ids = tf.constant([[2, 5, 9, 3]])
-        packed = {"input_ids": ids, "input_mask": ids * 0 + 1, "segment_ids": ids * 0}
-        packed["p_mask"] = ids * 0
-        name = "logits" if kind == "classification" else "null_logits"
-        difference = np.abs(stored.outputs(packed)[name] - model(packed)[name]).max()
-        assert 0 < difference < 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", list(SETTINGS))
-def test_what_is_saved_answers_the_same_with_operations_of_the_server(of_kind, tmp_path, kind):
-    task_model = of_kind(kind)[2]
-    functions = task_model.functions | task_model.token_functions
-    tf.saved_model.save(task_model, str(tmp_path), signatures=functions)
-    check_ops(tmp_path)
-    loaded = tf.saved_model.load(str(tmp_path))
-    batch = tf.constant([b"", b"a _\tb.", b"\xff\t\xff", b"a " * 1000])
-    for name, function in task_model.functions.items():
-        specs = loaded.signatures[name].structured_input_signature[1]
-        texts = {
-            key: batch[:, None] if spec.shape.rank == 2 else batch for key, spec in specs.items()
-        }
-        found, meant = loaded.signatures[name](**texts), function(**texts)
-        assert set(found) == set(meant)
-        for key, value in meant.items():
-            assert not key.endswith("_bytes") and value.shape[0] == 4
-            if value.dtype == tf.float32:
-                np.testing.assert_allclose(found[key], value, atol=1e-5)
-            else:
-                np.testing.assert_array_equal(found[key], value)

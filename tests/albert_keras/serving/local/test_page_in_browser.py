@@ -202,42 +202,6 @@ def test_texts_are_compared(browser, url):
     assert "at least two texts" in text_of(browser, "#similarity .error")
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_answer_to_a_long_text_is_in_view(browser, url, width):
-    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.send("Emulation.setDeviceMetricsOverride", **size)
-    show(browser, url, "tiny", "fill-mask")
-    ask(browser, "fill-mask", text="The old ferry. " * 200 + "It left the [MASK].")
-    for part in (".headline", ".time"):
-        script = f"document.querySelector('#fill-mask {part}').getBoundingClientRect()"
-        top, bottom = (browser.value(f"{script}.{side}") for side in ("top", "bottom"))
-        assert 0 <= top < bottom <= 800, part
-    assert browser.value("document.documentElement.scrollWidth") <= width
-
-
-def test_the_map_runs_from_its_lowest_to_its_highest_value(browser, url):
-    show(browser, url, "tiny", "attention")
-    ask(browser, "attention", first="The old ferry left the harbour before sunrise.")
-    least, most = (text_of(browser, f"#attention-{end}") for end in ("least", "most"))
-    assert 0 < float(least.rstrip("%")) < float(most.rstrip("%"))
-    script = "const c = document.getElementById('attention-canvas'); const d = c.getContext('2d')"
-    script += ".getImageData(0, 0, c.width, c.height).data; let low = 255, high = 0; "
-    script += "for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) "
-    script += "{ low = Math.min(low, d[i]); high = Math.max(high, d[i]); } high - low"
-    assert (
-        browser.value(f"(() => {{ {script.replace(' high - low', ' return high - low')} }})()")
-        > 200
-    )
-
-
-def test_typed_special_tokens_are_explained(browser, url):
-    show(browser, url, "tiny", "tokens")
-    ask(browser, "tokens", first="The [MASK] left.")
-    assert "a text never becomes a special token" in text_of(browser, "#tokens .answer")
-    ask(browser, "tokens", first="The ferry left.")
-    assert "special token" not in text_of(browser, "#tokens .answer")
-
-
 def test_a_server_that_is_gone_is_told(browser, url):
     show(browser, url, "tiny", "tokens")
     browser.send("Network.enable")
