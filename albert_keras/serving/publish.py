@@ -1,23 +1,23 @@
 """Exports a model: source → graph → checks → model card → one rename to a version."""
 
+import functools
 import json
 import logging
-from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.serving.export.accuracy import AccuracyLoss, compare
 from albert_keras.serving.export.card_facts import read_card_facts
-from albert_keras.serving.export.checks import Parity, check_answers
+from albert_keras.serving.export.checks import check_answers
 from albert_keras.serving.export.keras_model import check_keras_precision, round_weights
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import check_lite, write_lite
 from albert_keras.serving.export.model_card import write_model_card
-from albert_keras.serving.export.publishing import Draft, new_version
+from albert_keras.serving.export.publishing import new_version
 from albert_keras.serving.export.source import is_of_package, open_source
 from albert_keras.serving.graph.precision import check_precision
 from albert_keras.serving.layout import (
@@ -28,16 +28,11 @@ from albert_keras.serving.layout import (
     size_of,
 )
 from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.saved_model.signature_methods import (
-    Signature,
-    read_signatures,
-    set_method_names,
-)
+from albert_keras.serving.saved_model.signature_methods import read_signatures, set_method_names
 from albert_keras.serving.saved_model.warm_up import write_warm_up
 from data_pipeline.errors import InputError
 from data_pipeline.files import digest_of, write_digests
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
-from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -117,54 +112,36 @@ def export(
     with new_version(out, version) as draft:
         logger.info("1/4 loading the model")
         if isinstance(run, keras.Model) and not is_of_package(run):
-            functional = FunctionalModel(run)
-            written = _write_model(
-                draft, functional, run, functional.check, functional.buckets, functional.tokenizer
-            )
-            record = functional.describe()
-            found_step, losses, lite_bytes, precision = None, {}, {}, "float32"
+            source = module = FunctionalModel(run)
+            check, precision, keras_precision, lite = module.check, "float32", "float32", ()
         else:
             source = open_source(run, step, max_seq_length)
-            found_step = source.step
             if lite and source.task is not None:
                 raise InputError(
                     f"`lite` is for pre-trained models. Received: {', '.join(lite)} and a model "
                     f"of {source.task.config.name}."
                 )
             module = source.string_model(precision)
-
-            def check(predictor, signatures):
-                return check_answers(source, predictor, signatures, precision)
-
-            written = _write_model(
-                draft,
-                module,
-                source.model,
-                check,
-                module.packer.buckets,
-                source.tokenizer,
-                keras_precision,
-            )
-            lite_files = write_lite(draft.folder / "lite", source, lite)
-            lite_bytes = {weights: file.stat().st_size for weights, file in lite_files.items()}
-            losses = compare(
-                source,
-                precision,
-                written.predictor.ask,
-                lite_files,
-                keras_precision,
-                draft.keras_file,
-            )
-            record = source.describe() | {
-                "precision": precision,
-                "keras_precision": keras_precision,
-                "accuracy_loss": {name: loss._asdict() for name, loss in losses.items()},
-            }
+            check = functools.partial(check_answers, source, precision)
+        logger.info("2/4 writing the model for servers and for Keras")
+        saved_model_bytes = _write_model(draft, source, module, keras_precision)
+        logger.info("3/4 checking operations and answers")
+        predictor, signatures = Predictor(draft.folder), read_signatures(draft.folder)
+        parity = check(predictor, signatures)
+        logger.info("4/4 answering the warm-up requests")
+        write_warm_up(draft.folder, signatures, module.buckets, predictor.call)
+        lite_files = write_lite(draft.folder / "lite", source, lite)
+        losses = compare(
+            source, precision, predictor.ask, lite_files, keras_precision, draft.keras_file
+        )
         fingerprint = _fingerprint(draft.folder)
-        record |= {
+        record = source.describe() | {
+            "precision": precision,
+            "keras_precision": keras_precision,
+            "accuracy_loss": {name: loss._asdict() for name, loss in losses.items()},
             "version": draft.version,
-            "parity": written.parity and written.parity._asdict(),
-            "signatures": _describe(written.signatures),
+            "parity": parity and parity._asdict(),
+            "signatures": _describe(signatures),
             "fingerprint": fingerprint,
             "tensorflow": tf.__version__,
             "albert-keras": metadata.version("albert-keras"),
@@ -179,64 +156,38 @@ def export(
     return ExportResult(
         path,
         draft.version,
-        found_step,
+        source.step,
         num_bytes,
         precision,
-        written.num_bytes,
-        lite_bytes,
+        saved_model_bytes,
+        {name: (path / "lite" / file.name).stat().st_size for name, file in lite_files.items()},
         losses,
         keras_file(path),
-        tuple(signature.name for signature in written.signatures),
+        tuple(signature.name for signature in signatures),
         fingerprint,
-        written.parity and written.parity.largest_difference,
+        parity and parity.largest_difference,
     )
 
 
-class _Written(NamedTuple):
-    """A SavedModel and a Keras model that are written and checked, but not published."""
-
-    predictor: Predictor
-    signatures: list[Signature]
-    parity: Parity | None
-    num_bytes: int  # of what a server loads
-
-
-def _write_model(
-    draft: Draft,
-    module: Any,
-    model: keras.Model,
-    check: Callable,
-    buckets: Sequence[int],
-    tokenizer: Tokenizer | None = None,
-    keras_precision: str = "float32",
-) -> _Written:
-    """Writes a model for servers, `Predictor` and Keras, checks it, and writes warm-up requests.
+def _write_model(draft, source, module, keras_precision):
+    """Writes a model for servers, `Predictor` and Keras; returns the bytes that a server loads.
 
     Args:
-        module: StringModel or FunctionalModel.
-        model: The same model for Keras.
-        check: Takes the Predictor and its signatures; raises RuntimeError if it answers wrongly.
-        buckets: Lengths of the warm-up requests in tokens.
+        source: ExportSource or FunctionalModel.
+        module: Its signatures: StringModel or FunctionalModel.
     """
-    folder = draft.folder
-    logger.info("2/4 writing the model for servers and for Keras")
+    folder, model = draft.folder, source.model
     tf.saved_model.save(module, str(folder), signatures=module.functions | module.token_functions)
     set_method_names(folder)
     if hasattr(model, "config"):
         model.config.save(folder / SHAPE_FILE)
-    if tokenizer is not None:
+    if source.tokenizer is not None:
         (folder / TOKENIZER_FOLDER).mkdir()
-        tokenizer.save(folder / TOKENIZER_FOLDER)
+        source.tokenizer.save(folder / TOKENIZER_FOLDER)
     model.save(draft.keras_file)
     if keras_precision != "float32":
         round_weights(draft.keras_file, keras_precision)
-    num_bytes = size_of(folder)
-    logger.info("3/4 checking operations and answers")
-    predictor, signatures = Predictor(folder), read_signatures(folder)
-    parity = check(predictor, signatures)
-    logger.info("4/4 answering the warm-up requests")
-    write_warm_up(folder, signatures, buckets, predictor.call)
-    return _Written(predictor, signatures, parity, num_bytes)
+    return size_of(folder)
 
 
 def _describe(signatures):

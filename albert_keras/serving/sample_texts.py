@@ -1,14 +1,12 @@
 """Texts to try a model with, in the language of its vocabulary."""
 
 import functools
-import itertools
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from albert_keras.serving.layout import MASK_LITERAL
 from albert_keras.tasks.kind import TaskKind
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -19,17 +17,12 @@ _DEFAULT = "en"
 _COST_OF_UNKNOWN = 3
 #: Share of characters that are part of unknown pieces above which a language is not the right one.
 _MAX_UNKNOWN = 0.2
-#: A language is not the right one either if another one costs hardly more, unless the vocabulary is
-#: good at several, and needs at most this number of pieces per character.
-_CLEARLY_MORE, _FEW_PIECES = 1.1, 0.35
-#: Number of words for the texts of a vocabulary whose language is not in the table.
-_NUM_WORDS, _MIN_LETTERS = 12, 3
 
 
 class SampleTexts(NamedTuple):
     """Texts to try a model with."""
 
-    language: str | None  #: Its code in `sample_texts.yaml`; None if it is not in the table.
+    language: str  #: Its code in `sample_texts.yaml`.
     masked: str  #: Contains `[MASK]`.
     first: str  #: A sentence, and the one that follows it.
     second: str
@@ -58,47 +51,19 @@ class SampleTexts(NamedTuple):
 def sample_texts(version_folder: Path) -> SampleTexts:
     """Returns texts in the language of the model in the folder of a version.
 
-    The language is the one whose texts take the fewest pieces of its vocabulary. If the vocabulary
-    is made for none of the languages, the texts consist of its first words. Without a readable
-    tokenizer the language is English.
+    The language is the one whose texts take the fewest pieces of its vocabulary; English if none
+    is written in its letters, or without a readable tokenizer.
     """
     folder = version_folder / TOKENIZER_FOLDER
     try:
-        tokenizer = Tokenizer.load(folder) if folder.is_dir() else None
+        return texts_for(Tokenizer.load(folder)) if folder.is_dir() else _table()[_DEFAULT]
     except InputError:  # other commands report it; an example is not worth an error
-        tokenizer = None
-    return _table()[_DEFAULT] if tokenizer is None else texts_for(tokenizer)
+        return _table()[_DEFAULT]
 
 
 def texts_for(tokenizer: Tokenizer) -> SampleTexts:
     """Returns texts in the language of a tokenizer, see `sample_texts`."""
-    language = _language_of(tokenizer)
-    if language is not None:
-        return _table()[language]
-    words = list(itertools.islice(_words(tokenizer), _NUM_WORDS)) or [tokenizer.piece_of(0)]
-    half = max(len(words) // 2, 1)
-    return SampleTexts(
-        language=None,
-        masked=" ".join([*words[:2], MASK_LITERAL, *words[2:half]]),
-        first=" ".join(words[:half]),
-        second=" ".join(words[half:] or words),
-        context=" ".join(words),
-        question=" ".join(words[:3]),
-        options=[words[0], words[-1]],
-        words=" ".join(words),
-    )
-
-
-@functools.cache
-def _table():
-    text = files("albert_keras.serving").joinpath("sample_texts.yaml").read_text(encoding="utf-8")
-    table = yaml.safe_load(text)
-    return {language: SampleTexts(language, **texts) for language, texts in table.items()}
-
-
-def _language_of(tokenizer):
-    """Returns the language of the table that a vocabulary is made for, or None."""
-    costs = {}  # language -> cost in pieces, and pieces per character
+    costs = {}
     for language, texts in _table().items():
         text = " ".join((texts.first, texts.second, texts.context, texts.question))
         ids = tokenizer.encode(text)
@@ -106,18 +71,12 @@ def _language_of(tokenizer):
         known = sum(len(tokenizer.shown(id)[1]) for id in ids if id != tokenizer.unk_id)
         unknown = max(size - known, 0) if tokenizer.unk_id in ids else 0
         if unknown <= _MAX_UNKNOWN * size:
-            costs[language] = len(ids) + _COST_OF_UNKNOWN * unknown, len(ids) / size
-    if not costs:
-        return None
-    (best, (cost, share)), *others = sorted(costs.items(), key=lambda one: one[1])
-    is_clear = all(other > _CLEARLY_MORE * cost for _, (other, _) in others[:1])
-    return best if is_clear or share <= _FEW_PIECES else None
+            costs[language] = len(ids) + _COST_OF_UNKNOWN * unknown
+    return _table()[min(costs, key=costs.__getitem__, default=_DEFAULT)]
 
 
-def _words(tokenizer):
-    """Yields pieces that are words of letters, in the order of the vocabulary."""
-    starts = tokenizer.word_starts()
-    for id in map(int, tokenizer.ordinary_ids):
-        _, word = tokenizer.shown(id)
-        if starts[id] and word.isalpha() and len(word) >= _MIN_LETTERS:
-            yield word
+@functools.cache
+def _table():
+    text = files("albert_keras.serving").joinpath("sample_texts.yaml").read_text(encoding="utf-8")
+    table = yaml.safe_load(text)
+    return {language: SampleTexts(language, **texts) for language, texts in table.items()}

@@ -102,7 +102,7 @@ def inputs_of_texts(kind: TaskKind, takes_pair: bool, texts: list[str]) -> list[
 
 
 def check_answers(
-    source: ExportSource, predictor: Predictor, signatures: list[Signature], precision: str
+    source: ExportSource, precision: str, predictor: Predictor, signatures: list[Signature]
 ) -> Parity | None:
     """Checks that a SavedModel answers as the Python path, and each text as if it were alone.
 

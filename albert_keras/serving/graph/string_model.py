@@ -92,6 +92,11 @@ class StringModel(tf.Module):
         """Bytes of a text that are read."""
         return self.packer.max_bytes
 
+    @property
+    def buckets(self) -> list[int]:
+        """Lengths of sequences, in tokens."""
+        return self.packer.buckets
+
     def ids(self, texts):
         """Returns the ids of texts, string [B] → ragged int32 [B, None]."""
         return self.tokenizer(readable(texts, self.max_bytes))

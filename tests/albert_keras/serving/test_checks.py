@@ -68,7 +68,7 @@ def test_an_id_that_is_another_is_found(source, ask):
             return answer | {"ids": answer["ids"] + (np.arange(answer["ids"].shape[1]) == 2)}
 
     with pytest.raises(RuntimeError, match="does not give the same answer"):
-        check_answers(source, Changed(), [], "int8")
+        check_answers(source, "int8", Changed(), [])
 
 
 def test_a_row_that_is_missing_or_not_finite_is_found():

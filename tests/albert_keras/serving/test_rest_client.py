@@ -107,7 +107,7 @@ def test_a_server_that_does_not_answer_is_an_error():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         client = RestClient(f"http://127.0.0.1:{port}", "books", timeout=0.1)
-        with pytest.raises(ServingError, match="nothing arrived within 0.1 s") as caught:
+        with pytest.raises(ServingError, match="gave no answer: timed out") as caught:
             client.predict(text=["a"])
     assert caught.value.http_status is None
     with pytest.raises(ServingError, match="gave no answer: Connection refused"):

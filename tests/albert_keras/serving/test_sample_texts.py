@@ -1,7 +1,5 @@
 """Examples are in the language of a model, and fit its task."""
 
-import random
-
 import pytest
 
 from albert_keras.serving.sample_texts import sample_texts, texts_for
@@ -36,31 +34,11 @@ def german(tmp_path_factory):
     ).path
 
 
-@pytest.fixture(scope="module")
-def invented(tmp_path_factory):
-    """Returns the folder of a vocabulary of an invented language in Georgian letters."""
-    rng = random.Random(0)
-    words = ["".join(rng.choices("აბგდევზთიკლმნოპ", k=rng.randint(3, 7))) for _ in range(60)]
-    corpus = [" ".join(rng.choices(words, k=9)) for _ in range(300)]
-    return train_vocabulary(
-        corpus, tmp_path_factory.mktemp("xx") / "xx", size=115, strip_accents=True
-    ).path
-
-
 def test_the_language_is_the_one_of_the_vocabulary(tiny_tokenizer, german):
     assert texts_for(tiny_tokenizer).language == "en"
     texts = texts_for(Tokenizer.load(german))
     assert texts.language == "de" and texts.masked.startswith("Der alte Mann")
     assert texts.masked.count("[MASK]") == 2
-
-
-def test_other_languages_get_words_of_the_vocabulary(invented):
-    tokenizer = Tokenizer.load(invented)
-    texts = texts_for(tokenizer)
-    assert texts.language is None and texts.masked.count("[MASK]") == 1
-    for text in (texts.first, texts.second, texts.context, texts.question, texts.words):
-        assert text and tokenizer.unk_id not in tokenizer.encode(text)
-    assert len(texts.context.split()) == 12
 
 
 def test_all_languages_have_all_texts(tmp_path):
