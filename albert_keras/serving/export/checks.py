@@ -53,9 +53,12 @@ _ROUNDING = {"float32": 1e-4, "bfloat16": 5e-2, "int8": 1e-3}
 #: Maximum difference of probabilities from the Python path: float32, rounded in another order.
 TOLERANCE = 1e-5
 #: Batches that users may send: nothing, bytes that are not UTF-8, a NUL, text that looks like
-#: special tokens; and far too much text, in a batch of its own, as rows are padded to the longest.
+#: special tokens, one that is longer than its neighbours; and far too much text, in a batch of its
+#: own, as rows are padded to the longest.
 _HOSTILE = (
     (
+        b"a [MASK] here",
+        b"much longer than its neighbours are, \t " * 8,
         b"",
         b"\xff\xfe \xc3\x28 \xed\xa0\x80",
         b"nul \0 byte",
@@ -65,7 +68,6 @@ _HOSTILE = (
 )
 #: Sequences that the Python code computes at a time; fewer of a choice, which has several each.
 _ROWS, _CHOICES = 32, 8
-_LONG = b"much longer than its neighbours are, \t " * 8
 
 
 class Parity(NamedTuple):
@@ -118,45 +120,43 @@ def check_answers(
         parity = check_parity(source, predictor.ask, check_inputs(source.task))
     progress = CountedProgress(logger, "checking", len(signatures), "signatures")
     for signature in signatures:
-        check_neighbours(signature, predictor.call, tolerance)
-        check_hostile_texts(signature, predictor.call)
+        check_signature(signature, predictor.call, tolerance)
         progress.add()
     return parity
 
 
-def check_hostile_texts(signature: Signature, call: Callable) -> None:
-    """Checks that a signature returns one row per text, of finite numbers, whatever users send."""
+def check_signature(signature: Signature, call: Callable, tolerance: float) -> None:
+    """Checks that a signature returns one row per text, of finite numbers, whatever users send.
+
+    And that a row does not depend on the other texts of its batch. RuntimeError if it does.
+
+    Args:
+        call: As `Predictor.call`.
+        tolerance: Largest difference of numbers, relative to 1 or their size.
+    """
     for texts in _HOSTILE:
-        for name, answer in call(signature.name, sample_inputs(signature, list(texts))).items():
+        together = call(signature.name, sample_inputs(signature, list(texts)))
+        for name, answer in together.items():
             where = f"output `{name}` of signature `{signature.name}`"
             if not answer.ndim or len(answer) != len(texts):
                 raise RuntimeError(f"{where} has shape {answer.shape} for {len(texts)} rows")
             if answer.dtype.kind == "f" and not np.isfinite(answer).all():
                 raise RuntimeError(f"{where} is not finite")
-
-
-def check_neighbours(signature: Signature, call: Callable, tolerance: float) -> None:
-    """Checks that the answer to a text does not depend on the other texts in its batch.
-
-    `call` is as `Predictor.call`; numbers may differ by `tolerance`, relative to 1 or their size.
-    """
-    texts = [b"a [MASK] here", _LONG, b""]
-    together = call(signature.name, sample_inputs(signature, texts))
-    for row, text in enumerate(texts):
-        alone = call(signature.name, sample_inputs(signature, [text]))
-        for name, value in alone.items():
-            # With longer texts in the batch there are more positions, which are padding.
-            shown = tuple(slice(0, size) for size in value.shape[1:])
-            found = together[name][row : row + 1][(slice(None), *shown)]
-            is_same = found.shape == value.shape
-            if is_same and value.dtype.kind == "f":
-                is_same = np.allclose(found, value, rtol=tolerance, atol=tolerance)
-            elif is_same:
-                is_same = np.array_equal(found, value)
-            if not is_same:
-                raise RuntimeError(
-                    f"`{signature.name}` returns another `{name}` in a batch with other texts"
-                )
+        for row, text in enumerate(texts if len(texts) > 1 else ()):
+            alone = call(signature.name, sample_inputs(signature, [text]))
+            for name, value in alone.items():
+                # With longer texts in the batch there are more positions, which are padding.
+                shown = tuple(slice(0, size) for size in value.shape[1:])
+                found = together[name][row : row + 1][(slice(None), *shown)]
+                is_same = found.shape == value.shape
+                if is_same and value.dtype.kind == "f":
+                    is_same = np.allclose(found, value, rtol=tolerance, atol=tolerance)
+                elif is_same:
+                    is_same = np.array_equal(found, value)
+                if not is_same:
+                    raise RuntimeError(
+                        f"`{signature.name}` returns another `{name}` in a batch with other texts"
+                    )
 
 
 def check_parity(source: ExportSource, call: Callable, inputs: list[str] | list[dict]) -> Parity:

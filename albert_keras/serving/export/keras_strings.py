@@ -10,8 +10,7 @@ from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.serving.export.checks import (
     TEXTS,
     Parity,
-    check_hostile_texts,
-    check_neighbours,
+    check_signature,
     largest_difference,
 )
 from albert_keras.serving.predictor import Predictor
@@ -79,8 +78,7 @@ class FunctionalModel(tf.Module):
     def check(self, predictor: Predictor, signatures: list[Signature]) -> Parity:
         """Checks that a loaded version answers as `model.predict`; RuntimeError if not."""
         (signature,) = signatures
-        check_neighbours(signature, predictor.call, _ROUNDING)
-        check_hostile_texts(signature, predictor.call)
+        check_signature(signature, predictor.call, _ROUNDING)
         inputs = {}
         for name, spec in signature.inputs.items():
             texts = np.array([text.encode() for text in TEXTS], object)

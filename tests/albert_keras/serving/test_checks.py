@@ -7,10 +7,9 @@ import tensorflow as tf
 from albert_keras.layers.text_packing import BYTES_PER_POSITION
 from albert_keras.serving.export.checks import (
     check_answers,
-    check_hostile_texts,
     check_inputs,
-    check_neighbours,
     check_parity,
+    check_signature,
 )
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.saved_model.signature_methods import Signature
@@ -73,10 +72,10 @@ def test_an_id_that_is_another_is_found(source, ask):
 
 def test_a_row_that_is_missing_or_not_finite_is_found():
     with pytest.raises(RuntimeError, match="`sizes` of signature `ask` has shape"):
-        check_hostile_texts(TEXT, lambda name, inputs: {"sizes": np.ones(7)})
+        check_signature(TEXT, lambda name, inputs: {"sizes": np.ones(7)}, 1e-5)
     with pytest.raises(RuntimeError, match="`sizes` of signature `ask` is not finite"):
-        check_hostile_texts(
-            TEXT, lambda name, inputs: {"sizes": np.full(len(inputs["text"]), np.nan)}
+        check_signature(
+            TEXT, lambda name, inputs: {"sizes": np.full(len(inputs["text"]), np.nan)}, 1e-5
         )
 
 
@@ -96,7 +95,7 @@ def lengths(name, inputs):
 
 
 def test_rows_that_do_not_depend_on_others_pass():
-    check_neighbours(TEXT, lengths, 1e-5)
+    check_signature(TEXT, lengths, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -112,4 +111,4 @@ def test_a_row_that_depends_on_others_is_found(output, change):
         return answer | {output: change(answer[output])}
 
     with pytest.raises(RuntimeError, match=f"`{output}` in a batch with other texts"):
-        check_neighbours(TEXT, changed, 1e-5)
+        check_signature(TEXT, changed, 1e-5)
