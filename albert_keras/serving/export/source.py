@@ -17,7 +17,6 @@ from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.serving.layout import read_export_record
-from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import read_tuned
 from albert_keras.tasks.kinds import SIMILARITY, build_task
 from albert_keras.tasks.results import baseline_scores, read_results
@@ -86,14 +85,22 @@ def open_source(
     """Loads a model to export; arguments as `run`, `step` and `max_seq_length` of `export`."""
     if isinstance(path, keras.Model):
         return _in_memory(path, max_seq_length)
-    place = detect(path)
+    place, run = detect(path), None
     if place.kind in ("run", "fine-tuning"):
         run = Run.open(best_run(place.path) if place.kind == "fine-tuning" else place.path)
-        opened = _finetuned if run.kind == "finetuning" else _pretrained
-        return opened(run, step, max_seq_length)
+    if run is not None and run.kind == "finetuning":
+        return _finetuned(run, step, max_seq_length)
+    origin, known = open_model(path, step), {}
     if place.kind == "export":
-        return _exported(open_model(path, step), place.path, max_seq_length)
-    return _checkpoint(open_model(path, step), max_seq_length)
+        max_seq_length = max_seq_length or origin.max_seq_length
+    source = _of_weights(origin, max_seq_length)
+    if run is not None:
+        record = run.record | {"albert_config": source.model.config.to_dict()}
+        known = {"record": record, "scores": _scores(run, source.step)}
+    elif place.kind == "export":  # it keeps the record of its training and its scores
+        record = read_export_record(place.path)
+        known = {"record": record.get("run"), "scores": record.get("scores")}
+    return source._replace(**{key: one for key, one in known.items() if isinstance(one, dict)})
 
 
 def is_of_package(model: keras.Model) -> bool:
@@ -129,41 +136,25 @@ def _in_float32(model):
     return copy
 
 
-def _pretrained(run, step, max_seq_length):
-    step = run.checkpoints.choose(step)
-    config, trained_length, _ = run.trained_as(run.checkpoints.folder(step), step)
-    length = _checked_length(config, max_seq_length or min(trained_length, _USUAL_LENGTH))
-    model, scores = run.load_model(step, precision="float32"), _scores(run, step)
-    record = run.record | {"albert_config": config.to_dict()}
-    return ExportSource(run.kind, record, step, model, run.tokenizer, length, None, {}, scores)
-
-
 def _finetuned(run, step, max_seq_length):
     step = run.checkpoints.choose("best" if step is None else step)
-    config, settings = run.albert_config, run.record["config"]
-    length = _checked_length(config, max_seq_length or run.record["data"]["max_seq_length"])
-    settings = FinetuneConfig(**{name: settings[name] for name in ("task", "model", "training")})
-    task = build_task(settings.task.replace(max_seq_length=length))
+    length = max_seq_length or run.record["data"]["max_seq_length"]
+    length = _checked_length(run.albert_config, length)
+    task = TaskConfig(**run.record["config"]["task"])  # with the files of its training
+    task = build_task(task.replace(max_seq_length=length))
+    model = run.load_model(step, precision="float32", task=task)
+    tuned, scores, baselines = read_tuned(run), _scores(run, step), _baselines(run)
     return ExportSource(
-        run.kind,
-        run.record,
-        step,
-        run.load_model(step, precision="float32", task=task),
-        run.tokenizer,
-        length,
-        task,
-        read_tuned(run),
-        _scores(run, step),
-        _baselines(run),
+        run.kind, run.record, step, model, run.tokenizer, length, task, tuned, scores, baselines
     )
 
 
-def _checkpoint(origin, max_seq_length):
-    """Opens a pre-trained model that was not trained here, such as a converted one."""
+def _of_weights(origin, max_seq_length):
+    """Opens a pre-trained model."""
     if "masked_lm" not in origin.heads:
         return _encoder(origin, max_seq_length)
     config, sentence_head = origin.albert_config, "sentence_order" in origin.heads
-    usual = min(config.max_position_embeddings, _USUAL_LENGTH)
+    usual = min(origin.max_seq_length or config.max_position_embeddings, _USUAL_LENGTH)
     length = _checked_length(config, max_seq_length or usual)
     model = AlbertForPretraining(config, sentence_head=sentence_head, dtype="float32")
     origin.load(model, heads=HEADS["masked_lm"] + HEADS["sentence_order"])
@@ -204,14 +195,6 @@ def _known_of(origin):
         "tokenizer_digest": origin.tokenizer.digest,
         "data": {"origin": Path(origin.path).name, "origin_digest": origin.digest},
     }
-
-
-def _exported(origin, folder, max_seq_length):
-    """Opens the `.keras` model of an export; it keeps the record of its training and its scores."""
-    record = read_export_record(folder)
-    source = _checkpoint(origin, max_seq_length or origin.max_seq_length)
-    known = {"record": record.get("run"), "scores": record.get("scores")}
-    return source._replace(**{key: one for key, one in known.items() if isinstance(one, dict)})
 
 
 def _checked_length(config, length):
