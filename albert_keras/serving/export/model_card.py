@@ -111,6 +111,7 @@ class CardVersion:
         is_finetuned = self.kind == "finetuning"
         self.task_kind = kinds.KINDS.get(self.at("task", "kind")) if is_finetuned else None
         self.num_labels = len(self.at("task", "labels", kind=list))
+        self.num_stages = len(self.at("run", "config", "stages", kind=list))
         self.takes_pair = self.at("task", "takes_pair", kind=bool)
         signatures = self.at("signatures", kind=dict)
         self.has_record = bool(self._record)
