@@ -244,8 +244,7 @@ class _GraphOfRun:
 class _SignatureOfRun:
     def __init__(self, function: Any):
         self._function = function
-        specs = {spec.name: spec for spec in function.input_signature}
-        self.structured_input_signature = ((), specs)
+        self.structured_input_signature = (), {one.name: one for one in function.input_signature}
 
     def __call__(self, **inputs: Any) -> dict[str, Any]:
         return self._function(*(inputs[name] for name in self.structured_input_signature[1]))

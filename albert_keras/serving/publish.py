@@ -17,7 +17,6 @@ from albert_keras.serving.export.keras_model import check_keras_precision, round
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import check_lite, write_lite
 from albert_keras.serving.export.model_card import write_model_card
-from albert_keras.serving.export.publishing import new_version
 from albert_keras.serving.export.source import is_of_package, open_source
 from albert_keras.serving.graph.precision import check_precision
 from albert_keras.serving.layout import (
@@ -25,6 +24,7 @@ from albert_keras.serving.layout import (
     SHAPE_FILE,
     check_model_name,
     keras_file,
+    new_version,
     size_of,
 )
 from albert_keras.serving.predictor import Predictor

@@ -3,11 +3,10 @@
 The facts are collected here; the wording is in `model_card.md.jinja`. Facts come from the
 `export.json` of each version, which may be damaged, come from an older release, or contain names
 that anybody may have chosen. A value that is missing or of the wrong type is skipped, and text is
-escaped (`card_markdown.py`) before the template gets it. What no program knows comes from the
-author's `card.yaml`, see `card_facts.py`.
+escaped before the template gets it. What no program knows comes from the author's `card.yaml`, see
+`card_facts.py`.
 """
 
-import contextlib
 import functools
 import json
 import logging
@@ -22,16 +21,6 @@ from albert_keras.layers.text_packing import BYTES_PER_POSITION
 from albert_keras.models.weight_count import model_line
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
 from albert_keras.serving.export.card_facts import read_card_facts
-from albert_keras.serving.export.card_markdown import (
-    as_cell,
-    as_code,
-    as_list,
-    as_megabytes,
-    as_number,
-    as_tensor_spec,
-    as_text,
-    as_words,
-)
 from albert_keras.serving.graph.tagging_model import NUM_BYTES
 from albert_keras.serving.layout import (
     EXPORT_RECORD,
@@ -56,6 +45,12 @@ _TOO_LARGE = 2.0**63
 _SHOWN_SIGNATURES = ("question_answering", "multiple_choice", "text_pair", "serving_default")
 #: Requests up to this length stay on one line.
 _SHORT_REQUEST = 88
+#: Characters with a meaning in Markdown, wherever they are in a line.
+_SPECIAL = re.compile(r"[\\`*_\[\]~$@:!#]|(?<=www)\.")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
+_PLAIN = re.compile(r"[A-Za-z0-9_.=+-]+")
+#: Characters of a name that are shown, and names of a list.
+_MAX_CHARACTERS, _MAX_NAMES = 64, 40
 
 
 def write_model_card(out: Path) -> None:
@@ -71,10 +66,7 @@ def model_card(out: Path) -> str:
     the same card.
     """
     name = check_model_name(out.absolute().name)
-    versions = []
-    for number in reversed(existing_versions(out)):
-        with contextlib.suppress(FileNotFoundError):  # another process has just removed it
-            versions.append(CardVersion(out / str(number)))
+    versions = [CardVersion(out / str(number)) for number in reversed(existing_versions(out))]
     samples = sample_texts(out / str(versions[0].version))
     card = _template().render(
         name=name,
@@ -98,16 +90,11 @@ class CardVersion:
     Values are found by their keys, the outermost first. A value that is missing or has the wrong
     type is empty. `at`, `raw_number` and `scores` return raw values, all others escaped Markdown;
     `file_name` is the last part of a path, since the rest says where and by whom a model was made.
-
-    Raises:
-        FileNotFoundError: If it is removed in this moment.
     """
 
     def __init__(self, folder: Path):
         self.version, self._record = int(folder.name), _read_json(folder / EXPORT_RECORD)
-        # Early runs were of pre-training only and did not record their kind.
-        early_kind = "pretraining" if self.at("run", kind=dict) else ""
-        self.kind = self.at("kind") or self.at("run", "kind") or early_kind
+        self.kind = self.at("kind") or self.at("run", "kind")
         is_finetuned = self.kind == "finetuning"
         self.task_kind = kinds.KINDS.get(self.at("task", "kind")) if is_finetuned else None
         self.num_labels = len(self.at("task", "labels", kind=list))
@@ -121,8 +108,6 @@ class CardVersion:
         self.files = {file.name: file.stat().st_size for file in files if file.is_file()}
         self.has_tokenizer = (folder / TOKENIZER_FOLDER).is_dir()
         self.tokenizer = _read_json(folder / TOKENIZER_FOLDER / "tokenizer_config.json")
-        if not folder.is_dir():
-            raise FileNotFoundError(folder)
 
     @property
     def model_line(self):
@@ -273,3 +258,61 @@ def _template():
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["as_json"] = json.dumps
     return environment.get_template("model_card.md.jinja")
+
+
+def as_text(text: str) -> str:
+    """Escapes text so that it is shown as it is, on one line and in a cell of a table."""
+    text = " ".join(text.split())
+    text = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+    text = text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+    text = _SPECIAL.sub(lambda found: "\\" + found[0], text)
+    return "".join(_ENTITIES.get(sign, sign) for sign in text)
+
+
+def as_code(text: str) -> str:
+    """Writes a name as code, or escaped if it has unusual characters."""
+    is_plain = len(text) <= _MAX_CHARACTERS and _PLAIN.fullmatch(text)
+    return f"`{text}`" if is_plain else as_text(text)
+
+
+def as_cell(value: str | int | float) -> str:
+    """Writes a cell of the author's Markdown, or a number, on one line of a table."""
+    text = value if isinstance(value, str) else as_number(value)
+    return " ".join(text.split()).replace("|", "&#124;")
+
+
+def as_words(name: str) -> str:
+    """Writes the name of a score, such as `masked_lm_loss`, as words."""
+    return as_text(name.replace("_", " "))
+
+
+def as_list(names: list) -> str:
+    """Writes the strings of a list on one line, at most 40 of them."""
+    names = [name for name in names if isinstance(name, str)]
+    more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(as_text(name) or "(empty)" for name in names[:_MAX_NAMES]) + more
+
+
+def as_number(value: int | float | None) -> str:
+    """Writes an int with commas, another number with four digits, and None as an empty string."""
+    if value is None:
+        return ""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+
+
+def as_megabytes(num_bytes: int) -> str:
+    """Writes a number of bytes in megabytes, with one decimal."""
+    return f"{num_bytes / 1e6:,.1f} MB"
+
+
+def as_tensor_spec(spec: object) -> str:
+    """Writes dtype and shape of a tensor, which are in `export.json` as [dtype, shape]."""
+    dtype, shape = spec if isinstance(spec, list) and len(spec) == 2 else (None, None)
+    if not isinstance(dtype, str) or not isinstance(shape, list):
+        return ""
+    sizes = ["…" if size is None else as_text(str(size)) for size in shape]
+    if shape and shape[0] is None:
+        sizes[0] = "B"
+    return f"{as_text(dtype)} [{', '.join(sizes)}]"

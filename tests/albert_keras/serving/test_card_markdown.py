@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_keras.serving.export.card_markdown import (
+from albert_keras.serving.export.model_card import (
     as_cell,
     as_list,
     as_number,

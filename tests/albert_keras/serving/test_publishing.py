@@ -6,8 +6,7 @@ import os
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.export.publishing import new_version
-from albert_keras.serving.layout import versions
+from albert_keras.serving.layout import new_version, versions
 from data_pipeline.errors import InputError
 
 LARGEST = 2**63 - 1
