@@ -19,7 +19,6 @@ class ContractModel(tf.Module):
         first = tf.TensorSpec([None], tf.string, name="first")
         second = tf.TensorSpec([None], tf.string, name="second")
         ids = tf.TensorSpec([None, None], tf.int32, name="input_ids")
-        examples = tf.TensorSpec([None], tf.string, name="inputs")
 
         def of(*specs):
             return tf.function(input_signature=list(specs))
@@ -28,10 +27,6 @@ class ContractModel(tf.Module):
             fails = tf.reduce_any(text == "fail")
             with tf.control_dependencies([tf.debugging.assert_equal(fails, False, "no fail")]):
                 return tf.strings.length(tf.identity(text), unit="UTF8_CHAR")
-
-        def text_of(examples):
-            features = {"text": tf.io.FixedLenFeature([], tf.string)}
-            return tf.io.parse_example(examples, features)["text"]
 
         @of(text)
         def serving_default(text):
@@ -51,16 +46,6 @@ class ContractModel(tf.Module):
         def predict_tokens(input_ids):
             return {"total": tf.reduce_sum(input_ids, axis=1), "ids": input_ids}
 
-        @of(examples)
-        def classify(inputs):
-            scores = tf.cast(tf.strings.length(text_of(inputs)), tf.float32)
-            classes = tf.tile([["long", "short"]], [tf.shape(inputs)[0], 1])
-            return {"classes": classes, "scores": tf.stack([scores, -scores], axis=1)}
-
-        @of(examples)
-        def regress(inputs):
-            return {"outputs": tf.cast(tf.strings.length(text_of(inputs)), tf.float32)}
-
         @of(text)
         def not_finite(text):
             zeros = tf.zeros(tf.shape(text))
@@ -76,18 +61,12 @@ class ContractModel(tf.Module):
             return {"total": total, "twice": 2 * total}
 
         made = locals()
-        names = "serving_default single pair predict_tokens classify regress not_finite uneven"
-        return {name: made[name] for name in [*names.split(), "scalar"]}
+        names = "serving_default single pair predict_tokens not_finite uneven scalar"
+        return {name: made[name] for name in names.split()}
 
 
 def save_contract_model(folder, mark=1.0):
     """Writes a version, with `mark`, which `serving_default` returns; returns the folder."""
     module = ContractModel(mark)
     tf.saved_model.save(module, str(folder), signatures=module.signatures())
-    updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(str(folder))
-    for name in ("classify", "regress"):
-        updater.replace_method_name(
-            signature_key=name, method_name=f"tensorflow/serving/{name}", tags="serve"
-        )
-    updater.save()
     return folder

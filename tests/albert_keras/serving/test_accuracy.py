@@ -6,7 +6,8 @@ import pytest
 
 from albert_keras.serving.export.accuracy import NUM_TEXTS, loss_of, masked_texts
 from albert_keras.serving.predictor import Candidate
-from albert_keras.tasks.classification.task import ClassAnswer, ScoreAnswer
+from albert_keras.tasks.classification.regression import ScoreAnswer
+from albert_keras.tasks.classification.task import ClassAnswer
 
 FLOAT32 = [Candidate("a", 0.5), Candidate("b", 0.8), Candidate("c", 0.6)]
 VARIANT = [Candidate("a", 0.3), Candidate("b", 0.8), Candidate("d", 0.7)]

@@ -42,31 +42,11 @@ def test_a_text_without_a_mask_is_refused(tiny_export):
         fill_mask(tiny_export, ["nothing to fill"])
 
 
-def test_too_many_candidates_are_refused(predictor):
-    with pytest.raises(InputError, match="from 1 to 10"):
-        predictor.fill_mask(["[MASK]"], top_k=11)
-
-
-def test_a_folder_without_an_export_is_refused(tmp_path):
-    with pytest.raises(InputError, match="contains no exported model"):
-        Predictor(tmp_path)
-
-
 def test_masks_that_are_never_read_have_no_candidates(predictor):
     (answer, short) = predictor.fill_mask(["[MASK] " * 5000, "A [MASK]."])
     assert len(answer.masks) == 5000 and answer.masks[0] and answer.masks[-1] == ()
     assert answer.filled_text.count("[MASK]") > 10 and len(answer.filled_text) < 5000
     assert len(short.masks) == 1 and short.masks[0]
-
-
-def test_many_texts_are_filled_as_each_alone(predictor):
-    texts = [f"{'Rain. ' * (number % 7)}A [MASK]." for number in range(70)]
-    together = predictor.fill_mask(texts, top_k=1)
-    assert [answer.text for answer in together] == texts
-    for number in (0, 33, 69):
-        (alone,) = predictor.fill_mask([texts[number]], top_k=1)
-        assert alone.filled_text == together[number].filled_text
-    assert predictor.fill_mask([]) == []
 
 
 def test_a_pre_trained_model_answers_no_task(predictor):

@@ -9,16 +9,9 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
-from albert_keras.serving.graph.precision import POLICIES
-from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.serving.publish import export
 from data_pipeline.errors import InputError
-
-#: The operations that we use of tensorflow-text 2.12.1, the version in servers.
-SERVER_OPERATIONS = {"SentencepieceOp", "SentencepieceTokenizeOp"}
-SERVER_OPERATIONS |= {"TFText>NormalizeUTF8", "NormalizeUTF8", "CaseFoldUTF8"}
 
 FRESH_PROCESS = """
 import sys
@@ -132,28 +125,6 @@ def test_the_loss_of_each_variant_is_told_and_kept(small_export, tiny_export):
 def test_lite_files_lie_in_the_version(small_export):
     files = {path.name: path.stat().st_size for path in (small_export.path / "lite").iterdir()}
     assert files == {f"model_{name}.tflite": size for name, size in small_export.lite_bytes.items()}
-
-
-@pytest.mark.parametrize(
-    "precision",
-    [
-        name if name == "bfloat16" else pytest.param(name, marks=pytest.mark.slow)
-        for name in POLICIES
-    ],
-)
-def test_a_server_has_all_operations_and_needs_no_compiler(precision, tiny_run, tiny_tokenizer):
-    model = AlbertForPretraining(Run.open(tiny_run).albert_config)
-    module = TextModel(model, tiny_tokenizer, 32, precision)
-    for function in module.functions.values():
-        graph = function.get_concrete_function().graph.as_graph_def()
-        for part in (graph, *graph.library.function):
-            nodes = part.node if part is graph else part.node_def
-            names = {node.op for node in nodes if ">" in node.op or "piece" in node.op}
-            assert names <= SERVER_OPERATIONS
-            for thing in (part, *nodes):
-                attributes = getattr(thing, "attr", {})
-                assert not ("_XlaMustCompile" in attributes and attributes["_XlaMustCompile"].b)
-                assert "_gradient_op_type" not in attributes
 
 
 @pytest.mark.parametrize(

@@ -146,10 +146,3 @@ def test_a_path_that_settings_could_not_hold_is_refused(export_folder, tmp_path,
     shutil.copytree(export_folder / "1", tmp_path / name / "1")
     with pytest.raises(InputError, match="path of an export"):
         write_kit(tmp_path / "kit", "books", tmp_path / name)
-
-
-def test_a_folder_with_something_in_it_is_left_alone(written, tmp_path):
-    (tmp_path / "kit").mkdir()
-    (tmp_path / "kit" / "mine").touch()
-    with pytest.raises(InputError, match="nothing is ever overwritten"):
-        written()

@@ -85,10 +85,3 @@ def test_signatures_are_read_with_shapes_and_features(model):
     assert (second.name, second.features) == ("predict_tokens", {})
     assert second.inputs == {"ids": tf.TensorSpec([None, None], tf.int32, "ids")}
     assert third.method == "regress"
-
-
-def test_a_model_without_such_names_is_left_alone(tmp_path):
-    save(tmp_path, predict_tokens=predict_tokens)
-    before = (tmp_path / "saved_model.pb").stat()
-    set_method_names(tmp_path)
-    assert (tmp_path / "saved_model.pb").stat() == before

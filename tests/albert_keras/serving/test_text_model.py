@@ -49,12 +49,6 @@ def test_pairs_are_packed_as_in_python(text_model, tiny_tokenizer, tiny_corpus):
         assert packed["segment_ids"][row].numpy()[real].tolist() == segments
 
 
-def test_lengths_are_padded_to_a_bucket(text_model):
-    short = text_model.packer.pack(text_model.tokenizer(["a"]))["input_ids"]
-    long = text_model.packer.pack(text_model.tokenizer(["a " * 100]))["input_ids"]
-    assert short.shape == (1, 16) and long.shape == (1, 32)
-
-
 def test_masks_are_filled_with_the_likeliest_pieces(text_model, model, tiny_tokenizer):
     text = "The old [MASK] left the (small) [MASK]."
     answer = text_model.functions["fill_mask"](tf.constant([text]))
@@ -124,26 +118,6 @@ def test_tokens_beyond_the_bytes_that_are_read_are_estimated(text_model, tiny_to
     assert found[0] == pytest.approx(exact, rel=0.02) and found[1] > found[0]
     assert found[2:4].tolist() == [1, 0]
     assert found[4] == pytest.approx(len(tiny_tokenizer.encode(texts[4])) - LENGTH + 2, abs=3)
-
-
-def test_masks_that_were_cut_off_cost_nothing(text_model, monkeypatch):
-    asked = []
-    masked_lm = text_model.stored.masked_lm
-
-    def noting(packed, positions):
-        asked.append(positions.shape[1])
-        return masked_lm(packed, positions)
-
-    monkeypatch.setattr(text_model.stored, "masked_lm", noting)
-    answer = text_model._fill_mask(tf.constant(["long " * 60 + "[MASK]" * 100, "[MASK] here"]))
-    assert asked == [1] and answer["pieces"].shape == (2, 100, 10)
-    assert (answer["pieces"][1, 0] != b"").numpy().all() and not answer["scores"][0].numpy().any()
-
-
-def test_what_is_not_read_is_not_given_back(text_model):
-    answer = text_model.functions["fill_mask"](tf.constant(["[MASK] " + "é" * 5000]))
-    [filled] = answer["filled_text"].numpy()
-    assert filled.decode().endswith("é") and len(filled) <= 32 * LENGTH + 20
 
 
 def test_attention_is_that_of_the_encoder(text_model, model, tiny_tokenizer):

@@ -50,7 +50,6 @@ def test_the_models_are_listed_with_their_signatures(server):
     (model,) = json.loads(ask(server, "GET", "/models.json").body)
     assert (model["name"], model["version"], model["task"]) == ("books", 3, None)
     assert model["signatures"]["predict_tokens"]["inputs"] == {"input_ids": ["DT_INT32", [-1, -1]]}
-    assert "regress" not in model["signatures"]
 
 
 @pytest.mark.parametrize(
