@@ -126,7 +126,14 @@ class TextTaskModel(TaskModel):
         parsed = tf.io.parse_example(inputs, features)
         texts = [first_values(parsed[name]) for name in names]
         packed, _ = (self._pairs if self._takes_pair else self._sequences)(*texts)
-        return self._as_protocol(self._answer(packed))
+        answer = self._answer(packed)
+        if self._example_name == "regress":
+            return {"outputs": answer["score"]}
+        return {"classes": answer["labels"], "scores": answer["probabilities"]}
+
+    def _repeated(self, values, logits):
+        """Repeats values of the labels, [C], for each row of logits, [B, C]."""
+        return tf.repeat(values[None], tf.shape(logits)[0], axis=0)
 
 
 class ClassificationModel(TextTaskModel):
@@ -138,16 +145,12 @@ class ClassificationModel(TextTaskModel):
     def _answer(self, packed):
         logits = self.stored.outputs(packed)["logits"]
         label, probability = self._most_likely(logits)
-        labels = tf.repeat(self._labels[None], tf.shape(logits)[0], axis=0)
         return {
             "label": label,
             "probability": probability,
-            "labels": labels,
+            "labels": self._repeated(self._labels, logits),
             "probabilities": tf.nn.softmax(logits),
         }
-
-    def _as_protocol(self, answer):
-        return {"classes": answer["labels"], "scores": answer["probabilities"]}
 
 
 class RegressionModel(TextTaskModel):
@@ -158,9 +161,6 @@ class RegressionModel(TextTaskModel):
     def _answer(self, packed):
         return {"score": self.stored.outputs(packed)["logits"][:, 0]}
 
-    def _as_protocol(self, answer):
-        return {"outputs": answer["score"]}
-
 
 class MultiLabelModel(TextTaskModel):
     """Any of C labels: `labels` string, `probabilities` and `thresholds` float32 [B, C] of all of
@@ -170,16 +170,11 @@ class MultiLabelModel(TextTaskModel):
 
     def _answer(self, packed):
         logits = self.stored.outputs(packed)["logits"]
-        labels = tf.repeat(self._labels[None], tf.shape(logits)[0], axis=0)
-        thresholds = tf.repeat(self._thresholds[None], tf.shape(logits)[0], axis=0)
         return {
-            "labels": labels,
+            "labels": self._repeated(self._labels, logits),
             "probabilities": tf.sigmoid(logits),
-            "thresholds": thresholds,
+            "thresholds": self._repeated(self._thresholds, logits),
         }
-
-    def _as_protocol(self, answer):
-        return {"classes": answer["labels"], "scores": answer["probabilities"]}
 
 
 class MultiRegressionModel(TextTaskModel):
@@ -188,8 +183,7 @@ class MultiRegressionModel(TextTaskModel):
 
     def _answer(self, packed):
         scores = self.stored.outputs(packed)["logits"]
-        labels = tf.repeat(self._labels[None], tf.shape(scores)[0], axis=0)
-        return {"labels": labels, "scores": scores}
+        return {"labels": self._repeated(self._labels, scores), "scores": scores}
 
 
 class SimilarityModel(TextTaskModel):
@@ -209,9 +203,6 @@ class SimilarityModel(TextTaskModel):
 
     def _answer(self, packed):
         return {"score": self.stored.outputs(packed)["cosine"]}
-
-    def _as_protocol(self, answer):
-        return {"outputs": answer["score"]}
 
 
 class ChoiceModel(TaskModel):

@@ -4,8 +4,6 @@ TensorFlow 2 always writes `tensorflow/serving/predict`; the other two take `tf.
 require fixed names and shapes.
 """
 
-import os
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +12,6 @@ from tensorflow.python.saved_model import fingerprinting_utils
 
 from albert_keras.serving.saved_model.server_ops import read_saved_model
 from data_pipeline.errors import InputError
-from data_pipeline.files import whole_file
 
 #: Method of a request → its name in a SavedModel.
 METHOD_NAMES = {
@@ -76,11 +73,7 @@ def set_method_names(folder: Path) -> None:
     updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(str(folder))
     for signature in chosen:
         updater.replace_method_name(signature.name, METHOD_NAMES[signature.method], tags=_TAG)
-    # The updater does not write atomically; an incomplete file must not get the name.
-    with tempfile.TemporaryDirectory(dir=folder) as staging:
-        updater.save(staging)
-        with whole_file(folder / "saved_model.pb") as temporary:
-            os.replace(Path(staging) / "saved_model.pb", temporary)
+    updater.save()
     fingerprinting_utils.write_fingerprint(str(folder))
 
 
