@@ -13,12 +13,12 @@ from tensorflow import keras
 from albert_keras.serving.export.accuracy import AccuracyLoss, compare
 from albert_keras.serving.export.card_facts import read_card_facts
 from albert_keras.serving.export.checks import check_answers
-from albert_keras.serving.export.keras_model import check_keras_precision, round_weights
+from albert_keras.serving.export.keras_model import PRECISIONS, round_weights
 from albert_keras.serving.export.keras_strings import FunctionalModel
-from albert_keras.serving.export.lite import check_lite, write_lite
+from albert_keras.serving.export.lite import LITE_WEIGHTS, write_lite
 from albert_keras.serving.export.model_card import write_model_card
 from albert_keras.serving.export.source import is_of_package, open_source
-from albert_keras.serving.graph.precision import check_precision
+from albert_keras.serving.graph.precision import POLICIES
 from albert_keras.serving.layout import (
     EXPORT_RECORD,
     SHAPE_FILE,
@@ -103,10 +103,10 @@ def export(
         RuntimeError: If the model answers differently from the Python code.
     """
     out, lite = Path(out), tuple(dict.fromkeys(lite))
-    check_precision(precision)
-    check_keras_precision(keras_precision)
-    for weights in lite:
-        check_lite(weights)
+    chosen = [("precision", precision, POLICIES), ("keras_precision", keras_precision, PRECISIONS)]
+    for name, value, choices in [*chosen, *(("lite", weights, LITE_WEIGHTS) for weights in lite)]:
+        if value not in choices:
+            raise InputError(f"`{name}` must be one of {', '.join(choices)}. Received: {value}.")
     check_model_name(out.absolute().name)
     read_card_facts(out)  # so that a mistake in it is noticed before any work
     with new_version(out, version) as draft:

@@ -13,17 +13,8 @@ from data_pipeline.files import whole_file
 
 #: Precision of the weights in the file; loaded, they are float32. HDF5 has no bfloat16: bfloat16
 #: values are stored as float16 and leave three of its bits empty, so that they compress better.
-KERAS_PRECISIONS = ("float32", "float16", "bfloat16")
+PRECISIONS = ("float32", "float16", "bfloat16")
 _WEIGHTS = "model.weights.h5"
-
-
-def check_keras_precision(precision: str) -> None:
-    """Raises InputError unless the weights of a `.keras` file can be stored in this precision."""
-    if precision not in KERAS_PRECISIONS:
-        raise InputError(
-            f"`keras_precision` must be one of {', '.join(KERAS_PRECISIONS)}. "
-            f"Received: {precision}."
-        )
 
 
 def round_weights(path: Path, precision: str) -> None:

@@ -24,19 +24,12 @@ import tensorflow as tf
 from albert_keras.layers.kernels import inference
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving.export.source import ExportSource
-from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 #: How weights are stored: as float16, or as int8 with int8 products ("dynamic range").
 LITE_WEIGHTS = ("float16", "int8")
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
-
-
-def check_lite(weights):
-    """Raises InputError unless weights of a file can be stored in this way."""
-    if weights not in LITE_WEIGHTS:
-        raise InputError(f"`lite` must be one of {', '.join(LITE_WEIGHTS)}. Received: {weights}.")
 
 
 def convert_to_lite(model: AlbertForPretraining, max_seq_length: int, weights: str) -> bytes:

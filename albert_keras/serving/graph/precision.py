@@ -9,7 +9,6 @@ from albert_keras.layers.kernels import inference
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.task_model import AlbertForTask
-from data_pipeline.errors import InputError
 
 #: Precision of an export → Keras policy of the computation.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "int8": "float32"}
@@ -145,14 +144,6 @@ class StoredModel:
         finally:
             for layer, name, variable in variables:
                 vars(layer)[name] = variable
-
-
-def check_precision(precision: str) -> None:
-    """Raises InputError unless an export can have this precision."""
-    if precision not in POLICIES:
-        raise InputError(
-            f"`precision` must be one of {', '.join(POLICIES)}. Received: {precision}."
-        )
 
 
 def _store(weight, precision):

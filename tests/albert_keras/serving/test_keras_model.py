@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.formats.keras_file import open_keras_file
-from albert_keras.serving.export.keras_model import check_keras_precision, round_weights
+from albert_keras.serving.export.keras_model import round_weights
 from data_pipeline.errors import InputError
 
 
@@ -44,11 +44,3 @@ def test_weights_that_are_too_large_are_refused(file):
     with pytest.raises(InputError, match="at most 65504 .* Received: 100000 in "):
         round_weights(file, "float16")
     assert file.read_bytes() == content
-
-
-def test_other_precisions_are_refused():
-    check_keras_precision("float16")
-    with pytest.raises(
-        InputError, match="must be one of float32, float16, bfloat16. Received: int8"
-    ):
-        check_keras_precision("int8")

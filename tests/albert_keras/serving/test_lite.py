@@ -6,8 +6,7 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.serving.export.lite import LiteModel, check_lite, convert_to_lite
-from data_pipeline.errors import InputError
+from albert_keras.serving.export.lite import LiteModel, convert_to_lite
 
 LENGTH = 16
 
@@ -82,8 +81,3 @@ def test_signatures_have_the_promised_names(converted):
         },
         "masked_lm": {"inputs": ["vector"], "outputs": ["masked_lm_logits"]},
     }
-
-
-def test_other_weights_are_refused():
-    with pytest.raises(InputError, match="float16, int8. Received: int4"):
-        check_lite("int4")

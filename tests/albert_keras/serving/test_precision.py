@@ -6,8 +6,7 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.serving.graph.precision import StoredModel, check_precision
-from data_pipeline.errors import InputError
+from albert_keras.serving.graph.precision import StoredModel
 
 IDS = np.array([[2, 7, 19, 3], [2, 5, 3, 0]], np.int32)
 PACKED = {
@@ -104,8 +103,3 @@ def test_encoding_takes_only_rows_of_the_text_from_the_word_embeddings(model):
     (inside,) = (inside for outside, inside in traced.graph.captures if outside is table)
     users = [node.op for node in needed.node if inside.op.name in node.input]
     assert users == ["ResourceGather"]
-
-
-def test_an_unknown_precision_is_refused():
-    with pytest.raises(InputError, match="float32, bfloat16, int8. Received: int4"):
-        check_precision("int4")
