@@ -28,7 +28,6 @@ from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.pair_features import pair_features
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Task
-from albert_keras.tasks.given import typed_examples
 from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)
