@@ -1,7 +1,7 @@
 """What an inference contest needs: exports and weights of one model, texts and expected outputs."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from albert_keras.config import AlbertConfig
 from data_pipeline.errors import InputError
-from data_pipeline.text.installed_docs import installed_documentation
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -59,8 +58,7 @@ def write_inputs(
 ) -> InferenceInputs:
     """Writes an export for each precision and a question for each length.
 
-    The weights and texts are the same each time. The texts are from the documentation of the
-    installed packages.
+    The weights and texts are the same each time.
     """
     from albert_keras.formats import hugging_face
     from albert_keras.formats.model_weights import ModelWeights
@@ -76,8 +74,7 @@ def write_inputs(
     hugging_face.write(ModelWeights(config, values, "benchmark"), weights)
 
     def question(length):
-        paragraphs = (text for one in installed_documentation() for text in one.paragraphs)
-        texts = exact_texts(paragraphs, tokenizer, length - 2, batch_size)
+        texts = exact_texts(tokenizer, length - 2, batch_size)
         rows = [[tokenizer.cls_id, *tokenizer.encode(text), tokenizer.sep_id] for text in texts]
         ids = np.array(rows, np.int32)
         # One by one: a large batch of long texts takes gigabytes here.
@@ -104,32 +101,12 @@ def difference(output, question: Question, dtype: str) -> float:
     return largest
 
 
-def exact_texts(
-    paragraphs: Iterable[str], tokenizer: Tokenizer, num_tokens: int, count: int
-) -> tuple[str, ...]:
-    """Splits paragraphs into `count` texts of `num_tokens` tokens, without [CLS] and [SEP].
-
-    The texts are in the order of the paragraphs, with normalized white space. InputError if there
-    are fewer.
-    """
-    texts, words, size = [], [], 0
-    for paragraph in paragraphs:
-        for word in paragraph.split():
-            words.append(word)
-            size += len(tokenizer.encode(word))
-            while size > num_tokens:  # start later: whole words do not always fit
-                size -= len(tokenizer.encode(words.pop(0)))
-            if size == num_tokens:
-                text = " ".join(words)
-                if len(tokenizer.encode(text)) == num_tokens:
-                    texts.append(text)
-                words, size = [], 0
-            if len(texts) == count:
-                return tuple(texts)
-    raise InputError(
-        f"The documentation must contain {count} texts of {num_tokens} tokens. "
-        f"Received: {len(texts)}."
-    )
+def exact_texts(tokenizer: Tokenizer, num_tokens: int, count: int) -> tuple[str, ...]:
+    """Samples texts of `num_tokens` tokens, without [CLS] and [SEP], from words of one token."""
+    words = [tokenizer.piece_of(number).strip("▁") for number in tokenizer.ordinary_ids]
+    words = [word for word in words if len(tokenizer.encode(word)) == 1]
+    rng = np.random.default_rng(_SEED)
+    return tuple(" ".join(rng.choice(words, num_tokens)) for _ in range(count))
 
 
 def _write_export(folder, config, tokenizer, precision):

@@ -98,18 +98,6 @@ def test_targets_of_make_exist():
     assert named <= targets
 
 
-@pytest.mark.parametrize(
-    "block", [block for block in ALL_BLOCKS if block.language == "python"], ids=str
-)
-def test_names_imported_in_programs_exist(block):
-    import importlib
-
-    for node in ast.walk(ast.parse(block.text)):
-        if isinstance(node, ast.ImportFrom) and node.module.startswith(("albert_keras", "data_p")):
-            module = importlib.import_module(node.module)
-            assert all(hasattr(module, alias.name) for alias in node.names), block
-
-
 def test_settings_are_known():
     """YAML of `pretrain` is read as by `config check`; YAML of cards is read by the card."""
     import yaml

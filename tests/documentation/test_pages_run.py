@@ -9,7 +9,6 @@ import pytest
 
 from tests.documentation.code_blocks import PAGES as ALL_PAGES, ROOT
 from tests.documentation.inputs import write_inputs
-from tests.documentation.page_program import small
 
 #: In the order in which they run: later pages use what earlier ones leave in the folder.
 FIRST = ["own-language", "own-domain", "task-to-server", "tpu-vm", "several-gpus", "beam"]
@@ -21,19 +20,6 @@ _OTHERS = [str(page.relative_to(ROOT)) for page in ALL_PAGES]
 PAGES += [name for name in _OTHERS if name not in PAGES]
 #: Runs of a page that no page makes: copies of `runs/books`.
 _COPIES = {"README.md": ["runs/demo/run"], "docs/commands.md": ["runs/a", "runs/b"]}
-
-
-@pytest.mark.parametrize(
-    "words, expected",
-    [
-        ("pretrain --data r --steps 9000 --out o", "--data r --steps 4 --out o --batch-size 4"),
-        ("data build --corpus c", "build --corpus c --max-seq-length 48"),
-        ("finetune --epochs 3", "finetune --epochs 1 --max-seq-length 32"),
-        ("predict runs/x --set a=1", "predict runs/x --set a=1"),
-    ],
-)
-def test_commands_are_made_small(words, expected):
-    assert " ".join(small(words.split())).endswith(expected)
 
 
 @pytest.fixture(scope="module")

@@ -53,21 +53,6 @@ def test_every_public_name_is_in_the_reference(package):
     assert sorted(documented) == package.__all__
 
 
-def test_all_requirements_of_the_site_are_pinned():
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    needed = project["project"]["optional-dependencies"]["docs"]
-    pinned = (SITE / "requirements.txt").read_text(encoding="utf-8")
-    for requirement in needed:
-        name = re.match(r"[\w-]+", requirement)[0]
-        assert re.search(rf"^{name}(\[\w+\])?==", pinned, re.MULTILINE), name
-    entries = re.findall(r"^[a-z].*?==(?:.*\\\n)+.*$", pinned, re.MULTILINE)
-    assert len(entries) > 20 and all("--hash=sha256:" in entry for entry in entries)
-
-
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_needs_no_network(tmp_path):
     python = os.environ.get("ALBERT_KERAS_DOCS_PYTHON", ROOT / ".venv-docs" / "bin" / "python")

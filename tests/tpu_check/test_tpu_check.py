@@ -22,7 +22,7 @@ from tests.tpu_check.check import Checked, check, compiler_versions
 from tests.tpu_check.lowering import _renumber
 from tests.tpu_check.program import Program, TaskProgram
 from tests.tpu_check.report import fault_lines, table
-from tests.tpu_check.trace import Fault, find_faults, read_kernels
+from tests.tpu_check.trace import find_faults, read_kernels
 
 #: Traces programs, and functions that a TPU cannot execute, in one process: it divides its devices
 #: once.
@@ -149,8 +149,8 @@ def test_operations_are_looked_up_by_type_in_the_functions_that_are_called():
         node = function.node_def.add(name=f"{name}_norm", op="CheckNumerics")
         node.attr["T"].type = types_pb2.DT_INT32
     graph.node.add(name="loop", op="While").attr["body"].func.name = "called"
-    fault = Fault("CheckNumerics", "called_norm", "has no TPU kernel for T=int32")
-    assert find_faults(graph, kernels) == (2, [fault])
+    fault = "`CheckNumerics` has no TPU kernel for T=int32 (node `called_norm`)"
+    assert find_faults(graph, kernels) == [fault]
 
 
 def test_large_numbers_of_instructions_are_replaced_and_references_follow():

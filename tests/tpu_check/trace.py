@@ -11,7 +11,6 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from tensorflow.core.framework import graph_pb2, types_pb2
 
@@ -28,8 +27,8 @@ def trace_program(program: Program) -> tuple[dict, bytes | None]:
     Call it in a fresh process, see `fake_tpu_strategy`.
 
     Returns:
-        dict with `operations`, the number of different ones, `faults`, a list of str, and the
-        fields of Lowered except `proto`, if it could be lowered; and the HLO, if it could be.
+        dict with `faults`, a list of str, and the fields of Lowered except `proto`, if it could be
+        lowered; and the HLO, if it could be.
     """
     strategy = fake_tpu_strategy(program.replicas, program.replicas_per_chip)
     with strategy.scope():
@@ -46,26 +45,14 @@ def trace_program(program: Program) -> tuple[dict, bytes | None]:
 def check_step(strategy, replica_step: Callable, features: dict) -> tuple[dict, bytes | None]:
     """As `trace_program`, for any function of a replica; arguments as for `trace_cluster`."""
     cluster = trace_cluster(strategy, replica_step, features)
-    operations, faults = find_faults(cluster.graph, read_kernels())
-    summary = {"operations": operations, "faults": [str(fault) for fault in faults]}
+    faults = find_faults(cluster.graph, read_kernels())
     if faults:
-        return summary, None
+        return {"faults": faults}, None
     lowered = lower(cluster, strategy.num_replicas_in_sync)._asdict()
     proto = lowered.pop("proto")
     if lowered["dynamic_shapes"]:
-        summary["faults"].append(f"{lowered['dynamic_shapes']} instructions have no fixed shape")
-    return summary | lowered, proto
-
-
-class Fault(NamedTuple):
-    """An operation that a TPU cannot execute."""
-
-    operation: str  #: Its type, for example "StringFormat".
-    node: str  #: Its name in the graph.
-    problem: str  #: Completes "`StringFormat` ...".
-
-    def __str__(self):
-        return f"`{self.operation}` {self.problem} (node `{self.node}`)"
+        faults.append(f"{lowered['dynamic_shapes']} instructions have no fixed shape")
+    return {"faults": faults, **lowered}, proto
 
 
 def read_kernels() -> dict[str, dict[str, frozenset[str]]]:
@@ -86,13 +73,10 @@ def read_kernels() -> dict[str, dict[str, frozenset[str]]]:
     return kernels
 
 
-def find_faults(graph: graph_pb2.GraphDef, kernels: dict) -> tuple[int, list[Fault]]:
-    """Checks every operation of a graph and of the functions it calls, see `read_kernels`.
-
-    Returns the number of different operations, and the faults.
-    """
+def find_faults(graph: graph_pb2.GraphDef, kernels: dict) -> list[str]:
+    """Lists the operations of a graph, and of the functions it calls, without a TPU kernel."""
     functions = {function.signature.name: function for function in graph.library.function}
-    faults, operations, seen = [], set(), set()
+    faults, seen = [], set()
     waiting = [graph.node]
     while waiting:
         for node in waiting.pop():
@@ -100,12 +84,9 @@ def find_faults(graph: graph_pb2.GraphDef, kernels: dict) -> tuple[int, list[Fau
                 if name not in seen:
                     seen.add(name)
                     waiting.append(functions[name].node_def)
-            if node.op not in functions:
-                operations.add(node.op)
-                problem = _problem_of(node, kernels)
-                if problem:
-                    faults.append(Fault(node.op, node.name, problem))
-    return len(operations), faults
+            if node.op not in functions and (problem := _problem_of(node, kernels)):
+                faults.append(f"`{node.op}` {problem} (node `{node.name}`)")
+    return faults
 
 
 def _called(node, functions):
