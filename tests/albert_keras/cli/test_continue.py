@@ -55,11 +55,3 @@ def test_a_run_starts_from_weights_by_command(tiny_run, tiny_records, tmp_path, 
     assert record["config"]["optimizer"]["lr"] == 1e-4
     assert record["albert_config"]["hidden_size"] == 32
     assert "step 5" in json.loads((tmp_path / "run" / "loaded.json").read_text())[0]
-
-
-@pytest.mark.slow
-def test_a_dry_run_starts_from_the_weights(tiny_run, tiny_records, tmp_path, capsys):
-    command = ["pretrain", "--data", str(tiny_records), "--init-from", str(tiny_run), "--dry-run"]
-    command += ["--config", "continue", "--set", "training.batch_size=8", "--out", f"{tmp_path}/r"]
-    assert main([*command, "--set", "training.peak_tflops=1", "--json"]) == 0
-    assert values_of(capsys)["loss"] < 6 and not (tmp_path / "r").exists()

@@ -28,15 +28,6 @@ def test_the_schedule_has_the_scaled_peak_the_runs_length_and_the_default_warmup
     assert math.isclose(schedule(100), pretraining_lr("lamb", 512) * 0.9, rel_tol=1e-6)
 
 
-def test_the_first_update_moves_nothing_while_warming_up():
-    weights = tf.Variable([3.0, 4.0], name="kernel")
-    optimizer = build_optimizer(OptimizerConfig(name="lamb"), num_steps=100, batch_size=8)
-    optimizer.apply_gradients([(tf.constant([1.0, 1.0]), weights)])
-    np.testing.assert_array_equal(weights, [3.0, 4.0])
-    optimizer.apply_gradients([(tf.constant([1.0, 1.0]), weights)])
-    assert np.all(weights.numpy() < [3.0, 4.0])
-
-
 def test_gradients_are_scaled_by_their_common_norm():
     gradients, norm = clip_gradients([tf.constant([3.0]), None, tf.constant([[4.0]])], 1.0)
     assert float(norm) == 5.0

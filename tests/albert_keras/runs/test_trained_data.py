@@ -55,11 +55,6 @@ def test_an_overlap_is_a_sentence(overlap, text):
     assert overlap.sentence(ROWS, " of `a`") == text
 
 
-def test_few_rows_are_less_than_a_hundredth():
-    shares = [Overlap(1000, trained).is_small for trained in (0, 1, 9, 10)]
-    assert shares == [False, True, True, False]
-
-
 def test_files_and_json_of_earlier_versions_are_read(tmp_path):
     arrays = {"exact": [5, 1], "normalised": [8, 9]}
     arrays = {name: np.array(values, np.uint64) for name, values in arrays.items()}

@@ -5,9 +5,7 @@ import re
 import subprocess
 import sys
 
-import pytest
-
-from tests.repository import PACKAGES, ROOT, needs_repository
+from tests.repository import PACKAGES
 
 #: Builds an encoder; the package is imported before TensorFlow.
 ENCODER = """
@@ -37,11 +35,6 @@ def stderr_of(*arguments, cwd):
     return done.stderr
 
 
-def snippets(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-
-
 def test_a_model_prints_nothing(tmp_path):
     assert stderr_of("-c", ENCODER + COMPILING, cwd=tmp_path) == ""
 
@@ -52,24 +45,3 @@ def test_predict_prints_its_own_lines_only(tiny_export, tmp_path):
     lines = [line for line in lines if not re.fullmatch(r"\.\.\. \d+ s", line)]
     assert lines[0] == "starting" and len(lines) == 2
     assert re.fullmatch(r"predicting on (CPU|GPU|TPU).*", lines[1])
-
-
-@pytest.mark.slow
-@needs_repository
-def test_the_quick_start_prints_nothing_and_pretrain_its_own_lines_only(
-    tiny_corpus, tiny_vocabulary, tmp_path
-):
-    (tmp_path / "books").mkdir()
-    (tmp_path / "books" / "a.txt").write_text("\n".join(tiny_corpus))
-    (tmp_path / "tokenizer").symlink_to(tiny_vocabulary.path)
-    (code,) = [code for code in snippets("docs/commands.md") if "build_records(" in code]
-    code = code.replace("max_seq_length=128", "max_seq_length=32").replace(
-        "albert-mini", "albert-tiny"
-    )
-    code = code.replace("steps=2000", "steps=2").replace("records-heldout/", "records/")
-    assert stderr_of("-c", code, cwd=tmp_path) == ""
-    command = "-m albert_keras pretrain --data records --out runs/x --size albert-tiny --steps 2"
-    shown = stderr_of(*command.split(), cwd=tmp_path)
-    assert "on CPU with" in shown
-    foreign = r"WARNING:|absl|tensorflow|oneDNN|cuda|XLA|TF-TRT|[IWEF]\d{4} "
-    assert not re.search(foreign, shown, re.IGNORECASE)

@@ -9,7 +9,6 @@ import tensorflow as tf
 from albert_keras import score_sentences
 from albert_keras.formats.open_model import open_model
 from albert_keras.runs.run import Run
-from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.texts.sentence_scores import MaskedSentences, PseudoLikelihood, encode_sentences
 from data_pipeline.errors import InputError
 
@@ -71,29 +70,6 @@ def test_the_two_maskings_differ_in_words_of_several_tokens_only(tiny_tokenizer)
     assert not masks[1][:, [0, -1]].any() and masks[1].sum() > len(rows)
 
 
-def test_there_is_almost_no_padding_and_batches_are_bounded(tiny_run, monkeypatch):
-    seen, original = [], RowPredictor._outputs
-
-    def outputs(self, features, rows):
-        seen.append(features.lengths[rows])
-        return original(self, features, rows)
-
-    batch = MaskedSentences.batch
-    shapes = []
-
-    def recorded(self, rows, length=None):
-        shapes.append((len(rows), length))
-        return batch(self, rows, length)
-
-    monkeypatch.setattr(RowPredictor, "_outputs", outputs)
-    monkeypatch.setattr(MaskedSentences, "batch", recorded)
-    score_sentences(tiny_run, TEXTS, batch_size=4)
-    assert all(count <= 4 for count, _ in shapes)
-    assert [length for _, length in shapes] == [lengths.max() for lengths in seen]
-    padding = sum(int((lengths.max() - lengths).sum()) for lengths in seen)
-    assert padding < 3 * max(length for _, length in shapes)  # only where two lengths meet
-
-
 def test_sentences_with_the_same_tokens_have_exactly_the_same_score(tiny_run):
     texts = [TEXTS[0], *TEXTS[1:], TEXTS[0].upper()]  # the vocabulary is of lower case
     scores = [one.score for one in score_sentences(tiny_run, texts, batch_size=3)]
@@ -136,11 +112,9 @@ def test_an_earlier_training_counts_if_its_table_of_positions_is_kept(tiny_run, 
 @pytest.mark.parametrize(
     "texts, settings, message",
     [
-        ("Rain.", {}, "must be a list of texts"),
         ([], {}, "at least one text to score"),
         (["Rain.", " "], {}, "Text 2 must not be blank"),
         (["Rain."], {"batch_size": 0}, "`batch_size` must be at least 1"),
-        (["Rain."], {"step": 7}, "7"),
     ],
 )
 def test_wrong_input_is_named(tiny_run, texts, settings, message):

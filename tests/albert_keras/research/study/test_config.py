@@ -6,7 +6,6 @@ import re
 import pytest
 import yaml
 
-from albert_keras.cli.study import study as command
 from albert_keras.research.study.config import (
     SCALES,
     StudyConfig,
@@ -15,7 +14,6 @@ from albert_keras.research.study.config import (
     study_names,
 )
 from albert_keras.research.study.planned import plan_study
-from albert_keras.research.study.report import settings_table
 from albert_keras.research.study.updates import planned_updates, updates_in_time
 from data_pipeline.errors import InputError
 from data_pipeline.settings import SettingsError
@@ -30,10 +28,6 @@ def test_a_study_of_the_package_is_valid_at_every_scale(name, scale):
     assert len({run.name for run in planned.runs}) == len(planned.runs) >= 2
     for run in planned.runs:
         planned.followed(run)
-
-
-def test_the_help_names_all_studies():
-    assert f"Studies: {', '.join(study_names())}." in " ".join(command.__doc__.split())
 
 
 def test_all_problems_of_a_file_are_reported_with_their_lines(tmp_path):
@@ -140,15 +134,3 @@ def test_the_study_in_the_documentation_is_valid():
     (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     planned = plan_study(StudyConfig(**yaml.safe_load(block)), "tiny")
     assert [run.name for run in planned.runs if run.teacher] == ["student"]
-
-
-@needs_repository
-def test_the_documentation_lists_all_studies():
-    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == set(study_names())
-
-
-def test_the_settings_of_a_scale_replace_those_of_a_run():
-    planned = plan_study(read_study("embedding-size"), "tiny")
-    changes = dict(settings_table(planned)[1])
-    assert changes["not-shared, E 64"] == "model.sharing: none, model.embedding_size: 16"
