@@ -93,21 +93,6 @@ _LONG_FILES = (
     "albert_keras/serving/test_publish.py",
     "albert_keras/serving/test_export_of_tasks.py",
     "tpu_check/test_tpu_check.py",
-    "albert_keras/test_dry_run.py",
-    "albert_keras/distillation/test_distill.py",
-    "albert_keras/models/test_objective_model.py",
-    "albert_keras/tasks/test_frozen_encoder.py",
-    "albert_keras/models/test_frozen_features.py",
-    "data_pipeline/building/test_interrupted_build.py",
-    "albert_keras/training/test_divergence.py",
-    "albert_keras/training/test_multiworker.py",
-    "albert_keras/training/test_cluster.py",
-    "albert_keras/serving/test_quiet_start.py",
-    "benchmarks/test_benchmarks.py",
-    "albert_keras/distillation/test_task.py",
-    "albert_keras/research/study/test_study.py",
-    "test_packaging.py",
-    "test_layering.py",
 )
 
 

@@ -44,19 +44,6 @@ def level_of(parts):
 LOOKS_UP = "models/presets.py"
 
 
-#: Modules of `formats` from the lowest up: what is at a path and tables of tensors; files of other
-#: programs; whole formats; the opened model. Within a row, none imports another.
-FORMATS = (
-    {"__init__", "checkpoint_tensors", "detection", "hdf5_file"}
-    | {"model_folder", "model_weights", "safetensors_file", "sentence_transformers"}
-    | {"tokenizer_json_writing"},
-    {"byte_bpe_files", "loading", "tensor_table", "tokenizer_json"},
-    {"google_checkpoint", "hugging_face_tables", "keras_file", "opened_model", "vocabulary"},
-    {"google_bert", "hugging_face_config", "keras_nlp", "own"},
-    {"hugging_face", "open_model"},
-)
-
-
 #: Rooms and modules of data_pipeline from the lowest up. Within a row, none imports another.
 DATA_ROWS = (
     ("errors",),
@@ -113,18 +100,6 @@ def test_each_package_imports_from_lower_ones_only():
                 is_lower = level_of(there) < level_of(here)
                 is_same = there[0] == here[0] and level_of(there) == level_of(here)
                 assert is_same or is_lower, f"{path} imports {name}"
-
-
-def test_modules_of_formats_import_one_way():
-    level = {name: number for number, row in enumerate(FORMATS) for name in row}
-    for path in sorted((PACKAGES / "albert_keras" / "formats").glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            module = getattr(node, "module", None) or ""
-            if not isinstance(node, ast.ImportFrom) or "albert_keras.formats" not in module:
-                continue
-            _, _, name = module.partition("albert_keras.formats.")
-            for there in [name] if name else [alias.name for alias in node.names]:
-                assert level[there] < level[path.stem], f"{path.stem} imports {there}"
 
 
 @pytest.mark.parametrize("package", ["albert_keras", "data_pipeline"])

@@ -158,20 +158,6 @@ def test_commands_that_read_a_model_take_the_name(box, run, pairs, held_out_reco
     assert (Path("google") / "README.md").is_file()
 
 
-def test_commands_that_train_take_the_name(box, run, tiny_corpus, tiny_records):
-    rows = [f"{text}\t{'spam' if number % 2 else 'ham'}" for number, text in enumerate(tiny_corpus)]
-    Path("mail.tsv").write_text("\n".join(["body\tfolder", *rows[:24]]) + "\n")
-    table = ["--task", "classification", "--train", "mail.tsv", "--text", "body"]
-    table += ["--label", "folder", "--max-seq-length", "24", "--no-bag-of-words"]
-    fast = ["--steps", "1", "--batch-size", "4", "--set", "training.peak_tflops=1"]
-    run("finetune", *table, *fast, "--from", NAME, "--out", "mail", "--no-random-baseline")
-    record = json.loads(Path("mail/seed-12345/run.json").read_text())
-    assert record["data"]["origin"].startswith(NAME)
-    run("pretrain", "--data", tiny_records, "--init-from", NAME, *fast, "--out", "more")
-    record = json.loads(Path("more/run.json").read_text())
-    assert record["data"]["origin"] == f"{NAME} step 12"
-
-
 @needs_repository
 def test_setup_copies_the_same_models():
     listed = re.search(r"_MODELS = \((.*?)\)", (ROOT / "albert_keras/wheel.py").read_text())[1]
