@@ -9,7 +9,6 @@ from albert_keras.machine.hardware import (
     ask_driver,
     disk_finding,
     gpu_finding,
-    has_gpu,
     memory_finding,
     processor_finding,
     read_memory,
@@ -52,7 +51,7 @@ def examine(out: Path = Path("runs"), least_disk: float = LEAST_DISK) -> Examina
     probe = run_probe()
     findings += keras_findings(probe.keras)
     causes = any(one.state == FAULT and one.topic != "disk" for one in findings)
-    findings.append(gpu_finding(ask_driver(), has_gpu(), probe.gpus))
+    findings.append(gpu_finding(ask_driver(), probe.gpus))
     return Examination((*findings, *tensorflow_findings(probe, causes)), probe)
 
 
