@@ -193,7 +193,7 @@ def run_stages(simulation, stop_at=None, stride=1):
 def test_each_stage_ends_when_its_share_of_the_time_is_used(stride):
     simulation = staged((0.05, 0.1, 0.2))
     ends = run_stages(simulation, stride=stride)
-    usable = 150 - simulation.callback.budget.margin
+    usable = 150 - simulation.callback.margin
     assert ends == pytest.approx([0.5 * usable, 0.8 * usable, usable], abs=0.3 * stride)
     steps = [1470, 1470 + 441, 1470 + 441 + 147]
     assert simulation.plan.ends == pytest.approx(steps, abs=4 * stride)
