@@ -32,8 +32,6 @@ def test_a_small_model_has_the_weights_counted_by_hand():
     "name, total",
     [
         ("albert-base", 11_813_810),
-        ("albert-large", 17_847_474),
-        ("albert-xlarge", 59_021_490),
         ("albert-xxlarge", 223_158_450),
     ],
 )
@@ -42,7 +40,7 @@ def test_released_sizes_have_the_released_weights(name, total):
 
 
 @pytest.mark.parametrize("sharing", ["all", "attention", "ffn", "none"])
-@pytest.mark.parametrize("layers, groups, inner", [(2, 1, 1), (4, 2, 2), (12, 2, 2)])
+@pytest.mark.parametrize("layers, groups, inner", [(2, 1, 1), (4, 2, 2)])
 def test_gradients_wait_for_each_use_of_the_blocks_of_the_model(sharing, layers, groups, inner):
     from albert_keras.models.encoder import AlbertEncoder
 
