@@ -1,6 +1,5 @@
 """The runs of a study at a scale, with all of their settings."""
 
-from collections import Counter
 from typing import Any, NamedTuple
 
 from albert_keras.distillation.config import DistillationConfig
@@ -12,7 +11,7 @@ from albert_keras.research.study.config import (
 )
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.settings import Problem, SettingsError
+from data_pipeline.settings import SettingsError
 
 #: Settings of all held-out records: fixed masks of single words on the usual 15 % of the tokens,
 #: once, whatever the runs are trained on.
@@ -66,7 +65,7 @@ def plan_study(
         changes: Settings of the base that replace its own, nested.
 
     Raises:
-        InputError: If there is no such scale. `SettingsError`, with the problems of all runs, if
+        InputError: If there is no such scale. `SettingsError`, with the problems of a run, if
             settings do not fit together.
     """
     try:
@@ -75,39 +74,21 @@ def plan_study(
         raise SettingsError("the changes of the base", error.problems) from error
     parts = (scale_settings(scale), study.base, study.scales.get(scale), further)
     base = merged(*(part.values() for part in parts if part is not None))
-    problems: list[Problem] = []
     runs = []
-    for number, run in enumerate(study.runs):
+    for run in study.runs:
         own = run.scales.get(scale)
         values = merged(base, run.values(), own.values() if own else {})
-        runs.append(_collected(problems, ("runs", str(number)), _planned, run, values))
-    problems = _without_repetition(problems, len(runs))
+        try:
+            runs.append(_planned(run, values))
+        except SettingsError as error:
+            raise SettingsError(f"run `{run.name}` at scale {scale}", error.problems) from error
     data = base.get("data", {})
-    base_data = _collected(problems, ("base",), _checked, "data", PretrainingDataConfig, data)
-    problems = list(dict.fromkeys(problems))
-    evaluations = {} if problems else study.evaluate  # they start from the base
     held_out = {
-        name: _collected(
-            problems,
-            ("evaluate", name),
-            _checked,
-            "data",
-            PretrainingDataConfig,
-            merged(data, _HELD_OUT, one.data),
-        )
-        for name, one in evaluations.items()
+        name: _checked("data", PretrainingDataConfig, merged(data, _HELD_OUT, one.data))
+        for name, one in study.evaluate.items()
     }
-    if problems:
-        raise SettingsError(f"the study at scale {scale}", problems)
+    base_data = _checked("data", PretrainingDataConfig, data)
     return PlannedStudy(study, scale, tuple(runs), held_out, base_data)
-
-
-def _without_repetition(problems, num_runs):
-    """Returns the problems of the runs; what all of them have is a problem of the base."""
-    seen = Counter(item._replace(path=item.path[2:]) for item in problems)
-    shared = [item for item, count in seen.items() if count == num_runs > 1]
-    own = [item for item in problems if item._replace(path=item.path[2:]) not in shared]
-    return [item._replace(path=("base", *item.path)) for item in shared] + own
 
 
 def merged(*parts: dict[str, Any]) -> dict[str, Any]:
@@ -121,15 +102,6 @@ def merged(*parts: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _collected(problems, path, function, *arguments):
-    """Calls a function; if its settings are not valid, adds the problems, with their path."""
-    try:
-        return function(*arguments)
-    except SettingsError as error:
-        problems += [item._replace(path=(*path, *item.path)) for item in error.problems]
-        return None
-
-
 def _planned(run, values):
     names = ["model", "training", "optimizer"]
     teacher = values.get("teacher")
@@ -137,20 +109,11 @@ def _planned(run, values):
         names.append("distillation")
     kind = PretrainingConfig if teacher is None else DistillationConfig
     sections = {name: values.get(name, {}) for name in names}
-    problems: list[Problem] = []
-
-    vocabulary, data = (
-        _collected(problems, (), _checked, name, settings, values.get(name, {}))
-        for name, settings in (("vocabulary", VocabularyConfig), ("data", PretrainingDataConfig))
-    )
-    config = _collected(problems, (), kind.of, sections)
-    if problems:
-        raise SettingsError(run.name, problems)
     return PlannedRun(
         name=run.name,
-        vocabulary=vocabulary,
-        data=data,
-        config=config,
+        vocabulary=_checked("vocabulary", VocabularyConfig, values.get("vocabulary", {})),
+        data=_checked("data", PretrainingDataConfig, values.get("data", {})),
+        config=kind.of(sections),
         teacher=teacher,
         corpus_share=values.get("corpus_share") or 1.0,
         published=dict(run.published),
