@@ -118,30 +118,6 @@ cluster.barrier(strategy)
     assert outputs == [["joined", "2 True", *same], ["joined", "2 False", *same]]
 
 
-@pytest.mark.slow
-def test_a_worker_that_lost_another_starts_anew_and_meets_it_again(start, tmp_path):
-    work = """
-marker = sys.argv[0] + ".begun"
-again = os.path.exists(marker)
-open(marker, "w").close()
-cluster.barrier(strategy)
-say("again" if again else "first")
-while not again:
-    cluster.barrier(strategy)
-    time.sleep(0.01)
-"""
-    chief, other = start(0, work), start(1, work)
-    read_until(chief, "first")
-    other.kill()
-    other = start(1, work)
-    begun = time.monotonic()
-    for worker in (chief, other):
-        read_until(worker, "again")
-        worker.communicate(timeout=30)
-        assert worker.returncode == 0
-    assert time.monotonic() - begun < 60
-
-
 def test_sigterm_ends_a_worker_that_has_joined(start):
     # TensorFlow puts a handler in its place that does nothing but write a line.
     work = """

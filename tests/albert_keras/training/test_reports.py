@@ -11,7 +11,6 @@ import tensorflow as tf
 from albert_keras.runs.log_file import (
     TIMING,
     keep_log_until,
-    log_evaluation,
     read_evaluations,
     read_log,
 )
@@ -109,12 +108,6 @@ def test_a_report_comes_with_the_execution_that_reaches_or_passes_a_multiple(fit
     fit.run(20, together=4).run(3, together=3).end()
     assert [line["step"] for line in read_log(tmp_path)] == fit.resets == [12, 20, 23]
     assert [line["positions_per_second"] for line in read_log(tmp_path)] == [100] * 3
-
-
-def test_the_utilisation_never_exceeds_1(fit, tmp_path):
-    # The peak, measured on a busy machine, is a fifth of what the training then reaches.
-    fit.begin(tmp_path, flops_per_step=50, peak_flops=10).run(4).run(4, seconds=2).end()
-    assert [line["mfu"] for line in read_log(tmp_path)] == [1, 0.5]
 
 
 def test_a_resumed_run_reports_the_same_and_its_own_speed(monkeypatch, tmp_path):
@@ -222,14 +215,6 @@ def test_a_log_that_cannot_be_written_is_found_before_the_first_step(fit, tmp_pa
     with pytest.raises(OSError) as error:
         fit.begin(tmp_path)
     assert error.value.filename == str(tmp_path / "log.jsonl")
-
-
-def test_evaluations_stand_beside_reports(fit, tmp_path):
-    fit.begin(tmp_path).run(4)
-    log_evaluation(tmp_path, 4, {"loss": 1.5, "sentence_order_loss": None})
-    fit.run(4).end()
-    assert [line["step"] for line in read_log(tmp_path)] == [4, 8]
-    assert read_evaluations(tmp_path) == [(4, {"loss": 1.5, "sentence_order_loss": None})]
 
 
 def test_lines_of_steps_to_be_done_again_and_a_cut_one_are_dropped(tmp_path):

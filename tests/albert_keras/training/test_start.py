@@ -71,12 +71,6 @@ def test_the_run_says_what_it_began_with(tiny_run, more):
     assert told[1] == "not used: training state, optimizer moments"
 
 
-def test_the_model_is_that_of_the_weights(tiny_run, more):
-    assert Run.open(more).albert_config == Run.open(tiny_run).albert_config
-    model = Run.open(more).record["config"]["model"]
-    assert model["size"] == "albert-tiny" and model["hidden_size"] == 32
-
-
 def test_a_run_goes_on_only_from_the_same_beginning(
     tiny_run, more, tiny_records, tiny_training, still
 ):
