@@ -4,10 +4,10 @@ from albert_keras.cli.arguments import check_files, check_records
 from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.output import plain
 from albert_keras.formats.detection import detect
-from albert_keras.report import count_of, optional, percent, table
+from albert_keras.report import count_of, optional, table
 from data_pipeline.files import check_output_folder
 
-app = App(help="Analyse the layers and heads of trained models.", no_args_is_help=True)
+app = App(help="Analyse the layers of trained models.", no_args_is_help=True)
 
 
 @app.command()
@@ -59,45 +59,10 @@ def layers(arguments):
     return Output(plain(result), [*lines, *_file_lines(result)])
 
 
-@app.command()
-@command("albert_keras.research.analyze.attention:analyze_attention")
-def attention(arguments):
-    """Summarize what each attention head attends to.
-
-    Example:
-      albert-keras analyze attention runs/books --data sentences.txt --out attention
-
-    Options:
-      model <RUN>: Run, fine-tuning, export, name of a shipped model, checkpoint or .keras file.
-      data TEXT|RECORDS: Folder of records; text file with a text on each line; or table (.tsv,
-        .csv, .jsonl).
-      out: New folder for the figures, CSV tables and JSON.
-      step text_column
-      limit {1..}: Number of texts or records to read.
-      batch_size {1..}: Sequences per batch.
-    """
-    _check(arguments)
-    from albert_keras.research.analyze.attention import analyze_attention
-
-    result = analyze_attention(**arguments)
-    rows = [
-        (
-            f"{head.layer}.{head.head}" if head.layer else "uniform",
-            f"{head.entropy:.3f}",
-            f"{head.distance:.2f}",
-            percent(head.special),
-            percent(head.own),
-        )
-        for head in (*result.heads, result.uniform)
-    ]
-    header = ("layer.head", "entropy", "distance", "special tokens", "itself")
-    return Output(plain(result), [*table(header, rows, left=()), *_file_lines(result)])
-
-
 def _check(arguments):
     """Finds mistakes in paths before TensorFlow is imported."""
     check_output_folder(arguments["out"])
-    for model in arguments.get("models") or [arguments["model"]]:
+    for model in arguments["models"]:
         detect(model)
     data = arguments.get("data")
     check = check_records if data is not None and data.is_dir() else check_files

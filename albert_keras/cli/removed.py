@@ -19,7 +19,8 @@ _KIT = (
 REMOVED = {
     "analyze convergence": "Use `albert-keras analyze layers --depth N`.",
     "analyze similarity": "Use `albert-keras analyze layers`.",
-    "analyze attention --text": "`albert-keras serve` draws the attention within a text.",
+    "analyze attention": "docs/analysis.md has the lines of Python; `albert-keras serve` draws the "
+    "attention within a text.",
     "analyze embeddings": "docs/analysis.md has the lines of Python.",
     "benchmark": "Run `python -m tests.benchmarks` in a clone of the repository.",
     "score": "Use `albert-keras evaluate --predictions FILE --task TASK --data FILE`.",

@@ -11,12 +11,7 @@ from albert_keras.texts.reading import in_chunks, read_texts
 from albert_keras.training.scored_model import check_records
 from data_pipeline.config import MaskingConfig
 from data_pipeline.errors import InputError
-from data_pipeline.instances.masking import (
-    MASKED_FEATURES,
-    MaskingVocabulary,
-    mask_ngrams,
-    unmask,
-)
+from data_pipeline.instances.masking import MaskingVocabulary, mask_ngrams
 from data_pipeline.randomness import key_of, subkeys
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles
@@ -79,33 +74,27 @@ class AnalysisData:
             return
         check_records(self._records, model.label, model.config, model.tokenizer.digest)
 
-    def batches(
-        self, model: AnalyzedModel, is_masked: bool = False
-    ) -> Iterator[dict[str, np.ndarray]]:
+    def batches(self, model: AnalyzedModel) -> Iterator[dict[str, np.ndarray]]:
         """Yields the inputs of a model.
 
-        Args:
-            is_masked: Whether tokens are masked: in records as in the evaluation of a run, in
-                texts single words, the same at every call.
+        Tokens are masked: in records as in the evaluation of a run, in texts single words, the same
+        at every call.
 
         Yields:
-            dict of int32 [B, S] "input_ids", "input_mask" and "segment_ids"; if masked, also of
-            "masked_lm_positions", "masked_lm_ids" and "masked_lm_weights" [B, P].
+            dict of int32 [B, S] "input_ids", "input_mask" and "segment_ids", and [B, P]
+            "masked_lm_positions", "masked_lm_ids" and "masked_lm_weights".
         """
         if self._records is None:
-            yield from self._batches_of_texts(model, is_masked)
+            yield from self._batches_of_texts(model)
             return
         left = self.num_sequences
         with self._records.failures_named():
             dataset = evaluation_dataset(self._records, self._batch_size)
             for batch in dataset.take(-(-left // self._batch_size)).as_numpy_iterator():
-                inputs = {name: values[:left].copy() for name, values in batch.items()}
-                if not is_masked:
-                    unmask(*(inputs[name] for name in MASKED_FEATURES), out=inputs["input_ids"])
-                left -= len(inputs["input_ids"])
-                yield inputs
+                yield {name: values[:left] for name, values in batch.items()}
+                left -= self._batch_size
 
-    def _batches_of_texts(self, model, is_masked):
+    def _batches_of_texts(self, model):
         tokenizer = model.tokenizer
         ids, starts, lengths = encode_texts(self.texts, tokenizer)
         lengths = np.minimum(lengths, model.max_seq_length - _NUM_SPECIAL)
@@ -117,13 +106,11 @@ class AnalysisData:
             alone = np.zeros_like(count)  # there is no second text
             pairs = EncodedPairs(ids, np.stack([first, first], 1), np.stack([count, alone], 1))
             inputs = lay_out(pairs, tokenizer, int(count.max()) + _NUM_SPECIAL)
-            if is_masked:
-                inputs |= mask_ngrams(
-                    inputs["input_ids"],
-                    inputs["input_mask"],
-                    subkeys(key, np.arange(begin, begin + len(count))),
-                    MaskingVocabulary.of(tokenizer, _MASKING.word_start),
-                    _MASKING,
-                    num_predictions,
-                )
-            yield inputs
+            yield inputs | mask_ngrams(
+                inputs["input_ids"],
+                inputs["input_mask"],
+                subkeys(key, np.arange(begin, begin + len(count))),
+                MaskingVocabulary.of(tokenizer, _MASKING.word_start),
+                _MASKING,
+                num_predictions,
+            )

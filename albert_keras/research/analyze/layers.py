@@ -1,5 +1,7 @@
 """How the layers change the state at each token, also beyond the trained depth."""
 
+import csv
+import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,11 +14,11 @@ from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.layers.kernels import inference
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.execution import Execution
-from albert_keras.report import COLOURS, legend_below, new_figure, shortened, tidy
+from albert_keras.report import COLOURS, legend_below, new_figure, save_figure, shortened, tidy
 from albert_keras.research.analyze.inputs import AnalysisData
 from albert_keras.research.analyze.models import AnalyzedModel, open_models
-from albert_keras.research.analyze.output import check_out, write_analysis
 from data_pipeline.errors import InputError
+from data_pipeline.files import check_output_folder, naming, whole_folder
 from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)
@@ -86,7 +88,8 @@ def analyze_layers(
     Example:
         analyze_layers("runs/books", "texts.txt", depth=48).depths[-1].l2
     """
-    check_out(out)
+    if out is not None:
+        check_output_folder(out)  # before any work is done
     sequences = AnalysisData(data, text_column, limit, batch_size)
     opened = open_models(models, step, random_weights, seed)
     depths = {one.label: _checked_depth(one, depth) for one in opened}
@@ -95,11 +98,24 @@ def analyze_layers(
     states = [state for one in opened for state in _states(one, sequences, depths[one.label])]
     described = [one.describe() for one in opened]
     result = LayerAnalysis(sequences.origin, sequences.num_sequences, described, states, files=[])
-    rows = [state._asdict() for state in states]
+    return result if out is None else result._replace(files=_written(Path(out), result, opened))
+
+
+def _written(out, result, models):
+    """Writes the files of an analysis into a new folder, and returns their paths."""
+    rows = [state._asdict() for state in result.depths]
     record = result._asdict() | {"depths": rows}
     del record["files"]
-    figures = {"layers": lambda: draw_layers(opened, states)}
-    return result._replace(files=write_analysis(out, record, {"layers": rows}, figures))
+    with naming(out), whole_folder(out) as folder:
+        with open(folder / "layers.csv", "w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, LayerState._fields)
+            writer.writeheader()
+            writer.writerows(rows)
+        text = json.dumps(record, indent=1, ensure_ascii=False)
+        (folder / "layers.json").write_text(text + "\n", encoding="utf-8")
+        save_figure(draw_layers(models, result.depths), folder / "layers.png")
+        names = sorted(path.name for path in folder.iterdir())
+    return [str(out / name) for name in names]
 
 
 def layer_states(
@@ -157,7 +173,7 @@ def _states(model: AnalyzedModel, sequences: AnalysisData, depth: int) -> list[L
     """Returns a LayerState for each depth from 0."""
     sums, num_tokens, num_masked = np.zeros([depth + 1, 6]), 0, 0.0
     progress = CountedProgress(logger, model.label, sequences.num_sequences, "sequences")
-    for inputs in sequences.batches(model, is_masked=True):
+    for inputs in sequences.batches(model):
         is_real = inputs["input_mask"] > 0
         num_tokens += int(is_real.sum())
         num_masked += float(inputs["masked_lm_weights"].sum())

@@ -30,7 +30,7 @@ def test_the_trained_depth_has_the_accuracy_of_the_evaluation(tiny_run, tiny_rec
     assert (found[0].l2, found[0].cosine) == (None, None)
 
 
-def test_beyond_the_trained_depth_the_same_layer_is_applied(tiny_run, texts, encoder, sequences):
+def test_beyond_the_trained_depth_the_same_layer_is_applied(tiny_run, texts):
     model = open_models(tiny_run)[0]
     deeper = AlbertForPretraining(
         model.config.replace(num_hidden_layers=5), sentence_head=False, dtype="float32"
@@ -38,7 +38,7 @@ def test_beyond_the_trained_depth_the_same_layer_is_applied(tiny_run, texts, enc
     for target, source in zip(deeper.weights, model.model.weights, strict=True):
         target.assign(source)
     data = AnalysisData(texts)
-    (inputs,) = data.batches(model, is_masked=True)
+    (inputs,) = data.batches(model)
     own = {name: inputs[name] for name in ("input_ids", "input_mask", "segment_ids")}
     outputs = deeper.encoder(own, return_all_layers=True)["layer_outputs"]
     is_real = inputs["input_mask"] > 0
@@ -96,16 +96,8 @@ def test_records_of_another_tokenizer_are_refused(tiny_run, tiny_records, tmp_pa
         AnalysisData(folder, limit=0)
 
 
-def test_records_are_read_with_and_without_masks(tiny_run, tiny_records, tiny_tokenizer):
-    model = open_models(tiny_run)[0]
+def test_of_records_the_first_are_read(tiny_run, tiny_records, tiny_tokenizer):
     data = AnalysisData(tiny_records, limit=5, batch_size=3)
-    assert data.num_sequences == 5
-    plain, masked = (list(data.batches(model, is_masked)) for is_masked in (False, True))
-    assert [len(batch["input_ids"]) for batch in plain] == [3, 2]
-    for one, other in zip(plain, masked, strict=True):
-        assert tiny_tokenizer.mask_id not in one["input_ids"]
-        rows, slots = np.nonzero(other["masked_lm_weights"])
-        positions = other["masked_lm_positions"][rows, slots]
-        labels = other["masked_lm_ids"][rows, slots]
-        np.testing.assert_array_equal(one["input_ids"][rows, positions], labels)
-        assert tiny_tokenizer.mask_id in other["input_ids"]
+    batches = list(data.batches(open_models(tiny_run)[0]))
+    assert data.num_sequences == 5 and [len(batch["input_ids"]) for batch in batches] == [3, 2]
+    assert tiny_tokenizer.mask_id in batches[0]["input_ids"]
