@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from albert_keras import recipes
 from albert_keras.config import AlbertConfig
-from albert_keras.machine.plan import recipe_values
 from albert_keras.models.weight_count import count_weights, model_line
 from albert_keras.runs.curves import draw_curves
 from albert_keras.runs.run_record import read_record
@@ -47,7 +47,7 @@ DATA = PretrainingDataConfig(
 #: The scores are on the usual 15 % of the tokens, the same in every run.
 HELDOUT_DATA = DATA.replace(copies=1, static_masks=True, masking={"max_ngram": 1})
 #: On any machine the rate is 0 at the end: a short run is better than a long wait.
-TRAINING = PretrainingConfig.of(recipe_values("albert-cpu-4-minutes")).with_flags(
+TRAINING = PretrainingConfig.of(recipes.values("albert-cpu-4-minutes")).with_flags(
     time_budget="2m30s"
 )
 #: Characters the vocabulary is trained on; more take long and change little.

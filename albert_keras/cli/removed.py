@@ -49,16 +49,20 @@ REMOVED = {
     "`albert-keras pretrain --dry-run` also tries the run.",
     "explain": "docs/errors.md explains the numbers of errors.",
     "study": "Use `albert-keras runs study`.",
-    "plan --table": "docs/costs.md has the table; `albert-keras plan --size NAME --memory 12GB` "
-    "computes what fits.",
-    "plan --recompute": "`albert-keras plan --size NAME --memory 12GB` recomputes where it must.",
+    "plan --table": "docs/costs.md has the table.",
+    **{
+        f"plan --{option}": "The plan chooses the model; `albert-keras pretrain --dry-run` "
+        "measures what one of your choice needs, and docs/costs.md has the formula."
+        for option in (
+            *("size", "batch", "steps", "max-seq-length", "attention", "recompute"),
+            *("devices", "precision", "mfu"),
+        )
+    },
     "plan --measure": "A CPU is measured unless `--tflops` is given.",
     "plan --config-out": "Use `--out FILE`; the default is plan.yaml.",
     "plan --bytes-per-piece": "Tokens are counted in a sample of the text.",
     "plan --bytes-per-token": "Tokens are counted in a sample of the text.",
     "plan --language": "It is detected; `data build --language` takes another one.",
-    "plan --mfu": "It is assumed by the kind of device; `--tflops` changes the peak.",
-    "plan --steps": "Use --hours, or change the steps in plan.yaml.",
     "report": "Use `albert-keras runs report RUN`.",
     "runs plot": "`albert-keras runs report RUN` draws the curves of a run; "
     "`tensorboard --logdir FOLDER` draws those of several.",

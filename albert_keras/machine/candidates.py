@@ -1,7 +1,7 @@
 """Models that a machine can train in a given time, and what each is expected to learn."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
@@ -19,7 +19,6 @@ from albert_keras.machine.step_memory import StepMemory, step_memory
 from albert_keras.models.weight_count import count_weights
 from albert_keras.report import bytes_text
 from albert_keras.training.flops import training_flops
-from data_pipeline.config import LONGEST_RECORD
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings
 
@@ -44,23 +43,17 @@ _MOST_WEIGHTS_PER_TOKEN = 10
 
 
 class PlanRequest(Settings):
-    """What is planned for; at least a text or the name of a model."""
+    """What is planned for: a text or records, a time and a machine."""
 
     corpus: tuple[str, ...] = ()  # files, folders or patterns
     corpus_format: str = "auto"
     corpus_bytes: float | None = Field(None, gt=0)  # if the text is not on this machine
     tokenizer: str | None = None  # None trains a vocabulary
     data: str | None = None  # folder of records that exist
-    hours: float | None = Field(None, gt=0, allow_inf_nan=False)  # from text to a trained model
-    size: str | None = None  # name of an AlbertConfig; None chooses from the ladder
-    batch_size: int | None = Field(None, ge=1, le=1_000_000)  # global; None takes the recipe's
-    max_seq_length: int = Field(512, ge=8, le=LONGEST_RECORD)  # S, of a named model
-    attention: Literal["dense", "block-sparse"] = "dense"
+    hours: float = Field(8, gt=0, allow_inf_nan=False)  # from text to a trained model
     device: str = "cpu"  # a key of `DEVICES`
-    devices: int | None = Field(None, ge=1)  # replicas; None takes as many as the device has
     tflops: float | None = Field(None, gt=0)  # peak of a replica; None measures a CPU
     memory_bytes: float | None = Field(None, gt=0)  # of a replica; None takes it from the device
-    precision: str | None = None  # None takes the usual precision of the device
 
 
 class Fit(NamedTuple):
@@ -103,7 +96,7 @@ def fit_batch(
 class Candidate(NamedTuple):
     """A model, and what it is expected to learn in the time."""
 
-    name: str  # such as "6x256" or "albert-base"
+    name: str  # such as "6x256"
     config: AlbertConfig
     weights: int  # of the whole model
     memory: StepMemory  # of a replica, at the end of the training
@@ -111,17 +104,15 @@ class Candidate(NamedTuple):
     step_seconds: tuple[float, ...]  # by stage
     steps: int
     tokens: int  # positions seen
-    epochs: float | None  # how often each token is seen; None if there is no text
-    expected: Expectation | None  # None for a named model
+    epochs: float  # how often each token is seen
+    expected: Expectation
 
     @property
     def objection(self) -> str:
         """str. Why the model is not to be chosen, "too few updates" or "too little text", or ""."""
         if self.steps < LEAST_UPDATES:
             return "too few updates"
-        is_large = (
-            self.epochs and self.weights > _MOST_WEIGHTS_PER_TOKEN * self.tokens / self.epochs
-        )
+        is_large = self.weights > _MOST_WEIGHTS_PER_TOKEN * self.tokens / self.epochs
         return "too little text" if is_large else ""
 
 
@@ -129,9 +120,8 @@ def candidates_for(
     request: PlanRequest,
     models: dict[str, AlbertConfig],
     stages: Sequence[Stage],
-    text: Text | None,
-    seconds: float | None,
-    usual_sequences: int = 0,
+    text: Text,
+    seconds: float,
 ) -> list[Candidate]:
     """Returns the models that fit into memory; InputError if none does.
 
@@ -139,22 +129,15 @@ def candidates_for(
         request: The machine; what is planned for.
         models: Name -> AlbertConfig, the smallest first.
         stages: Stages of the training.
-        text: The text, if it is known.
-        seconds: Time of the training; None takes as much text as the recipe.
-        usual_sequences: Sequences that are seen in the recipe.
+        text: The text.
+        seconds: Time of the training.
     """
     device = find_device(request.device)
-    replicas = request.devices or device.replicas
     batches = [(stage.batch_size, *stage[:2]) for stage in stages]
-    if any(batch_size % replicas for batch_size, _, _ in batches):
-        raise InputError(
-            f"The batch of {batches[-1][0]} must be a multiple of the {replicas} replicas "
-            "(`--batch`, `--devices`)."
-        )
-    own = [(batch_size // replicas, *lengths) for batch_size, *lengths in batches]
-    precision = request.precision or device.precision
+    own = [(batch_size // device.replicas, *lengths) for batch_size, *lengths in batches]
     memory_bytes = request.memory_bytes or device.memory_bytes
-    options = {"precision": precision, "process_bytes": round(device.process_bytes)}
+    options = {"precision": device.precision, "process_bytes": round(device.process_bytes)}
+    positions = text.tokens / RECORD_FILL
     found = []
     for name, config in models.items():
         fits = [fit_batch(config, one[0], memory_bytes, *one[1:], **options) for one in own]
@@ -166,31 +149,23 @@ def candidates_for(
         memory = step_memory(config, *own[-1], **how, **options)
         training = {"accumulation_steps": parts} if parts > 1 else {}
         training |= {"recompute": True} if recompute else {}
-        if request.precision or device.kind != "cpu":  # on a CPU `auto` knows better
-            training["precision"] = precision
+        if device.kind != "cpu":  # on a CPU `auto` knows better
+            training["precision"] = device.precision
         if device.kind == "tpu":
             training["steps_per_execution"] = 50
         is_narrow = device.kind == "cpu" and config.hidden_size < 256
         mfu = _NARROW_CPU_MFU if is_narrow else device.mfu
-        rate = (request.tflops or device.tflops) * 1e12 * mfu * replicas
+        rate = (request.tflops or device.tflops) * 1e12 * mfu * device.replicas
         rate /= _RECOMPUTE_COST if recompute else 1
         times = tuple(training_flops(config, *batch) / rate for batch in batches)
-        if seconds is not None:
-            shares = zip(stages, times, strict=True)
-            usable = (1 - _SAVING) * seconds
-            steps = max(1, int(sum(stage.share * usable / time for stage, time in shares)))
-        else:
-            steps = max(1, round(usual_sequences / batches[0][0]))
+        shares = zip(stages, times, strict=True)
+        usable = (1 - _SAVING) * seconds
+        steps = max(1, int(sum(stage.share * usable / time for stage, time in shares)))
         tokens = steps * batches[0][0] * batches[0][1]
-        positions = text and text.tokens / RECORD_FILL
-        expected = None
-        if len(models) > 1:
-            size = weights_at_all_depths(config.num_hidden_layers, config.hidden_size)
-            expected = measured_law().expect(size, tokens, positions)
-        epochs = tokens / positions if text else None
-        weights = count_weights(config).total
-        what = name, config, weights, memory, training, times
-        found.append(Candidate(*what, steps, tokens, epochs, expected))
+        size = weights_at_all_depths(config.num_hidden_layers, config.hidden_size)
+        expected = measured_law().expect(size, tokens, positions)
+        what = name, config, count_weights(config).total, memory, training, times
+        found.append(Candidate(*what, steps, tokens, tokens / positions, expected))
     if not found:
         name, config = next(iter(models.items()))
         how = {"recompute": True, "accumulation_steps": min(one[0] for one in own)}
@@ -208,7 +183,5 @@ def choose(candidates: Sequence[Candidate]) -> Candidate:
     It is the smallest of all if none has enough of both.
     """
     suitable = [one for one in candidates if not one.objection] or list(candidates[:1])
-    if suitable[0].expected is None:
-        return suitable[0]
     lowest = min(one.expected.loss for one in suitable)
     return next(one for one in suitable if one.expected.loss <= lowest + _NOISE)

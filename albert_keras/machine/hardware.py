@@ -79,8 +79,7 @@ def memory_finding(memory: Memory | None) -> Finding:
     text = f"{bytes_text(memory.available)} available of {bytes_text(memory.total)}"
     if memory.available >= _USUAL_MEMORY:
         return Finding("memory", OK, text)
-    size = f"{memory.available / 1e6:.0f}MB"
-    fix = f"end other programs; albert-keras plan --size NAME --memory {size} shows what fits"
+    fix = "end other programs; albert-keras pretrain --dry-run measures what a run needs"
     if memory.available >= _LEAST_MEMORY:
         return Finding("memory", WARNING, f"{text}; only small models will fit", fix)
     text = f"{text}; a training needs at least {bytes_text(_LEAST_MEMORY)}"

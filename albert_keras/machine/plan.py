@@ -5,10 +5,6 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
-from albert_keras import recipes
-from albert_keras.config import AlbertConfig
 from albert_keras.machine.candidates import (
     RECORD_FILL,
     Candidate,
@@ -29,7 +25,6 @@ from albert_keras.machine.ladder import (
     vocabulary_size,
 )
 from albert_keras.models.weight_count import model_line
-from albert_keras.optimization.config import default_warmup_steps
 from albert_keras.report import bytes_text
 from albert_keras.runs.run_record import read_record
 from albert_keras.training.config import PretrainingConfig
@@ -41,8 +36,6 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-#: Hours that are planned for if none are given.
-DEFAULT_HOURS = 8
 #: Less text does not train a vocabulary and a model from random weights.
 _LEAST_CORPUS_BYTES = 1e6
 #: Bytes per second of `vocab`, of `data build`, and of each further copy of the text: 52 MB took
@@ -54,23 +47,17 @@ LARGE_CORPUS = 300e6
 _START_SECONDS, _RUN_START_SECONDS = 5, 30
 #: Least training time of a plan.
 _LEAST_SECONDS = 60
-#: Recipes for a kind of device; for other kinds the recipe of the paper.
-_FOR_DEVICE = {
-    ("albert-base", "cpu"): "albert-base-cpu",
-    ("albert-base", "gpu"): "albert-base-one-gpu",
-}
 
 
 class Plan(NamedTuple):
     """The plan of a run."""
 
     request: PlanRequest  # with the measured peak
-    text: Text | None
+    text: Text
     vocab_size: int
     stages: tuple[Stage, ...]
     copies: int  # of the text in the records of each stage, with other segments
     parts: dict[str, float]  # seconds of each part, "training" the last
-    recipe: str | None  # that the settings come from
     chosen: Candidate
     candidates: tuple[Candidate, ...]
     config: dict[str, Any]  # settings of the run
@@ -79,78 +66,55 @@ class Plan(NamedTuple):
 def make_plan(request: PlanRequest) -> Plan:
     """Plans a run; the peak of a CPU is measured for two seconds unless `tflops` is given.
 
-    Without `size`, the model is the smallest of `LADDER` whose expected loss is about the lowest,
-    among those that are trained for enough updates on enough text.
+    The model is the smallest of `LADDER` whose expected loss is about the lowest, among those that
+    are trained for enough updates on enough text.
 
     Raises:
         InputError: If a name is unknown, text or time are too little, or no model fits into memory.
     """
-    device, size = find_device(request.device), request.size
-    shape = None if size is None else AlbertConfig.from_name(size)
-    if size is None and not (request.corpus or request.corpus_bytes or request.data):
+    if not (request.corpus or request.corpus_bytes or request.data):
         raise InputError(
             "A plan needs a text: give `--corpus`, or `--corpus-size` if the text is not on this "
-            "machine, or `--data` for records; or the name of a model as `--size`."
+            "machine, or `--data` for records."
         )
-    name = None if size is None else recipe_for(size, device.kind)
-    recipe = None if name is None else recipe_values(name)
-    seconds = None if request.hours is None else 3600 * request.hours
-    if seconds is None and recipe is None:
-        seconds = 3600.0 * DEFAULT_HOURS
-    info = None if request.data is None else DatasetInfo.read(request.data)
-    tokenizer = None if request.tokenizer is None else Tokenizer.load(request.tokenizer)
-    text, vocab_size = _text_of(request, shape, info, tokenizer)
-    stages = _stages_of(request, recipe, info, seconds, device.kind)
+    device, seconds = find_device(request.device), 3600 * request.hours
+    stages = stages_for(seconds, device.kind)
+    if request.data is not None:
+        info = DatasetInfo.read(request.data)
+        text, vocab_size = _text_of_records(info), info.vocab_size
+        positions = stages[0].batch_size * stages[0].max_seq_length
+        stages = (_stage_of_records(info, None, None, positions, device.replicas),)
+    else:
+        text, vocab_size = _text_of(request)
     if device.kind == "cpu" and request.tflops is None:
-        precision = request.precision or "auto"
-        request = request.replace(tflops=measured_tflops(precision))
+        request = request.replace(tflops=measured_tflops("auto"))
     models = _ladder(vocab_size, stages)
-    if shape is not None:
-        models = {size: shape.replace(vocab_size=vocab_size, **_changes(request, shape))}
-    usual = recipe["training"]["steps"] * recipe["training"]["batch_size"] if recipe else 0
     copies, wanted = 0, 1
     while copies < wanted:  # more copies take time from the training, so that fewer are wanted
         copies = wanted
         parts = _seconds_before(request, text, len(stages), copies)
-        if seconds is not None and seconds < sum(parts.values()) + _LEAST_SECONDS:
+        before = sum(parts.values())
+        if seconds < before + _LEAST_SECONDS:
             raise InputError(
-                f"`--hours` must be at least "
-                f"{rounded_up((sum(parts.values()) + _LEAST_SECONDS) / 3600):g}: vocabulary and "
-                f"records take {format_duration(sum(parts.values()))}. "
+                f"`--hours` must be at least {rounded_up((before + _LEAST_SECONDS) / 3600):g}: "
+                f"vocabulary and records take {format_duration(before)}. "
                 f"Received: {request.hours:g}."
             )
-        left = None if seconds is None else seconds - sum(parts.values())
-        candidates = candidates_for(request, models, stages, text, left, usual)
+        candidates = candidates_for(request, models, stages, text, seconds - before)
         chosen = choose(candidates)
-        if request.data is None and chosen.epochs is not None and recipe is None:
+        if request.data is None:
             wanted = copies_for(chosen.epochs / len(stages))
             later = sum(_seconds_before(request, text, len(stages), wanted).values())
-            if seconds is not None and seconds < later + _LEAST_SECONDS:
+            if seconds < later + _LEAST_SECONDS:
                 break  # so many copies would leave no time for the training
-    parts["training"] = left or chosen.steps * _mean_seconds(chosen, stages)
-    budget = {} if left is None else {"time_budget": f"{int(left)}s"}
-    config = _settings(request, recipe, chosen, stages, budget | chosen.training)
-    if info is not None:
+    parts["training"] = seconds - before
+    budget = {"time_budget": f"{int(parts['training'])}s"}
+    config = run_settings(chosen.config, chosen.steps, stages, **budget, **chosen.training)
+    if request.data is not None:
         _keep_static_masks(config, info)
     PretrainingConfig.of(config)  # what is printed must be accepted
     found = tuple(candidates)
-    return Plan(request, text, vocab_size, stages, copies, parts, name, chosen, found, config)
-
-
-def recipe_for(size: str, kind: str) -> str | None:
-    """Returns the recipe for a named model on a "cpu", "gpu" or "tpu"; None for small models."""
-    plain = size.removesuffix("-v1").removesuffix("-v2")
-    if plain.endswith(("-tiny", "-mini")):
-        return None
-    if (plain, kind) in _FOR_DEVICE:
-        return _FOR_DEVICE[plain, kind]
-    name = f"{plain}-paper"
-    return name if name in recipes.names() else f"{plain.partition('-')[0]}-base-paper"
-
-
-def recipe_values(name: str) -> dict[str, Any]:
-    """Returns the values of a recipe's file."""
-    return yaml.safe_load(recipes.path(name).read_text(encoding="utf-8"))
+    return Plan(request, text, vocab_size, stages, copies, parts, chosen, found, config)
 
 
 def suggest_config(
@@ -184,7 +148,6 @@ def suggest_config(
     models = _ladder(info.vocab_size, (stage,))
     seconds, text = parse_duration(training.time_budget), _text_of_records(info)
     chosen = choose(candidates_for(request, models, (stage,), text, seconds))
-    assert chosen.expected is not None  # as of every model of the ladder
     settings = run_settings(chosen.config, chosen.steps, (stage,), **chosen.training)
     if training.masks != "dynamic":
         _keep_static_masks(settings, info)
@@ -236,17 +199,14 @@ def _trains_on_one_cpu(strategy):
     return not find_tpu() and not tf.config.list_physical_devices("GPU")
 
 
-def _text_of(request, shape, info, tokenizer):
-    """Returns the Text, or None, and the size of the vocabulary."""
-    if info is not None:
-        return _text_of_records(info), info.vocab_size
+def _text_of(request):
+    """Returns the Text and the size of the vocabulary."""
+    tokenizer = None if request.tokenizer is None else Tokenizer.load(request.tokenizer)
     size = request.corpus_bytes
     if request.corpus:
         from data_pipeline.text.text_files import corpus_bytes
 
         size = corpus_bytes(request.corpus)
-    if size is None:
-        return None, shape.vocab_size
     if size < _LEAST_CORPUS_BYTES:
         raise InputError(
             "The corpus must have at least 1 MB of text for a model from random weights. Received: "
@@ -266,33 +226,18 @@ def _text_of_records(info):
     return Text(math.nan, language, math.nan, tokens, "records that are there")
 
 
-def _stages_of(request, recipe, info, seconds, kind):
-    if recipe is None and info is None and request.size is None:
-        return stages_for(seconds, kind)
-    positions = stages_for(60, kind)[0].batch_size * 64
-    if recipe is None and info is not None:
-        return (_stage_of_records(info, None, request.batch_size, positions),)
-    length = request.max_seq_length if info is None else info.max_seq_length
-    batch_size = request.batch_size
-    if recipe is not None:
-        rate, batch_size = 0.15, batch_size or recipe["training"]["batch_size"]
-    else:
-        rate, batch_size = MASK_RATE, batch_size or max(1, positions // length)
-    return (Stage(length, math.ceil(rate * length), 1.0, batch_size, rate),)
-
-
-def _stage_of_records(info, rate, batch_size, positions):
+def _stage_of_records(info, rate, batch_size, positions, replicas=1):
     """Returns the Stage of a run with these records throughout."""
     length = info.max_seq_length
     rate = rate or min(MASK_RATE, info.max_predictions_per_seq / length)
-    batch_size = batch_size or max(1, positions // length)
+    batch_size = batch_size or max(1, positions // length // replicas) * replicas
     return Stage(length, math.ceil(rate * length), 1.0, batch_size, round(rate, 3))
 
 
 def _seconds_before(request, text, num_stages, copies):
     """Returns how long each part takes that comes before the training (dict of str -> float)."""
     parts = {}
-    if request.data is None and text is not None:
+    if request.data is None:
         if request.tokenizer is None:
             parts["vocabulary"] = (
                 _START_SECONDS + min(text.num_bytes, LARGE_CORPUS) / _VOCABULARY_RATE
@@ -300,37 +245,3 @@ def _seconds_before(request, text, num_stages, copies):
         build = text.num_bytes * (1 / _BUILD_RATE + (copies - 1) / _COPY_RATE)
         parts["records"] = num_stages * (_START_SECONDS + build)
     return parts | {"start": float(_RUN_START_SECONDS)}
-
-
-def _settings(request, recipe, chosen, stages, training):
-    """Returns the configuration of the chosen run."""
-    if recipe is None:
-        settings = run_settings(chosen.config, chosen.steps, stages, **training)
-        if request.size is not None:
-            settings["model"] = {"size": request.size} | _changes(request, chosen.config)
-        return settings
-    batch_size, optimizer = stages[0].batch_size, dict(recipe["optimizer"])
-    if optimizer["name"] == "lamb" and batch_size != recipe["training"]["batch_size"]:
-        optimizer["lr"] = "auto"
-    if optimizer.get("warmup_steps", 0) > chosen.steps // 10:
-        optimizer["warmup_steps"] = default_warmup_steps(chosen.steps)
-    values = {"steps": chosen.steps, "batch_size": batch_size, "accumulation_steps": 1}
-    if find_device(request.device).kind != "tpu":
-        values["steps_per_execution"] = 1
-    model = {"size": request.size} | _changes(request, AlbertConfig.from_name(request.size))
-    training = recipe["training"] | values | training
-    return {"model": model, "training": training, "optimizer": optimizer}
-
-
-def _changes(request, shape):
-    """Returns the settings in which the planned model differs from the named one."""
-    longest = shape.max_position_embeddings
-    changes: dict[str, Any] = {}
-    if request.max_seq_length > longest:
-        changes["max_position_embeddings"] = request.max_seq_length
-    return changes | ({"attention": request.attention} if request.attention != "dense" else {})
-
-
-def _mean_seconds(chosen, stages):
-    shares = zip(stages, chosen.step_seconds, strict=True)
-    return 1 / sum(stage.share / time for stage, time in shares)

@@ -22,39 +22,28 @@ _HEADER = "# Made by `albert-keras plan`, which replaces this file: copy it to k
 #: Passes over the text after which more text helps more than more time (Muennighoff et al. 2023,
 #: https://arxiv.org/abs/2305.16264).
 _MANY_EPOCHS = 16
-#: Options of `vocab` and `data build` by which a family differs from ALBERT.
-_VOCAB = {"bert": "wordpiece", "distilbert": "wordpiece", "roberta": "bpe"}
-_BUILD = {
-    "bert": ("--objective", "nsp"),
-    "roberta": ("--input-format", "full-sentences"),
-    "distilbert": ("--input-format", "full-sentences"),
-}
 
 
 def plan_commands(plan: Plan, config_file: str) -> list[str]:
     """Returns the commands from text to a trained model, all executed in the same folder."""
-    request = plan.request
-    data, family = request.data, (request.size or "albert").partition("-")[0]
-    commands = []
+    request, language = plan.request, plan.text.language
+    data, commands = request.data, []
     if data is None:
         sources = request.corpus or ("CORPUS",)
         corpus = [word for source in sources for word in ("--corpus", source)]
         if request.corpus_format != "auto":
             corpus += ["--format", request.corpus_format]
-        language = plan.text.language if plan.text else "en"
         if request.tokenizer is None:
-            vocab = ["--kind", _VOCAB[family]] if family in _VOCAB else []
-            if language != "en" and family != "roberta":  # accents are letters of their own
-                vocab.append("--no-strip-accents")
+            # Accents of other languages are letters of their own.
+            accents = [] if language == "en" else ["--no-strip-accents"]
             size = ["--size", str(plan.vocab_size), "--out", "tokenizer/"]
-            commands.append(["vocab", *corpus, *vocab, *size])
+            commands.append(["vocab", *corpus, *accents, *size])
         for stage in plan.stages:
             build = ["data", "build", *corpus, "--tokenizer", request.tokenizer or "tokenizer/"]
             build += ["--language", language] if language != "en" else []
             build += ["--max-seq-length", str(stage.max_seq_length)]
             build += ["--max-predictions-per-seq", str(stage.max_predictions_per_seq)]
-            build += ["--no-static-masks", *_BUILD.get(family, ())]
-            build += ["--set", "masking.max_ngram=1"] if plan.recipe is None else []
+            build += ["--no-static-masks", "--set", "masking.max_ngram=1"]
             build += ["--copies", str(plan.copies)] if plan.copies > 1 else []
             commands.append([*build, "--out", f"{stage.records}/"])
         data = f"{plan.stages[-1].records}/"
@@ -74,8 +63,7 @@ def write_config(plan: Plan, path: Path) -> None:
             f"`{path}` exists, and is not overwritten. Remove it or choose another --out.",
             Mistake.OUTPUT_EXISTS,
         )
-    recipe = f", after the recipe {plan.recipe}" if plan.recipe else ""
-    header = f"{_HEADER}\n# {plan.chosen.name}{recipe}.\n\n"
+    header = f"{_HEADER}\n# {plan.chosen.name}.\n\n"
     try:
         with whole_file(path) as temporary:
             temporary.write_text(header + yaml.safe_dump(plan.config, sort_keys=False))
@@ -86,12 +74,12 @@ def write_config(plan: Plan, path: Path) -> None:
 def plan_warnings(plan: Plan) -> list[str]:
     """Returns what a user should know before following the plan, sentences."""
     chosen, warnings = plan.chosen, []
-    if chosen.expected and chosen.steps < LEAST_UPDATES:
+    if chosen.steps < LEAST_UPDATES:
         warnings.append(
             f"{chosen.steps:,} updates are too few to learn more than frequent words, and too few "
             f"for the expected loss to be reliable. Allow time for at least {LEAST_UPDATES:,}."
         )
-    if chosen.expected and chosen.expected.is_extrapolated:
+    if chosen.expected.is_extrapolated:
         warnings.append(
             "The model or its training is more than twice as large as any run that was measured: "
             "the expected loss is an extrapolation."
@@ -101,7 +89,7 @@ def plan_warnings(plan: Plan) -> list[str]:
             "We have not trained on this device: batch size, learning rate and speed are "
             "calculated and untested."
         )
-    if chosen.expected and chosen.epochs > _MANY_EPOCHS:
+    if chosen.epochs > _MANY_EPOCHS:
         warnings.append(
             f"Each token is seen {chosen.epochs:,.0f} times. More text would teach more than more "
             "time."
@@ -113,16 +101,14 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     """Yields the plan as text, each number with what it is based on; without the commands."""
     chosen, text, request = plan.chosen, plan.text, plan.request
     device = find_device(request.device)
-    replicas = request.devices or device.replicas
-    on = f"{request.device}{f', {replicas} replicas' if replicas > 1 else ''}"
+    on = f"{request.device}{f', {device.replicas} replicas' if device.replicas > 1 else ''}"
     yield from (f"What to run for {format_duration(sum(plan.parts.values()))} on {on}", "")
-    if text is not None:
-        size = "" if request.data else f"{bytes_text(text.num_bytes)}, "
-        value = f"{size}{short_count(text.tokens)} tokens, language {text.language}"
-        yield from _item("Text", f"{value} ({text.reason})")
+    size = "" if request.data else f"{bytes_text(text.num_bytes)}, "
+    value = f"{size}{short_count(text.tokens)} tokens, language {text.language}"
+    yield from _item("Text", f"{value} ({text.reason})")
     yield from _item("Vocabulary", f"{plan.vocab_size:,} pieces")
     model = f"{model_line(chosen.config)}, hidden size {chosen.config.hidden_size}"
-    yield from _item("Model", model + (f" (recipe {plan.recipe})" if plan.recipe else ""))
+    yield from _item("Model", model)
     stages = [
         f"{stage.share:.0%} of the time: {stage.max_seq_length} tokens per record, batch "
         f"{stage.batch_size:,}, {stage.mask_rate:.0%} masks"
@@ -131,23 +117,22 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     copies = f"; records with {plan.copies} copies of the text" if plan.copies > 1 else ""
     yield from _item("Stages", "; then ".join(stages) + copies)
     optimizer = PretrainingConfig.of(plan.config).chosen_optimizer(device.kind == "tpu")
-    seen = f"; each token is seen {number_text(chosen.epochs)} times" if text else ""
     rate = chosen.tokens / plan.parts["training"]
     yield from _item(
         "Training",
-        f"{chosen.steps:,} updates, {short_count(chosen.tokens)} tokens{seen}; {optimizer.name}, "
-        f"rate {optimizer.lr:.3g}; {short_count(rate)} tokens per second (at "
+        f"{chosen.steps:,} updates, {short_count(chosen.tokens)} tokens; each token is seen "
+        f"{number_text(chosen.epochs)} times; {optimizer.name}, rate "
+        f"{optimizer.lr:.3g}; {short_count(rate)} tokens per second (at "
         f"{number_text(request.tflops or device.tflops)} TFLOP/s per replica, "
         f"{'given or measured' if request.tflops else 'of the data sheet'})",
     )
-    if chosen.expected is not None:
-        sharing = "share" if measured_law().runs[0].sharing == "all" else "share nothing"
-        yield from _item(
-            "Expected",
-            f"masked-LM loss {_loss(chosen)} and accuracy {chosen.expected.accuracy:.0%} on "
-            f"held-out text, by a law fitted to runs whose layers {sharing}, on English novels "
-            "(docs/search.md); other text has other losses",
-        )
+    sharing = "share" if measured_law().runs[0].sharing == "all" else "share nothing"
+    yield from _item(
+        "Expected",
+        f"masked-LM loss {_loss(chosen)} and accuracy {chosen.expected.accuracy:.0%} on "
+        f"held-out text, by a law fitted to runs whose layers {sharing}, on English novels "
+        "(docs/search.md); other text has other losses",
+    )
     parts = chosen.training.get("accumulation_steps", 1)
     blocks = ", blocks recomputed" if chosen.training.get("recompute") else ""
     yield from _item(
@@ -158,9 +143,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     )
     times = ", ".join(f"{name} {format_duration(part)}" for name, part in plan.parts.items())
     yield from _item("Time", times)
-    if len(plan.candidates) > 1:
-        header = ("model", "weights", "seen", "times", "updates", "expected loss", "accuracy", "")
-        yield from ("", *table(header, map(lambda one: _row(one, chosen), plan.candidates)))
+    header = ("model", "weights", "seen", "times", "updates", "expected loss", "accuracy", "")
+    yield from ("", *table(header, map(lambda one: _row(one, chosen), plan.candidates)))
 
 
 def _item(name, text):

@@ -6,6 +6,8 @@
 
 from pathlib import Path
 
+import yaml
+
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -29,3 +31,8 @@ def path(name, kind="pretraining"):
     if name not in known:
         raise InputError(f"`{name}` is not a recipe for {kind}{did_you_mean(name, known)}")
     return _FOLDERS[kind] / f"{name}.yaml"
+
+
+def values(name, kind="pretraining"):
+    """Returns the values of a recipe's file, nested dict."""
+    return yaml.safe_load(path(name, kind).read_text(encoding="utf-8"))

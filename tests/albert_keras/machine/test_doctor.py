@@ -157,7 +157,7 @@ def test_memory_is_that_of_the_container(tmp_path):
     (group / "memory.current").write_text("1500000000\n")
     found = hardware.memory_finding(hardware.read_memory(tmp_path))
     assert found.state == FAULT and "500 MB available of 2 GB" in found.text
-    assert "albert-keras plan --size NAME --memory 500MB" in found.fix
+    assert "albert-keras pretrain --dry-run" in found.fix
     assert hardware.memory_finding(hardware.Memory(int(4e9), int(2e9))).state == WARNING
 
 
