@@ -55,8 +55,9 @@ class FollowBudget(keras.callbacks.Callback):
         self.num_steps = schedule.num_steps
         self._plan = plan or StagePlan.of_one(schedule.num_steps)
         self._clock, self._used_before = clock, 0.0
-        self._started = self._now = None  # seconds at the start of `fit` and after the newest step
-        self._durations = deque(maxlen=_RECENT)  # of executions of this stage
+        self._started: float | None = None  # seconds at the start of `fit`
+        self._now = 0.0  # seconds after the newest step
+        self._durations: deque[float] = deque(maxlen=_RECENT)  # of executions of this stage
         self._is_ending = self._has_warned = False  # whether the next execution ends the stage
 
     @property
