@@ -27,11 +27,9 @@ from data_pipeline.text.letters import UNSPACED_SCRIPTS
 
 #: The kinds of tasks that have this baseline: one or several classes or scores of texts.
 KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
-#: Limits of what is trained on, each with a fixed selection of the examples: their number, and
-#: their characters, for few classes and for many, as a linear model is trained for each class. Of
-#: each text the first characters count. Training takes up to a minute on one core.
-MAX_EXAMPLES, _MAX_CHARACTERS = 100_000, 40_000_000
-_MAX_CHARACTERS_OF_MODELS, _MAX_TEXT = 400_000_000, 5_000
+#: The most examples that are trained on, for up to 10 classes, and the most characters of a text.
+#: Training takes about a minute on one core. A linear model is trained for each class.
+MAX_EXAMPLES, _FEW_CLASSES, _MAX_TEXT = 50_000, 10, 2_000
 #: Terms are counted by their hash. Limits of a linear model: columns, and weights of all classes.
 _MAX_HASHES, _MAX_WEIGHTS = 1 << 18, 1 << 23
 #: Regularization is weak, as most terms occur in a few texts only. On 4,000 rows of SST-2 the
@@ -106,23 +104,12 @@ def _inside(probabilities):
 
 
 def selected(examples: list[TextExample], num_outputs: int = 1) -> list[TextExample]:
-    """Returns the examples that the baseline is trained on: all, or a fixed selection of them.
-
-    The selection depends on nothing but the number of examples and the lengths of their texts.
-    """
-    num_models = num_outputs if num_outputs > 2 else 1
-    most = min(_MAX_CHARACTERS, _MAX_CHARACTERS_OF_MODELS // num_models)
-    lengths = np.array(
-        [
-            sum(min(len(text or ""), _MAX_TEXT) for text in (example.first, example.second))
-            for example in examples
-        ]
-    )
-    if len(examples) <= MAX_EXAMPLES and lengths.sum() <= most:
+    """Returns the examples that the baseline is trained on: all, or a fixed selection of them."""
+    most = MAX_EXAMPLES * _FEW_CLASSES // max(num_outputs, _FEW_CLASSES)
+    if len(examples) <= most:
         return examples
     order = permute(np.arange(len(examples)), len(examples), key_of("bag of words"))
-    count = min(MAX_EXAMPLES, int(np.searchsorted(lengths[order].cumsum(), most, side="right")))
-    return [examples[number] for number in np.sort(order[: max(count, 1)])]
+    return [examples[number] for number in np.sort(order[:most])]
 
 
 class _Texts:

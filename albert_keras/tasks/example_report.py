@@ -32,7 +32,7 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 _MOST_REPEATED, _MOST_CONFLICTS, _MOST_TOO_LONG, _MOST_UNKNOWN = 0.01, 0.001, 0.01, 0.01
 _LEAST_OF_A_CLASS = 5
 _LABELS_SHOWN, _CONFLICTS_SHOWN, _UNKNOWN_SHOWN, _SHOWN_TEXT = 8, 5, 5, 80
-_SIGNS = re.compile(r"[\W_]+")
+_SIGNS = re.compile(r"(?<=\w)[\s_/-]+")
 
 #: The name of the finding that `finetune` reports in another way.
 IN_TRAINING = "in training"
@@ -118,20 +118,14 @@ def report_examples(
 
 
 def near_equal(names: Iterable[str]) -> list[list[str]]:
-    """Groups names that are probably the same: by case, spaces, punctuation, or as numbers.
+    """Groups names that differ in case, spaces or hyphens only; groups and names are sorted.
 
-    Examples: `pos`, `POS` and ` pos`; `not spam` and `not_spam`; `1` and `1.0`. `B-PER` and `I-PER`
-    differ. Groups and names are sorted.
+    Examples: `pos`, `POS` and ` pos`; `not spam` and `not_spam`.
     """
-    groups = collections.defaultdict(set)
-    for name in names:
-        plain = normalised(name)
-        try:
-            key = float(plain)
-        except ValueError:
-            key = _SIGNS.sub("", plain) or plain
-        groups[key].add(name)
-    return sorted(sorted(group) for group in groups.values() if len(group) > 1)
+    groups = collections.defaultdict(list)
+    for name in sorted(names):
+        groups[_SIGNS.sub("", normalised(name))].append(name)
+    return sorted(group for group in groups.values() if len(group) > 1)
 
 
 def _texts_of(example) -> tuple[str, ...]:

@@ -65,3 +65,14 @@ def normalised(text: str) -> str:
     """Returns a text in NFKC, casefolded, with single spaces between its words."""
     text = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(unicodedata.normalize("NFKC", text).split())
+
+
+def text_problem(text: Any, may_be_blank: bool = False) -> str | None:
+    """Returns why a value is no text that a model can read, or None; continues "`text` ..."."""
+    if not isinstance(text, str):
+        return f"must be a text. Received: {text!r}."
+    if not text.strip() and not may_be_blank:
+        return "must be a text. It is blank."
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        return "must be Unicode. It has half a surrogate pair."
+    return None

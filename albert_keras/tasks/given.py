@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from albert_keras.tasks.examples import text_problem
 from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, TAGGING, build_task
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
@@ -45,8 +46,9 @@ def typed_example(task: Task, number: int, fields: Any) -> Any:
         raise InputError(f"`id` must be a text or a number. Received: {id!r}.")
     for name, value in fields.items():
         for text in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
-                raise InputError(f"`{name}` must be Unicode. It has half a surrogate pair.")
+            problem = text_problem(text, may_be_blank=True) if isinstance(text, str) else None
+            if problem is not None:
+                raise InputError(f"`{name}` {problem}")
     return task.example(id, fields)
 
 

@@ -1,6 +1,5 @@
 """The result of a fine-tuning as lines of text."""
 
-import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -16,7 +15,6 @@ _OF_NUMBERS = ("pearson", "spearman", "mean_squared_error")
 _OF_LABELS = "micro_f1"
 _BAG_OF_WORDS = "bag of words"
 MOST_FREQUENT_TAG = "most frequent tag of each word"
-_WIDTH = 100
 
 
 class Row(NamedTuple):
@@ -165,10 +163,7 @@ def _other_metrics(result, split):
         is_count = name.endswith("_total")
         shown.append(f"{name} {value:,.0f}" if is_count else f"{name} {number(value)}")
     title = "medians of" if len(result.seeds) > 1 else "also"
-    # Non-breaking spaces keep names and values on one line.
-    text = f"  {title} " + ", ".join(shown).replace(" ", "\xa0").replace(",\xa0", ", ")
-    wrapped = textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
-    return [line.replace("\xa0", " ") for line in wrapped] if shown else []
+    return [f"  {title} {', '.join(shown)}"] if shown else []
 
 
 def _baselines(result, split) -> Iterator[_Baseline]:

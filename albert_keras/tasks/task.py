@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_keras.config import AlbertConfig
+from albert_keras.tasks.examples import text_problem
 from albert_keras.tasks.kind import FIELD_OPTIONS, TaskKind
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.predictions import write_predictions
@@ -298,8 +299,7 @@ def with_dropped_tokens(answers: list, features: Features | None) -> list:
 
 
 def check_text(name: str, text: Any, may_be_blank: bool = False):
-    """Raises InputError unless an input called `name` is a text that is not blank."""
-    if not isinstance(text, str):
-        raise InputError(f"`{name}` must be a text. Received: {text!r}.")
-    if not may_be_blank and not text.strip():
-        raise InputError(f"`{name}` must be a text. It is blank.")
+    """Raises InputError unless a model can read an input called `name`, see `text_problem`."""
+    problem = text_problem(text, may_be_blank)
+    if problem is not None:
+        raise InputError(f"`{name}` {problem}")

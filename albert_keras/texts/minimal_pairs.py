@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.tasks.answer_table import check_answer_table
+from albert_keras.tasks.examples import text_problem
 from albert_keras.tasks.tables.rows import Problems, numbered_lines
-from albert_keras.texts.reading import text_problem
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
 from data_pipeline.text import storage

@@ -3,8 +3,9 @@
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from albert_keras.tasks.examples import text_problem
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from albert_keras.tasks.tables.rows import Problems, is_number, numbered_lines
 from data_pipeline.errors import InputError
@@ -82,17 +83,6 @@ def _lines(path):
         text = text.removesuffix("\n").removesuffix("\r")
         if text.strip():
             yield Text(str(number - 1), text)
-
-
-def text_problem(text: Any) -> str | None:
-    """Returns why a value is no text that a model can read ("must not be blank."), or None."""
-    if not isinstance(text, str):
-        return f"must be a text. Received: {text!r}."
-    if not text.strip():
-        return "must not be blank."
-    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        return "must be Unicode. It has half a surrogate pair."
-    return None
 
 
 def in_chunks(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from albert_keras.tasks.examples import text_problem
 from data_pipeline.settings import did_you_mean
 
 _YES, _NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no")
@@ -131,14 +132,11 @@ def check_plain(value: str, what: str) -> None:
 
 
 def text_of(value: Any, column: str | int, may_be_blank: bool = False) -> str:
-    """Returns a text that Unicode can represent, and that is not blank unless it may be."""
-    if not isinstance(value, str):
-        raise CellError(f"must have a text as `{column}`. Received: {value!r}.")
+    """Returns a text; raises CellError if a model cannot read it, see `text_problem`."""
+    problem = text_problem(value, may_be_blank)
+    if problem is not None:
+        raise CellError(f"`{column}` {problem}")
     check_plain(value, f"a text as `{column}`")
-    if not value.strip() and not may_be_blank:
-        raise CellError(f"must have a text as `{column}`. It is blank.")
-    if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise CellError(f"has half a surrogate pair in `{column}`.")
     return value
 
 

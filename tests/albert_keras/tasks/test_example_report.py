@@ -62,7 +62,6 @@ def test_repeated_texts_and_their_different_labels_are_shown():
     [
         (["pos", "POS", " pos", "neg"], [[" pos", "POS", "pos"]]),
         (["not spam", "not_spam", "spam", "Not-Spam"], [["Not-Spam", "not spam", "not_spam"]]),
-        (["1", "1.0", "01", "2"], [["01", "1", "1.0"]]),
         (["B-PER", "I-PER", "O", "0", "1", "-1", "+", "-"], []),
     ],
 )

@@ -117,7 +117,7 @@ def test_a_failure_leaves_no_file(tiny_run, tmp_path, monkeypatch):
     path = tmp_path / "texts.tsv"
     path.write_text("body\nA ferry.\nA boat.\n\nRain.\n")
     before = set(tmp_path.iterdir())
-    with pytest.raises(InputError, match="line 4 must not be blank"):
+    with pytest.raises(InputError, match="line 4 must be a text. It is blank"):
         embed(tiny_run, file=path, out=tmp_path / "x.npy", text_column="body")
     assert set(tmp_path.iterdir()) == before
 
@@ -136,7 +136,7 @@ def test_exports_fine_tunings_and_keras_files_are_embedded_too(tiny_run, tmp_pat
         ({}, "Either `texts` or `file` must be given. Received: none"),
         ({"texts": ["a"], "file": "b.txt"}, "Received: both"),
         ({"texts": "a ferry"}, "must be a list of texts"),
-        ({"texts": ["a", " "]}, "Text 2 must not be blank"),
+        ({"texts": ["a", " "]}, "Text 2 must be a text. It is blank"),
         ({"texts": ["a\ud800"]}, "half a surrogate pair"),
         ({"texts": []}, "at least one text"),
         ({"texts": ["a"], "text_column": "b"}, "require `file`"),

@@ -113,7 +113,7 @@ def test_an_earlier_training_counts_if_its_table_of_positions_is_kept(tiny_run, 
     "texts, settings, message",
     [
         ([], {}, "at least one text to score"),
-        (["Rain.", " "], {}, "Text 2 must not be blank"),
+        (["Rain.", " "], {}, "Text 2 must be a text. It is blank"),
         (["Rain."], {"batch_size": 0}, "`batch_size` must be at least 1"),
     ],
 )

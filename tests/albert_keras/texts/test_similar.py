@@ -77,7 +77,7 @@ def test_queries_need_the_model_of_the_corpus(corpus, foreign, tmp_path):
         ("texts.txt", {}, r"must be a file of vectors .* beside its description"),
         ("x.npy", {"top_k": 0}, "at least 1"),
         ("alone.npy", {}, r"its description, `alone\.npy\.json`"),
-        ("x.npy", {"queries": [""]}, "Text 1 must not be blank"),
+        ("x.npy", {"queries": [""]}, "Text 1 must be a text. It is blank"),
     ],
 )
 def test_wrong_input_is_named(corpus, name, arguments, message):

@@ -79,7 +79,7 @@ def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
         ("x.tsv", "texts\tlabel\nA.\t1\n", "has no column `text`. Did you mean `texts`?"),
         ("x.tsv", "text\tlabel\ttext\nA.\t1\tB\n", "must have one column `text`. It has 2."),
         ("x.tsv", "text\tlabel\nA.\n", "line 2 must have 2 columns, like the first row. It has 1."),
-        ("x.tsv", "text\tlabel\n \t1\n", "line 2 must have a text as `text`. It is blank."),
+        ("x.tsv", "text\tlabel\n \t1\n", "line 2 `text` must be a text. It is blank."),
         ("x.tsv", "text\tlabel\nA.\t \n", "line 2 must have a name as label. Received: ' '."),
         ("x.tsv", b"text\tlabel\nA\x81.\t1\n", "line 2 must be UTF-8. Its byte 1 (0x81) is not."),
         ("x.csv", 'text,label\nA.,1\n"B\n.,1\n', "line 3 must be CSV: unexpected end of data."),
@@ -89,8 +89,8 @@ def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
         ("x.jsonl", '{"text": "A"\n', "line 1 must be a JSON object."),
         ("x.jsonl", '\n{"text": "A", "label": 1}', "line 1 must be a JSON object. Received: not"),
         ("x.jsonl", '{"txt": "A", "label": 1}', "line 1 has no `text`. Did you mean `txt`?"),
-        ("x.jsonl", '{"text": 3, "label": 1}', "line 1 must have a text as `text`. Received: 3."),
-        ("x.jsonl", '{"text": "\\ud800", "label": 1}', "has half a surrogate pair in `text`."),
+        ("x.jsonl", '{"text": 3, "label": 1}', "line 1 `text` must be a text. Received: 3."),
+        ("x.jsonl", '{"text": "\\ud800", "label": 1}', "`text` must be Unicode. It has half"),
         ("x.jsonl", '{"text": "A", "label": null}', "a name as label. Received: None."),
     ],
 )
@@ -130,7 +130,7 @@ def test_bad_rows_are_skipped_counted_and_listed(tmp_path, caplog):
     assert [(one.id, one.first) for one in examples] == [("0", "A."), ("3", "B\nC."), ("5", "F.")]
     assert [(row.line, row.raw) for row in skipped] == [(3, "good,"), (4, "bad"), (7, 'bad,"D" e')]
     assert "skipped 3 of 6 rows" in caplog.text
-    assert skipped[0].reason == "must have a text as `text`. It is blank."
+    assert skipped[0].reason == "`text` must be a text. It is blank."
 
 
 def test_an_open_quote_costs_one_row(tmp_path):
