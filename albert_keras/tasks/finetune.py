@@ -109,8 +109,7 @@ def finetune(
             if isinstance(origin, OpenedModel)
             else open_model(origin, from_step, albert_config, tokenizer)
         ).lengthened(config.model.max_position_embeddings)
-        is_new = not any(out.glob("seed-*/run.json"))
-        data = prepare(config, initial_weights, choose_precision(strategy), is_new, given)
+        data = prepare(config, initial_weights, choose_precision(strategy), given)
         data = data if teaching is None else teaching.taught(data)
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)

@@ -7,7 +7,7 @@ Code compares kinds with `is` (`task.kind is REGRESSION`) or asks their record
 import dataclasses
 import importlib
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from albert_keras.config import AlbertConfig
 
@@ -45,7 +45,6 @@ class TaskKind:
     uses_windows: bool = False  # whether a long text takes several rows, not truncated to one
     has_options: bool = False  # whether a row has one sequence for each option
     finds_spans: bool = False  # whether an answer is a span of a passage; scores are in percent
-    linear_baseline: Literal["classes", "labels", "scores"] | None = None  # see bag_of_words.py
     texts_per_row: int = 1  # sequences of a row that are not options; rows are [N, 2, S] if it is 2
 
     #: Further arguments of the model, the same for every task of this kind.

@@ -52,14 +52,12 @@ def prepare(
     config: FinetuneConfig,
     initial_weights: OpenedModel,
     precision: str,
-    is_new: bool = True,
     given: Mapping[str, Any] | None = None,
 ) -> TaskData:
     """Reads the files of a task and encodes its examples.
 
     Args:
         precision: Value for the precision "auto".
-        is_new: Whether the fine-tuning begins, see `check_dev`.
         given: Examples in memory, "train" and perhaps "dev", see `read_given`.
 
     Raises:
@@ -94,7 +92,7 @@ def prepare(
     trained = (digest_rows(train, fingerprints["fingerprint"]),)
     if initial_weights.kind != "random":  # a fine-tuned run was trained on its examples, too
         trained += read_digests(initial_weights.place or initial_weights.path, ROWS)
-    overlaps = check_dev(dev, trained, config.task, is_new)
+    overlaps = check_dev(dev, trained, config.task)
     train = Examples(train, task.features(train, tokenizer, training=True))
     dev = {
         split: Examples(examples, task.features(examples, tokenizer))

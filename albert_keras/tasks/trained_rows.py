@@ -38,15 +38,12 @@ def digest_rows(examples: list, fingerprint: str = "") -> Digests:
 
 
 def check_dev(
-    dev: dict[str, list], trained: Sequence[Digests], config: TaskConfig, is_new: bool = True
+    dev: dict[str, list], trained: Sequence[Digests], config: TaskConfig
 ) -> dict[str, Overlap]:
     """Compares development examples, by split, with the training examples; reports overlaps.
 
-    `is_new` is whether the fine-tuning begins. Older versions allowed the same examples for both
-    purposes: such a fine-tuning is resumed with a warning.
-
     Raises:
-        InputError: If all examples of a split were trained on and the fine-tuning is new.
+        InputError: If all examples of a split were trained on.
     """
     rule = (
         "Development examples must not all be training examples: their score would be a training "
@@ -54,16 +51,13 @@ def check_dev(
     )
     remedy = "Give other development examples with `--dev`."
     if config.dev:
-        remedy = (
-            "Remove them from one of the two files, give another `--dev`, or omit it: then a part "
-            "of the training examples is held out, or the official split is used."
-        )
+        remedy = "Give another `--dev`, or omit it to hold out a part of the training examples."
     return {
         split: check_overlap(
             find_overlap(trained, digest_rows(examples)),
             ROWS,
             config.dev or split,
-            rule if is_new else None,
+            rule,
             remedy,
             Mistake.DEV_IS_TRAIN,
         )

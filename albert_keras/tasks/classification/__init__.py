@@ -17,7 +17,6 @@ CLASSIFICATION = TaskKind(
     card_purpose="sorts {texts} into {labels} classes",
     hub_pipeline="text-classification",
     check_task={"name": "mnli"},
-    linear_baseline="classes",
 )
 REGRESSION = dataclasses.replace(
     CLASSIFICATION,
@@ -30,7 +29,6 @@ REGRESSION = dataclasses.replace(
     outputs={"logits": "float [N, 1]"},
     card_purpose="predicts a number for {texts}",
     check_task={"name": "sts-b"},
-    linear_baseline="scores",
 )
 #: The tasks of classification with several columns of labels, or several labels in one.
 MULTI_LABEL = dataclasses.replace(
@@ -44,7 +42,6 @@ MULTI_LABEL = dataclasses.replace(
     card_purpose="assigns any of {labels} labels to {texts}",
     check_task={"name": "classification", "text": "text", "label": ("a", "b", "c")},
     has_several_labels=True,
-    linear_baseline="labels",
 )
 #: The task of regression with several columns of labels.
 MULTI_REGRESSION = dataclasses.replace(
@@ -56,5 +53,4 @@ MULTI_REGRESSION = dataclasses.replace(
     targets={"labels": "float32"},
     card_purpose="predicts {labels} numbers for {texts}",
     check_task={"name": "regression", "text": "text", "label": ("a", "b", "c")},
-    linear_baseline="scores",
 )

@@ -10,7 +10,7 @@ from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.kinds import MULTI_REGRESSION, REGRESSION
 from albert_keras.tasks.predictions import mean_outputs, one_line
-from albert_keras.tasks.tables.cells import ScoreColumns, ScoreLabel
+from albert_keras.tasks.tables.cells import ScoreLabel
 from albert_keras.tasks.task import Error, with_dropped_tokens
 from data_pipeline.errors import InputError
 
@@ -151,7 +151,7 @@ class ScoreTask(TextTask):
         return ", ".join(f"{name}{value:.6g}" for name, value in pairs)
 
     def _label_kind(self, known_labels):
-        return ScoreLabel() if self._is_single else ScoreColumns()
+        return ScoreLabel()
 
     def _given(self, answers):
         if self._is_single:

@@ -61,14 +61,14 @@ ANY_CLASS = ClassLabel()
 
 
 class ScoreLabel(Label):
-    """A number."""
+    """A number, or a tuple of the numbers of several columns."""
 
     def read(self, values, columns):
-        [value] = values
-        number = _number(value)
-        if number is None:
-            raise CellError(f"must have a number as label. Received: {value!r}.")
-        return number
+        numbers = [_number(value) for value in values]
+        for number, value, column in zip(numbers, values, columns, strict=True):
+            if number is None:
+                raise CellError(f"must have a number in `{column}`. Received: {value!r}.")
+        return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
 class LabelColumns(Label):
@@ -109,17 +109,6 @@ class LabelList(Label):
             for name in names:
                 _check_known(name, self._known)
         return tuple(names)
-
-
-class ScoreColumns(Label):
-    """Numbers with a column each."""
-
-    def read(self, values, columns):
-        numbers = [_number(value) for value in values]
-        for number, value, column in zip(numbers, values, columns, strict=True):
-            if number is None:
-                raise CellError(f"must have a number in `{column}`. Received: {value!r}.")
-        return tuple(numbers)
 
 
 def check_plain(value: str, what: str) -> None:

@@ -6,7 +6,6 @@ import shutil
 
 import pytest
 
-from albert_keras.config import AlbertConfig
 from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
@@ -39,37 +38,15 @@ def files(tiny_corpus, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def tuned(files, tiny_tokenizer, end_at_once, tmp_path_factory):
+def tuned(files, tiny_tokenizer, small_shape, end_at_once, tmp_path_factory):
     """Returns the folder of a fine-tuning on the questions that learnt nothing."""
-    shape = AlbertConfig(
-        vocab_size=tiny_tokenizer.vocab_size,
-        embedding_size=16,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-    )
-    config = FinetuneConfig(
-        task={
-            "name": "squad2",
-            "train": str(files / "train.json"),
-            "dev": str(files / "dev.json"),
-            "max_seq_length": 48,
-            "max_query_length": 8,
-            "doc_stride": 16,
-        },
-        training={
-            "steps": 2,
-            "batch_size": 4,
-            "evaluate_every": 2,
-            "precision": "float32",
-            "peak_tflops": 1.0,
-        },
-    )
+    task = {"name": "squad2", "train": f"{files}/train.json", "dev": f"{files}/dev.json"}
+    task |= {"max_seq_length": 48, "max_query_length": 8, "doc_stride": 16}
+    training = {"steps": 2, "batch_size": 4, "evaluate_every": 2, "precision": "float32"}
+    config = FinetuneConfig(task=task, training=training)
     out = tmp_path_factory.mktemp("evaluated") / "out"
     with end_at_once():
-        finetune("random", out, config, albert_config=shape, tokenizer=tiny_tokenizer)
+        finetune("random", out, config, albert_config=small_shape, tokenizer=tiny_tokenizer)
     return out
 
 

@@ -6,10 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from albert_keras.config import AlbertConfig
 from albert_keras.runs.run import Run
 from albert_keras.tasks.finetune import finetune
-from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import (
     FinetunedModels,
     find_runs,
@@ -22,35 +20,24 @@ TEXTS = ["The ferry left early.", "Nobody knew why, and nobody asked.", "Rain."]
 
 
 @pytest.fixture(scope="module")
-def tuned(tiny_corpus, tiny_tokenizer, end_at_once, tmp_path_factory):
+def tuned(tiny_corpus, tiny_tokenizer, small_shape, end_at_once, tmp_path_factory):
     """Returns the folder of a fine-tuning to two classes, with two seeds that learnt nothing."""
     folder = tmp_path_factory.mktemp("finetuned")
     rows = [f"{text}\t{'ab'[number % 2]}" for number, text in enumerate(tiny_corpus[:40])]
     (folder / "train.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
-    shape = AlbertConfig(
-        vocab_size=tiny_tokenizer.vocab_size,
-        embedding_size=16,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=32,
-        initializer_range=0.5,  # so that they differ clearly
-    )
-    config = FinetuneConfig(
-        task={
-            "name": "classification",
-            "train": str(folder / "train.tsv"),
-            "text": "text",
-            "label": "label",
-            "max_seq_length": 24,
-        },
-        training={"steps": 2, "batch_size": 4, "precision": "float32", "peak_tflops": 1.0},
-    )
-    out = folder / "out"
+    flags = {"task": "classification", "train": folder / "train.tsv", "text": "text"}
+    flags |= {"label": "label", "max_seq_length": 24, "steps": 2, "batch_size": 4}
     with end_at_once():
-        finetune("random", out, config, 2, albert_config=shape, tokenizer=tiny_tokenizer)
-    return out
+        finetune(
+            "random",
+            folder / "out",
+            seeds=2,
+            albert_config=small_shape.replace(initializer_range=0.5),  # so that they differ
+            tokenizer=tiny_tokenizer,
+            precision="float32",
+            **flags,
+        )
+    return folder / "out"
 
 
 @pytest.fixture(scope="module")

