@@ -51,11 +51,7 @@ class SplitReport(NamedTuple):
     """The examples of one split; texts count as equal if they are when `normalised`."""
 
     examples: int
-    #: How often each class, tag or right option occurs, the most frequent first; for SQuAD how many
-    #: questions are "answerable" and "unanswerable". Empty for scores.
-    labels: dict[str, int]
-    usual_length: int | None  # tokens that 95 % of the rows do not exceed; None without a tokenizer
-    findings: list[Finding]
+    findings: list[Finding]  # those about labels and lengths first
 
     @property
     def warnings(self) -> list[str]:
@@ -97,15 +93,10 @@ def report_examples(
     """
     reports, training = {}, None
     for split, examples in splits.items():
-        labels = Counter(dict.fromkeys(task.labels, 0))  # one that is absent counts 0
-        labels.update(itertools.chain.from_iterable(map(_labels_of, examples)))
-        labels = dict(sorted(labels.items(), key=lambda pair: -pair[1]))
-        found = list(_label_findings(task, examples, labels, training is None))
-        length = None
+        found = list(_label_findings(task, examples, is_training=training is None))
         if tokenizer is not None:
             every = 1 if most_encoded is None else max(1, -(-len(examples) // most_encoded))
-            length, about_tokens = _token_findings(task, examples[::every], tokenizer)
-            found += about_tokens
+            found += _token_findings(task, examples[::every], tokenizer)
         keys = [hash(tuple(map(normalised, _texts_of(example)))) for example in examples]
         found += _repetitions(examples, keys)
         if training is not None:
@@ -113,7 +104,7 @@ def report_examples(
             text = f"{count:,} of the {len(examples):,} examples are also training examples"
             found.append(Finding(not count, IN_TRAINING, text))
         training = set(keys) if training is None else training
-        reports[split] = SplitReport(len(examples), labels, length, found)
+        reports[split] = SplitReport(len(examples), found)
     return reports
 
 
@@ -158,17 +149,19 @@ def _truth_of(example) -> str:
     return ", ".join(map(str, label)) if isinstance(label, tuple) else f"{label}"
 
 
-def _label_findings(task, examples, labels, is_training) -> Iterator[Finding]:
+def _label_findings(task, examples, is_training) -> Iterator[Finding]:
     if not is_training and (caution := count_caution(len(examples), task.metric)):
         yield Finding(False, "number", caution)
     scores = [one.label for one in examples if isinstance(getattr(one, "label", None), float)]
     if scores:
         text = f"min {min(scores):.4g}, mean {np.mean(scores):.4g}, max {max(scores):.4g}"
         yield Finding(None, "scores", text)
+    labels = Counter(dict.fromkeys(task.labels, 0))  # one that is absent counts 0
+    labels.update(itertools.chain.from_iterable(map(_labels_of, examples)))
     if not labels:
         return
     total = sum(labels.values()) if task.kind is TAGGING else len(examples)
-    shown = [f"{name} {count:,} ({percent(count / total)})" for name, count in labels.items()]
+    shown = [f"{name} {count:,} ({percent(count / total)})" for name, count in labels.most_common()]
     text = ", ".join(shown[:_LABELS_SHOWN])
     if len(shown) > _LABELS_SHOWN:
         text += f" and {len(shown) - _LABELS_SHOWN} more"
@@ -187,8 +180,7 @@ def _label_findings(task, examples, labels, is_training) -> Iterator[Finding]:
         yield Finding(False, "similar labels", text)
 
 
-def _token_findings(task, examples, tokenizer) -> tuple[int, list[Finding]]:
-    """Returns the tokens that 95 % of the rows do not exceed, and the findings about tokens."""
+def _token_findings(task, examples, tokenizer) -> list[Finding]:
     features, longest = task.features(examples, tokenizer), task.max_seq_length
     if task.kind.uses_windows:
         lengths = features.lengths
@@ -201,13 +193,9 @@ def _token_findings(task, examples, tokenizer) -> tuple[int, list[Finding]]:
         if share > _MOST_TOO_LONG:
             text += ": what exceeds this length is not read; --max-seq-length changes it"
         rows = Finding(share <= _MOST_TOO_LONG, "truncated", text)
-    usual, most = map(int, np.quantile(lengths, [0.95, 1], method="higher"))
-    text = f"median {int(np.median(lengths)):,}, 95 % at most {usual:,}, all at most {most:,}"
-    return usual, [
-        Finding(None, "tokens per row", text),
-        rows,
-        _unknown_tokens(examples, tokenizer),
-    ]
+    half, most, every = np.quantile(lengths, [0.5, 0.95, 1], method="higher")
+    text = f"median {half:,}, 95 % at most {most:,}, all at most {every:,}"
+    return [Finding(None, "tokens per row", text), rows, _unknown_tokens(examples, tokenizer)]
 
 
 def _unknown_tokens(examples, tokenizer) -> Finding:

@@ -34,7 +34,6 @@ def test_classes_are_counted_and_few_examples_of_one_are_a_warning():
     task = text_task(labels=("spam", "ham", "odd"))
     splits = {"train": examples, "dev": examples[:1]}
     reports = report_examples(task, splits)
-    assert reports["train"].labels == {"ham": 20, "spam": 10, "odd": 0}
     finding = finding_of(reports["train"], "labels")
     assert finding.text.startswith("ham 20 (66.7 %), spam 10 (33.3 %), odd 0 (0.0 %)")
     assert finding.text.endswith("There are fewer than 5 examples of `odd`")
@@ -75,7 +74,7 @@ def test_examples_that_are_truncated_are_counted(tiny_tokenizer):
         task = text_task(labels=("x", "y"), max_seq_length=length)
         examples = rows((TEXT, "x"), ("a", "y"))
         report = report_examples(task, {"train": examples}, tiny_tokenizer)["train"]
-        assert report.usual_length == count + 2
+        assert f"all at most {count + 2}" in finding_of(report, "tokens per row").text
         assert finding_of(report, "truncated").is_good == is_good
     assert "50.0 % of the examples are longer" in finding_of(report, "truncated").text
 
@@ -95,7 +94,6 @@ def test_tags_are_counted_and_long_sentences_take_several_rows(tiny_tokenizer):
         TaggedExample("1", ("a",), ("O",)),
     ]
     report = report_examples(task, {"train": examples}, tiny_tokenizer)["train"]
-    assert report.labels == {"O": 6, "B-X": 1}
     assert finding_of(report, "windows").text.startswith("2 examples take ")
     assert finding_of(report, "labels").text.startswith("O 6 (85.7 %), B-X 1 (14.3 %)")
 
@@ -106,7 +104,7 @@ def test_questions_say_how_many_have_no_answer(tiny_tokenizer):
     open_one = QuestionExample("1", "Who slept?", TEXT, (), True)
     same = answered._replace(id="2", answers=(), is_impossible=True)
     report = report_examples(task, {"train": [answered, open_one, same]}, tiny_tokenizer)["train"]
-    assert report.labels == {"unanswerable": 2, "answerable": 1}
+    assert finding_of(report, "labels").text.startswith("unanswerable 2")
     (conflict,) = finding_of(report, "contradictory").details
     assert conflict.startswith("`answerable` (1), `unanswerable` (1): What left?")
     other = answered._replace(id="3", answers=(Answer("ferry", 8),))
