@@ -168,8 +168,8 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
     is_good = None
     if is_training and task.labels:
         rare = [f"`{name}`" for name, count in labels.items() if count < _LEAST_OF_A_CLASS]
-        is_good = not rare
         if rare:
+            is_good = False
             names = ", ".join(rare[:_LABELS_SHOWN])
             text += f". There are fewer than {_LEAST_OF_A_CLASS} examples of {names}"
     yield Finding(is_good, "labels", text)

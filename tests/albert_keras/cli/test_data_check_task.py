@@ -29,7 +29,7 @@ def test_a_table_is_reported_with_its_faults(mail, tiny_vocabulary, capsys):
     first, train, *rest = shown.splitlines()
     assert first == "classification: rows of at most 16 tokens, scored by accuracy"
     assert train == "train: 63 examples"
-    assert "✔ labels             spam 22 (34.9 %), ham 21 (33.3 %), Spam 20 (31.7 %)" in rest
+    assert "  labels             spam 22 (34.9 %), ham 21 (33.3 %), Spam 20 (31.7 %)" in rest
     assert "⚠ repeated           3.2 % of the examples (2) equal an earlier one" in shown
     assert "⚠ contradictory      examples that occur with different labels: 1" in shown
     assert f"`ham` (1), `spam` (1): {TEXT} 0" in shown

@@ -90,10 +90,6 @@ def change_labels(record):
     record["config"]["task"]["labels"] = ["a", "c"]
 
 
-def change_tokenizer(record):
-    record["tokenizer_digest"] = "0" * 64
-
-
 def change_length(record):
     record["config"]["task"]["max_seq_length"] = 8
 
@@ -101,7 +97,6 @@ def change_length(record):
 @pytest.mark.parametrize(
     "change, says",
     [
-        (change_tokenizer, "Received: `tokenizer` is '.*', but '0000"),
         (change_length, "Received: `max_seq_length` is 24 in .*, but 8 in"),
         (change_name, "Received: `name` is 'classification' in .*, but 'pair' in"),
         (change_labels, r"Received: `labels` is \['a', 'b'\] in .*, but \['a', 'c'\] in"),
