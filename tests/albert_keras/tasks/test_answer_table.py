@@ -88,14 +88,3 @@ def test_the_ending_tells_tables_from_folders(tmp_path):
         check_out(folder)
     with pytest.raises(InputError, match="must end in .csv or .jsonl, or be a folder"):
         check_out("answers.xlsx")
-
-
-def test_columns_of_the_input_are_never_replaced_or_left_out(tmp_path):
-    out = tmp_path / "answers.csv"
-    first = {"probabilities_ham": "0.9", "nbest": [1], "meta": {"a": 1}}
-    rows = [(first, SPAM), ({"meta": {"b": 1}}, SPAM)]
-    write_answer_table(out, rows, columns_of(row for row, _ in rows))
-    found, other = read_csv(out)
-    assert (found["probabilities_ham"], found["nbest"], found["meta"]) == ("0.9", "[1]", '{"a": 1}')
-    assert found["predicted_probabilities_ham"] == "0.25" and found["probabilities_spam"] == "0.75"
-    assert other["meta"] == '{"b": 1}' and other["nbest"] == ""

@@ -1,6 +1,5 @@
 """Scores of fine-tuned models, on examples that chose their checkpoint and on others."""
 
-import csv
 import json
 import shutil
 
@@ -10,7 +9,6 @@ from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.results import read_results
-from albert_keras.tasks.spans.files import read_questions
 from data_pipeline.errors import InputError
 
 
@@ -82,25 +80,6 @@ def test_only_on_examples_that_chose_the_checkpoint_anything_is_tuned(strict, fi
     assert not there.is_tuned_here and there.tuned == {"null_threshold": -1e9}
     assert there.scores["NoAns_f1"] == 100 and there.scores["HasAns_f1"] == 0
     assert there.collapse == "all 30 answers are no answer" and there.split == "new.json"
-
-
-def test_answers_and_errors_are_written(tuned, tmp_path):
-    evaluation = evaluate_task(tuned, out=tmp_path / "new" / "out")
-    folder = tmp_path / "new" / "out"
-    names = {"predictions.json", "nbest_predictions.json", "null_odds.json"}
-    assert {path.name for path in folder.iterdir()} == {*names, "errors.tsv", "confusion.png"}
-    assert evaluation.files["errors"] == f"{folder}/errors.tsv"
-    given = json.loads((folder / "predictions.json").read_text())
-    ids = [example.id for example in read_questions(evaluate_dev(tuned))]
-    assert list(given) == ids
-    with open(folder / "errors.tsv", newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    assert {row["id"] for row in rows} <= set(ids) and rows
-
-
-def evaluate_dev(tuned):
-    record = json.loads(next(tuned.glob("*/run.json")).read_text())
-    return record["config"]["task"]["dev"]
 
 
 @pytest.mark.parametrize(

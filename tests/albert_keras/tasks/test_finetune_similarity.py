@@ -97,11 +97,3 @@ def test_an_export_embeds_texts_and_scores_pairs_as_the_run(result, tmp_path):
     np.testing.assert_allclose(by_tab, found[:1], atol=1e-5)
     inputs = [{"text": texts[0], "pair": texts[2]}]
     assert predictor.answer(inputs)[0].score == pytest.approx(float(found[0]), abs=1e-5)
-    # The .keras file beside it has the same vectors.
-    np.testing.assert_allclose(
-        embed(tmp_path / "similar", texts, normalize=True).vectors, vectors, atol=1e-5
-    )
-    # A SavedModel without its record answers by its signatures alone.
-    (exported.path / "export.json").unlink()
-    again = Predictor(exported.path).ask("text_pair", first=texts[:1], second=texts[2:])
-    np.testing.assert_allclose(again["score"], found[:1], atol=1e-5)

@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.tasks.classification.model import AlbertForClassification
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import KINDS, SIMILARITY
 from albert_keras.tasks.train_seed import build_trained as build_step
@@ -101,27 +100,6 @@ def test_a_pooler_that_is_not_read_neither_moves_nor_decays(batches, small_shape
     assert still == {"bert/pooler/dense/kernel:0", "bert/pooler/dense/bias:0"}
     # The pooler has moments nevertheless: checkpoints hold two for every weight.
     assert len(step.optimizer.variables) == 1 + 2 * len(before)
-
-
-def test_a_step_is_made_as_it_was_configured(small_shape, task_of):
-    config = FinetuneConfig(
-        task={"name": "pair", **{k: SETTINGS["classification"][k] for k in ("text", "pair")}},
-        model={"head_dropout": 0.25},
-        training={
-            "steps": 10, "seed": 5, "accumulation_steps": 4, "precision": "mixed_float16",
-            "steps_per_execution": 2, "skip_spikes": True, "recompute": True,
-        },
-        optimizer={"lr": 0.1, "clip_norm": 0.5},
-    )  # fmt: skip
-    step = build_step(config, small_shape, task_of("classification"), skips_padding=True)
-    assert isinstance(step, AlbertForClassification) and step.num_labels == 3
-    assert (step.head_dropout, step.seed) == (0.25, 5)
-    assert step.encoder.recompute and step.encoder.skips_padding
-    assert (step.accumulation_steps, step.clip_norm) == (4, 0.5)
-    assert step.loss_scale is not None
-    again = build_step(config, small_shape, task_of("classification"))
-    for ours, others in zip(step.weights, again.weights, strict=True):
-        np.testing.assert_array_equal(ours, others)
 
 
 def update_on(kind, strategy, features):

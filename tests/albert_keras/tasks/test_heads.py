@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.heads import LinearHead, SpansHead, SpansOrNoneHead
@@ -152,14 +151,3 @@ def test_fewer_than_five_places_are_filled_up_with_the_first_at_no_chance():
     assert set(outputs["start_indices"][0, :3].numpy()) == {0, 1, 2}
     np.testing.assert_array_equal(outputs["start_indices"][:, 3:], np.zeros((3, 2)))
     assert (outputs["start_log_probs"][:, 3:].numpy() < -1e29).all()
-
-
-def test_no_answer_drops_out_in_training_alone_and_its_weight_learns():
-    head, _ = scrambled(SpansOrNoneHead(CONFIG, dropout=0.5))
-    inputs = {"p_mask": P_MASK, "start_positions": np.zeros(3, int)}
-    plain = [head(HIDDEN, inputs)["null_logits"].numpy() for _ in range(2)]
-    np.testing.assert_array_equal(*plain)
-    with tf.GradientTape() as tape:
-        dropped = head(HIDDEN, inputs, training=True)["null_logits"]
-    assert (dropped.numpy() != plain[0]).any()
-    assert np.abs(tape.gradient(dropped, head.null_kernel)).max() > 0

@@ -1,4 +1,3 @@
-import ast
 import subprocess
 import sys
 
@@ -10,45 +9,6 @@ from albert_keras.tasks.kinds import KINDS, build_task
 from albert_keras.tasks.model import AlbertTaskModel
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
-from tests.repository import PACKAGES
-
-PACKAGE = PACKAGES / "albert_keras"
-#: Files that may spell names of kinds, and why.
-SPELLED = {
-    # Heads of checkpoints; two of the heads have the name of a kind.
-    "formats/model_weights.py",
-    "formats/hugging_face_tables.py",
-    "tasks/given.py",  # names of tasks on tables
-    "serving/graph/task_models.py",  # an output of the signature `multiple_choice`
-}
-
-
-def decisions(tree):
-    """Yields the string constants that a file decides by: compared, keys, cases, beginnings."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Compare):
-            parts = [node.left, *node.comparators]
-        elif isinstance(node, ast.Dict):
-            parts = [key for key in node.keys if key is not None]
-        elif isinstance(node, ast.MatchValue):
-            parts = [node.value]
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("startswith", "get"):
-            parts = node.args[:1]
-        else:
-            continue
-        for part in parts:
-            for inner in ast.walk(part):
-                if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-                    yield inner.value
-
-
-def test_nothing_else_compares_with_the_name_of_a_kind():
-    users = {
-        str(path.relative_to(PACKAGE))
-        for path in PACKAGE.rglob("*.py")
-        if KINDS.keys() & set(decisions(ast.parse(path.read_text(encoding="utf-8"))))
-    }
-    assert users == SPELLED
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)

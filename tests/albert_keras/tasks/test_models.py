@@ -107,18 +107,6 @@ def test_a_cosine_is_of_the_vectors_of_two_texts_alone(pooling):
     )
 
 
-def test_dropout_makes_two_views_of_the_same_text():
-    model = small_model("similarity", {"hidden_dropout_prob": 0.3})
-    inputs = features("similarity")
-    twice = {name: np.stack([rows[:, 0]] * 2, 1) for name, rows in inputs.items() if rows.ndim == 3}
-    seed = DropoutSeed(tf.constant(3, tf.int64), tf.constant(0, tf.int64))
-    views = model(twice, training=True, dropout_seed=seed)["vectors"].numpy()
-    assert (np.abs(views[:, 0] - views[:, 1]).max(axis=1) > 1e-3).all()
-    again = model(twice, training=True, dropout_seed=seed)["vectors"].numpy()
-    np.testing.assert_array_equal(again, views)
-    np.testing.assert_allclose(model(twice)["cosine"], 1, atol=1e-6)
-
-
 def test_pieces_are_tagged_at_their_places():
     model, inputs = small_model("tagging"), features("tagging")
     weights, sequence, _ = in_numpy(model, inputs)
@@ -173,11 +161,6 @@ def test_a_saved_model_comes_back(tmp_path, kind):
         ("choice", "mixed_float16"),
         ("spans_or_none", "mixed_float16"),
         ("spans_or_none", "mixed_bfloat16"),
-        *(
-            pytest.param(kind, "mixed_float16", marks=pytest.mark.slow)
-            for kind in KINDS
-            if kind not in ("choice", "spans_or_none")
-        ),
     ],
 )
 def test_mixed_precision_gives_finite_losses_and_float32_outputs(kind, dtype):

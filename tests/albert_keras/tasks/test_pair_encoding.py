@@ -5,8 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from albert_keras.conversion.convert import complete
-from albert_keras.formats.open_model import open_model
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
 from albert_keras.tasks.evaluate import evaluate_task
@@ -82,11 +80,6 @@ def test_an_export_answers_as_the_run_and_encodes_one_text(tuned, tmp_path):
         assert found.probability == pytest.approx(answer.probability, abs=1e-5)
     with_tab, with_space = exported.encode(["The ferry\tleft.", "The ferry left."])
     np.testing.assert_allclose(with_tab, with_space, atol=1e-6)
-
-
-def test_no_other_format_gets_the_head(tuned):
-    with pytest.raises(InputError, match="Received: a head that compares two texts"):
-        complete(open_model(tuned))
 
 
 @pytest.mark.parametrize(
