@@ -179,18 +179,9 @@ def seeds_of(config: FinetuneConfig, seeds: int | Sequence[int]) -> tuple[int, .
 def _check_out(out):
     """Raises InputError unless `out` is new, or the folder of a fine-tuning."""
     names = {path.name for path in out.iterdir()} - {LOCK_FILE} if out.is_dir() else set()
-    if "run.json" in names:
-        raise InputError(
-            f"`{out}` is the folder of a run. A fine-tuning needs its own folder: choose another "
-            "--out."
-        )
     # A run that was being created when the process was killed has a dot before its name.
-    is_started = (
-        names
-        and names <= {"features", SKIPPED_ROWS}
-        or any(name.startswith(("seed-", ".seed-")) for name in names)
-    )
-    if not is_started:
+    is_started = any(name.startswith(("seed-", ".seed-")) for name in names)
+    if not is_started and names != {SKIPPED_ROWS}:
         check_output_folder(out)
 
 

@@ -109,4 +109,4 @@ def test_a_run_cannot_contain_a_run_of_another_kind(tuned, tiny_records, tiny_ru
     command = ["finetune", *begin["table"], *begin["origin"]]
     for out in (run, str(tiny_run)):
         shown = shown_mistake([*command, "--out", out], folder, capfd)
-        assert f"`{out}` is the folder of a run. A fine-tuning needs its own folder" in shown
+        assert f"`{out}` is not empty, and nothing is ever overwritten" in shown

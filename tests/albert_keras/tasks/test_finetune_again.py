@@ -70,11 +70,11 @@ def test_other_weights_to_begin_with_are_refused(
 
 
 def test_a_folder_of_something_else_is_left_alone(tune, tiny_run, tmp_path):
-    (tmp_path / "notes" / "features").mkdir(parents=True)
+    (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("a")
     refused(tune, tmp_path / "notes", "is not empty")
     refused(tune, tmp_path / "notes" / "a.txt", "a.txt")
-    refused(tune, shutil.copytree(tiny_run, tmp_path / "run"), "is the folder of a run")
+    refused(tune, shutil.copytree(tiny_run, tmp_path / "run"), "is not empty")
 
 
 def test_a_second_process_in_the_same_folder_is_refused(toy_copy, tune, untrained):
