@@ -1,8 +1,5 @@
 """`albert-keras demo`."""
 
-import os
-import shutil
-import sys
 from pathlib import Path
 
 import typer
@@ -65,12 +62,9 @@ def _last_screen(result):
     yield f"    {result.curves}   curves of loss and accuracy"
     yield f"    {result.export}   SavedModel for tensorflow_model_server"
     yield ""
-    program = "albert-keras"
-    if not shutil.which(program):  # the environment is not activated
-        program = os.path.relpath(Path(sys.executable).with_name(program))
     yield "Try next:"
-    yield f"    {shell(program, 'predict', result.export, 'The [MASK] of the array.')}"
+    yield f"    {shell('albert-keras', 'predict', result.export, 'The [MASK] of the array.')}"
     text = "The ship sailed across the [MASK]."
-    yield f"    {shell(program, 'predict', 'albert-mini-en', text)}"
+    yield f"    {shell('albert-keras', 'predict', 'albert-mini-en', text)}"
     yield f"    {shell('tensorboard', '--logdir', result.path / 'run' / 'tensorboard')}"
-    yield f"    your own text: {shell(program)} vocab --help, and README.md for the other commands"
+    yield "    your own text: albert-keras vocab --help, and README.md for the other commands"

@@ -16,21 +16,23 @@ from data_pipeline.errors import InputError
 from data_pipeline.text import storage
 
 _FIELDS = ("pair", "question", "option")
-_TABLES = ("file", "out", "overwrite", "text_column", "pair_column", "delimiter", "encoding")
+_OF_A_TABLE = ("delimiter", "encoding", "skip_bad_rows")
+_TABLES = ("file", "out", "overwrite", "text_column", "pair_column", *_OF_A_TABLE)
 _SCORED, _PRETRAINED = "a model with `--score`", "a pre-trained model"
 _FINETUNING, _EXPORT = "a fine-tuning", "the export of a fine-tuning"
 #: The options that each kind of model takes.
 _TAKEN = {
     _SCORED: ("mask_rest_of_word",),
     _PRETRAINED: ("then", "top_k"),
-    _FINETUNING: (*_FIELDS, *_TABLES, "skip_bad_rows", "split", "data_dir", "also", "all_seeds"),
-    _EXPORT: (*_FIELDS, *_TABLES, "skip_bad_rows"),
+    _FINETUNING: (*_FIELDS, *_TABLES, "split", "data_dir", "also", "all_seeds"),
+    _EXPORT: (*_FIELDS, *_TABLES),
 }
 
 
-@command()
+@command("albert_keras.tasks.predict:predict_task")
 def predict(
     context: typer.Context,
+    arguments,
     model: Path,
     texts: list[str] | None = None,
     then: str | None = None,
@@ -40,18 +42,9 @@ def predict(
     pair: str | None = None,
     question: str | None = None,
     option: list[str] | None = None,
-    file: Path | None = None,
     text_column: str | None = None,
     pair_column: str | None = None,
-    split: str | None = None,
-    data_dir: Path | None = None,
-    out: Path | None = None,
-    overwrite: bool = False,
     also: list[Path] | None = None,
-    all_seeds: bool = False,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    skip_bad_rows: bool | None = None,
 ):
     """Predict with a fine-tuned model, fill masks, or score sentences.
 
@@ -99,33 +92,23 @@ def predict(
         return score_texts(model, texts, mask_rest_of_word)
     if kind == _PRETRAINED:
         return _ask_pretrained(model, texts, then, top_k)
+    file, split = arguments.get("file"), arguments.get("split")
     if file is not None or split is not None:
         if texts:
             raise InputError("`TEXT` must not be given with --file or --split.")
         refuse(context, _FIELDS, "must not be given with --file or --split.")
     sources = {"inputs": file is None and split is None, "file": file, "split": split}
-    table = {"delimiter": delimiter, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
     columns = {"text": text_column, "pair": pair_column}
-    check_request(sources, data_dir, columns | table)
-    check_out(out, file, overwrite)
+    columns |= {name: arguments.pop(name, None) for name in _OF_A_TABLE}
+    check_request(sources, arguments.get("data_dir"), columns)
+    check_out(arguments.get("out"), file, "overwrite" in arguments)
     if file is not None and not file.is_dir():
         storage.open_to_read(file).close()
     from albert_keras.cli.task_answers import answer_task
 
     typed = {"pair": pair, "question": question, "options": option or None}
-    return answer_task(
-        [model, *(also or ())],
-        exported,
-        texts=texts or [],
-        fields={name: value for name, value in typed.items() if value is not None},
-        file=file,
-        columns=columns | table,
-        split=split,
-        data_dir=data_dir,
-        all_seeds=all_seeds,
-        out=out,
-        overwrite=overwrite,
-    )
+    fields = {name: value for name, value in typed.items() if value is not None}
+    return answer_task([model, *(also or ())], exported, texts or [], fields, columns, **arguments)
 
 
 def _kind_of(model):

@@ -32,16 +32,15 @@ from data_pipeline.errors import InputError
 def answer_task(
     models: list[Path],
     exported: ExportedTask | None,
-    *,
     texts: list[str],
     fields: dict[str, Any],
-    file: Path | None,
     columns: dict[str, Any],
-    split: str | None,
-    data_dir: Path | None,
-    all_seeds: bool,
-    out: Path | None,
-    overwrite: bool,
+    file: Path | None = None,
+    split: str | None = None,
+    data_dir: Path | None = None,
+    all_seeds: bool = False,
+    out: Path | None = None,
+    overwrite: bool = False,
 ) -> Output:
     """Answers what `predict` asks; its arguments were checked by `check_request`.
 

@@ -107,15 +107,12 @@ def _beam_flags(runner, workers, beam_options):
                 f"Received: {' '.join(beam_options)}."
             )
         return []
-    flags = [f"--runner={runner}"]
     if workers is not None:
-        if runner.lower().removesuffix("runner") != "direct":
-            raise InputError(
-                f"`--workers` must not be given with `--runner {runner}`. Set its own options "
-                f"for the number of workers after `--`. Received: --workers {workers}."
-            )
-        flags += [f"--direct_num_workers={workers}", "--direct_running_mode=multi_processing"]
-    return [*flags, *beam_options]
+        raise InputError(
+            "`--workers` must not be given with `--runner`. Set the number of workers of Beam "
+            f"after `--`. Received: --workers {workers}."
+        )
+    return [f"--runner={runner}", *beam_options]
 
 
 def _lines(result, settings):

@@ -81,13 +81,6 @@ def test_beam_receives_the_runner_and_the_options_after_two_dashes(command, pass
     assert "gs://bucket/x" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("runner", ["DirectRunner", "direct"])
-def test_workers_are_processes_of_the_direct_runner(runner, command, passed_to_beam):
-    assert main([*command, "--out", "out", "--runner", runner, "--workers", "3"]) == 0
-    processes = ["--direct_num_workers=3", "--direct_running_mode=multi_processing"]
-    assert passed_to_beam["options"] == [f"--runner={runner}", *processes]
-
-
 def test_a_beam_build_has_the_same_result(command, tmp_path, capsys):
     pytest.importorskip("apache_beam")
     passed = []
