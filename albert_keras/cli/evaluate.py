@@ -71,38 +71,28 @@ def evaluate(
     """
     if predictions is not None:
         refuse(context, ("run", "minimal_pairs"), "must not be given with `--predictions`.")
-        refuse_others(context, _FILES, arguments, "must not be given with `--predictions`.")
-        return _score(predictions, arguments)
-    refuse(context, ("task", "null_odds"), "requires `--predictions`.")
-    if not run:
+        call, what = _FILES, "`--predictions`"
+    elif not run:
         raise InputError("`--run` or `--predictions` is required. Received: neither.")
-    if minimal_pairs:
-        refuse_others(context, _PAIRS, arguments, "must not be given with `--minimal-pairs`.")
-        return evaluate_pairs(run, minimal_pairs, arguments)
-    refuse(context, ("mask_rest_of_word", "overwrite"), "requires `--minimal-pairs`.")
-    for each in run:
-        detect(each, _KINDS, _WANTED)
-    kinds = [kind_of_run(each) for each in run]
-    if len(set(kinds)) > 1:
-        listing = ", ".join(f"`{each}` ({kind})" for each, kind in zip(run, kinds, strict=True))
-        raise InputError(
-            f"Runs that are evaluated together must be of one kind. Received: {listing}. Evaluate "
-            "pre-training runs one at a time, with --data RECORDS."
-        )
+    elif minimal_pairs:
+        call, what = _PAIRS, "`--minimal-pairs`"
+    elif _are_finetuned(run):
+        call, what = _TASK, "a fine-tuned model"
+    else:
+        call, what = _RECORDS, "a pre-trained model"
+    refuse_others(context, call, arguments, f"must not be given with {what}.")
     data = arguments.get("data")
-    if "finetuning" in kinds:
-        refuse_others(
-            context, _TASK, arguments, f"requires a pre-trained model. Received: `{run[0]}`."
-        )
+    if call == _FILES:
+        return _score(predictions, arguments)
+    if call == _PAIRS:
+        return evaluate_pairs(run, minimal_pairs, arguments)
+    if call == _TASK:
         if not arguments.keys() & {"split", "data_dir"}:
             check_files(data)
         from albert_keras.tasks.evaluate import evaluate_task
 
         result = evaluate_task(run, **arguments)
         return Output(result, describe_task(result))
-    refuse_others(
-        context, _RECORDS, arguments, f"requires a fine-tuned model. Received: `{run[0]}`."
-    )
     if len(run) > 1 or data is None:
         raise InputError(
             "The evaluation of a pre-training run requires one `--run` and `--data`, a folder of "
@@ -114,6 +104,20 @@ def evaluate(
 
     result = evaluate_run(run[0], **arguments)
     return Output(result, describe(result))
+
+
+def _are_finetuned(runs):
+    """Returns whether all runs are fine-tunings; InputError if only some of them are."""
+    for each in runs:
+        detect(each, _KINDS, _WANTED)
+    kinds = [kind_of_run(each) for each in runs]
+    if len(set(kinds)) > 1:
+        listing = ", ".join(f"`{each}` ({kind})" for each, kind in zip(runs, kinds, strict=True))
+        raise InputError(
+            f"Runs that are evaluated together must be of one kind. Received: {listing}. Evaluate "
+            "pre-training runs one at a time, with --data RECORDS."
+        )
+    return kinds[0] == "finetuning"
 
 
 def _score(predictions, arguments):
@@ -136,6 +140,7 @@ def describe_task(evaluation):
     """Returns the lines that describe a TaskEvaluation, list of str."""
     from albert_keras.runs.trained_data import ROWS, Overlap
     from albert_keras.tasks.kinds import TAGGING
+    from albert_keras.tasks.metrics import count_caution, shown_metric
     from albert_keras.tasks.result_table import MOST_FREQUENT_TAG
 
     is_percent = evaluation.task in ("squad1", "squad2")
@@ -143,19 +148,9 @@ def describe_task(evaluation):
     def shown(value):
         return f"{value:.1f}" if is_percent else f"{value:.3f}"
 
-    from albert_keras.tasks.metrics import count_caution, shown_metric
-
     low, high = evaluation.interval
     metric, words = evaluation.metric, evaluation.bag_of_words
-    cautions = [
-        count_caution(evaluation.examples, metric, "evaluated set"),
-        evaluation.collapse,
-    ]
-    if words is not None and evaluation.scores[metric] <= words[metric]:
-        cautions.append(
-            f"no better than the bag of words: {metric} {shown(evaluation.scores[metric])} versus "
-            f"{shown(words[metric])}. Counts of words and word pairs predict at least as well"
-        )
+    caution = count_caution(evaluation.examples, metric, "evaluated set")
     averaged = f", {len(evaluation.runs)} models averaged" if len(evaluation.runs) > 1 else ""
     overlap = Overlap.of(evaluation.overlap)
     kind = "training score: " if overlap and overlap.is_total else ""
@@ -184,7 +179,7 @@ def describe_task(evaluation):
         lines.append(f"  tuned {where}: {tuned}")
     if overlap and overlap.normalised:
         lines.append(f"  {overlap.sentence(ROWS)}")
-    lines += [f"warning: {caution}" for caution in cautions if caution]
+    lines += [f"warning: {text}" for text in (caution, evaluation.collapse) if text]
     files = evaluation.files
     if files:
         shown_files = [f"{name}: {files[name]}" for name in files if name != "answers"]
