@@ -12,15 +12,9 @@ import pytest
 from albert_keras.cli import main
 from albert_keras.cli.answer_lines import describe_answer
 from albert_keras.config import AlbertConfig
-from albert_keras.tasks.choice.task import ChoiceAnswer
 from albert_keras.tasks.classification.regression import ScoreAnswer
 from albert_keras.tasks.classification.task import ClassAnswer
-from albert_keras.tasks.examples import (
-    ChoiceExample,
-    QuestionExample,
-    TaggedExample,
-    TextExample,
-)
+from albert_keras.tasks.examples import QuestionExample, TaggedExample, TextExample
 from albert_keras.tasks.spans.task import SpanAnswer
 from albert_keras.tasks.tagging.task import TagAnswer
 
@@ -184,16 +178,6 @@ SHOWN = [
         TaggedExample("0", ("Ada", "slept")),
         TagAnswer("0", ("Ada", "slept"), ("B-PER", "O"), (0.9, 0.9)),
         "Ada/B-PER slept",
-    ),
-    (
-        ChoiceExample("0", "c", "Who?", ("Ada", "Bob")),
-        ChoiceAnswer("0", 1, "Bob", 0.5, (0.5, 0.5)),
-        "Bob  50.0 %  Who?",
-    ),
-    (
-        QuestionExample("0", "Who?", "Ada slept."),
-        SpanAnswer("0", "Ada", 0.25, 0, 3, None, []),
-        "Ada  25.0 %  Who?",
     ),
     (
         QuestionExample("0", "Who?", "It slept."),

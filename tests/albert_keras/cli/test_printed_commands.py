@@ -10,7 +10,6 @@ import pytest
 from albert_keras.cli import app, convert, pretrain, vocab
 from albert_keras.cli.data import build
 from data_pipeline.config import PretrainingDataConfig
-from tests.repository import PACKAGES
 
 RUN = Path("my runs/Größe 1")
 
@@ -65,11 +64,3 @@ def typer_main():
         command.make_context(command.name, rest)
 
     return parse
-
-
-def test_no_command_is_put_together_without_quoting():
-    """A path in an f-string after `albert-keras` would not be quoted."""
-    start = r"(?:next|then|live|serve): (?:albert-keras|tensor\w+)"
-    pattern = re.compile(rf"{start}[^\"]*\{{\w*(?:path|folder|out|run)\b")
-    for path in (PACKAGES / "albert_keras").rglob("*.py"):
-        assert not pattern.search(path.read_text(encoding="utf-8")), path

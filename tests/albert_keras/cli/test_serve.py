@@ -1,7 +1,6 @@
 """`albert-keras serve` as a user runs it."""
 
 import json
-import logging
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import pytest
 
 from albert_keras.cli import main
 from albert_keras.serving.local import local_server
-from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract_model import ContractModel
 
 
@@ -41,20 +39,6 @@ def test_the_address_is_printed(served, capsys):
     assert [str(model) for model in models] == ["a", "b"]
     assert (host, port, access_log) == ("127.0.0.1", 0, False)
     assert capsys.readouterr().out == "serving books (version 3): http://127.0.0.1:8501/\n"
-
-
-def test_messages_are_json_on_request(monkeypatch, capsys):
-    def fail(*_, **__):
-        logging.getLogger("albert_keras").info("loading books")
-        raise InputError("no port")
-
-    monkeypatch.setattr(local_server, "serve", fail)
-    assert main(["serve", "a", "--log-format", "json"]) == 2
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [(line["level"], line["message"]) for line in lines] == [
-        ("info", "loading books"),
-        ("error", "error: no port"),
-    ]
 
 
 #: The command, with a model that takes a second and a half for an answer.
