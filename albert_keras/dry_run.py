@@ -10,7 +10,6 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.optimization.build import build_optimizer
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.serving.publish import export
@@ -36,22 +35,19 @@ _STEPS = 3
 
 
 class StageCost(NamedTuple):
-    """What a stage of a run would cost."""
+    """What a stage of a run would cost; a run without stages is a single one."""
 
     steps: int
     batch_size: int
     max_seq_length: int  # S
     epochs: float  # how often each of its records would be seen in it
-    seconds_per_step: float
+    seconds_per_step: float  # on this machine, after the graph is built
 
 
 class DryRun(NamedTuple):
     """What a run would cost."""
 
     steps: int
-    batch_size: int
-    epochs: float  # how often each record would be seen
-    seconds_per_step: float  # time of a step on this machine, after the graph is built
     training_seconds: float  # time of all steps, without scores and checkpoints
     peak_megabytes: float  # largest memory of this process
     checkpoint_megabytes: float  # size of one checkpoint
@@ -59,36 +55,31 @@ class DryRun(NamedTuple):
     free_megabytes: float  # free disk space for the run
     loss: float  # of the third step, in nats
     held_out_loss: float  # after it, in nats; on the first records if none are held out
-    schedule: dict  # learning rates of some steps
     exported: bool  # False for records without a tokenizer, which cannot be exported
     seconds: float  # time of the dry run
-    stages: tuple[StageCost, ...] = ()  # if there are several
+    stages: tuple[StageCost, ...]
 
     def lines(self):
         """Returns the result as text (list of str)."""
-        rates = ", ".join(f"{step:,}: {rate:.2e}" for step, rate in self.schedule.items())
         lines = [
             "reading records, training, saving, resuming, scoring"
             f"{' and exporting' * self.exported} succeeded in {format_duration(self.seconds)}",
             f"loss {self.loss:.3f}, on held-out records (or the first ones) "
             f"{self.held_out_loss:.3f}",
-            f"learning rate at step {rates}",
-            f"{self.steps:,} steps of {self.batch_size:,} see each record {self.epochs:.2f} times "
-            f"and take {format_duration(self.training_seconds)} "
-            f"({format_duration(self.seconds_per_step)} per step)"
-            if not self.stages
-            else f"{self.steps:,} steps in {len(self.stages)} stages take "
-            f"{format_duration(self.training_seconds)}",
+            f"{self.steps:,} steps take {format_duration(self.training_seconds)}",
+        ]
+        for number, stage in enumerate(self.stages, 1):
+            name = f"stage {number} of {len(self.stages)}: " if len(self.stages) > 1 else ""
+            lines.append(
+                f"{name}{stage.steps:,} steps of {stage.batch_size:,} records of "
+                f"{stage.max_seq_length} tokens see each record {stage.epochs:.2f} times "
+                f"({format_duration(stage.seconds_per_step)} per step)"
+            )
+        lines.append(
             f"peak memory {self.peak_megabytes:,.0f} MB; checkpoints "
             f"{self.checkpoint_megabytes:,.0f} MB each, {self.disk_megabytes:,.0f} MB in total, "
-            f"{self.free_megabytes:,.0f} MB free",
-        ]
-        lines[4:4] = [
-            f"stage {number} of {len(self.stages)}: {stage.steps:,} steps of {stage.batch_size:,} "
-            f"records of {stage.max_seq_length} tokens see each record {stage.epochs:.2f} times "
-            f"({format_duration(stage.seconds_per_step)} per step)"
-            for number, stage in enumerate(self.stages, 1)
-        ]
+            f"{self.free_megabytes:,.0f} MB free"
+        )
         if self.disk_megabytes > self.free_megabytes:
             lines.append("WARNING: the checkpoints need more disk space than is free")
         if not self.exported:
@@ -148,29 +139,19 @@ def dry_run(
             export(run.path, folder / "saved_models" / "trial")
         checkpoint = Path(run.checkpoints.prefix(run.checkpoints.latest())).parent
         checkpoint_bytes = sum(file.stat().st_size for file in checkpoint.iterdir())
-        resolved, shape = run.record["config"], run.albert_config
+        stages = _costs(config, records, run.albert_config, log)
     has_gpu = bool(tf.config.list_physical_devices("GPU"))
     gpu_memory = tf.config.experimental.get_memory_info("GPU:0") if has_gpu else None
     existing = next(path for path in (out, *out.absolute().parents) if path.exists())
-    steps, stages = config.training.steps, _costs(config, records, shape, log)
-    training_seconds = steps * log[-1]["seconds"]
-    epochs = steps * training.batch_size / len(records)
-    if stages:
-        training_seconds = sum(stage.steps * stage.seconds_per_step for stage in stages)
-        epochs = max(stage.epochs for stage in stages)
     return DryRun(
-        steps=steps,
-        batch_size=training.batch_size,
-        epochs=epochs,
-        seconds_per_step=training_seconds / steps,
-        training_seconds=training_seconds,
+        steps=config.training.steps,
+        training_seconds=sum(stage.steps * stage.seconds_per_step for stage in stages),
         peak_megabytes=gpu_memory["peak"] / 1e6 if gpu_memory else peak_mb(),
         checkpoint_megabytes=checkpoint_bytes / 1e6,
         disk_megabytes=checkpoint_bytes * (training.keep_checkpoints + 1) / 1e6,
         free_megabytes=shutil.disk_usage(existing).free / 1e6,
         loss=log[:_STEPS][-1]["loss"],
         held_out_loss=held_out_loss,
-        schedule=_schedule(config, resolved),
         exported=has_tokenizer,
         seconds=time.monotonic() - started,
         stages=stages,
@@ -184,9 +165,7 @@ def _all_records(records, config):
 
 def _costs(config, records, albert_config, log):
     """Returns the StageCost of each stage from the log of the trial."""
-    shares = [stage.share for stage in config.stages]
-    if not shares:
-        return ()
+    shares = [stage.share for stage in config.stages] or [1.0]
     ends = stage_ends(config.training.steps, shares, config.training.steps_per_execution)
     costs = []
     for number, stage in enumerate(stages_of(config, records, albert_config)):
@@ -202,14 +181,3 @@ def _costs(config, records, albert_config, log):
             )
         )
     return tuple(costs)
-
-
-def _schedule(config, resolved):
-    chosen = {key: resolved["optimizer"][key] for key in ("name", "lr")}
-    optimizer = config.optimizer.replace(**chosen)
-    steps = config.training.steps
-    schedule = build_optimizer(
-        optimizer, num_steps=steps, batch_size=config.training.batch_size
-    ).schedule
-    shown = {0, optimizer.warmup_for(steps), steps // 4, steps // 2, 3 * steps // 4, steps - 1}
-    return {step: float(schedule(step)) for step in sorted(shown) if step < steps}
