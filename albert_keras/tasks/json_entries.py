@@ -34,10 +34,10 @@ def checked(shape: Any, value: Any, source: str) -> Any:
         raise broken(source, [_problem(item) for item in error.errors()]) from None
 
 
-def broken(source: str, problems: list[str]) -> InputError:
-    """Returns an error that names the first problem of a source and counts them."""
+def broken(source: str, problems: list[str], advice: str = "") -> InputError:
+    """Returns an error that names the first problem of a source and counts them, with advice."""
     count = f" ({len(problems):,} broken entries, the first)" if len(problems) > 1 else ""
-    return InputError(f"{source}{count}: {problems[0]}")
+    return InputError(f"{source}{count}: {problems[0]}{advice}")
 
 
 @functools.cache

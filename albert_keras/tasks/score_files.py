@@ -60,7 +60,7 @@ def score_predictions(
         settings, scores = glue_task(task), _glue_scores(task, examples, predictions)
         positive_class = settings.labels[1] if metrics.f1.__name__ in scores else None
         return FileScores(task, len(examples), scores, positive_class)
-    examples, answers = read_questions(data), read_predictions(predictions)
+    examples, answers = read_questions(data, needs_positions=False), read_predictions(predictions)
     score = score_v1 if task in SPANS.official_tasks else score_v2
     scores = score(examples, answers)
     if null_odds is not None:

@@ -5,7 +5,14 @@ from typing import ClassVar, Literal
 from pydantic import field_validator, model_validator
 
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
-from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, REGRESSION, SIMILARITY
+from albert_keras.tasks.kinds import (
+    CLASSIFICATION,
+    KINDS,
+    REGRESSION,
+    SIMILARITY,
+    SPANS,
+    SPANS_OR_NONE,
+)
 from albert_keras.tasks.tables.dialect import Dialect, checked_delimiter, checked_encoding
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
@@ -19,6 +26,7 @@ TASK_NAMES = OFFICIAL_TASKS + OWN_TASKS
 
 _TABLES = CLASSIFICATION.own_tasks + REGRESSION.own_tasks
 _READ_FROM_TABLES = _TABLES + SIMILARITY.own_tasks
+_QUESTIONS = SPANS.official_tasks + SPANS_OR_NONE.official_tasks
 
 
 def _only_for(setting: str, tasks: tuple[str, ...]) -> Rule:
@@ -96,7 +104,7 @@ class TaskConfig(Settings):
         metavar="NAME",
     )
     skip_bad_rows: bool = option(
-        False, "Skip the rows of tables that cannot be used, and list them in a file."
+        False, "Skip rows or questions that cannot be used, and list them in a file."
     )
     objective: Literal["auto", "pairs", "scores"] = option(
         "auto",
@@ -158,7 +166,7 @@ class TaskConfig(Settings):
         ),
         _only_for("delimiter", _READ_FROM_TABLES),
         _only_for("encoding", _READ_FROM_TABLES),
-        _only_for("skip_bad_rows", _READ_FROM_TABLES),
+        _only_for("skip_bad_rows", _READ_FROM_TABLES + _QUESTIONS),
         _only_for("label_separator", _TABLES),
         Rule(
             ("threshold", "label", "label_separator"),

@@ -1,14 +1,23 @@
 """Reads SQuAD: questions of version 1.1 and 2.0, and predictions in the official format."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, FiniteFloat
 
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.json_entries import broken, checked
+from albert_keras.tasks.tables.rows import SkippedRow, skip_or_raise
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_DATA_BYTES, reading_json
+
+
+class Rule(NamedTuple):
+    """What the answers to a question must be."""
+
+    text: str  # completes "a question ..."
+    holds: Callable[[QuestionExample], bool]
 
 
 class _Answer(BaseModel):
@@ -17,7 +26,7 @@ class _Answer(BaseModel):
 
 
 class _Question(BaseModel):
-    id: str
+    id: str | int
     question: str
     answers: list[_Answer] = []
     is_impossible: bool | None = None
@@ -36,34 +45,49 @@ class _Squad(BaseModel):
     data: list[_Article]
 
 
-def read_questions(path: str | Path) -> list[QuestionExample]:
+def read_questions(
+    path: str | Path,
+    needs_positions: bool = True,
+    rule: Rule | None = None,
+    skipped: list[SkippedRow] | None = None,
+) -> list[QuestionExample]:
     """Returns the questions of a SQuAD file of version 1.1 or 2.0, in the order of the file.
 
     Questions to predict for need no answers. Other keys, such as `plausible_answers`, are ignored.
-    Questions of one paragraph share one `context` object.
+    Questions of one paragraph share one `context` object. As other programs write them, ids may be
+    whole numbers, white space around an answer does not belong to it, and blank answers of an
+    impossible question are left out.
+
+    Args:
+        needs_positions: Whether answers must be in the context at their `answer_start`; scores
+            only compare their texts.
+        rule: What the labels of a question must be, and a function that tells it.
+        skipped: Receives the questions that cannot be used. None makes them an error.
 
     Raises:
-        InputError: If there is no such file, it is not JSON of this form, an id occurs twice, or
-            an answer is not at its `answer_start`; see `checked` for the names of broken entries.
+        InputError: If there is no such file, it is not JSON of this form, or a question cannot be
+            used: its id occurs twice, an answer is not where it should be, or `rule` is broken. See
+            `checked` for the names of broken entries.
     """
-    file = checked(_Squad, _read_json(path), f"The SQuAD file `{path}`")
-    examples, problems, places = [], [], {}
+    source = f"The SQuAD file `{path}`"
+    file = checked(_Squad, _read_json(path), source)
+    examples, bad, problems, places, count = [], [], [], {}, 0
     for place, context, question in _questions(file):
-        fault = _fault(question, context)
-        if question.id in places:
-            fault = f"must have an `id` of its own. Received: {question.id!r}, as in "
-            fault += f"{places[question.id]}."
-        if fault is not None:
+        count += 1
+        example, fault = _example(question, context, needs_positions)
+        if example.id in places:
+            fault = f"must have an `id` of its own. Received: {example.id!r}, as in "
+            fault += f"{places[example.id]}."
+        elif fault is None and rule is not None and not rule.holds(example):
+            fault = f"{rule.text}. Received: {len(example.answers)} answers."
+        if fault is None:
+            examples.append(example)
+        else:
             problems.append(f"`{place}` {fault}")
-        places[question.id] = f"`{place}`"
-        answers = tuple(Answer(answer.text, answer.answer_start) for answer in question.answers)
-        examples.append(
-            QuestionExample(
-                question.id, question.question, context, answers, question.is_impossible
-            )
-        )
-    if problems:
-        raise broken(f"The SQuAD file `{path}`", problems)
+            bad.append(SkippedRow(str(path), count, problems[-1], example.id))
+        places[example.id] = f"`{place}`"
+    advice = " Correct this, or skip such questions with --skip-bad-rows."
+    skip_or_raise(path, bad, count, skipped, problems and broken(source, problems, advice))
     if not examples:
         raise InputError(f"`{path}` must contain at least one question. Received: none.")
     return examples
@@ -88,19 +112,32 @@ def _questions(file):
                 yield where, paragraph.context, question
 
 
-def _fault(question, context):
-    """Returns what is wrong with the answers to a question; None if nothing is."""
-    if question.is_impossible and question.answers:
-        return f"is impossible and must have no `answers`. Received: {len(question.answers)}."
+def _example(question, context, needs_positions):
+    """Returns the example of a question, and what is wrong with its answers; None if nothing is."""
+    answers, fault = [], None
     for answer in question.answers:
-        text, start = answer.text, answer.answer_start
-        found = context[start : start + len(text)] if start >= 0 else ""
-        if not text.strip() or found != text:
-            return (
+        text, start = answer.text.strip(), answer.answer_start
+        if not text and question.is_impossible:
+            continue
+        indent = len(answer.text) - len(answer.text.lstrip())
+        # The position is of the text with its white space, or, in some files, of the text alone.
+        begins = [at for at in (start + indent, start) if at >= 0 and context.startswith(text, at)]
+        if question.is_impossible:
+            fault = f"is impossible and must have no `answers`. Received: {answer.text!r}."
+        elif not text:
+            fault = "must have answers with a `text`. Received: a blank one."
+        elif not begins and needs_positions:
+            found = context[start : start + len(answer.text)] if start >= 0 else ""
+            fault = (
                 "must have answers that are in the context at `answer_start`. "
-                f"Received: {text!r} at {start}, where the context has {found!r}."
+                f"Received: {answer.text!r} at {start}, where the context has {found!r}."
             )
-    return None
+        answers.append(Answer(text, begins[0] if begins else max(context.find(text), 0)))
+    id = str(question.id)
+    example = QuestionExample(
+        id, question.question, context, tuple(answers), question.is_impossible
+    )
+    return example, fault
 
 
 def _read_json(path) -> Any:

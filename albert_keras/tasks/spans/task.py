@@ -11,7 +11,7 @@ from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.predictions import one_line
 from albert_keras.tasks.spans.decoding import DecodedAnswers, decode
-from albert_keras.tasks.spans.files import read_questions
+from albert_keras.tasks.spans.files import Rule, read_questions
 from albert_keras.tasks.spans.scores import (
     apply_null_threshold,
     null_threshold,
@@ -24,6 +24,17 @@ from albert_keras.tasks.task import Error, Task, with_dropped_tokens
 from data_pipeline.errors import InputError
 
 _THRESHOLD = "null_threshold"
+#: What the answers to labelled questions must be, by version.
+_RULES = {
+    1: Rule(
+        "must have an answer; squad2 is for questions without answers",
+        lambda one: bool(one.answers) and not one.is_impossible,
+    ),
+    2: Rule(
+        "must have an answer or be impossible",
+        lambda one: bool(one.is_impossible or one.answers),
+    ),
+}
 _SHOWN = 150  # characters of a passage, before and after an answer, in a table of errors
 
 
@@ -57,7 +68,8 @@ class SpanTask(Task):
     def read(self, split):
         self.check_split(split)
         given = {"train": self.config.train, "dev": self.config.dev}.get(split)
-        return self.read_file(given or self._official(split), split not in self.test_splits)
+        path = given or self._official(split)
+        return self._read(path, split not in self.test_splits, needs_positions=split == "train")
 
     def _official(self, split):
         name = f"{split}-v1.1" if self._version == 1 else f"{split}-v2.0"
@@ -68,20 +80,13 @@ class SpanTask(Task):
         return Path(self.config.data_dir) / f"{name}.json"
 
     def read_file(self, path, labelled):
-        examples = read_questions(path)
-        if not labelled:
-            return examples
-        if self._version == 1:
-            rule = "every question must have an answer; squad2 is for questions without answers"
-            unanswered = [one for one in examples if one.is_impossible or not one.answers]
-        else:
-            rule = "every question must have an answer or be impossible"
-            unanswered = [one for one in examples if not (one.is_impossible or one.answers)]
-        if unanswered:
-            raise InputError(
-                f"In {path}, {rule}. Received: {len(unanswered)} of {len(examples)} "
-                f"questions without an answer, the first is {unanswered[0].id!r}."
-            )
+        return self._read(path, labelled, needs_positions=False)
+
+    def _read(self, path, labelled, needs_positions):
+        skipped = [] if self.config.skip_bad_rows else None
+        rule = _RULES[self._version] if labelled else None
+        examples = read_questions(path, needs_positions, rule, skipped)
+        self.skipped_rows[str(path)] = skipped or []
         return examples
 
     def example(self, number, fields):

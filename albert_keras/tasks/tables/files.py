@@ -5,7 +5,6 @@ rows may be skipped, is counted and listed.
 """
 
 import itertools
-import logging
 import re
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -15,15 +14,11 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.tables.cells import ANY_CLASS, CellError, Label, text_of
 from albert_keras.tasks.tables.dialect import DETECTED, Dialect
 from albert_keras.tasks.tables.raw_table import read_raw_table
-from albert_keras.tasks.tables.rows import Problems, SkippedRow, is_number
+from albert_keras.tasks.tables.rows import SkippedRow, is_number, skip_or_raise
 from data_pipeline.errors import InputError, Mistake
 
 #: With more labels than this, they must be fewer than half of the rows.
 _FEW_LABELS = 20
-#: More than this share of rows that cannot be used is an error, even if rows may be skipped.
-_MOST_SKIPPED = 0.9
-
-logger = logging.getLogger(__name__)
 
 
 def read_table(
@@ -80,7 +75,7 @@ def read_table(
         except CellError as error:
             raw = row.raw.removesuffix("\n").removesuffix("\r")
             bad.append(SkippedRow(str(path), row.line, str(error), raw))
-    _report(path, table, bad, skipped)
+    skip_or_raise(path, bad, len(table.rows), skipped)
     if not examples:
         raise InputError(f"`{path}` must contain at least one row. It is empty.")
     return examples
@@ -91,31 +86,6 @@ def label_columns(label: str | int | Sequence[str | int] | None) -> list[str | i
     if label is None:
         return []
     return [label] if isinstance(label, str | int) else list(label)
-
-
-def _report(path, table, bad, skipped):
-    """Raises InputError for rows that cannot be used, or skips them with a warning."""
-    if not bad:
-        return
-    problems = Problems(path)
-    for row in bad:
-        problems.add(row.line, row.reason)
-    if skipped is None:
-        problems.check("Correct this, or skip such rows with --skip-bad-rows.")
-    if len(bad) > _MOST_SKIPPED * len(table.rows):
-        raise InputError(
-            f"`--skip-bad-rows` must leave at least {1 - _MOST_SKIPPED:.0%} of the rows. "
-            f"Received: `{path}`, in which {len(bad):,} of {len(table.rows):,} rows cannot be "
-            "used. Check --delimiter, --encoding and the columns."
-        )
-    skipped += bad
-    logger.warning(
-        "%s: skipped %s of %s rows. %s",
-        path,
-        f"{len(bad):,}",
-        f"{len(table.rows):,}",
-        problems.listing(),
-    )
 
 
 def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:

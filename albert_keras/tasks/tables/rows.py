@@ -1,5 +1,6 @@
 """Reads UTF-8 lines and tab-separated rows of a file, and collects the problems of its rows."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import NamedTuple
@@ -9,13 +10,17 @@ from data_pipeline.limits import bounded_lines
 from data_pipeline.text import storage
 
 _SHOWN = 5  # problems of a file in one message
+#: More than this share of rows that cannot be used is an error, even if rows may be skipped.
+_MOST_SKIPPED = 0.9
+
+logger = logging.getLogger(__name__)
 
 
 class SkippedRow(NamedTuple):
     """A row that was skipped because it cannot be used."""
 
     file: str
-    line: int  # number of its first line, from 1
+    line: int  # number of its first line, or of a question in its file, from 1
     reason: str
     raw: str  # as in the file, without its last line break
 
@@ -47,6 +52,44 @@ class Problems:
         some += advice and f". {advice.removesuffix('.')}"
         listing = "\n".join(f"  {problem}" for problem in self._shown)
         return f"{self.count} problems in `{self.path}`{some}:\n{listing}"
+
+
+def skip_or_raise(
+    path: str | PurePath,
+    bad: list[SkippedRow],
+    num_rows: int,
+    skipped: list[SkippedRow] | None,
+    error: InputError | None = None,
+):
+    """Adds the rows of a file that cannot be used to `skipped`, with a warning.
+
+    Raises:
+        InputError: If there are such rows and `skipped` is None, or if they are nearly all rows;
+            `error` is raised in the first case, if it is given.
+    """
+    if not bad:
+        return
+    problems = Problems(path)
+    for row in bad:
+        problems.add(row.line, row.reason)
+    if skipped is None:
+        if error is not None:
+            raise error
+        problems.check("Correct this, or skip such rows with --skip-bad-rows.")
+    if len(bad) > _MOST_SKIPPED * num_rows:
+        raise InputError(
+            f"`--skip-bad-rows` must leave at least {1 - _MOST_SKIPPED:.0%} of the rows. "
+            f"Received: `{path}`, in which {len(bad):,} of {num_rows:,} rows cannot be used. Check "
+            "the file, and for tables --delimiter, --encoding and the columns."
+        )
+    skipped += bad
+    logger.warning(
+        "%s: skipped %s of %s rows. %s",
+        path,
+        f"{len(bad):,}",
+        f"{num_rows:,}",
+        problems.listing(),
+    )
 
 
 def is_number(column: str | int) -> bool:

@@ -60,9 +60,12 @@ def test_byte_order_mark_line_ends_and_control_characters_are_read(write):
     "damage, message",
     [
         (lambda q: q.pop("id"), "[0].id` is missing."),
-        (lambda q: q.update(id=7), "[0].id` must be a valid string. Received: 7"),
+        (lambda q: q.update(id=7.5), "[0].id"),
         (lambda q: q.update(id="q2"), "[1]` must have an `id` of its own. Received: 'q2', as in"),
-        (lambda q: q.update(is_impossible=True), "[0]` is impossible and must have no `answers`"),
+        (
+            lambda q: q.update(is_impossible=True),
+            "[0]` is impossible and must have no `answers`. Received: 'in Rome'",
+        ),
         (lambda q: q["answers"].append("x"), '[0].answers[2]` must be an object. Received: "x"'),
         (
             lambda q: q["answers"][0].update(answer_start=15),
@@ -70,7 +73,7 @@ def test_byte_order_mark_line_ends_and_control_characters_are_read(write):
             "Received: 'Rome' at 15, where the context has 'ome.'",
         ),
         (lambda q: q["answers"][0].update(answer_start=-18), "[0]` must have answers that"),
-        (lambda q: q["answers"][0].update(text=" "), "[0]` must have answers that"),
+        (lambda q: q["answers"][0].update(text=" "), "[0]` must have answers with a `text`"),
     ],
 )
 def test_a_broken_question_is_named(damage, message, write):
@@ -113,3 +116,33 @@ def test_wrong_offsets_of_a_real_file_are_found(shared_data):
     with pytest.raises(InputError) as error:
         read_questions(shared_data / "dirty" / "derived" / "squad.wrong-offsets.json")
     assert "(81 broken entries, the first): `data[0].paragraphs[0].qas[3]`" in str(error.value)
+
+
+def test_files_of_other_programs_are_read(write):
+    """Whole numbers as ids, white space at the ends of answers, blanks for "no answer"."""
+    file = content()
+    first, second = file["data"][0]["paragraphs"][0]["qas"]
+    first["id"], first["answers"] = (
+        7,
+        [
+            {"text": " Rome ", "answer_start": 13},  # the position of the white space
+            {"text": " lives", "answer_start": 5},  # the position of the text
+        ],
+    )
+    second["answers"] = [{"text": "", "answer_start": -1}]
+    found = read_questions(write(file))
+    assert found[0].id == "7" and found[0].answers == (Answer("Rome", 14), Answer("lives", 5))
+    assert found[1].answers == () and found[1].is_impossible
+
+
+def test_questions_that_cannot_be_used_are_skipped_and_listed(write):
+    file = content()
+    file["data"][0]["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"] = -1
+    path = write(file)
+    with pytest.raises(InputError, match="Received: 'Rome' at -1, .* with --skip-bad-rows"):
+        read_questions(path)
+    skipped = []
+    assert [one.id for one in read_questions(path, skipped=skipped)] == ["q2"]
+    assert (skipped[0].line, skipped[0].raw) == (1, "q1") and "at -1" in skipped[0].reason
+    scored = read_questions(path, needs_positions=False)  # scores compare texts
+    assert scored[0].answers[0] == Answer("Rome", 14)
