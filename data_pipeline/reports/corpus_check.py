@@ -18,8 +18,9 @@ from data_pipeline.instances.segments import DocumentBlock, add_separators, spli
 from data_pipeline.progress import CountedProgress
 from data_pipeline.randomness import key_of, permute, subkeys
 from data_pipeline.records.examples import encode_instances
+from data_pipeline.reports.suspicious_text import NearDuplicate, WordRuns, looks_like_markup
 from data_pipeline.text import storage
-from data_pipeline.text.corpus import Document, corpus_ranges, read_range
+from data_pipeline.text.corpus import Document, corpus_ranges, read_corpus, read_range
 from data_pipeline.text.corpus_formats import check_format, detect_format
 from data_pipeline.text.letters import (
     count_words,
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 _DEFAULTS = PretrainingDataConfig()
 _QUANTILES = {"5%": 5, "median": 50, "95%": 95, "max": 100}
+#: Paragraphs that look like markup in a report.
+_EXAMPLES = 5
 #: Tokens of the sample from which the records are estimated.
 _ESTIMATED_TOKENS = 1 << 20
 #: Records of the sample that are packed and encoded to learn their size, and the bytes of a record
@@ -72,11 +75,13 @@ class CorpusReport(NamedTuple):
     formats: dict[str, int]  # format -> number of files
     files_without_text: list[str]
     #: `documents`, `empty_documents` (no tokens), `one_sentence_documents`, `paragraphs`,
-    #: `sentences`, `words`, `characters`, and with a tokenizer `pieces` (all tokens),
-    #: `unknown_pieces` and `long_sentences` (more tokens than fit into a record).
+    #: `sentences`, `words`, `characters`, `markup_paragraphs`, and with a tokenizer `pieces` (all
+    #: tokens), `unknown_pieces` and `long_sentences` (more tokens than fit into a record).
     counts: Counter
     repeated_documents: float  # fraction of the documents that are equal to an earlier one
     repeated_text: float  # fraction of the text in such documents
+    near_duplicates: list[NearDuplicate]  # the largest share first
+    markup: list[str]  # some paragraphs that look like markup, each after the name of its text
     sentence_lengths: dict[str, int]  # quantiles, in tokens, or characters without a tokenizer
     unknown_characters: list[tuple[str, int]]  # the most frequent ones not in the vocabulary
     scripts: dict[str, float]  # fraction of the letters by script, the largest first
@@ -89,6 +94,7 @@ def check_corpus(
     config: PretrainingDataConfig = _DEFAULTS,
     corpus_format: str = "auto",
     sample_mb: float = 50,
+    heldout: list[str | Path] | None = None,
 ) -> CorpusReport:
     """Checks a corpus, or a random sample of a large one; writes nothing.
 
@@ -102,6 +108,8 @@ def check_corpus(
         config: PretrainingDataConfig.
         corpus_format: str. As in `read_corpus`.
         sample_mb: float. Megabytes to read of a larger corpus, rounded up to a whole range.
+        heldout: list of str or Path, or None. Text that must not be part of the corpus; its
+            near-duplicates are reported.
 
     Returns:
         CorpusReport.
@@ -141,6 +149,8 @@ def check_corpus(
         else:
             if seen.counts["documents"] == before:
                 without_text.append(path)
+    for document in read_corpus(heldout, corpus_format) if heldout else ():
+        seen.runs.add(document, held_out=True)
     estimate = seen.sample.estimate(seen.counts["pieces"] / share) if tokenizer else None
     problems = [Problem(path, reason) for path, reason in sorted(refused.items())]
     if share == 1 and not problems:
@@ -160,6 +170,8 @@ def check_corpus(
         counts=seen.counts,
         repeated_documents=seen.repeated["documents"] / max(seen.counts["documents"], 1),
         repeated_text=seen.repeated["document text"] / characters,
+        near_duplicates=seen.runs.near_duplicates(),
+        markup=seen.markup,
         sentence_lengths=_quantiles(seen.sentence_lengths),
         unknown_characters=seen.unknown_characters(),
         scripts=scripts_of(seen.characters),
@@ -277,6 +289,7 @@ class _Statistics:
         self.counts, self.characters = Counter(), Counter()
         self.sentence_lengths, self.repeated = Counter(), Counter()
         self.sample = RecordSample(tokenizer, config) if tokenizer else None
+        self.markup, self.runs = [], WordRuns()
         self._hashes: set[int] = set()  # of all documents
 
     def add(self, document: Document) -> None:
@@ -306,6 +319,13 @@ class _Statistics:
         self.characters.update(text.replace("\n", ""))
         if hash(text) in self._hashes:
             self.repeated.update({"documents": 1, "document text": len(text)})
+        else:
+            self.runs.add(document)
+        for paragraph in document.paragraphs:
+            if looks_like_markup(paragraph):
+                self.counts["markup_paragraphs"] += 1
+                if len(self.markup) < _EXAMPLES:
+                    self.markup.append(f"{document.name}: {paragraph[:60]}")
         self._hashes.add(hash(text))
 
     def unknown_characters(self):

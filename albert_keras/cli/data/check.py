@@ -14,14 +14,14 @@ from data_pipeline.settings import options_of
 
 _GOOD, _WARNING = "✔", "⚠"
 #: Options that only a corpus has.
-_OF_A_CORPUS = ("corpus_format", "language", "splitter", "copies", "sample_mb")
+_OF_A_CORPUS = ("corpus_format", "language", "splitter", "copies", "sample_mb", "heldout")
 _USUAL_LENGTH = 512
 
 #: A line beyond these limits is a warning.
 _MOST_REPEATED, _MOST_ONE_SENTENCE, _MOST_UNKNOWN, _MOST_TRUNCATED = 0.01, 0.1, 0.005, 0.05
 _MOST_PIECES_PER_WORD, _LEAST_IN_SCRIPT = 2.5, 0.5
 _PROBLEMS_SHOWN, _UNKNOWN_SHOWN, _LEAST_NAMED = 10, 5, 0.005
-_FILES_SHOWN = 5
+_PAIRS_SHOWN, _FILES_SHOWN, _MARKUP_SHOWN, _MOST_MARKUP = 5, 5, 3, 0.01
 
 
 @command(config=ExampleOptions)
@@ -36,6 +36,7 @@ def check(
     splitter: str = "sentencex",
     copies: int = 1,
     sample_mb: float = 50,
+    heldout: list[str] | None = None,
 ):
     """Check a corpus before `data build`, or the examples of a task before `finetune`.
 
@@ -57,6 +58,7 @@ def check(
       splitter: Corpus: sentence splitter: sentencex or line.
       copies: Corpus: passes over it.
       sample_mb: Corpus: megabytes to read from a larger corpus.
+      heldout PATH: Corpus: held-out text, which must not repeat it.
     """
     if bool(corpus) == ("task" in flags):
         raise InputError(
@@ -80,7 +82,7 @@ def check(
         splitter=splitter,
     )
     loaded = load_tokenizer(tokenizer) if tokenizer else None
-    report = check_corpus(corpus, loaded, config, corpus_format, sample_mb)
+    report = check_corpus(corpus, loaded, config, corpus_format, sample_mb, heldout)
     findings = list(_findings(report, config))
     warnings = [text for mark, text in findings if mark == _WARNING]
     lines = [
@@ -140,6 +142,13 @@ def _findings(report, config):
         f"repeated           {percent(repeated)} of the documents, "
         f"{percent(report.repeated_text)} of the text",
     )
+    yield from _near_duplicates(report.near_duplicates)
+    markup = count["markup_paragraphs"] / max(count["paragraphs"], 1)
+    shown = f", such as {'; '.join(report.markup[:_MARKUP_SHOWN])}" if report.markup else ""
+    yield (
+        _mark(markup <= _MOST_MARKUP),
+        f"markup             {percent(markup)} of the paragraphs look like it{shown}",
+    )
     lone = count["one_sentence_documents"] / documents
     yield (
         _mark(lone <= _MOST_ONE_SENTENCE),
@@ -164,6 +173,18 @@ def _encodings(report):
         named = ", ".join(empty[:_FILES_SHOWN]) + (", ..." if len(empty) > _FILES_SHOWN else "")
         found.append(f"{len(empty):,} without text: {named}")
     return _mark(not refused and not empty), f"files              {', '.join(found)}"
+
+
+def _near_duplicates(pairs):
+    """Yields the lines about texts that share many runs of 8 words."""
+    if not pairs:
+        yield _GOOD, "near-duplicates    no two texts share a fifth of their runs of 8 words"
+    for pair in pairs[:_PAIRS_SHOWN]:
+        leak = ": held-out text must not be in the corpus" if pair.held_out else ""
+        shared = f"{percent(pair.share)} of its runs of 8 words are in {pair.other}"
+        yield _WARNING, f"near-duplicates    {pair.name}: {shared}{leak}"
+    if (more := len(pairs) - _PAIRS_SHOWN) > 0:
+        yield _WARNING, f"near-duplicates    {more:,} more pairs, see --json"
 
 
 def _piece_findings(count, unknown_characters, config):

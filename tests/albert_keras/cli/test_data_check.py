@@ -96,11 +96,17 @@ def test_a_sample_is_mentioned(corpus, capsys):
     assert "; read a sample of " in capsys.readouterr().out.splitlines()[0]
 
 
-def test_files_without_text_are_named(corpus, capsys):
+def test_files_without_text_markup_and_leaks_are_named(corpus, tmp_path, capsys):
     (corpus / "empty.txt").write_text("")
-    assert main(["data", "check", str(corpus)]) == 0
+    (corpus / "page.txt").write_text("\n\n".join(["PageV01P084", "### |", "~~ a line ~~"]))
+    (tmp_path / "dev.txt").write_text((corpus / "12.txt").read_text())
+    assert main(["data", "check", str(corpus), "--heldout", str(tmp_path / "dev.txt")]) == 0
     shown = capsys.readouterr().out
     assert line_of("files", shown)[1].endswith(f"1 without text: {corpus / 'empty.txt'}")
+    assert "page.txt: PageV01P084; page.txt: ### |" in line_of("markup", shown)[1]
+    mark, leak = line_of("near-duplicates", shown)
+    assert mark == "⚠" and leak.startswith("dev.txt (held out): 100.0 % of its runs of 8 words")
+    assert "held-out text must not be in the corpus" in leak
 
 
 def test_an_output_that_is_not_utf8_gets_escapes(tmp_path, tokenizer, monkeypatch):
