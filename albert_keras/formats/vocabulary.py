@@ -7,12 +7,18 @@ that it was made from.
 import json
 import tempfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from albert_keras.formats.byte_bpe_files import (
     byte_bpe_files,
     has_byte_bpe,
     read_byte_bpe,
+)
+from albert_keras.formats.tokenizer_check import (
+    check_ids,
+    check_settings,
+    lower_cases,
+    overrides,
 )
 from albert_keras.formats.tokenizer_json import append_pieces, read_tokenizer_json
 from albert_keras.formats.tokenizer_json_writing import special_tokens, tokenizer_json
@@ -23,15 +29,6 @@ from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
 
 _MODELS = (".model", ".spm")
 TOKENIZER_JSON = "tokenizer.json"
-#: Setting of a `tokenizer_config.json` -> values that mean what our tokenizers do; None stands for
-#: a missing key.
-_ALLOWED: dict[str, tuple[Any, ...]] = {
-    "tokenize_chinese_chars": (True, None),
-    "do_basic_tokenize": (True, None),
-    "do_word_tokenize": (True, None),
-    "word_tokenizer_type": ("basic", None),
-    "subword_tokenizer_type": ("wordpiece", None),
-}
 
 
 class Vocabulary(NamedTuple):
@@ -84,27 +81,32 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | N
         return _load(files, models[0], f"{source}: {models[0]}", _normalization(theirs))
     if has_byte_bpe(files):
         content = {TOKENIZER_JSON: read_byte_bpe(files, source)}
-        return _load(content, TOKENIZER_JSON, source, {})
-    if jsons := _tokenizer_jsons(files):
+        vocabulary = _load(content, TOKENIZER_JSON, source, {})
+    elif jsons := _tokenizer_jsons(files):
         found = read_tokenizer_json(files[jsons[0]], jsons[0])
         settings = {"lower_case": found.lower_case, "strip_accents": found.strip_accents}
-        if found.file_name == "vocab.txt" and _overrides(theirs):
-            _check_settings(theirs, source)
-            settings = {"lower_case": _lower_cases(theirs)} | _normalization(theirs)
+        if found.file_name == "vocab.txt" and overrides(theirs):
+            check_settings(theirs, str(source))
+            settings = {"lower_case": lower_cases(theirs)} | _normalization(theirs)
         content = {found.file_name: found.content}
         vocabulary = _load(content, found.file_name, f"{source}: {jsons[0]}", settings)
-        return vocabulary._replace(notes=found.notes)
-    if lists:
-        _check_settings(theirs, source)
-        settings = {"lower_case": _lower_cases(theirs)} if theirs else {}
+        vocabulary = vocabulary._replace(notes=found.notes)
+        files = {TOKENIZER_JSON: files[jsons[0]]}
+    elif lists:
+        check_settings(theirs, str(source))
+        settings = {"lower_case": lower_cases(theirs)} if theirs else {}
         settings |= _normalization(theirs)
         content, notes = _with_added_pieces(files[lists[0]], files, str(source))
         vocabulary = _load({lists[0]: content}, lists[0], f"{source}: {lists[0]}", settings)
-        return vocabulary._replace(notes=notes)
-    raise InputError(
-        f"`{source}` does not contain a vocabulary: a SentencePiece model (*.model), vocab.txt, "
-        f"tokenizer.json, or vocab.json with merges.txt. It contains: {', '.join(sorted(files))}."
-    )
+        vocabulary = vocabulary._replace(notes=notes)
+    else:
+        raise InputError(
+            f"`{source}` does not contain a vocabulary: a SentencePiece model (*.model), "
+            "vocab.txt, tokenizer.json, or vocab.json with merges.txt. It contains: "
+            f"{', '.join(sorted(files))}."
+        )
+    check_ids(vocabulary.tokenizer, files, theirs, str(source))
+    return vocabulary
 
 
 def _tokenizer_jsons(files):
@@ -112,34 +114,6 @@ def _tokenizer_jsons(files):
     if TOKENIZER_JSON in files:
         return [TOKENIZER_JSON]
     return [name for name in files if name.endswith(".json")] if len(files) == 1 else []
-
-
-def _check_settings(settings, source):
-    """Refuses settings of a `tokenizer_config.json` that our tokenizers cannot follow."""
-    for name, allowed in _ALLOWED.items():
-        if settings.get(name) not in allowed:
-            raise InputError(
-                f"`{name}` in tokenizer_config.json of `{source}` must be {allowed[0]!r}: another "
-                f"way to split text cannot be expressed here. Received: {settings[name]!r}. If "
-                "your texts are split like this already, with a space between words, pass the "
-                "vocab.txt of the folder with --tokenizer; otherwise use a model whose vocabulary "
-                "splits text by itself."
-            )
-
-
-def _overrides(settings):
-    """Returns whether a `tokenizer_config.json` replaces the normalizer of a `tokenizer.json`.
-
-    The classes for BERT and DistilBERT do so in transformers.
-    """
-    is_bert = "BertTokenizer" in str(settings.get("tokenizer_class"))
-    return is_bert and "do_lower_case" in settings
-
-
-def _lower_cases(settings):
-    """Returns whether the program of a `vocab.txt` lower-cases text, by its settings or default."""
-    usual = "Japanese" not in str(settings.get("tokenizer_class"))
-    return bool(settings.get("do_lower_case", usual))
 
 
 def _with_added_pieces(vocab, files, source):

@@ -13,6 +13,7 @@ from albert_keras.formats.safetensors_file import read_safetensors, write_safete
 from albert_keras.serving.export.source import open_source
 from albert_keras.texts.encoder import TextEncoder
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.albert_keras.formats.random_weights import pretraining_weights, without
 
 tokenizers = pytest.importorskip("tokenizers")
@@ -152,6 +153,13 @@ def test_another_longest_word_is_refused(folder):
     values["model"]["max_input_chars_per_word"] = 3
     (folder / "tokenizer.json").write_text(json.dumps(values))
     with pytest.raises(InputError, match="max_input_chars_per_word.* cannot be expressed"):
+        open_model(folder)
+
+
+def test_other_ids_for_a_sample_of_text_are_refused(folder, monkeypatch):
+    """A difference that no setting shows is found by the ids of a sample."""
+    monkeypatch.setattr(Tokenizer, "encode", lambda *_: [7])
+    with pytest.raises(InputError, match="same ids here as with its own settings. For 'The old"):
         open_model(folder)
 
 

@@ -1,0 +1,130 @@
+"""What a vocabulary's own program does differently: settings refused by name, and ids compared."""
+
+import importlib.util
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+#: Texts in several scripts, with accents, digits, punctuation and capitals.
+SAMPLE = (
+    "The old ferry left Harbour 12 before sunrise, slowly.",
+    "Café, naïve façade: the Åland crème brûlée isn't bad; it's über-good!",
+    "東京都に住む王明在北京大学。",
+    "пятница, Ёлка и подъезд",
+    "मैं हिन्दी बोलता हूँ",
+    "unbelievably re-entrant covid-19 e-mail@example.org 3.14%",
+)
+#: Words alone, for SentencePiece: its program cuts differently around punctuation.
+_WORDS = ("the old ferry left before sunrise", "nothing was known about these houses")
+#: Setting -> values that mean what our tokenizers do; None stands for a missing key.
+_ALLOWED: dict[str, tuple[Any, ...]] = {
+    "tokenize_chinese_chars": (True, None),
+    "do_basic_tokenize": (True, None),
+    "do_word_tokenize": (True, None),
+    "word_tokenizer_type": ("basic", None),
+    "subword_tokenizer_type": ("wordpiece", None),
+}
+
+
+def check_settings(settings: dict, source: str) -> None:
+    """Refuses settings of a `tokenizer_config.json` that our tokenizers cannot follow.
+
+    Raises:
+        InputError: With the setting, and what to do.
+    """
+    for name, allowed in _ALLOWED.items():
+        if settings.get(name) not in allowed:
+            raise InputError(
+                f"`{name}` in tokenizer_config.json of `{source}` must be {allowed[0]!r}: another "
+                f"way to split text cannot be expressed here. Received: {settings[name]!r}. If "
+                "your texts are split like this already, with a space between words, pass the "
+                "vocab.txt of the folder with --tokenizer; otherwise use a model whose vocabulary "
+                "splits text by itself."
+            )
+
+
+def check_ids(tokenizer: Tokenizer, files: dict[str, bytes], settings: dict, source: str) -> None:
+    """Compares the ids of a sample with those of the program that a vocabulary comes from.
+
+    Nothing is compared if the library `tokenizers` is not installed, or if the vocabulary is a
+    SentencePiece model, which is used as it is.
+
+    Args:
+        tokenizer: Tokenizer. Ours.
+        files: Names of the files that the other program reads -> their contents.
+        settings: dict. The contents of their `tokenizer_config.json`.
+        source: Where the files are, for the message.
+
+    Raises:
+        InputError: With the first text whose ids differ.
+    """
+    theirs = _load(files, settings)
+    if theirs is None:
+        return
+    theirs.no_truncation()
+    theirs.no_padding()
+    for text in _WORDS if tokenizer.config.kind == "unigram" else SAMPLE:
+        ours = tokenizer.encode(text)
+        found = theirs.encode(text, add_special_tokens=False)
+        if list(found.ids) != list(ours):
+            pieces = [tokenizer.piece_of(id) for id in ours]
+            raise InputError(
+                f"The tokenizer of `{source}` must give the same ids here as with its own "
+                f"settings. For {text!r} it has {found.tokens[:20]}. Received: {pieces[:20]}. "
+                "Pass a vocabulary with --tokenizer that splits text as you need it."
+            )
+
+
+def _load(files, settings):
+    """Returns the tokenizer of the library `tokenizers`, or None."""
+    if importlib.util.find_spec("tokenizers") is None:
+        return None
+    import tokenizers
+
+    if "tokenizer.json" in files:
+        try:
+            found = tokenizers.Tokenizer.from_str(files["tokenizer.json"].decode())
+        except Exception:  # the library raises nothing more specific; nobody reads such a file
+            return None
+        if overrides(settings):
+            found.normalizer = tokenizers.normalizers.BertNormalizer(
+                lowercase=lower_cases(settings), strip_accents=settings.get("strip_accents")
+            )
+        elif settings.get("add_prefix_space") is not None:
+            prefix = bool(settings["add_prefix_space"])
+            found.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+        return found
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files.items():
+            Path(folder, Path(name).name).write_bytes(content)
+        if {"vocab.json", "merges.txt"} <= files.keys():
+            return tokenizers.ByteLevelBPETokenizer(
+                f"{folder}/vocab.json",
+                f"{folder}/merges.txt",
+                add_prefix_space=bool(settings.get("add_prefix_space")),
+            )
+        if "vocab.txt" in files and settings:
+            return tokenizers.BertWordPieceTokenizer(
+                f"{folder}/vocab.txt",
+                strip_accents=settings.get("strip_accents"),
+                lowercase=lower_cases(settings),
+            )
+    return None
+
+
+def overrides(settings: dict) -> bool:
+    """Returns whether a `tokenizer_config.json` replaces the normalizer of a `tokenizer.json`.
+
+    The classes for BERT and DistilBERT do so in transformers.
+    """
+    is_bert = "BertTokenizer" in str(settings.get("tokenizer_class"))
+    return is_bert and "do_lower_case" in settings
+
+
+def lower_cases(settings: dict) -> bool:
+    """Returns whether the program of a `vocab.txt` lower-cases text, by its settings or default."""
+    usual = "Japanese" not in str(settings.get("tokenizer_class"))
+    return bool(settings.get("do_lower_case", usual))
