@@ -195,7 +195,25 @@ def _token_findings(task, examples, tokenizer) -> list[Finding]:
         rows = Finding(share <= _MOST_TOO_LONG, "truncated", text)
     half, most, every = np.quantile(lengths, [0.5, 0.95, 1], method="higher")
     text = f"median {half:,}, 95 % at most {most:,}, all at most {every:,}"
-    return [Finding(None, "tokens per row", text), rows, _unknown_tokens(examples, tokenizer)]
+    answers = [answer.text for one in examples for answer in getattr(one, "answers", ())]
+    return [
+        Finding(None, "tokens per row", text),
+        rows,
+        *([_long_answers(answers, task.config.max_answer_length, tokenizer)] if answers else []),
+        _unknown_tokens(examples, tokenizer),
+    ]
+
+
+def _long_answers(answers, longest, tokenizer) -> Finding:
+    _, counts = tokenizer.encode_sentences(answers)
+    num_long = int(np.count_nonzero(counts > longest))
+    text = f"{num_long:,} of {len(answers):,} are longer than `max_answer_length`, {longest} tokens"
+    if num_long:
+        text += (
+            ", so the model can never give them: --set task.max_answer_length="
+            f"{int(max(counts))} allows all"
+        )
+    return Finding(not num_long, "answers", text)
 
 
 def _unknown_tokens(examples, tokenizer) -> Finding:

@@ -1,5 +1,7 @@
 """The report on examples counts labels, lengths, repetitions and unknown tokens of every kind."""
 
+import re
+
 import pytest
 
 from albert_keras.tasks.example_report import near_equal, report_examples
@@ -110,3 +112,17 @@ def test_questions_say_how_many_have_no_answer(tiny_tokenizer):
     other = answered._replace(id="3", answers=(Answer("ferry", 8),))
     report = report_examples(task, {"train": [answered, other]})["train"]
     assert not finding_of(report, "contradictory").details  # annotators choose different spans
+
+
+def test_answers_that_can_never_be_given_are_counted(tiny_tokenizer):
+    context = f"{TEXT} before sunrise and nobody wondered why."
+    answers = [(Answer(TEXT, 0),), (Answer("ferry", 8), Answer("harbour", 23))]
+    examples = [QuestionExample(str(n), "What?", context, one) for n, one in enumerate(answers)]
+    longest = len(tiny_tokenizer.encode(TEXT))
+    for allowed, text in (
+        (longest, "0 of 3 are longer"),
+        (longest - 1, f"1 of 3 are longer .* --set task.max_answer_length={longest} allows all"),
+    ):
+        task = build_task(TaskConfig(name="squad1", max_answer_length=allowed))
+        report = report_examples(task, {"train": examples}, tiny_tokenizer)["train"]
+        assert re.match(text, finding_of(report, "answers").text)
