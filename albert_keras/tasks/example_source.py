@@ -124,4 +124,6 @@ class ExampleSource:
         return dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
     def _read(self, numbers):
-        return self.features.batch(numbers) | {"example_weights": np.ones(len(numbers), np.float32)}
+        weights = self.features.weights
+        weights = np.ones(len(numbers), np.float32) if weights is None else weights[numbers]
+        return self.features.batch(numbers) | {"example_weights": weights}

@@ -47,6 +47,16 @@ def build_task(config):
         usual = CLASSIFICATION if of_glue is None or of_glue.labels else REGRESSION
         kind = next((kind for kind, tasks in names if config.name in tasks), usual)
     task = load_class(kind.task_class)(config)
+    for name, default, kinds in (
+        ("class_weights", "none", (CLASSIFICATION,)),
+        ("metric", None, (CLASSIFICATION, MULTI_LABEL)),
+    ):
+        value = getattr(config, name)
+        if value != default and task.kind not in kinds:
+            raise InputError(
+                f"`{name}` {value} requires a task of {' or '.join(kind.name for kind in kinds)}. "
+                f"Received: {config.name}, a task of {task.kind.name}."
+            )
     if config.pair_encoding == "separate" and not compares_pairs(task):
         raise InputError(
             f"`pair_encoding` {config.pair_encoding} requires pairs of texts, and a class or score "

@@ -38,6 +38,7 @@ class Features(abc.ABC):
     max_seq_length: int  # S
     #: int [number of examples], tokens that did not fit into the rows. Tagging drops none.
     dropped_tokens: np.ndarray
+    weights: np.ndarray | None = None  # float32 [N], how much rows count in training; None is 1
 
     def __len__(self):
         return len(self.lengths)

@@ -127,6 +127,16 @@ class TaskConfig(Settings):
         "sequence; separate encodes each of them and compares the two vectors. auto is separate "
         f"for models narrower than {JOINT_FROM}, which compare better so.",
     )
+    class_weights: Literal["none", "balanced"] = option(
+        "none",
+        "How much an example counts in training: none counts all equally, balanced counts each "
+        "class as much as the others, as scikit-learn does.",
+    )
+    metric: str | None = setting(
+        None,
+        "Score that chooses the best checkpoint, one of those that `evaluate` prints, such as "
+        "macro_f1. None is the usual one of the task.",
+    )
     max_seq_length: int | None = option(
         None, "Tokens per row.", default_text="128; squad 384, race 512", ge=8
     )

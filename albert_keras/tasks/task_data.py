@@ -17,6 +17,7 @@ from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
 from albert_keras.tasks.trained_rows import check_dev, digest_rows
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Examples of a split whose tokens are counted for the report, at regular distances.
@@ -74,6 +75,7 @@ def prepare(
     else:
         train = task.read("train")
         dev = {split: task.read(split) for split in task.dev_splits}
+    _check_metric(task, train, next(iter(dev.values())))
     listing = ", ".join(f"{split} {len(examples):,}" for split, examples in dev.items())
     logger.info("Examples of %s: train %s, %s", config.task.name, f"{len(train):,}", listing)
     batch_size = config.training.batch_size
@@ -102,6 +104,16 @@ def prepare(
     return TaskData(
         task, config, albert_config, tokenizer, train, dev, fingerprints, trained, overlaps
     )
+
+
+def _check_metric(task, train, dev):
+    """Raises InputError unless the metric that was chosen is a score of the task."""
+    if task.config.metric is None:
+        return
+    names = [name for name in task.scores(dev, task.guesses(train, dev)) if "error" not in name]
+    if task.metric not in names:
+        known = did_you_mean(task.metric, names)
+        raise InputError(f"`task.metric` {task.metric} is no score of this task{known}")
 
 
 def _given(config, given, hidden_size):

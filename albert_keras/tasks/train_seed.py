@@ -16,6 +16,7 @@ from albert_keras.runs.trained_data import ROWS, save_digests
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import SeedResult
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.score_dev import (
@@ -26,6 +27,7 @@ from albert_keras.tasks.score_dev import (
     values_so_far,
 )
 from albert_keras.tasks.task import Task
+from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.tasks.task_data import TaskData
 from albert_keras.training.batches import check_batch_size
 from albert_keras.training.build import (
@@ -82,7 +84,7 @@ def train_seed(
     with strategy.scope():
         model = build_trained(config, data.albert_config, task, skips_padding, data.model_class)
         # Loading comes first: weights that do not fit must leave no folder.
-        loaded = initial_weights.load(model)
+        loaded = initial_weights.load(model, with_head=_is_same_task(initial_weights, task))
         context = create_or_resume(
             strategy, out, config, data.albert_config, source, model, allow_changes
         )
@@ -129,6 +131,13 @@ def train_seed(
         raise
     _draw(strategy, run, task)
     return _evaluate_best(strategy, data, run, model, predictor, last_step, started, loaded.lines())
+
+
+def _is_same_task(weights, task):
+    """Returns whether weights were trained for the kind and the labels of a task, in its order."""
+    if not weights.task or tuple(weights.labels) != tuple(task.labels):
+        return False
+    return build_task(TaskConfig(**weights.task)).kind is task.kind
 
 
 def build_trained(

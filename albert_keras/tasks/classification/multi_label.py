@@ -175,10 +175,12 @@ class MultiLabelTask(TextTask):
         return np.array([(tuned or {}).get(label, default) for label in self.labels])
 
     def scores(self, examples, answers):
-        truth, given = self._truth(examples), self._given(answers)
+        return self._scores_of(self._truth(examples), self._given(answers))
+
+    def _scores_of(self, truth, given):
         of_labels = _f1(truth, given, axis=0)
         scores = {
-            "micro_f1": _micro_f1(truth, given),
+            "micro_f1": float(_f1(truth, given, axis=None)),
             "macro_f1": float(of_labels.mean()),
             "exact_match": float((truth == given).all(axis=1).mean()),
         }
@@ -187,7 +189,10 @@ class MultiLabelTask(TextTask):
         }
 
     def interval(self, examples, answers):
-        return metrics.bootstrap_interval(_micro_f1, self._truth(examples), self._given(answers))
+        truth, given = self._truth(examples), self._given(answers)
+        return metrics.bootstrap_interval(
+            lambda *pair: self._scores_of(*pair)[self.metric], truth, given
+        )
 
     def guesses(self, training_examples, examples):
         proportions = self._truth(training_examples).mean(axis=0)
@@ -235,11 +240,6 @@ class MultiLabelTask(TextTask):
 
 def _names(labels):
     return ", ".join(labels) or _NO_LABEL
-
-
-def _micro_f1(truth, given):
-    """Returns F1 over all labels of all rows, 0 to 1; 0 if no label applies or is given."""
-    return float(_f1(truth, given, axis=None))
 
 
 def _f1(truth, given, axis):

@@ -66,7 +66,7 @@ class TextTask(Task):
             self.test_splits = tuple(self._splits)[len(labelled) :]
             if config.dev is None:
                 self.dev_splits = tuple(labelled[1:])
-        self.metric = self._metrics[0]
+        self.metric = config.metric or self._metrics[0]
         self._check_config()
         pair = self._glue.unlabelled.second if self._glue else config.pair
         self.takes_pair = pair is not None
@@ -132,7 +132,10 @@ class TextTask(Task):
         if training or all(example.label is not None for example in examples):
             labels = self._truth(examples).astype(self.kind.targets["labels"])
         pairs = encode_pairs(examples, tokenizer, self.max_seq_length)
-        return PairFeatures(pairs, tokenizer, self.max_seq_length, labels)
+        features = PairFeatures(pairs, tokenizer, self.max_seq_length, labels)
+        if training and self.config.class_weights == "balanced":
+            features.weights = metrics.balanced_weights(labels)
+        return features
 
     def answers(self, examples, features, results, tuned=None):
         if not examples:

@@ -121,3 +121,13 @@ def test_examples_are_told_apart_by_all_that_is_in_them():
         [examples[0]._replace(first="ab", second=""), examples[1]],
     )
     assert len({digest, *map(digest_of, changes)}) == 1 + len(changes)
+
+
+def test_rows_count_as_much_as_their_features_say():
+    features = Numbered()
+    it = source(features)
+    (batch,) = first(it.batches(tf.distribute.get_strategy(), 0))
+    assert batch["example_weights"].tolist() == [1.0] * B
+    features.weights = np.arange(COUNT, dtype=np.float32)
+    (batch,) = first(it.batches(tf.distribute.get_strategy(), 0))
+    np.testing.assert_array_equal(batch["example_weights"], batch["input_ids"][:, 0])

@@ -8,7 +8,9 @@ import pytest
 
 from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run import Run
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import read_results
+from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from tests.albert_keras.checkpoint_tensors import tensors_of
 from tests.albert_keras.tasks.small_tasks import build_model
@@ -101,6 +103,36 @@ def test_a_run_is_begun_from_with_new_heads_and_compared_with_random_weights(
         assert Run.open(tmp_path / "out" / folder).kind == "finetuning"
     assert read_results(tmp_path / "out") == result
     assert tune(tmp_path / "alone", origin=tiny_run, random_baseline=False).random is None
+
+
+def test_a_head_of_the_same_labels_is_trained_further(tuned_toy, tune, untrained, tmp_path):
+    tuned = f"{tuned_toy.path}/{tuned_toy.seeds[0].path}"
+    result = tune(tmp_path / "out", origin=tuned, random_baseline=False, bag_of_words=False)
+    assert "output_weights" in result.loaded[0] and len(result.loaded) == 1
+    best = tensors_of(tuned, tuned_toy.seeds[0].best_step)["output_weights"]
+    np.testing.assert_array_equal(untrained[f"seed-{SEED}"]["output_weights:0"], best)
+    other = tune(
+        tmp_path / "other",
+        origin=tuned,
+        labels=("yes", "no"),
+        random_baseline=False,
+        bag_of_words=False,
+    )
+    assert "newly initialized: output_weights" in other.loaded[1]
+
+
+def test_the_metric_of_the_best_checkpoint_and_class_weights_are_settings(
+    tune, untrained, tmp_path, toy_config
+):
+    task = toy_config.task.replace(metric="f1", class_weights="balanced")
+    result = tune(tmp_path / "out", toy_config.replace(task=task), bag_of_words=False)
+    assert result.metric == "f1"
+    task = toy_config.task.replace(metric="micro_f1")
+    with pytest.raises(InputError, match="no score of this task. Did you mean `macro_f1`"):
+        tune(tmp_path / "other", toy_config.replace(task=task))
+    for setting in ({"metric": "f1"}, {"class_weights": "balanced"}):
+        with pytest.raises(InputError, match="requires a task of classification"):
+            build_task(TaskConfig(name="sts-b", **setting))
 
 
 def test_a_pre_trained_model_is_switched_to_longer_texts(
