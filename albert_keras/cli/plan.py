@@ -11,7 +11,7 @@ from albert_keras.cli.parameters import refuse
 from data_pipeline.errors import InputError
 
 #: Options that describe a text.
-_OF_TEXT = ("corpus", "corpus_size", "corpus_format", "tokenizer")
+_OF_TEXT = ("corpus", "corpus_size", "corpus_format", "language", "tokenizer")
 
 
 @command()
@@ -23,6 +23,7 @@ def plan(
     hours: float = 8,
     out: Path = Path("plan.yaml"),
     corpus_format: str = "auto",
+    language: str | None = None,
     tokenizer: Path | None = None,
     device: str = "cpu",
     memory: str | None = None,
@@ -43,6 +44,7 @@ def plan(
       hours: Hours from text to a trained model.
       out FILE: File of settings to write.
       corpus_format
+      language (detected by its letters): Language code of the text.
       tokenizer (tokenizer/ if it exists): Tokenizer to use, as for `data build`; without one, a
         vocabulary is planned.
       device: Device: cpu (this machine's), t4, v100, a100, h100, tpu-v2-8, tpu-v3-8, tpu-v4-8,
@@ -69,6 +71,7 @@ def plan(
     request = PlanRequest(
         corpus=tuple(corpus or ()),
         corpus_format=corpus_format,
+        language=language,
         corpus_bytes=None if corpus_size is None else parse_bytes(corpus_size, "--corpus-size"),
         tokenizer=tokenizer and str(tokenizer),
         data=data and str(data),

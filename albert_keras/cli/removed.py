@@ -62,7 +62,6 @@ REMOVED = {
     "plan --config-out": "Use `--out FILE`; the default is plan.yaml.",
     "plan --bytes-per-piece": "Tokens are counted in a sample of the text.",
     "plan --bytes-per-token": "Tokens are counted in a sample of the text.",
-    "plan --language": "It is detected; `data build --language` takes another one.",
     "report": "Use `albert-keras runs report RUN`.",
     "runs plot": "`albert-keras runs report RUN` draws the curves of a run; "
     "`tensorboard --logdir FOLDER` draws those of several.",

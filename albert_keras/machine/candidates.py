@@ -48,6 +48,7 @@ class PlanRequest(Settings):
     corpus: tuple[str, ...] = ()  # files, folders or patterns
     corpus_format: str = "auto"
     corpus_bytes: float | None = Field(None, gt=0)  # if the text is not on this machine
+    language: str | None = None  # code of the language of the text; None detects it
     tokenizer: str | None = None  # None trains a vocabulary
     data: str | None = None  # folder of records that exist
     hours: float = Field(8, gt=0, allow_inf_nan=False)  # from text to a trained model

@@ -52,6 +52,7 @@ def examine_text(
     corpus_format: str,
     vocab_size: int,
     tokenizer: Tokenizer | None = None,
+    language: str | None = None,
 ) -> Text:
     """Examines a sample of a corpus.
 
@@ -61,6 +62,7 @@ def examine_text(
         vocab_size: Pieces of the vocabulary, V.
         tokenizer: The tokenizer that will be used. None trains a small one on the sample, and
             expects more bytes per token of a larger one.
+        language: Code of the language. None detects it by its letters.
 
     Raises:
         InputError: As `read_corpus`.
@@ -70,7 +72,8 @@ def examine_text(
     num_bytes = sum(one.num_bytes for one in ranges)
     paragraphs = list(_sample(ranges))
     sample = "\n".join(paragraphs)
-    language = detect_language(sample)
+    reason = f"language {'given' if language else 'by its letters'}, tokens counted in a sample"
+    language = language or detect_language(sample)
     least = math.ceil(_PIECES_PER_CHARACTER * len(set(sample)) / 1000) * 1000
     if tokenizer is not None:
         bytes_per_token = _bytes_per_token(tokenizer, paragraphs)
@@ -90,7 +93,6 @@ def examine_text(
             bytes_per_token = _bytes_per_token(small, paragraphs)
             bytes_per_token *= _growth(small.vocab_size, max(vocab_size, least))
     tokens = round(num_bytes / bytes_per_token)
-    reason = "language by its letters, tokens counted in a sample"
     return Text(num_bytes, language, bytes_per_token, tokens, reason, least)
 
 

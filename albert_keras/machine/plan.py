@@ -216,7 +216,8 @@ def _text_of(request):
     vocab_size = tokenizer.vocab_size if tokenizer else vocabulary_size(size)
     if not request.corpus:
         return text_of_size(size, vocab_size), vocab_size
-    text = examine_text(request.corpus, request.corpus_format, vocab_size, tokenizer)
+    source = request.corpus, request.corpus_format
+    text = examine_text(*source, vocab_size, tokenizer, request.language)
     return text, vocab_size if tokenizer else max(vocab_size, text.least_pieces)
 
 

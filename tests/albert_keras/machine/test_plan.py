@@ -17,6 +17,7 @@ from albert_keras.cli import app, main
 from albert_keras.config import AlbertConfig
 from albert_keras.machine import devices
 from albert_keras.machine.candidates import PlanRequest, fit_batch
+from albert_keras.machine.corpus import examine_text
 from albert_keras.machine.devices import DEVICES, parse_bytes, rounded_up
 from albert_keras.machine.ladder import LADDER, run_settings, rung, stages_for, vocabulary_size
 from albert_keras.machine.law import LEAST_UPDATES
@@ -228,6 +229,14 @@ def words_of(letters, size=1_050_000):
         lines.append(" ".join(source.choices(words, k=12)) + ". " + " ".join(words[:4]) + ".")
         size -= len(lines[-1].encode())
     return "\n\n".join(lines)
+
+
+def test_a_language_that_is_given_is_not_detected(tmp_path):
+    (tmp_path / "a.txt").write_text(words_of(ARABIC, 50_000), encoding="utf-8")
+    source = [str(tmp_path)], "auto", 2000
+    assert examine_text(*source).language == "ar"
+    given = examine_text(*source, language="fa")
+    assert given.language == "fa" and given.reason.startswith("language given")
 
 
 @pytest.mark.slow
