@@ -168,14 +168,6 @@ def count_caution(count: int, metric: str, what: str = "development set") -> str
     return f"the {what} has only {examples}, which is too few for a reliable {metric}"
 
 
-def majority_baseline(training_labels, count: int) -> np.ndarray:
-    """Predicts the most frequent class (int), the lowest of equals; for scores (float) the mean."""
-    labels = np.asarray(training_labels)
-    if labels.dtype.kind == "f":
-        return np.full(count, labels.mean(dtype=np.float64))
-    return np.full(count, np.bincount(labels).argmax())
-
-
 def _metric(name):
     if name not in METRICS:
         raise InputError(f"The metric `{name}` is unknown{did_you_mean(name, METRICS)}")

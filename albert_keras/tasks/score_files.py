@@ -12,7 +12,7 @@ from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_task
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.spans.files import read_null_odds, read_predictions, read_questions
-from albert_keras.tasks.spans.scores import best_thresholds, score_v1, score_v2
+from albert_keras.tasks.spans.scores import best_thresholds, official_scores
 from albert_keras.tasks.tables.rows import Problems, tsv_rows
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
@@ -61,8 +61,7 @@ def score_predictions(
         positive_class = settings.labels[1] if metrics.f1.__name__ in scores else None
         return FileScores(task, len(examples), scores, positive_class)
     examples, answers = read_questions(data, needs_positions=False), read_predictions(predictions)
-    score = score_v1 if task in SPANS.official_tasks else score_v2
-    scores = score(examples, answers)
+    scores = official_scores(examples, answers, version=1 if task in SPANS.official_tasks else 2)
     if null_odds is not None:
         scores |= best_thresholds(examples, answers, read_null_odds(null_odds))
     return FileScores(task, len(examples), scores)

@@ -8,7 +8,7 @@ import numpy as np
 from albert_keras.tasks.choice.files import LEVELS, read_race, read_race_path
 from albert_keras.tasks.examples import ChoiceExample
 from albert_keras.tasks.kinds import CHOICE
-from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix, majority_baseline
+from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
 from albert_keras.tasks.predictions import mean_probabilities, one_line
 from albert_keras.tasks.task import Error, Task, with_dropped_tokens
@@ -119,12 +119,11 @@ class ChoiceTask(Task):
     def guesses(self, training_examples, examples):
         """Chooses the letter that is most often right in training."""
         labels = [example.label for example in training_examples]
-        (choice,) = majority_baseline(labels, 1)
         counts = np.bincount(labels, minlength=len(training_examples[0].options))
-        proportions = tuple((counts / len(labels)).tolist())
-        best = max(proportions)
+        choice, proportions = int(counts.argmax()), tuple((counts / len(labels)).tolist())
+        best = proportions[choice]
         return [
-            ChoiceAnswer(example.id, int(choice), example.options[choice], best, proportions)
+            ChoiceAnswer(example.id, choice, example.options[choice], best, proportions)
             for example in examples
         ]
 

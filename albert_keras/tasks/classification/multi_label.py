@@ -9,12 +9,12 @@ import numpy as np
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.kinds import MULTI_LABEL
+from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.predictions import mean_sigmoids, one_line
 from albert_keras.tasks.tables.cells import LabelColumns, LabelList
 from albert_keras.tasks.tables.files import label_names
 from albert_keras.tasks.task import Error, with_dropped_tokens
 from data_pipeline.errors import InputError
-from data_pipeline.settings import did_you_mean
 
 #: A label applies from this probability on, unless a threshold was set or fitted.
 THRESHOLD = 0.5
@@ -227,14 +227,10 @@ class MultiLabelTask(TextTask):
 
     def _numbers(self, values):
         """Returns whether each label applies: int64 [N, C]."""
-        numbers = {label: number for number, label in enumerate(self.labels)}
-        found = np.zeros((len(values), len(numbers)), np.int64)
-        for row, names in zip(found, values, strict=True):
-            for name in names:
-                if name not in numbers:
-                    known = did_you_mean(name, self.labels)
-                    raise InputError(f"The label `{name}` is unknown{known}")
-                row[numbers[name]] = 1
+        found = np.zeros((len(values), self.num_outputs), np.int64)
+        rows = np.repeat(np.arange(len(values)), [len(names) for names in values])
+        columns = label_numbers((name for names in values for name in names), self.labels)
+        found[rows, columns] = 1
         return found
 
 

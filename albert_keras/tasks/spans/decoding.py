@@ -1,7 +1,6 @@
 """Reads answers out of a model's outputs for windows: the n best texts per question."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,6 @@ import scipy.special
 from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.predictions import check_numbers
 from albert_keras.tasks.spans.windows import SpanFeatures
-from data_pipeline.files import write_json
 
 _NO_WINDOW = 1e6  # the null score of a question without windows
 #: Text and scores where no span is possible: of version 1, and of version 2.
@@ -25,21 +23,8 @@ class DecodedAnswers(NamedTuple):
     #: "text", "probability", "start_log_prob" and "end_log_prob" of the best texts, best first.
     nbest: dict[str, list[dict]]
     null_scores: dict[str, float] | None = None  # for "no answer"; version 2 only
-    #: The first character of the best text in the raw passage, and one more than the last; None
-    #: where not known. Not saved.
+    #: The first character of the best text in the raw passage, and one more than the last.
     locations: dict[str, tuple[int, int] | None] | None = None
-
-    def save(self, folder: str | Path) -> list[Path]:
-        """Writes `predictions.json`, `nbest_predictions.json` and, in version 2, `null_odds.json`.
-
-        The folder must exist; older files of these names are replaced.
-        """
-        contents = {"predictions.json": self.predictions, "nbest_predictions.json": self.nbest}
-        if self.null_scores is not None:
-            contents["null_odds.json"] = self.null_scores
-        for name, content in contents.items():
-            write_json(Path(folder) / name, content, indent=4)
-        return [Path(folder) / name for name in contents]
 
 
 def decode(

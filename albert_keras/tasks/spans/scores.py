@@ -1,7 +1,7 @@
 """Scores of answers, to the last digit as the official SQuAD scripts compute them, and thresholds.
 
 The scripts of the two versions differ where both texts are empty, and where a prediction is
-missing; so there are two functions. A question of version 2.0 stays unanswered if its score for
+missing. A question of version 2.0 stays unanswered if its score for
 "no answer" reaches a threshold.
 """
 
@@ -81,23 +81,6 @@ def f1(gold: str, predicted: str, version: int = 2) -> float:
     return (2 * precision * recall) / (precision + recall)  # in this order, to the last digit
 
 
-def score_v1(
-    examples: Iterable[QuestionExample], predictions: Mapping[str, str]
-) -> dict[str, float]:
-    """Returns what `evaluate-v1.1.py` prints: "exact_match" and "f1", in percent.
-
-    A missing prediction (id -> text) counts as wrong, and is logged. If there is no example, or
-    one without answers, an InputError is raised.
-    """
-    examples = _checked(examples)
-    exact, word_f1 = question_scores(examples, predictions, version=1)
-    _log_missing(examples, predictions, "counted as wrong")
-    return {
-        "exact_match": 100.0 * sum(exact.values()) / len(examples),
-        "f1": 100.0 * sum(word_f1.values()) / len(examples),
-    }
-
-
 def question_scores(
     examples: Iterable[QuestionExample], predictions: Mapping[str, str], version: int = 2
 ) -> tuple[dict[str, int], dict[str, float]]:
@@ -123,27 +106,44 @@ def question_scores(
     return exact, word_f1
 
 
-def score_v2(
-    examples: Iterable[QuestionExample], predictions: Mapping[str, str]
+def official_scores(
+    examples: Sequence[QuestionExample], predictions: Mapping[str, str], version: int
 ) -> dict[str, float]:
-    """Returns what `evaluate-v2.0.py` prints.
+    """Returns what `evaluate-v1.1.py` or `evaluate-v2.0.py` prints.
 
     Args:
-        predictions: Id -> text, "" for no answer. Missing questions are ignored in all figures, and
-            logged.
+        predictions: Id -> text, "" for no answer. Missing ones are logged; they count as wrong in
+            version 1, and are ignored in version 2.
+        version: 1 or 2.
 
     Returns:
-        "exact", "f1" in percent and "total"; the same with "HasAns_" and "NoAns_" in front
-        for questions with and without answers, if there are any.
+        Of version 1 "exact_match" and "f1", in percent. Of version 2 "exact", "f1" in percent and
+        "total"; the same with "HasAns_" and "NoAns_" in front for questions with and without
+        answers, if there are any.
 
     Raises:
-        InputError: If there is no example or no prediction for any.
+        InputError: If there is no example; in version 1 if one has no answers; in version 2 if
+            there is no prediction for any.
     """
-    examples = _checked(examples)
-    exact, word_f1 = question_scores(examples, predictions)
-    if not exact:
+    if not examples:
+        raise InputError("There must be at least one question to score. Received: none.")
+    exact, word_f1 = question_scores(examples, predictions, version)
+    if version == 2 and not exact:
         raise InputError(NO_PREDICTION)
-    _log_missing(examples, predictions, "ignored")
+    missing = [example.id for example in examples if example.id not in predictions]
+    if missing:
+        logger.warning(
+            "%d of %d questions have no prediction and are %s; the first is %r.",
+            len(missing),
+            len(examples),
+            "counted as wrong" if version == 1 else "ignored",
+            missing[0],
+        )
+    if version == 1:
+        return {
+            "exact_match": 100.0 * sum(exact.values()) / len(examples),
+            "f1": 100.0 * sum(word_f1.values()) / len(examples),
+        }
     scores = _summary(exact, word_f1, list(exact))
     scored = [example for example in examples if example.id in predictions]
     for name, has_answer in (("HasAns", True), ("NoAns", False)):
@@ -227,25 +227,9 @@ def apply_null_threshold(
     return {id: text if null_scores[id] < threshold else "" for id, text in predictions.items()}
 
 
-def _checked(examples):
-    examples = list(examples)
-    if not examples:
-        raise InputError("There must be at least one question to score. Received: none.")
-    return examples
-
-
 def _summary(exact, word_f1, ids):
     return {
         "exact": 100.0 * sum(exact[id] for id in ids) / len(ids),
         "f1": 100.0 * sum(word_f1[id] for id in ids) / len(ids),
         "total": len(ids),
     }
-
-
-def _log_missing(examples, predictions, consequence):
-    missing = [example.id for example in examples if example.id not in predictions]
-    if missing:
-        logger.warning(
-            "%d of %d questions have no prediction and are %s; the first is %r.",
-            len(missing), len(examples), consequence, missing[0],
-        )  # fmt: skip

@@ -10,18 +10,18 @@ from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.predictions import one_line
-from albert_keras.tasks.spans.decoding import DecodedAnswers, decode
+from albert_keras.tasks.spans.decoding import decode
 from albert_keras.tasks.spans.files import Rule, read_questions
 from albert_keras.tasks.spans.scores import (
     apply_null_threshold,
     null_threshold,
+    official_scores,
     question_scores,
-    score_v1,
-    score_v2,
 )
 from albert_keras.tasks.spans.windows import SquadWindowConfig, span_features
 from albert_keras.tasks.task import Error, Task, with_dropped_tokens
 from data_pipeline.errors import InputError
+from data_pipeline.files import write_json
 
 _THRESHOLD = "null_threshold"
 #: What the answers to labelled questions must be, by version.
@@ -149,8 +149,7 @@ class SpanTask(Task):
 
     def scores(self, examples, answers):
         """Returns scores in percent as the official script of the version prints them, F1 first."""
-        score = score_v1 if self._version == 1 else score_v2
-        scores = score(examples, _texts(answers))
+        scores = official_scores(examples, _texts(answers), self._version)
         return {"f1": scores.pop("f1"), **scores}
 
     def _question_f1(self, examples, answers):
@@ -196,12 +195,18 @@ class SpanTask(Task):
         return confusion_matrix(truth, given, 2), ("answerable", "unanswerable")
 
     def write(self, folder, split, examples, answers):
-        """Writes the official files, the same for every split; see `DecodedAnswers.save`."""
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        nbest = {answer.id: answer.nbest for answer in answers}
-        null_scores = {answer.id: answer.null_score for answer in answers}
-        null_scores = null_scores if self._version == 2 else None
-        return DecodedAnswers(_texts(answers), nbest, null_scores).save(folder)
+        """Writes the official files, the same for every split, and the scores of "no answer"."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        contents = {
+            "predictions.json": _texts(answers),
+            "nbest_predictions.json": {answer.id: answer.nbest for answer in answers},
+        }
+        if self._version == 2:
+            contents["null_odds.json"] = {answer.id: answer.null_score for answer in answers}
+        for name, content in contents.items():
+            write_json(folder / name, content, indent=4)
+        return [folder / name for name in contents]
 
 
 def _answer_in(context, given):

@@ -14,7 +14,6 @@ from albert_keras.tasks.metrics import (
     bootstrap_interval,
     f1,
     macro_f1,
-    majority_baseline,
     matthews,
     pearson,
     spearman,
@@ -95,11 +94,6 @@ def test_the_bootstrap_takes_any_metric_of_any_examples():
     assert bootstrap_interval(exact, ["a", "b"], ["a", "b"], resamples=9) == Interval(1.0, 1.0)
     with pytest.raises(InputError, match="Received: 1 labels, 2 predictions"):
         bootstrap_interval(exact, ["a"], ["a", "b"])
-
-
-def test_the_majority_baseline_knows_the_training_labels_only():
-    assert majority_baseline([2, 1, 2, 1, 0], 3).tolist() == [1, 1, 1]
-    assert majority_baseline([1.0, 2.0, 4.5], 2).tolist() == [2.5, 2.5]
 
 
 def test_the_interval_of_accuracy_is_that_of_the_library(classes):

@@ -1,4 +1,3 @@
-import json
 import math
 
 import numpy as np
@@ -147,16 +146,3 @@ def test_a_question_at_the_threshold_is_not_answered():
     predictions = {"a": "x", "b": "y", "c": "z"}
     null_scores = {"a": -1.5, "b": 0.5, "c": 0.25}
     assert apply_null_threshold(predictions, null_scores, 0.5) == {"a": "x", "b": "", "c": "z"}
-
-
-def test_the_files_hold_the_answers(features, tmp_path):
-    answers = decode(EXAMPLES, features, [nothing_but_cls(features, np.zeros(len(features)))])
-    answers = answers._replace(predictions=answers.predictions | {"a": "Zoë \ud800", "b": "x"})
-    answers.save(tmp_path)
-    assert json.loads((tmp_path / "predictions.json").read_text()) == answers.predictions
-    assert json.loads((tmp_path / "nbest_predictions.json").read_text()) == answers.nbest
-    assert json.loads((tmp_path / "null_odds.json").read_text()) == answers.null_scores
-    version_1 = tmp_path / "version 1"
-    version_1.mkdir()
-    answers._replace(null_scores=None).save(version_1)
-    assert not (version_1 / "null_odds.json").exists()

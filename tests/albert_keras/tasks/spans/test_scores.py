@@ -8,9 +8,8 @@ from albert_keras.tasks.spans.scores import (
     exact_match,
     f1,
     normalize_answer,
+    official_scores,
     question_scores,
-    score_v1,
-    score_v2,
 )
 from data_pipeline.errors import InputError
 
@@ -56,16 +55,16 @@ def test_exact_match_and_f1_of_both_versions(gold, predicted, exact, first, seco
 def test_version_1_takes_the_best_answer_and_counts_missing_ones_as_wrong(caplog):
     examples = [question("1", "Rome", "in Rome"), question("2", "old"), question("3", "x")]
     with caplog.at_level(logging.WARNING):
-        scores = score_v1(examples, {"1": "in Rome now", "2": "The old"})
+        scores = official_scores(examples, {"1": "in Rome now", "2": "The old"}, 1)
     assert scores == {"exact_match": 100 * 1 / 3, "f1": 100.0 * (0.8 + 1) / 3}
     assert "1 of 3 questions have no prediction and are counted as wrong" in caplog.text
 
 
 def test_version_1_wants_answers():
     with pytest.raises(InputError, match="'2' must have an answer"):
-        score_v1([question("1", "x"), question("2")], {"1": "x"})
+        official_scores([question("1", "x"), question("2")], {"1": "x"}, 1)
     with pytest.raises(InputError, match="at least one question"):
-        score_v1([], {})
+        official_scores([], {}, 1)
 
 
 EXAMPLES = [question("a", "Rome"), question("b", "two cats"), question("n"), question("m")]
@@ -73,7 +72,7 @@ PREDICTIONS = {"a": "Rome", "b": "cats", "n": "", "m": "something"}
 
 
 def test_version_2_splits_by_answerability():
-    assert score_v2(EXAMPLES, PREDICTIONS) == {
+    assert official_scores(EXAMPLES, PREDICTIONS, 2) == {
         "exact": 50.0,
         "f1": 100.0 * (1 + 2 / 3 + 1) / 4,
         "total": 4,
@@ -88,7 +87,7 @@ def test_version_2_splits_by_answerability():
 
 def test_version_2_leaves_missing_predictions_out_and_says_so(caplog):
     with caplog.at_level(logging.WARNING):
-        scores = score_v2(EXAMPLES, {"a": "Rome", "b": "cats"})
+        scores = official_scores(EXAMPLES, {"a": "Rome", "b": "cats"}, 2)
     assert (scores["total"], scores["HasAns_total"], "NoAns_total" in scores) == (2, 2, False)
     assert "2 of 4 questions have no prediction and are ignored" in caplog.text
 
@@ -118,4 +117,4 @@ def test_the_threshold_search_needs_every_score_and_some_prediction():
     with pytest.raises(InputError, match="Missing: 3, the first is 'b'"):
         best_thresholds(EXAMPLES, PREDICTIONS, {"a": 1.0})
     with pytest.raises(InputError, match="predictions for none of them"):
-        score_v2(EXAMPLES, {"z": "x"})
+        official_scores(EXAMPLES, {"z": "x"}, 2)

@@ -8,7 +8,7 @@ import pytest
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.kinds import SPANS
 from albert_keras.tasks.spans.files import read_null_odds, read_predictions
-from albert_keras.tasks.spans.scores import score_v1, score_v2
+from albert_keras.tasks.spans.scores import official_scores
 from albert_keras.tasks.spans.task import SpanAnswer, SpanTask
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
@@ -109,8 +109,8 @@ def test_the_official_files_are_written(name, tiny_tokenizer, tmp_path):
     names = ["predictions.json", "nbest_predictions.json", "null_odds.json"]
     assert [path.name for path in paths] == names[: 2 if name == "squad1" else 3]
     predictions = read_predictions(paths[0])
-    score = score_v1 if name == "squad1" else score_v2
-    assert score(examples, predictions) == squad.scores(examples, answers)
+    version = 1 if name == "squad1" else 2
+    assert official_scores(examples, predictions, version) == squad.scores(examples, answers)
     nbest = json.loads(paths[1].read_text())
     keys = "text", "probability", "start_log_prob", "end_log_prob"
     assert {tuple(one) for texts in nbest.values() for one in texts} == {keys}
