@@ -39,23 +39,12 @@ class TeachingConfig(Settings):
         "Start from weights of the teacher instead of random ones.",
         default_text="where the shapes are equal",
     )
-    layers: tuple[int, ...] | None = setting(
-        None,
-        "The layer of the teacher, counted from 0, that each layer of the student starts from. "
-        "None chooses layers at equal distances, such as every other layer of twelve for a student "
-        "of six.",
-    )
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
             ("soft_target_weight", "cosine_weight"),
             lambda soft, cosine: soft > 0 or cosine is None or cosine > 0,
             "or `cosine_weight` must be above 0, or the student learns nothing from the teacher",
-        ),
-        Rule(
-            ("layers", "warm_start"),
-            lambda layers, warm_start: layers is None or warm_start is not False,
-            "requires a warm start",
         ),
     )
 

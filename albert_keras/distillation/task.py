@@ -11,7 +11,7 @@ import numpy as np
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import TaskDistillationConfig, TaskTeachingConfig
 from albert_keras.distillation.student import TEACHER_LOGITS, taught_class
-from albert_keras.distillation.warm_start import checked_map, layer_misfits, start_warm
+from albert_keras.distillation.warm_start import layer_map, layer_misfits, start_warm
 from albert_keras.formats.loading import ModelTensors, encoder_digest
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_model import open_model
@@ -155,7 +155,8 @@ def _started(weights: OpenedModel, student: str | AlbertConfig) -> OpenedModel:
     if not isinstance(config, AlbertConfig):
         config = AlbertConfig.from_name(config, vocab_size=weights.tokenizer.vocab_size)
     misfits = layer_misfits(weights.albert_config, config)
-    layers = () if misfits else checked_map(weights.albert_config, config)
+    depths = weights.albert_config.num_hidden_layers, config.num_hidden_layers
+    layers = () if misfits else layer_map(*depths)
     if misfits:
         logger.warning(
             "The student starts from random layers because the layers of the teacher differ: %s",

@@ -8,7 +8,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig, TeachingConfig
 from albert_keras.distillation.student import TaughtStudent
-from albert_keras.distillation.warm_start import checked_map, layer_misfits, start_warm
+from albert_keras.distillation.warm_start import layer_map, layer_misfits, start_warm
 from albert_keras.formats.loading import encoder_digest
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.opened_model import OpenedModel
@@ -59,15 +59,16 @@ class Teaching(Start):
         misfits = layer_misfits(teacher.albert_config, student)
         self._layers: tuple[int, ...] = ()
         if self.settings.warm_start is not False and not misfits:
-            self._layers = checked_map(teacher.albert_config, student, self.settings.layers)
-        elif self.settings.warm_start or self.settings.layers is not None:
+            depths = teacher.albert_config.num_hidden_layers, student.num_hidden_layers
+            self._layers = layer_map(*depths)
+        elif self.settings.warm_start:
             listing = "\n  ".join(misfits)
             raise InputError(
                 f"A student that starts from the layers of its teacher `{teacher}` must have "
                 "the same layers:\n"
                 f"  {listing}\nUse --no-warm-start, or another student."
             )
-        elif misfits and self.settings.warm_start is None:
+        elif self.settings.warm_start is None:
             logger.info(
                 "no layer starts from a layer of the teacher, because they differ: %s",
                 "; ".join(misfits),

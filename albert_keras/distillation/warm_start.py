@@ -7,7 +7,6 @@ from albert_keras.formats.loading import LoadReport
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.sharing import layer_plan
 from albert_keras.runs.tensors import weight_names
-from data_pipeline.errors import InputError
 
 _POSITIONS = "bert/embeddings/position_embeddings"
 _TABLES = (
@@ -45,21 +44,6 @@ def layer_misfits(teacher: AlbertConfig, student: AlbertConfig) -> list[str]:
         for name in _SHAPE
         if getattr(teacher, name) != getattr(student, name)
     ]
-
-
-def checked_map(
-    teacher: AlbertConfig, student: AlbertConfig, layers: tuple[int, ...] | None = None
-) -> tuple[int, ...]:
-    """Returns the given layers of a teacher, by default `layer_map`; InputError if invalid."""
-    deep, shallow = teacher.num_hidden_layers, student.num_hidden_layers
-    if layers is None:
-        return layer_map(deep, shallow)
-    if len(layers) != shallow or not all(0 <= layer < deep for layer in layers):
-        raise InputError(
-            f"`distillation.layers` must name one of the teacher's layers, 0 to {deep - 1}, for "
-            f"each layer of the student, which has {shallow}. Received: {list(layers)}."
-        )
-    return layers
 
 
 def start_warm(

@@ -134,12 +134,6 @@ def test_a_student_of_another_size_starts_from_what_fits(tiny_run, distillation,
             r"Received: 0 and 0, and the",
         ),
         ({"hidden_size": 16}, {"warm_start": True}, r"(?s)hidden_size: 32 in.*--no-warm-start"),
-        ({"intermediate_size": 32}, {"layers": (0,)}, r"intermediate_size: 64 in the teacher"),
-        (
-            {},
-            {"layers": (0, 1)},
-            r"0 to 1, for each layer of the student, which has 1\. Received: \[0, 1\]",
-        ),
     ],
 )
 def test_what_does_not_fit_the_teacher_is_refused(

@@ -9,7 +9,6 @@ from albert_keras.tasks.choice.task import ChoiceAnswer, ChoiceTask
 from albert_keras.tasks.examples import ChoiceExample
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from tests.albert_keras.tasks.choice.test_files import choice_features
 
 OPTIONS = ("at noon", "at night", "in the long and cold spring", "never")
 CONTEXT = "The ferry left at noon.\nIt came back at night."
@@ -41,25 +40,6 @@ def write(path, *passages):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(passages), encoding="utf-8")
     return path
-
-
-def test_rows_are_laid_out_when_asked_for_and_as_all_at_once(tiny_tokenizer):
-    race = task(max_seq_length=24, max_qa_length=8)
-    features = race.features(EXAMPLES, tiny_tokenizer, training=True)
-    whole = choice_features(EXAMPLES, tiny_tokenizer, 24, 8)
-    np.testing.assert_array_equal(features.lengths, whole["input_mask"].sum(axis=2).max(axis=1))
-    assert len(features) == 3 and features.max_seq_length == 24
-    rows = np.array([2, 0])
-    length = int(features.lengths[rows].max())
-    for places in (None, length):
-        batch = features.batch(rows, places)
-        assert batch.pop("labels").tolist() == [1, 0]
-        assert set(batch) == set(whole)
-        for name, array in batch.items():
-            assert array.dtype == np.int32
-            np.testing.assert_array_equal(array, whole[name][rows, :, :places])
-    with pytest.raises(InputError, match=f"Received: {length - 1}"):
-        features.batch(rows, length - 1)
 
 
 def test_labels_are_needed_in_training_only(tiny_tokenizer):
