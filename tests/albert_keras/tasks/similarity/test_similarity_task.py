@@ -79,7 +79,7 @@ def test_development_examples_are_pairs_with_scores(files):
             "dev",
             "must have development pairs with scores",
         ),
-        ({"train": "pairs.tsv"}, "train", "`text` must name the column"),
+        ({"train": "pairs.tsv"}, "train", "`text` must name a column"),
         ({"dev": "pairs.tsv", "text": "a"}, "dev", "`pair` must name.*--pair"),
     ],
 )
