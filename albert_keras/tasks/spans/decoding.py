@@ -143,12 +143,10 @@ def best_texts(context, spans, n_best, nothing):
 def _spans(features, row, candidates, max_answer_length):
     """Returns row, first and last position, and both scores of each span that may be an answer."""
     scores = {}
-    begin = features.passage_starts[row]
-    stop = begin + features.passage_lengths[row]
+    stop = features.passage_starts[row] + features.passage_lengths[row]
     for starts, ends, start_scores, end_scores in candidates:
-        keep = (starts >= begin) & (starts < stop) & (ends < stop) & (ends >= starts)
+        keep = features.shows_most(row, starts) & (ends < stop) & (ends >= starts)
         keep &= ends - starts < max_answer_length
-        keep &= features.is_max_context[row][np.where(keep, starts, 0)]
         kept = (array[keep].tolist() for array in (starts, ends, start_scores, end_scores))
         for start, end, start_score, end_score in zip(*kept, strict=True):
             scores.setdefault((start, end), []).append((start_score, end_score))

@@ -4,16 +4,15 @@ A passage that is too long for one window is split into several that overlap. Ev
 window can be mapped back to characters of the raw passage.
 """
 
-import dataclasses
 import logging
 from typing import NamedTuple
 
 import numpy as np
 
 from albert_keras.tasks.examples import QuestionExample
-from albert_keras.tasks.task import Features
+from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.offsets import AlignedPieces, TextAligner
+from data_pipeline.tokenizers.offsets import TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -72,57 +71,56 @@ def max_context(offsets: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return best
 
 
-@dataclasses.dataclass(frozen=True)
-class SpanFeatures(Features):
-    """W windows of S positions, in the order of the questions.
+class SpanFeatures(PairFeatures):
+    """W windows: pairs of a question and a part of its passage, in the order of the questions.
 
     A question has several windows if its passage is long, and none if its passage is empty.
+
+    Args:
+        pairs: W of them.
+        max_seq_length: S.
+        places: int64 [W, 3]. Of each window the number of its question, the number of its first
+            token in the whole passage, and its number among the windows of the question, from 0.
+        passages: list of AlignedPieces. One per question; questions may share one.
+        best_windows: list of int64 [T], see `max_context`. One per question.
+        spans: int32 [W, 2]. First and last position of the answer; 0 in a window that does not
+            contain all of it. None unless for training.
+
+    Attributes:
+        example_indices: int64 [W]. The number of each window's question, from 0.
+        passage_starts, passage_lengths: int64 [W]. Position of the first token of the passage, and
+            tokens of the passage in the window.
     """
 
-    example_indices: np.ndarray  # int32 [W], the number of each window's question, from 0
-    input_ids: np.ndarray  # int32 [W, S]
-    passage_starts: np.ndarray  # int32 [W], position of the first token of the passage
-    passage_lengths: np.ndarray  # int32 [W], tokens of the passage in this window
-    passage_offsets: np.ndarray  # int32 [W], the first of them, as a number in the whole passage
-    #: bool [W, S]. Whether a position belongs to the passage and no other window shows more of its
-    #: context. None in features for training.
-    is_max_context: np.ndarray | None
-    passages: tuple[AlignedPieces, ...]  # one per question; questions may share one
-    #: int32 [W]. First and last position of the answer; 0 in a window that does not contain all of
-    #: it. None unless for training.
-    starts: np.ndarray | None = None
-    ends: np.ndarray | None = None
-    is_impossible: np.ndarray | None = None  # int32 [W], 1 where `starts` and `ends` are 0, else 0
-    dropped_tokens: np.ndarray | None = None  # int64 [questions], beyond `max_query_length`
-
-    @property
-    def lengths(self):
-        return self.passage_starts + self.passage_lengths + 1  # the last [SEP]
-
-    @property
-    def max_seq_length(self):
-        return self.input_ids.shape[1]
+    def __init__(
+        self, pairs, tokenizer, max_seq_length, places, passages, best_windows, spans=None
+    ):
+        super().__init__(pairs, tokenizer, max_seq_length)
+        self.example_indices, self._offsets, self._windows = places.T
+        self.passage_starts = pairs.lengths[:, 0] + 1 + tokenizer.pair_separators
+        self.passage_lengths = pairs.lengths[:, 1]
+        self.passages, self._best_windows, self.spans = passages, best_windows, spans
 
     def batch(self, rows, length=None):
-        length = self.checked_length(rows, length)
-        positions = np.arange(length)
-        passage_start = self.passage_starts[rows, None]
-        last_sep = passage_start + self.passage_lengths[rows, None]
-        is_text = positions <= last_sep
-        is_second = (positions >= passage_start) & is_text
+        batch = super().batch(rows, length)
+        positions = np.arange(batch["input_ids"].shape[1])
+        starts = self.passage_starts[rows, None]
+        is_passage = (positions >= starts) & (positions < starts + self.passage_lengths[rows, None])
         # The passage, or [CLS] for no answer.
-        may_be_answer = (is_second & (positions < last_sep)) | (positions == 0)
-        batch = {
-            "input_ids": self.input_ids[rows, :length],
-            "input_mask": is_text.astype(np.int32),
-            "segment_ids": is_second.astype(np.int32),
-            "p_mask": (~may_be_answer).astype(np.int32),
-        }
-        if self.starts is not None:
-            batch["start_positions"] = self.starts[rows]
-            batch["end_positions"] = self.ends[rows]
-            batch["is_impossible"] = self.is_impossible[rows]
+        batch["p_mask"] = (~is_passage & (positions > 0)).astype(np.int32)
+        if self.spans is not None:
+            starts, ends = self.spans[rows].T
+            batch |= {"start_positions": starts, "end_positions": ends}
+            batch["is_impossible"] = (ends == 0).astype(np.int32)
         return batch
+
+    def shows_most(self, row: int, positions: np.ndarray) -> np.ndarray:
+        """Returns whether positions are in the passage, and no other window shows more context."""
+        places = positions - self.passage_starts[row]
+        inside = (places >= 0) & (places < self.passage_lengths[row])
+        best = self._best_windows[self.example_indices[row]]
+        tokens = np.where(inside, places + self._offsets[row], 0)
+        return inside & (best[tokens] == self._windows[row])
 
     def characters_at(self, row: int, start: int, end: int, context: str) -> tuple[int, int]:
         """Returns the characters of a span in the raw passage: the first, one more than the last.
@@ -131,7 +129,7 @@ class SpanFeatures(Features):
         position in the window `row`, both of the passage.
         """
         passage = self.passages[self.example_indices[row]]
-        shift = int(self.passage_offsets[row]) - int(self.passage_starts[row])
+        shift = int(self._offsets[row]) - int(self.passage_starts[row])
         first, last = int(passage.starts[start + shift]), int(passage.ends[end + shift])
         text = context[first:last].rstrip()
         first += len(text) - len(text.lstrip())
@@ -159,33 +157,17 @@ def span_features(
     """
     if not examples:
         raise InputError("There must be at least one question. Received: none.")
-
     config.check_room(tokenizer.num_special)
-    features = _make_features(examples, tokenizer, config, training)
-    have_windows = set(features.example_indices.tolist())
-    empty = [example.id for at, example in enumerate(examples) if at not in have_windows]
-    if empty:
-        logger.warning(
-            "%d of %d questions are about an empty passage and have no window; the first is %r.",
-            len(empty), len(examples), empty[0],
-        )  # fmt: skip
-    if len(empty) == len(examples):
-        raise InputError(
-            "At least one passage must contain text that remains after clean-up. "
-            f"Received: {len(examples)} questions, all about empty passages."
-        )
-    return features
-
-
-def _make_features(examples, tokenizer, config, training):
-    aligner = TextAligner(tokenizer)
-    aligned, laid_out, passages, rows, dropped = {}, {}, [], [], []
+    aligner, aligned, laid_out = TextAligner(tokenizer), {}, {}
+    tokens, count = [], 0  # of passages and questions, and how many they are
+    rows, passages, best_windows, dropped = [], [], [], []
     for number, example in enumerate(examples):
         if example.context not in aligned:
-            aligned[example.context] = aligner.align(example.context)
-        passage = aligned[example.context]
-        passages.append(passage)
-        answer = _answer_tokens(example, passage) if training else None
+            passage = aligner.align(example.context)
+            aligned[example.context] = passage, count
+            tokens.append(passage.ids)
+            count += len(passage.ids)
+        passage, first = aligned[example.context]
         whole_query = tokenizer.encode(example.question)
         query = whole_query[: config.max_query_length]
         dropped.append(len(whole_query) - len(query))
@@ -194,13 +176,41 @@ def _make_features(examples, tokenizer, config, training):
             windows = lay_out_windows(*layout, config.doc_stride)
             laid_out[layout] = windows, max_context(*windows)
         (offsets, lengths), best = laid_out[layout]
+        passages.append(passage)
+        best_windows.append(best)
+        answer = _answer_tokens(example, passage) if training else None
+        begin = len(query) + 1 + tokenizer.pair_separators
         for window, (offset, length) in enumerate(zip(offsets, lengths, strict=True)):
-            is_best = None if training else best[offset : offset + length] == window
-            begin = len(query) + 1 + tokenizer.pair_separators
-            start, end = _positions_of(answer, offset, length, begin)
-            rows.append((number, query, passage.ids, offset, length, is_best, start, end))
-    features = _filled(rows, tuple(passages), tokenizer, config.max_seq_length, training)
-    return dataclasses.replace(features, dropped_tokens=np.array(dropped, np.int64))
+            span = _positions_of(answer, offset, length, begin)
+            of_pair = count, first + offset, len(query), length
+            rows.append((*of_pair, number, offset, window, *span))
+        tokens.append(query)
+        count += len(query)
+    columns = np.array(rows, np.int64).reshape(-1, 9)
+    ids = np.concatenate([np.asarray(part, np.int32) for part in tokens])
+    pairs = EncodedPairs(ids, columns[:, :2], columns[:, 2:4])
+    spans = columns[:, 7:].astype(np.int32) if training else None
+    features = SpanFeatures(
+        pairs, tokenizer, config.max_seq_length, columns[:, 4:7], passages, best_windows, spans
+    )
+    features.dropped_tokens = np.array(dropped, np.int64)
+    _check_windows(examples, features)
+    return features
+
+
+def _check_windows(examples, features):
+    have_windows = set(features.example_indices.tolist())
+    empty = [example.id for at, example in enumerate(examples) if at not in have_windows]
+    if len(empty) == len(examples):
+        raise InputError(
+            "At least one passage must contain text that remains after clean-up. "
+            f"Received: {len(examples)} questions, all about empty passages."
+        )
+    if empty:
+        logger.warning(
+            "%d of %d questions are about an empty passage and have no window; the first is %r.",
+            len(empty), len(examples), empty[0],
+        )  # fmt: skip
 
 
 def _answer_tokens(example, passage):
@@ -227,32 +237,3 @@ def _positions_of(answer, offset, length, passage_start):
     if answer is None or answer[0] < offset or answer[1] >= offset + length:
         return 0, 0
     return answer[0] - offset + passage_start, answer[1] - offset + passage_start
-
-
-def _filled(rows, passages, tokenizer, seq_length, training):
-    count = len(rows)
-    input_ids = np.full((count, seq_length), tokenizer.pad_id, np.int32)
-    is_max_context = None if training else np.zeros((count, seq_length), bool)
-    numbers = np.zeros((6, count), np.int32)
-    for row, (number, query, ids, offset, length, is_best, start, end) in enumerate(rows):
-        begin = len(query) + 1 + tokenizer.pair_separators
-        input_ids[row, 0] = tokenizer.cls_id
-        input_ids[row, 1 : len(query) + 1] = query
-        input_ids[row, len(query) + 1 : begin] = input_ids[row, begin + length] = tokenizer.sep_id
-        input_ids[row, begin : begin + length] = ids[offset : offset + length]
-        if not training:
-            is_max_context[row, begin : begin + length] = is_best
-        numbers[:, row] = number, begin, length, offset, start, end
-    example_indices, passage_starts, passage_lengths, passage_offsets, starts, ends = numbers
-    return SpanFeatures(
-        example_indices,
-        input_ids,
-        passage_starts,
-        passage_lengths,
-        passage_offsets,
-        is_max_context,
-        passages,
-        starts if training else None,
-        ends if training else None,
-        (ends == 0).astype(np.int32) if training else None,
-    )

@@ -36,17 +36,18 @@ def small(name="squad2", **settings):
 
 def golden(task, examples, tokenizer, nulls=None):
     """Returns features, and what a model gives that knows the first answer to each question."""
-    first = [one._replace(answers=one.answers[:1]) for one in examples]
+    answered = [one._replace(answers=one.answers[:1]) for one in examples]
     features = task.features(examples, tokenizer)
-    targets = task.features(first, tokenizer, training=True)
+    targets = task.features(answered, tokenizer, training=True)
     rows, places = np.arange(len(features)), features.max_seq_length
     starts, ends = np.zeros((2, len(features), places), np.float32)
-    starts[rows, targets.starts] = ends[rows, targets.ends] = 9
+    first, last = targets.spans.T
+    starts[rows, first] = ends[rows, last] = 9
     if task.kind is SPANS:
         return features, [{"start_logits": starts, "end_logits": ends}]
     nulls = nulls or [-4.0 if example.answers else 3.0 for example in examples]
     result = {"null_logits": np.array(nulls)[targets.example_indices]}
-    for name, best, count in (("start", targets.starts, 5), ("end", targets.ends, 25)):
+    for name, best, count in (("start", first, 5), ("end", last, 25)):
         result[f"{name}_indices"] = np.tile(best[:, None], count)
         result[f"{name}_log_probs"] = np.tile(np.where(best > 0, -0.25, -9)[:, None], count)
     return features, [result]

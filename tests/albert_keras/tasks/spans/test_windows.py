@@ -1,4 +1,3 @@
-import dataclasses
 import logging
 
 import numpy as np
@@ -64,7 +63,7 @@ def test_every_place_of_every_window_is_laid_out_as_in_the_original(tiny_tokeniz
     passage = tiny_tokenizer.encode(CONTEXT)
     spans = windows_by_hand(len(passage), 24 - len(query) - 3, 6)
     assert len(features) == len(spans) > 2
-    inputs = features.batch(slice(None))
+    inputs = features.batch(np.arange(len(features)))
     for row, (start, length) in enumerate(spans):
         shown = passage[start : start + length]
         padding = [0] * (24 - len(query) - length - 3)
@@ -79,7 +78,7 @@ def test_every_place_of_every_window_is_laid_out_as_in_the_original(tiny_tokeniz
         }
         assert {name: array[row].tolist() for name, array in inputs.items()} == expected
         outside = [False] * (len(query) + 2), [False] * (len(padding) + 1)
-        assert features.is_max_context[row].tolist() == outside[0] + best + outside[1]
+        assert features.shows_most(row, np.arange(24)).tolist() == outside[0] + best + outside[1]
     assert all(array.dtype == np.int32 for array in inputs.values())
 
 
@@ -87,30 +86,28 @@ def test_every_place_of_every_window_is_laid_out_as_in_the_original(tiny_tokeniz
 def test_an_answer_is_placed_where_it_is_read_again(answer, tiny_tokenizer):
     config = SquadWindowConfig(max_seq_length=60, doc_stride=10, max_query_length=8)
     features = span_features([question("1", answer)], tiny_tokenizer, config, training=True)
-    targets = features.batch(slice(None))
+    targets = features.batch(np.arange(len(features)))
     found = 0
-    for row, (start, end) in enumerate(zip(features.starts, features.ends, strict=True)):
+    for row, (start, end) in enumerate(features.spans):
         if end:
             found += 1
             assert CONTEXT[slice(*features.characters_at(row, start, end, CONTEXT))] == answer
-            assert features.batch(slice(None))["p_mask"][row, start : end + 1].tolist() == [0] * (
-                end - start + 1
-            )
+            assert not targets["p_mask"][row, start : end + 1].any()
         assert targets["is_impossible"][row] == (end == 0)
     assert found
 
 
 def test_windows_without_the_whole_answer_stay_and_say_no(tiny_tokenizer):
     features = span_features([question("1", "ferry")], tiny_tokenizer, WINDOWS, training=True)
-    assert features.is_impossible.tolist()[0] == 0 and features.ends[0] > 0
-    assert features.is_impossible.tolist()[-1] == 1
-    assert features.starts[-1] == features.ends[-1] == 0
+    impossible = features.batch(np.arange(len(features)))["is_impossible"].tolist()
+    assert impossible[0] == 0 and features.spans[0, 1] > 0
+    assert impossible[-1] == 1 and features.spans[-1].tolist() == [0, 0]
 
 
 def test_an_impossible_question_has_no_place(tiny_tokenizer):
     example = question(is_impossible=True)
     features = span_features([example], tiny_tokenizer, WINDOWS, training=True)
-    assert features.is_impossible.all() and not features.ends.any()
+    assert not features.spans.any()
 
 
 def test_training_wants_one_answer_that_leaves_something(tiny_tokenizer):
@@ -128,7 +125,8 @@ def test_an_empty_passage_has_no_window_and_is_logged(tiny_tokenizer, caplog):
     with caplog.at_level(logging.WARNING):
         features = span_features(examples, tiny_tokenizer, WINDOWS)
     assert set(features.example_indices) == {1, 2}
-    assert features.input_ids[-1, 1] == tiny_tokenizer.sep_id  # an empty question is no problem
+    last = features.batch([len(features) - 1])["input_ids"][0]
+    assert last[1] == tiny_tokenizer.sep_id  # an empty question is no problem
     assert "1 of 3 questions are about an empty passage" in caplog.text
     with pytest.raises(InputError, match="at least one question"):
         span_features([], tiny_tokenizer, WINDOWS)
@@ -154,9 +152,9 @@ def test_gold_answers_of_real_questions_are_read_again(name, official_model, sha
     ]
     features = span_features(examples, tokenizer, SquadWindowConfig(), training=True)
     right = set()
-    for row in np.flatnonzero(features.ends):
+    for row in np.flatnonzero(features.spans[:, 1]):
         number = int(features.example_indices[row])
-        start, end = features.starts[row], features.ends[row]
+        start, end = features.spans[row]
         context = examples[number].context
         text = context[slice(*features.characters_at(row, start, end, context))]
         if normalize_answer(text) == normalize_answer(examples[number].answers[0].text):
@@ -186,7 +184,7 @@ def test_space_around_a_text_is_no_part_of_it(tiny_tokenizer):
     windows = span_features([QuestionExample("a", "Who?", context)], tiny_tokenizer, WINDOWS)
     (passage,) = windows.passages
     wide = AlignedPieces(passage.ids, passage.starts * 0, passage.ends * 0 + len(context))
-    windows = dataclasses.replace(windows, passages=(wide,))
+    windows.passages = [wide]
     first = int(windows.passage_starts[0])
     assert windows.characters_at(0, first, first, context) == (3, 12)
     assert context[3:12] == "old ferry"
