@@ -5,7 +5,6 @@ words or questions as they are. Without them, or if it is given dicts of feature
 model of token ids.
 """
 
-import functools
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -165,8 +164,8 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         return float32(features["example_weights"])
 
     def objectives(self, features):
-        losses = functools.partial(self.losses, features=features)
-        return {"answer": Objective(self.weights_of(features), losses)}
+        weights = self.weights_of(features)
+        return {"answer": Objective(weights, lambda outputs: self.losses(outputs, features))}
 
     def _results(self):
         return {
