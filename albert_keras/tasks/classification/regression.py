@@ -14,7 +14,6 @@ from albert_keras.tasks.tables.cells import ScoreLabel
 from albert_keras.tasks.task import Error, with_dropped_tokens
 from data_pipeline.errors import InputError
 
-_METRICS = ("pearson", "spearman", "mean_squared_error")
 #: Scores that spread less than this fraction of the range of labels count as all the same.
 _LEAST_SPREAD = 1e-3
 
@@ -59,11 +58,13 @@ class ScoreTask(TextTask):
     An example's label is a float, or a tuple of float where there are several.
     """
 
-    usual_metrics = _METRICS
+    kind = REGRESSION
+    usual_metrics = ("pearson", "spearman", "mean_squared_error")
 
     def __init__(self, config):
-        self.kind = MULTI_REGRESSION if config.has_several_labels else REGRESSION
-        self._is_single = self.kind is REGRESSION
+        self._is_single = not config.has_several_labels
+        if not self._is_single:
+            self.kind = MULTI_REGRESSION
         super().__init__(config)
         if self._is_single and config.labels:
             raise InputError(
@@ -106,12 +107,12 @@ class ScoreTask(TextTask):
     def scores(self, examples, answers):
         """Returns the mean of each score over the numbers, and where there are several each."""
         pairs = zip(self._truth(examples).T, self._given(answers).T, strict=True)
-        found = [metrics.scores(_METRICS, *pair) for pair in pairs]
-        scores = {name: float(np.mean([one[name] for one in found])) for name in _METRICS}
+        found = [metrics.scores(self._metrics, *pair) for pair in pairs]
+        scores = {name: float(np.mean([one[name] for one in found])) for name in self._metrics}
         return scores | {
             f"{name}_{label}": one[name]
             for label, one in zip(self.labels, found, strict=not self._is_single)
-            for name in _METRICS
+            for name in self._metrics
         }
 
     def interval(self, examples, answers):

@@ -54,6 +54,8 @@ class TextTask(Task):
     usual_length = 128
     #: Names of the scores of a user's own table, the main one first.
     usual_metrics: tuple[str, ...] = ("accuracy", "macro_f1")
+    #: Whether a row of a table may have a blank second text.
+    pair_may_be_blank = True
 
     def __init__(self, config):
         super().__init__(config)
@@ -175,7 +177,7 @@ class TextTask(Task):
 
     def write(self, folder, split, examples, answers):
         paths = super().write(folder, split, examples, answers)
-        if split in self.test_splits:
+        if self._glue and split in self.test_splits:
             official = self._splits[split]
             numbers = self._given(answers).ravel()
             paths.append(write_submission(*official, examples, numbers, folder))
@@ -225,6 +227,7 @@ class TextTask(Task):
             dialect=config.dialect,
             skipped=skipped if config.skip_bad_rows else None,
             all_columns=all_columns,
+            pair_may_be_blank=self.pair_may_be_blank,
         )
         self.skipped_rows[str(path)] = skipped
         return examples
