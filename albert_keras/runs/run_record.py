@@ -169,13 +169,14 @@ def find_changes(old: dict, new: dict, defaults: dict) -> dict[str, tuple]:
     since then.
     """
     old, new = with_defaults(old, defaults), with_defaults(new, defaults)
-    present = flat_values(new)
-    off = {key for key, value in flat_values(old).items() if value in (None, False)}
-    known = flat_values(old).keys() - (off - present.keys())
+    known = flat_values(old)
+    off = {key for key, value in known.items() if value in (None, False)}
+    ignored = (off - flat_values(new).keys(), _NOT_HISTORY)
     return {
         key: values
         for key, values in _differences(old, new).items()
-        if (key in known or _is_below(key, ("config",))) and not _is_below(key, _NOT_HISTORY)
+        if (key in known or _is_below(key, ("config",)))
+        and not any(_is_below(key, keys) for keys in ignored)
     }
 
 
