@@ -143,7 +143,7 @@ class TaughtFeatures(Features):
     def __init__(self, features: Features, logits: np.ndarray):
         self._features, self._logits = features, logits.astype(np.float32)
         self.lengths, self.max_seq_length = features.lengths, features.max_seq_length
-        self.dropped_tokens = features.dropped_tokens
+        self.dropped_tokens, self.weights = features.dropped_tokens, features.weights
 
     def batch(self, rows, length=None):
         return self._features.batch(rows, length) | {TEACHER_LOGITS: self._logits[rows]}
