@@ -53,12 +53,12 @@ def open_hdf5(path: str | Path, content: bytes | None = None) -> Iterator[dict[s
 
 def _arrays(file, path):
     """Returns the arrays of a file by name; InputError for anything else but groups."""
-    arrays = {}
-
-    def add(name, link):
+    links, arrays = [], {}
+    file.visititems_links(lambda name, link: links.append((name, link)))
+    for name, link in links:
         item = file[name] if isinstance(link, h5py.HardLink) else None
         if isinstance(item, h5py.Group):
-            return
+            continue
         if not isinstance(item, h5py.Dataset) or not _is_plain(item):
             raise InputError(
                 f"{name} in `{path}` must be a plain array of numbers as written by Keras: stored "
@@ -66,8 +66,6 @@ def _arrays(file, path):
                 "gzip."
             )
         arrays[name] = item
-
-    file.visititems_links(add)
     return arrays
 
 

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
 POOLER = "bert/pooler/dense"
 TYPES = "bert/embeddings/token_type_embeddings"
-_POSITIONS = "bert/embeddings/position_embeddings"
+POSITIONS = "bert/embeddings/position_embeddings"
 _MOST_PADDING = 128
 #: Names of the parts a model may have besides the encoder -> how their tensors' names start.
 HEADS = {
@@ -167,12 +167,12 @@ def with_padding_at(weights: ModelWeights, pad_id: int) -> ModelWeights:
     shift = config.position_offset - (pad_id + 1)
     if not config.position_offset or not shift:
         return weights
-    table = weights.tensors[_POSITIONS]
+    table = weights.tensors[POSITIONS]
     unread = np.zeros((max(0, -shift), table.shape[1]), table.dtype)
     moved = np.concatenate([unread, table[max(0, shift) :]])
     return weights._replace(
         config=config.replace(position_offset=pad_id + 1),
-        tensors=weights.tensors | {_POSITIONS: moved},
+        tensors=weights.tensors | {POSITIONS: moved},
     )
 
 
@@ -205,7 +205,7 @@ def encoder_shapes(config: AlbertConfig, names: Iterable[str] = ()) -> dict[str,
     """
     axes = dict(_EMBEDDINGS)
     if config.position_rows:
-        axes[_POSITIONS] = "PE"
+        axes[POSITIONS] = "PE"
     if config.type_vocab_size:
         axes[TYPES] = "TE"
     if config.projects_embeddings:

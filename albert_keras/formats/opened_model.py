@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,15 +10,17 @@ from typing import Any
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.checkpoint_tensors import is_training_state
-from albert_keras.formats.loading import LoadReport, encoder_digest, load_encoder, report_random
-from albert_keras.formats.model_weights import ModelWeights, heads_of
-from albert_keras.formats.tensor_table import read_reference_tensors
-from albert_keras.models.position_extension import (
-    LengthenedTensors,
-    TensorsWithoutTable,
-    copied_positions,
+from albert_keras.formats.loading import (
+    ChangedTensors,
+    LoadReport,
+    encoder_digest,
+    load_encoder,
+    report_random,
 )
-from albert_keras.models.vocabulary_extension import ExtendedTensors
+from albert_keras.formats.model_weights import POSITIONS, ModelWeights, heads_of
+from albert_keras.formats.tensor_table import read_reference_tensors
+from albert_keras.models.position_extension import copied_positions
+from albert_keras.models.vocabulary_extension import PER_PIECE, extend_rows
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_extension import segments_of_added
@@ -128,15 +131,14 @@ class OpenedModel:
     def extended(self, tokenizer) -> "OpenedModel":
         """Returns the same weights with rows for the larger vocabulary of a tokenizer.
 
-        It must extend the present one, or InputError is raised; for the rows see `ExtendedTensors`.
+        It must extend the present one, or InputError is raised; for the rows see `extend_rows`.
         """
-        segments = segments_of_added(self.tokenizer, tokenizer)
-        return dataclasses.replace(
-            self,
-            albert_config=self.albert_config.replace(vocab_size=tokenizer.vocab_size),
-            _tokenizer=tokenizer,
-            _open=lambda: ExtendedTensors(self._open(), segments),
+        segments, size = segments_of_added(self.tokenizer, tokenizer), tokenizer.vocab_size
+        changed = self._changed(
+            dict.fromkeys(PER_PIECE, (functools.partial(extend_rows, segments=segments), size))
         )
+        shape = self.albert_config.replace(vocab_size=size)
+        return dataclasses.replace(changed, albert_config=shape, _tokenizer=tokenizer)
 
     @property
     def trained_positions(self) -> int:
@@ -170,14 +172,10 @@ class OpenedModel:
         seen, offset = self.trained_positions, shape.position_offset
         if positions == seen:
             return self
-        return dataclasses.replace(
-            self,
-            albert_config=shape.replace(max_position_embeddings=positions),
-            _open=self._open
-            and (
-                lambda: LengthenedTensors(self._open(), copied_positions(seen, positions, offset))
-            ),
-        )
+        rows = copied_positions(seen, positions, offset)
+        changed = self._changed({POSITIONS: (operator.itemgetter(rows), len(rows))})
+        shape = shape.replace(max_position_embeddings=positions)
+        return dataclasses.replace(changed, albert_config=shape)
 
     def with_rotary_positions(self) -> "OpenedModel":
         """Returns the same weights for a model whose positions are rotary.
@@ -188,8 +186,10 @@ class OpenedModel:
         shape = self.albert_config
         if shape.position_embedding == "rotary":
             return self
-        return dataclasses.replace(
-            self,
-            albert_config=shape.replace(position_embedding="rotary", position_offset=0),
-            _open=self._open and (lambda: TensorsWithoutTable(self._open())),
-        )
+        shape = shape.replace(position_embedding="rotary", position_offset=0)
+        return dataclasses.replace(self._changed({POSITIONS: None}), albert_config=shape)
+
+    def _changed(self, changes):
+        """Returns the same model with changes of its tensors, see `ChangedTensors`."""
+        open_it = self._open and (lambda: ChangedTensors(self._open(), changes))
+        return dataclasses.replace(self, _open=open_it)

@@ -1,12 +1,9 @@
-"""Weights for other positions: a longer table with copies of trained ones, or no table."""
+"""Weights for more positions: a longer table with copies of trained ones."""
 
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-
-#: The table of positions.
-_TABLE = "bert/embeddings/position_embeddings"
 
 
 def copied_positions(seen: int, length: int, offset: int = 0) -> np.ndarray:
@@ -53,45 +50,3 @@ def extend_positions(model: Any, optimizer: Any, seen: int, length: int) -> bool
     for variable in (table, *moments):
         variable.assign(tf.gather(tf.convert_to_tensor(variable), rows))
     return True
-
-
-class LengthenedTensors:
-    """The tensors of a source, with a longer table of positions.
-
-    Args:
-        tensors: CheckpointTensors or an object with the same attributes.
-        rows: int [N]. As from `copied_positions`.
-
-    Attributes:
-        shapes: dict of str to list of int. By name.
-        types: dict of str to tf.DType.
-    """
-
-    def __init__(self, tensors, rows):
-        self._tensors, self._rows = tensors, rows
-        self.types = dict(tensors.types)
-        self.shapes = {name: list(shape) for name, shape in tensors.shapes.items()}
-        if _TABLE in self.shapes:
-            self.shapes[_TABLE][0] = len(rows)
-
-    def read(self, name):
-        """Returns one tensor as an array."""
-        values = self._tensors.read(name)
-        return values[self._rows] if name == _TABLE else values
-
-
-class TensorsWithoutTable:
-    """The tensors of a source without its table of positions, for a model with rotary ones.
-
-    Args:
-        tensors: CheckpointTensors or an object with the same attributes.
-
-    Attributes:
-        shapes, types: As in `LengthenedTensors`.
-    """
-
-    def __init__(self, tensors):
-        self.types, self.shapes = dict(tensors.types), dict(tensors.shapes)
-        for parts in (self.types, self.shapes):
-            parts.pop(_TABLE, None)
-        self.read = tensors.read

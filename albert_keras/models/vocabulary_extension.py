@@ -10,7 +10,6 @@ Source:
 """
 
 import numpy as np
-import tensorflow as tf
 
 #: Weights with one row, or one number, per piece. The table serves input and output.
 PER_PIECE = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")
@@ -29,31 +28,3 @@ def extend_rows(rows, segments):
     """
     means = [rows[segment].astype(np.float64).mean(axis=0) for segment in segments]
     return np.concatenate([rows, np.asarray(means, rows.dtype).reshape(-1, *rows.shape[1:])])
-
-
-class ExtendedTensors:
-    """The tensors of a source, extended to a larger vocabulary.
-
-    Args:
-        tensors: CheckpointTensors or an object with the same attributes.
-        segments: list of lists of int. As in `extend_rows`.
-
-    Attributes:
-        shapes: dict of str to list of int. By name.
-        types: dict of str to tf.DType.
-    """
-
-    def __init__(self, tensors, segments):
-        self._tensors, self._segments = tensors, segments
-        self.types = dict(tensors.types)
-        self.shapes = {name: list(shape) for name, shape in tensors.shapes.items()}
-        for name in PER_PIECE:
-            if name in self.shapes and tf.as_dtype(self.types[name]).is_floating:
-                self.shapes[name][0] += len(segments)
-
-    def read(self, name):
-        """Returns one tensor as an array."""
-        values = self._tensors.read(name)
-        if self.shapes[name] == list(values.shape):
-            return values
-        return extend_rows(values, self._segments)

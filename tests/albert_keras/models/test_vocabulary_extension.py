@@ -5,7 +5,7 @@ import pytest
 
 from albert_keras.formats.open_model import open_model
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.vocabulary_extension import PER_PIECE, ExtendedTensors, extend_rows
+from albert_keras.models.vocabulary_extension import PER_PIECE, extend_rows
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
 from albert_keras.training.start import ContinuedPretraining
@@ -56,12 +56,12 @@ def test_new_rows_are_means(dtype):
     np.testing.assert_array_equal(extend_rows(rows[:, 0], [[0, 1]])[4:], rows[:2, 0].mean())
 
 
-def test_only_what_has_a_row_for_each_piece_grows(tiny_run):
-    tensors = open_model(tiny_run)._open()
-    grown = ExtendedTensors(tensors, [[5], [6, 7]])
+def test_only_what_has_a_row_for_each_piece_grows(tiny_run, extended):
+    origin = open_model(tiny_run)
+    tensors, grown = origin.tensors, origin.extended(extended).tensors
     assert grown.shapes.keys() == tensors.shapes.keys()
     for name, shape in tensors.shapes.items():
-        more = 2 if name in PER_PIECE else 0
+        more = 20 if name in PER_PIECE else 0
         assert grown.shapes[name] == [*(size + more for size in shape[:1]), *shape[1:]]
         assert list(grown.read(name).shape) == grown.shapes[name]
 
