@@ -11,7 +11,6 @@ from albert_keras.formats import own
 from albert_keras.formats.detection import CONVERSION_RECORD
 from albert_keras.formats.open_model import open_model
 from data_pipeline.errors import InputError
-from tests.albert_keras.test_hostile_files import KINDS, write as write_hostile
 
 TABLE = "bert/embeddings/word_embeddings"
 
@@ -73,20 +72,6 @@ def test_a_vocabulary_and_a_shape_may_be_given(google, tiny_vocabulary, tmp_path
     assert convert(prefix, tmp_path / "none", config=shape).vocabulary is None
     given = convert(prefix, tmp_path / "ours", config=shape, tokenizer=tiny_vocabulary.path)
     assert given.vocabulary["digest"] == open_model(tmp_path / "ours").tokenizer.digest
-
-
-@pytest.mark.parametrize("kind", [*KINDS, "model.tar.gz"])
-def test_what_would_run_code_is_refused_and_does_nothing(kind, tmp_path):
-    folder, mark = tmp_path / "folder", tmp_path / "mark"
-    folder.mkdir()
-    path = write_hostile(kind, folder, str(mark))
-    if kind == "pytorch_model.bin":
-        config = {"model_type": "albert", "architectures": ["AlbertForPreTraining"]}
-        (folder / "config.json").write_text(json.dumps(config))
-    for source in (path, folder):
-        with pytest.raises(InputError):
-            convert(source, tmp_path / "ours")
-    assert leftovers(tmp_path) == ["folder"]
 
 
 @pytest.mark.parametrize("name", ["google", "google-bert", "hugging-face", "keras-nlp"])

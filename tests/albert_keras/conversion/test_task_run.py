@@ -1,7 +1,6 @@
 """A foreign model with the head of a task becomes a run that answers with the same logits."""
 
 import json
-import subprocess
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from albert_keras.formats import google_bert, hugging_face
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
 from albert_keras.serving.export.source import open_source
-from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.finetuned import FinetunedModels
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
@@ -19,7 +17,6 @@ from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.formats import random_weights
 from tests.albert_keras.formats.random_weights import task_weights
-from tests.albert_keras.formats.test_hugging_face_transformers import find_python
 
 SIZES = {
     "embedding_size": 16,
@@ -142,13 +139,6 @@ def test_a_classifier_of_pairs_is_named_by_the_user(converted):
         converted("spans", pair=True)
 
 
-def test_it_is_evaluated_on_a_table_without_training_examples(converted, tmp_path):
-    result, _ = converted("classes")
-    table = tmp_path / "table.tsv"
-    table.write_text(f"text\tlabel\n{TEXT}\tfine\nthe ferry\tbad\n")
-    assert evaluate_task(result.path, data=table).examples == 2
-
-
 @pytest.mark.parametrize("name", ["classes", "several labels", "tags", "spans"])
 def test_it_is_the_source_of_an_export(converted, name):
     source = open_source(converted(name)[0].path)
@@ -214,44 +204,3 @@ def test_a_classifier_without_segment_types_answers(family, word_pieces, tiny_co
     convert(result.path, tmp_path / "back", to="hugging-face")
     again = hugging_face.read(tmp_path / "back")
     random_weights.assert_same_weights(again._replace(config=weights.config), weights)
-
-
-_SCORES_OF_PAIRS = """
-import json, sys
-import torch, transformers
-folder, pairs = sys.argv[1], json.load(sys.stdin)
-tokenizer = transformers.RobertaTokenizer.from_pretrained(folder)
-model = transformers.RobertaForSequenceClassification.from_pretrained(folder).eval()
-with torch.inference_mode():
-    print(json.dumps([model(**tokenizer(*pair, return_tensors="pt")).logits[0].tolist()
-                      for pair in pairs]))
-"""
-
-
-@pytest.mark.slow
-def test_a_roberta_scores_pairs_of_texts_as_in_transformers(tiny_corpus, tmp_path):
-    if (python := find_python()) is None:
-        pytest.skip("needs transformers: ALBERT_KERAS_TRANSFORMERS_PYTHON names a Python with it")
-    vocabulary = read_vocabulary(train_byte_bpe(tiny_corpus, tmp_path / "bpe", 307).path)
-    size = {"embedding_size": 32, "vocab_size": vocabulary.tokenizer.vocab_size}
-    weights = task_weights("classification", 3, (), **random_weights.ROBERTA | SIZES | size)
-    weights.tensors["output_weights"][:] *= 20  # so that a different token shows
-    files = files_for(vocabulary, "hugging-face", 160, has_segments=False)
-    (tmp_path / "theirs").mkdir()
-    hugging_face.write(weights._replace(tokenizer_files=files), tmp_path / "theirs")
-    pairs = [(TEXT, "Nobody knew why."), ("A", TEXT), (" It left. ", "漢字 don't")]
-    done = subprocess.run(
-        [python, "-c", _SCORES_OF_PAIRS, tmp_path / "theirs"],
-        input=json.dumps(pairs),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env={},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = convert(tmp_path / "theirs", tmp_path / "ours", pair=True)
-    models = FinetunedModels(result.path)
-    rows = [{"text": first, "pair": second} for first, second in pairs]
-    _, [found] = models.outputs(models.examples(rows))
-    theirs = json.loads(done.stdout.splitlines()[-1])
-    np.testing.assert_allclose(found["logits"], theirs, rtol=0, atol=1e-5)

@@ -1,7 +1,6 @@
 """Byte-level BPE as transformers stores it: the same ids in both directions."""
 
 import json
-import subprocess
 
 import pytest
 import tokenizers
@@ -12,7 +11,6 @@ from albert_keras.tasks.pair_features import pair_features
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe import SPECIAL_PIECES, read_bpe, write_bpe
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
-from tests.albert_keras.formats.test_hugging_face_transformers import find_python
 
 TEXTS = (
     "The ferry left the harbour.",
@@ -172,54 +170,3 @@ def without_json(files):
         "vocab.json": json.dumps(model["vocab"]).encode(),
         "merges.txt": f"#version: 0.2\n{merges}".encode(),
     }
-
-
-_ASK = """
-import json, sys
-import transformers
-folder, *names = sys.argv[1:]
-texts, answers = json.load(sys.stdin), {}
-for name in names:
-    tokenizer = getattr(transformers, name).from_pretrained(folder)
-    ids = [tokenizer(text)["input_ids"] for text in texts]
-    pair = dict(tokenizer(texts[0], texts[2]))
-    answers[name] = [ids, pair, tokenizer.mask_token_id, tokenizer.pad_token_id]
-print(json.dumps(answers))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("prefix", [True, False])
-@pytest.mark.parametrize("kept", ["all", "old"])
-def test_transformers_reads_the_folder(vocabulary, without_prefix, prefix, kept, tmp_path):
-    python = find_python()
-    if python is None:
-        pytest.skip("needs transformers: ALBERT_KERAS_TRANSFORMERS_PYTHON names a Python with it")
-    source = vocabulary if prefix else without_prefix
-    files = files_for(source, "hugging-face", 64, has_segments=False)
-    files = files if kept == "all" else without_json(files)
-    for name, content in (files | {"config.json": b'{"model_type": "roberta"}'}).items():
-        (tmp_path / name).write_bytes(content)
-    # Without tokenizer.json only the classes of RoBERTa know what the files are.
-    auto = ["AutoTokenizer"] if kept == "all" else []
-    done = subprocess.run(
-        [python, "-c", _ASK, tmp_path, "RobertaTokenizer", "RobertaTokenizerFast", *auto],
-        input=json.dumps(TEXTS),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        cwd=tmp_path,
-        env={},
-    )
-    assert done.returncode == 0, done.stderr
-    answers = json.loads(done.stdout.splitlines()[-1])
-    tokenizer = source.tokenizer
-    cls, sep = tokenizer.cls_id, tokenizer.sep_id
-    expected = [[cls, *tokenizer.encode(text), sep] for text in TEXTS]
-    for name, (ids, pair, mask_id, pad_id) in answers.items():
-        assert ids == expected, name
-        assert (mask_id, pad_id) == (tokenizer.mask_id, tokenizer.pad_id)
-        assert pair.keys() == {"input_ids", "attention_mask"}
-        example = TextExample("", TEXTS[0], TEXTS[2])
-        ours = pair_features([example], tokenizer, len(pair["input_ids"]))["input_ids"]
-        assert pair["input_ids"] == ours[0].tolist() == [*expected[0], sep, *expected[2][1:]]

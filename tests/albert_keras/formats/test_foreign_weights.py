@@ -1,7 +1,5 @@
 """Training starts from a model in any format that `convert` reads."""
 
-import json
-
 import pytest
 
 from albert_keras.cli import main
@@ -84,19 +82,6 @@ def test_a_roberta_is_loaded_with_its_vocabulary(tiny_corpus, tmp_path):
     values = values_of(model)
     for name, array in weights.tensors.items():
         assert (values[name] == array).all(), name
-
-
-@pytest.mark.slow
-def test_a_fine_tuning_starts_from_a_folder_of_hugging_face(hugging_face, tmp_path, capsys):
-    table = tmp_path / "table.tsv"
-    rows = [f"the {number} ferry left\t{number % 2}" for number in range(20)]
-    table.write_text("\n".join(["text\tlabel", *rows]) + "\n")
-    words = ["finetune", "--from", hugging_face, "--task", "classification", "--train", table]
-    words += ["--text", "text", "--label", "label", "--out", tmp_path / "run", "--steps", "2"]
-    words += ["--batch-size", "4", "--max-seq-length", "16", "--no-random-baseline"]
-    assert main([*map(str, words)]) == 0
-    record = json.loads((tmp_path / "run" / "seed-12345" / "run.json").read_text())
-    assert record["data"]["origin"] == str(hugging_face)
 
 
 def test_a_missing_vocabulary_is_named_with_its_option(hugging_face, tiny_tokenizer, tmp_path):

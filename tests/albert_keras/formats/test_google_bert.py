@@ -13,7 +13,6 @@ from tests.albert_keras.formats.reference_models import (
     HEADS,
     assert_same_tensors,
     model_weights as weights_of,
-    reference_tensors,
     tensors_of,
 )
 
@@ -192,11 +191,3 @@ def test_what_bert_cannot_be_is_not_written(tmp_path, change, message):
     with pytest.raises(InputError, match=message):
         google_bert.write(weights_of(config=config), tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_an_albert_of_as_many_groups_as_depths_is_a_bert(tmp_path):
-    config = CONFIG.model_copy(update={"sharing": "all", "num_hidden_groups": 3})
-    google_bert.write(weights_of("masked_lm", config=config, groups=3, inner=1, E=8), tmp_path)
-    returned = google_bert.read(tmp_path)
-    wanted = reference_tensors("masked_lm", groups=3, inner=1, E=8)
-    assert_same_tensors(returned.tensors, wanted)

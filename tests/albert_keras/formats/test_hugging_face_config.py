@@ -150,16 +150,6 @@ def test_heads_of_tasks_travel(tmp_path, kind):
     assert_same_weights(hugging_face.read(tmp_path), weights)
 
 
-@pytest.mark.parametrize("name", ["AlbertForMultipleChoice", "AlbertForTokenClassification"])
-def test_the_class_of_the_source_stays_where_it_has_the_heads(tmp_path, name):
-    weights = task_weights("choice", 0)
-    config = weights.config.replace(foreign_keys={"architectures": [name]})
-    weights = weights._replace(config=config)
-    hugging_face.write(weights, tmp_path)
-    assert json.loads((tmp_path / "config.json").read_text())["architectures"] == [name]
-    assert_same_weights(hugging_face.read(tmp_path), weights)
-
-
 @pytest.mark.parametrize(
     "changes, left_out, name",
     [

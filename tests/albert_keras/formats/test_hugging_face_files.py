@@ -85,15 +85,6 @@ def test_a_pickle_is_never_opened(weights, source):
         hugging_face.read(source)
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"vocab_size": 5}', None])
-def test_a_folder_without_their_configuration_is_no_source(source, text):
-    path = source / "config.json"
-    path.unlink() if text is None else path.write_text(text)
-    assert find(source) is None
-    with pytest.raises(InputError):
-        hugging_face.read(source)
-
-
 @pytest.mark.parametrize(
     "changes", [{"model_type": "xlm-roberta"}, {"architectures": ["GPT2Model"]}]
 )

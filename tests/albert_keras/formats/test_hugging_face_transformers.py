@@ -38,21 +38,16 @@ ROBERTA = SIZES | random_weights.ROBERTA | {"embedding_size": 32, "num_hidden_la
 DISTILBERT = SIZES | random_weights.DISTILBERT | {"embedding_size": 32, "num_hidden_layers": 2}
 CASES = {
     "albert": ALBERT,
-    "albert-equal-sizes": ALBERT | {"embedding_size": 32},
     "albert-groups": ALBERT
     | {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
-    "albert-relu": ALBERT | {"hidden_act": "relu"},
     "albert-erf": ALBERT | {"hidden_act": "gelu_erf"},
     "albert-not-shared": ALBERT | {"sharing": "none"},
     "bert": BERT | {"hidden_act": "gelu_erf"},
     "bert-tanh": BERT | {"hidden_act": "gelu"},
-    "bert-relu": BERT | {"hidden_act": "relu"},
     "roberta": ROBERTA,
-    "roberta-one-type": ROBERTA | {"type_vocab_size": 1},
     "roberta-two-types": ROBERTA | {"type_vocab_size": 2, "position_offset": 5},
     "distilbert": DISTILBERT,
     "distilbert-tanh": DISTILBERT | {"hidden_act": "gelu"},
-    "distilbert-relu": DISTILBERT | {"hidden_act": "relu"},
 }
 MODELS = {"Albert": ALBERT, "Bert": BERT, "Roberta": ROBERTA, "DistilBert": DISTILBERT}
 #: Kind of task -> outputs, labels, and their class where it is not the usual one.

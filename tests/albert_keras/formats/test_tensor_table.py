@@ -60,21 +60,6 @@ def test_what_does_not_match_is_an_error_that_names_it(change, message):
         read_by_table(ROWS, theirs, SHAPES, "x")
 
 
-def test_all_problems_are_told_at_once():
-    theirs = THEIRS | {"weight": THEIRS["weight"].T, "more": np.zeros(1)}
-    del theirs["embed"]
-    with pytest.raises(InputError) as error:
-        read_by_table(ROWS, theirs, SHAPES | {"other": (1,)}, "the source")
-    for part in (
-        "the source",
-        "embed: missing",
-        "weight: ",
-        "more: unexpected tensor",
-        "other: the form",
-    ):
-        assert part in str(error.value)
-
-
 def test_a_tensor_without_a_place_is_not_written():
     with pytest.raises(InputError, match="cannot store head"):
         write_by_table(ROWS, {"head": np.zeros(1)})

@@ -20,13 +20,6 @@ SMALL = {
     "max_position_embeddings": 24,
     "position_embedding": "rotary",
 }
-SPARSE = {
-    "attention": "block-sparse",
-    "attention_block_size": 2,
-    "attention_window_blocks": 1,
-    "attention_global_blocks": 1,
-    "attention_random_blocks": 1,
-}
 
 
 def small_encoder(dtype="float32", skips_padding=False, **changes):
@@ -106,17 +99,3 @@ def test_tokens_are_read_alike_wherever_they_are():
     np.testing.assert_allclose(padded["sequence_output"][:, 2:], alone, atol=1e-5)
     turned = encoder({"input_ids": [[7, 6, 5]]})["sequence_output"][:, ::-1]
     assert np.abs(turned - alone).max() > 1e-4
-
-
-def test_block_sparse_attention_to_all_blocks_is_dense_attention():
-    # Of an unknown length, attention goes by blocks, and here each block attends to all six.
-    dense = small_encoder()
-    sparse = small_encoder(**SPARSE | {"attention_random_blocks": 4})
-    sparse.set_weights(dense.get_weights())
-    features = {name: tf.constant(rows, tf.int32) for name, rows in inputs(12).items()}
-    specs = {name: tf.TensorSpec([None, None], tf.int32) for name in features}
-    by_blocks = tf.function(lambda batch: sparse(batch), input_signature=[specs], autograph=False)
-    assert sparse.attention_blocks[0].sparse.applies_to(None)
-    np.testing.assert_allclose(
-        by_blocks(features)["sequence_output"], dense(features)["sequence_output"], atol=1e-5
-    )

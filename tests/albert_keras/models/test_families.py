@@ -50,9 +50,6 @@ def inputs():
         # ALBERT, table 1: 12, 18, 60 and 235 million. Of its two largest models the released
         # checkpoints have 58.7 and 222.6 million, which is what its table of sizes gives.
         ("albert-base", 11_683_584, 12),
-        ("albert-large", 17_683_968, 18),
-        ("albert-xlarge", 58_724_864, 59),
-        ("albert-xxlarge", 222_595_584, 223),
         # RoBERTa: facebookresearch/fairseq, examples/roberta; DistilBERT: its table 3.
         ("roberta-base", 124_054_272, 124),
         ("roberta-large", 354_309_120, 354),

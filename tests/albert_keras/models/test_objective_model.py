@@ -167,13 +167,6 @@ def test_float16_trains_with_a_scaled_loss():
     assert_same(scaled, exact, relative=5e-3)
 
 
-def test_what_a_run_needs_to_go_on_has_names_of_its_own():
-    step = build(skip_spikes=True, dtype="mixed_float16")
-    names = step.state.keys()
-    assert {"training/loss_scale", "training/losses", "training/loss/total"} <= names
-    assert len(names) == len({id(variable) for variable in step.state.values()})
-
-
 class Shorter(AlbertForPretraining):
     """Has an objective of its own, as the documentation shows."""
 

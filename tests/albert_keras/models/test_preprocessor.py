@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras import AlbertConfig, AlbertEncoder, AlbertPreprocessor, load_tokenizer
+from albert_keras import AlbertConfig, AlbertEncoder, AlbertPreprocessor
 
 TEXTS = ["The old ferry left the harbour.", "", "Seven geese crossed the frozen lake."]
 
@@ -112,12 +112,3 @@ def test_ids_and_wrong_pairs_are_refused(preprocessor):
         preprocessor(tf.constant([[1, 2]]))
     with pytest.raises(ValueError, match="same number of texts"):
         preprocessor((["a"], ["a", "b"]))
-
-
-def test_a_tokenizer_is_called_on_texts_of_any_form():
-    tokenizer = load_tokenizer("albert-mini-en")
-    ids = tokenizer("hello world")
-    assert tokenizer.decode(ids) == "hello world" and ids == tokenizer.encode("hello world")
-    assert tokenizer(["hello world", ""]) == [ids, []]
-    assert tokenizer(tf.constant(["hello world"])).to_list() == [ids]
-    assert "pieces" in repr(tokenizer) and tokenizer.digest[:8] in repr(tokenizer)

@@ -100,16 +100,6 @@ def test_a_saved_model_comes_back_with_equal_weights_and_equal_sharing(tmp_path,
         np.testing.assert_array_equal(output, loaded(features())[name])
 
 
-@pytest.mark.parametrize("dtype, scores_dtype", [("float32",) * 2, ("mixed_bfloat16", "bfloat16")])
-def test_logits_are_the_scores_and_their_bias(dtype, scores_dtype):
-    model = small_model(dtype=dtype)
-    outputs = model(features())
-    scores = outputs["masked_lm_scores"]
-    assert scores.dtype == scores_dtype
-    logits = tf.cast(scores, tf.float32) + model.masked_lm_head.output_bias
-    np.testing.assert_array_equal(outputs["masked_lm_logits"], logits)
-
-
 def loss_of_full_call(model, inputs):
     outputs = model(inputs, training=True)
     return total_loss(outputs, outputs["masked_lm_logits"])
