@@ -27,6 +27,14 @@ _NAMES = {
 }
 
 
+def read_json_in(files: dict[str, bytes], name: str, source: object) -> dict:
+    """Returns the object in a JSON file; an empty one if there is no such file."""
+    try:
+        return dict(parse_json(files.get(name, b"{}")))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"`{name}` of `{source}` must contain a JSON object: {error}.") from error
+
+
 def has_byte_bpe(files: dict[str, bytes]) -> bool:
     """Returns whether files of a tokenizer are byte-level BPE, from their names and kind."""
     if {PIECES, MERGES} <= files.keys():
@@ -43,7 +51,7 @@ def read_byte_bpe(files: dict[str, bytes], source: object) -> bytes:
     `tokenizer.json` is read if there is one, else `vocab.json` with `merges.txt`. InputError if it
     is not byte-level BPE, or has other special tokens than RoBERTa, or tokens that were added.
     """
-    settings = {name: _json(files, name, source) for name in (CONFIG_FILE, _SPECIAL, _ADDED)}
+    settings = {name: read_json_in(files, name, source) for name in (CONFIG_FILE, _SPECIAL, _ADDED)}
     for name in (CONFIG_FILE, _SPECIAL):
         for key, wanted in _NAMES.items():
             found = settings[name].get(key, wanted)
@@ -54,7 +62,7 @@ def read_byte_bpe(files: dict[str, bytes], source: object) -> bytes:
                 )
     prefix = settings[CONFIG_FILE].get(_PREFIX)
     if PIECES_FILE in files:
-        added = _added(_json(files, PIECES_FILE, source), source)
+        added = _added(read_json_in(files, PIECES_FILE, source), source)
         content = read_bpe(files[PIECES_FILE])
         prefix = content.add_prefix_space if prefix is None else prefix
     else:
@@ -108,7 +116,7 @@ def _text(values):
 
 def _joined(files, prefix, source):
     """Returns the content of `tokenizer.json` for `vocab.json` and `merges.txt`."""
-    ids = _json(files, PIECES, source)
+    ids = read_json_in(files, PIECES, source)
     try:
         pieces = sorted(ids, key=ids.__getitem__)
         if [ids[piece] for piece in pieces] != list(range(len(pieces))):
@@ -130,11 +138,3 @@ def _written(content, source):
             f"The pieces of `{source}` must be text, and RoBERTa's special tokens must be among "
             f"them: {error}."
         ) from error
-
-
-def _json(files, name, source):
-    """Returns the object in a JSON file; an empty one if there is no such file."""
-    try:
-        return dict(parse_json(files.get(name, b"{}")))
-    except (ValueError, TypeError) as error:
-        raise InputError(f"`{name}` of `{source}` must contain a JSON object: {error}.") from error

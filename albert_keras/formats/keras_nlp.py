@@ -42,6 +42,7 @@ from data_pipeline.limits import reading_json
 logger = logging.getLogger(__name__)
 
 TOKENIZER, VOCABULARY = "tokenizer.json", "assets/tokenizer/vocabulary.spm"
+_MODEL = "spiece.model"  #: The name of the vocabulary in `tokenizer_files`.
 _VERSIONS = {"keras_version": "3.3.3", "keras_nlp_version": "0.12.1"}
 #: The backbone's argument -> our field. `dropout` sets both of ours.
 _ARGUMENTS = {
@@ -114,7 +115,7 @@ def read_tokenizer(path):
 
 def _tokenizer_files(folder):
     vocabulary = folder / VOCABULARY
-    return {"spiece.model": read_vocabulary_file(vocabulary)} if vocabulary.is_file() else {}
+    return {_MODEL: read_vocabulary_file(vocabulary)} if vocabulary.is_file() else {}
 
 
 def write(weights, folder):
@@ -219,15 +220,13 @@ def _serialized(class_name, module, settings):
 
 def _write_tokenizer(files, folder):
     """Writes a SentencePiece vocabulary, if there is one."""
-    models = [name for name in files if name.endswith(".model")]
-    unused = sorted(set(files) - set(models[:1]))
-    if unused:
+    if unused := sorted(files.keys() - {_MODEL}):
         logger.warning("KerasNLP's AlbertTokenizer does not use %s.", ", ".join(unused))
-    if models:
+    if _MODEL in files:
         settings = {"name": "albert_tokenizer", "trainable": True, "dtype": "int32"}
         settings |= {"proto": None, "sequence_length": None}
         (folder / VOCABULARY).parent.mkdir(parents=True)
-        (folder / VOCABULARY).write_bytes(files[models[0]])
+        (folder / VOCABULARY).write_bytes(files[_MODEL])
         write_json(folder / TOKENIZER, _serialized("AlbertTokenizer", "albert_tokenizer", settings))
 
 

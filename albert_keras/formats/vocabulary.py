@@ -13,6 +13,7 @@ from albert_keras.formats.byte_bpe_files import (
     byte_bpe_files,
     has_byte_bpe,
     read_byte_bpe,
+    read_json_in,
 )
 from albert_keras.formats.tokenizer_check import (
     check_ids,
@@ -23,7 +24,7 @@ from albert_keras.formats.tokenizer_check import (
 from albert_keras.formats.tokenizer_json import append_pieces, read_tokenizer_json
 from albert_keras.formats.tokenizer_json_writing import special_tokens, tokenizer_json
 from data_pipeline.errors import InputError
-from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
+from data_pipeline.limits import MAX_VOCABULARY_BYTES, read_limited
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
 
@@ -73,7 +74,7 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | N
     if len({files[name] for name in models}) > 1:
         listing = ", ".join(models)
         raise InputError(f"`{source}` contains several vocabularies. Pass one: {listing}.")
-    theirs = _json(files, CONFIG_FILE)
+    theirs = read_json_in(files, CONFIG_FILE, source)
     if "sha256" in theirs:
         return _load(files, None, source, {})
     lists = sorted(name for name in files if name.startswith("vocab") and name.endswith(".txt"))
@@ -123,8 +124,9 @@ def _with_added_pieces(vocab, files, source):
     """
     pieces = vocab.decode("utf-8", "replace").splitlines()
     ids = {piece: id for id, piece in enumerate(pieces)}
+    stored = read_json_in(files, "added_tokens.json", source)
     try:
-        added = {piece: int(id) for piece, id in _json(files, "added_tokens.json").items()}
+        added = {piece: int(id) for piece, id in stored.items()}
     except (ValueError, TypeError) as error:
         raise InputError(f"added_tokens.json of `{source}` is damaged: {error}.") from error
     added = {piece: id for piece, id in added.items() if ids.get(piece) != id}
@@ -201,11 +203,3 @@ def _normalization(values):
         strip_accents = not values["keep_accents"]
     settings = {"lower_case": values.get("do_lower_case"), "strip_accents": strip_accents}
     return {name: value for name, value in settings.items() if isinstance(value, bool)}
-
-
-def _json(files, name):
-    """Returns the object in a JSON file; an empty one if there is no such file."""
-    try:
-        return dict(parse_json(files.get(name, b"{}")))
-    except (ValueError, TypeError) as error:
-        raise InputError(f"`{name}` must contain a JSON object: {error}.") from error

@@ -112,7 +112,7 @@ def test_the_names_of_keras_3_are_read(encoder, preset):
 
 def test_the_vocabulary_travels_and_heads_without_a_place_are_named(tmp_path, caplog):
     weights = weights_of(AlbertForPretraining(CONFIG))
-    files = {"30k-clean.model": b"pieces", "vocab.txt": b"words"}
+    files = {"spiece.model": b"pieces", "vocab.txt": b"words"}
     keras_nlp.write(weights._replace(tokenizer_files=files), tmp_path)
     assert (tmp_path / "assets/tokenizer/vocabulary.spm").read_bytes() == b"pieces"
     found = keras_nlp.read(tmp_path)
