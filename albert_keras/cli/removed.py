@@ -36,8 +36,6 @@ REMOVED = {
     "export --exit-at-confidence": _FASTER,
     "finetune --cache": "Nothing is stored: texts are encoded when a training starts.",
     "data check --figure": "`--json` has the numbers.",
-    "data check --heldout": "`albert-keras pretrain --eval-data RECORDS` reports records that are "
-    "also in the training data.",
     **{
         f"data adopt --{option}": "The first record shows the lengths."
         for option in ("max-seq-length", "max-predictions-per-seq")

@@ -88,7 +88,7 @@ def test_names_in_one_column_are_labels(tmp_path, name, rows):
             "requires one column of names, not of numbers",
         ),
         ({"labels": ("a", "b")}, "`labels` must have a name for each column of `label`"),
-        ({"name": "squad1", "label": None, "skip_bad_rows": True}, "`skip_bad_rows` requires a ta"),
+        ({"name": "race", "label": None, "skip_bad_rows": True}, "`skip_bad_rows` requires one"),
         ({"delimiter": "ab"}, "`delimiter` must be one character"),
         ({"encoding": "utf-9"}, "`encoding` must be the name of an encoding"),
     ],
