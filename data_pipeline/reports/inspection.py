@@ -21,7 +21,6 @@ from data_pipeline.tokenizers.vocabulary import SPACE
 
 #: Names of the labels 0 and 1, by objective.
 ORDERS = {"sop": ("in order", "swapped"), "nsp": ("in order", "random second")}
-_TOP_PIECES = 10
 _QUANTILES = {"min": 0, "5%": 5, "25%": 25, "median": 50, "75%": 75, "95%": 95, "max": 100}
 
 
@@ -32,7 +31,6 @@ class Masks(NamedTuple):
     mask: float  # shown as [MASK]
     kept: float  # shown unchanged, or replaced by a random token that equals the original
     random: float  # shown as another token
-    top_pieces: list[tuple[str, int]]  # most frequent masked entries (or ids), and how often
 
 
 class Example(NamedTuple):
@@ -82,7 +80,6 @@ class Inspection(NamedTuple):
             f"[MASK] {_percent(masks.mask)}, the token itself {_percent(masks.kept)}, a random "
             f"token {_percent(masks.random)}",
         )
-        yield "most often masked", ", ".join(f"{piece} {n}" for piece, n in masks.top_pieces)
 
 
 def inspect_records(
@@ -185,12 +182,9 @@ class _Sample:
         masked = shown == self._mask_id
         kept = ~masked & (shown == original)
         kinds = masked, kept, ~masked & ~kept
-        ids, occurrences = np.unique(original, return_counts=True)
-        top = np.argsort(-occurrences, kind="stable")[:_TOP_PIECES]
         return Masks(
             float(self._weights.sum(axis=1).mean()),
             *(float(kind.sum() / max(len(kind), 1)) for kind in kinds),
-            [(self._name(ids[index]), int(occurrences[index])) for index in top],
         )
 
     def example(self, row):
@@ -216,9 +210,6 @@ class _Sample:
 
     def _shown(self, id):
         return self._tokenizer.shown(int(id)) if self._tokenizer else (True, str(id))
-
-    def _name(self, id):
-        return self._tokenizer.piece_of(int(id)) if self._tokenizer else str(id)
 
 
 def _percent(fraction):

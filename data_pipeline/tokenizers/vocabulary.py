@@ -46,6 +46,8 @@ ALWAYS_REQUIRED = string.digits + string.ascii_letters + string.punctuation
 
 #: SentencePiece silently drops longer sentences, hence `_split_to_size`.
 _MAX_SENTENCE_BYTES = 4192
+#: More are sampled.
+_MAX_SENTENCES = 10_000_000
 
 #: Each thread adds up the scores of its sentences, so the number of threads affects their last
 #: digits. It is fixed, so that every machine trains the same vocabulary.
@@ -116,12 +118,11 @@ def train_vocabulary(
     character_coverage: float = 0.99995,
     required_characters: str = "",
     hard_limit: bool = True,
-    input_sentence_size: int = 10_000_000,
 ) -> TrainedVocabulary:
     """Trains a unigram vocabulary and writes its folder, completely or not at all.
 
     The same texts in the same order give the same bytes. There is no seed: the one random choice,
-    which sentences to use beyond `input_sentence_size`, has a fixed seed inside SentencePiece.
+    which 10 million sentences to use of more, has a fixed seed inside SentencePiece.
 
     Args:
         corpus_texts: iterable of str. Sentences or paragraphs, read once. Those longer than 4192
@@ -136,7 +137,6 @@ def train_vocabulary(
             like text, so `É` requires `e` if case and accents are folded.
         hard_limit: bool. Whether a corpus too small for `size` is an error; otherwise the
             vocabulary becomes as large as the corpus allows.
-        input_sentence_size: int. Train on at most this number of sentences, sampled from all.
 
     Raises:
         InputError: If the corpus is empty, `out` cannot be written or is not empty, `size` does
@@ -163,7 +163,6 @@ def train_vocabulary(
         vocab_size=size,
         character_coverage=character_coverage,
         hard_vocab_limit=hard_limit,
-        input_sentence_size=input_sentence_size,
     )
     pieces = {piece.piece for piece in read_model(model).pieces}
     uncovered = {
@@ -305,6 +304,7 @@ def train_unigram(
             "normalization_rule_tsv": str(rule_file),
             "required_chars": "".join(sorted(required)),
             "max_sentence_length": _MAX_SENTENCE_BYTES,
+            "input_sentence_size": _MAX_SENTENCES,
             "shuffle_input_sentence": True,
             "pad_id": 0,
             "unk_id": 1,
