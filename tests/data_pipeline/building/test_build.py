@@ -1,7 +1,5 @@
 """The whole chain: documents in, records out."""
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -91,15 +89,6 @@ def test_bytes_do_not_depend_on_the_workers(
     build_records(tiny_documents, tiny_tokenizer, tmp_path / "a", tiny_data_config, **changes)
     for path in tiny_records.rglob("*.*"):
         assert (tmp_path / "a" / path.relative_to(tiny_records)).read_bytes() == path.read_bytes()
-
-
-def test_the_info_file_says_how_the_records_were_made(tiny_records, tiny_tokenizer):
-    info = json.loads((tiny_records / "dataset_info.json").read_text())
-    assert info["max_seq_length"] == 32 and info["max_predictions_per_seq"] == 5
-    assert info["vocab_size"] == tiny_tokenizer.vocab_size
-    assert info["tokenizer_digest"] == tiny_tokenizer.digest
-    assert info["config"]["seed"] == 12345 and info["statistics"]["documents"] == 29
-    assert (tiny_records / "tokenizer" / "tokenizer.model").read_bytes()
 
 
 @pytest.mark.parametrize("documents", [[], [Document("blank", ("  ",))]])

@@ -122,14 +122,6 @@ def test_the_fractions_of_replacements_are_settings(unmasked, random):
     )
 
 
-def test_random_pieces_are_special_ones_too_if_asked_for():
-    ids, mask = sequences(500, 254, 254)
-    ids[ids >= 5] = 500
-    shown = masked(ids, mask, random_pieces="all")["input_ids"]
-    assert len(np.unique(shown)) > 0.9 * VOCAB
-    assert {0, 1, MASK, VOCAB - 1} <= set(np.unique(shown))
-
-
 def test_a_cut_off_word_that_opens_the_second_segment_is_a_word_of_its_own():
     starts = np.zeros(VOCAB, bool)
     starts[5] = True

@@ -117,18 +117,6 @@ def test_no_pair_in_order_takes_its_halves_from_two_documents(input_format, obje
     np.testing.assert_array_equal(documents_of(shard, starts[:, 0]), documents_of(shard, last))
 
 
-@pytest.mark.parametrize("input_format", PAIR_FORMATS)
-def test_instances_of_a_document_do_not_depend_on_the_others(input_format):
-    both = shard_of([40, 3], [5] * 200)
-    alone = DocumentBlock.of(both.ids[43:], [5] * 200, [200], both.keys[1:])
-    changes = {"input_format": input_format, "short_seq_prob": 0.2}
-    together, apart = pairs_of(both, **changes), pairs_of(alone, **changes)
-    own = together.starts[:, 0] >= 43
-    np.testing.assert_array_equal(together.starts[own] - 43, apart.starts)
-    for name in ("lengths", "labels", "keys"):
-        np.testing.assert_array_equal(getattr(together, name)[own], getattr(apart, name))
-
-
 @pytest.mark.parametrize("input_format", FORMATS)
 def test_copies_are_cut_differently_and_each_always_alike(input_format):
     shard = shard_of(*[[4] * 100] * 10)
@@ -185,8 +173,3 @@ def test_text_beyond_a_record_begins_the_next_one(input_format, separators):
     np.testing.assert_array_equal(pairs.labels == 1, first > second)  # the label is the order
     in_order = pairs.starts[pairs.labels == 0], pairs.lengths[pairs.labels == 0]
     np.testing.assert_array_equal(in_order[0][:, 0] + in_order[1][:, 0], in_order[0][:, 1])
-
-
-def test_a_random_second_segment_does_not_shorten_the_first_one():
-    pairs = pairs_of(shard_of(*MIXED), objective="nsp", overflow="carry")
-    assert pairs.labels.any() and pairs.lengths.sum(axis=1).max() <= 20

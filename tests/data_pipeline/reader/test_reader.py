@@ -1,7 +1,6 @@
 """Records come back in a reproducible order, with static shapes, or not at all."""
 
 import shutil
-import time
 
 import numpy as np
 import pytest
@@ -128,15 +127,6 @@ def test_records_without_masks_get_them_from_the_reader(unmasked_records, tiny_t
     assert (batch["input_ids"] == tiny_tokenizer.mask_id).any()
     with pytest.raises(InputError, match="contain no masks"):
         training_dataset(records, 8, 1, masks="static")
-
-
-def test_it_does_not_read_far_ahead(tiny_records, monkeypatch):
-    records, read = RecordFiles(tiny_records), []
-    monkeypatch.setattr(records, "read", lambda n: read.append(1) or RecordFiles.read(records, n))
-    iterator = training_dataset(records, 8, seed=1).as_numpy_iterator()
-    next(iterator)
-    time.sleep(0.5)
-    assert len(read) < 20
 
 
 def test_evaluation_counts_each_record_once(tiny_records):

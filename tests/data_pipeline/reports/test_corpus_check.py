@@ -9,8 +9,6 @@ from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.reports.corpus_check import check_before_build, check_corpus
 from data_pipeline.text.corpus import read_corpus
-from data_pipeline.text.letters import _LANGUAGES_OF_SCRIPTS, expected_scripts
-from data_pipeline.text.sentences import LANGUAGES
 
 SHORT = PretrainingDataConfig(max_seq_length=32)
 
@@ -86,13 +84,6 @@ def test_repeated_documents_are_shares_of_the_text(tmp_path):
     report = check_corpus([write_lines(tmp_path / "x.jsonl", texts)])
     assert report.repeated_documents == 2 / 5
     assert report.repeated_text == pytest.approx(8 / 30)
-
-
-def test_every_language_of_the_table_of_scripts_exists():
-    listed = [row.split() for row in _LANGUAGES_OF_SCRIPTS.split(";")]
-    assert {language for _, *languages in listed for language in languages} <= set(LANGUAGES)
-    assert expected_scripts("de") == ("Latin",)
-    assert expected_scripts("ja") == ("Han", "Hiragana", "Katakana")
 
 
 def test_a_large_corpus_is_sampled_by_whole_files_and_its_share_told(books, tiny_tokenizer):

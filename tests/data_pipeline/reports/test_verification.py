@@ -7,7 +7,6 @@ import pytest
 
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.records.record_files import RecordWriter, frame_offsets, record_at
 from data_pipeline.reports.verification import verify_records
 from data_pipeline.tokenizers.vocabulary import VOCAB_FILE
 
@@ -70,18 +69,6 @@ def test_a_missing_shard_is_told_and_the_others_are_checked_all_the_same(records
             f"{DatasetInfo.read(records).shards[1].num_records} records, but contains 0",
         ),
     ]
-
-
-def test_another_sound_file_of_the_same_size_is_told(records):
-    path = records / f"{FIRST}.tfrecord"
-    data, offsets = path.read_bytes(), frame_offsets(path)
-    contents = [record_at(data, offsets, number) for number in range(len(offsets) - 1)]
-    like_first = next(i for i, content in enumerate(contents) if i and content != contents[0])
-    contents[0], contents[like_first] = contents[like_first], contents[0]
-    with RecordWriter(path) as writer:
-        writer.write(contents)
-    (_, says), *_ = problems_of(records)
-    assert says == "is valid, but not the file that was written: its sha256 differs"
 
 
 def test_a_cut_and_a_changed_index_are_told(records):

@@ -3,7 +3,6 @@ import json
 import pytest
 
 from data_pipeline.errors import InputError
-from data_pipeline.text import corpus_formats
 from data_pipeline.text.corpus import (
     MAX_DOCUMENT_CHARS,
     Document,
@@ -148,16 +147,3 @@ def test_both_layouts_of_wikiextractor_give_the_same_texts(shared_data):
     lines = list(read_corpus([shared_data / "corpus/wikiextractor-json/AB"]))
     assert [page.digest for page in pages] == [line.digest for line in lines]
     assert len({page.name.split("#")[0] for page in pages}) == 66
-
-
-@pytest.mark.parametrize(
-    "line, parts",
-    [
-        ("a <doc x> b </doc> c <doc d", ["a ", "<doc x>", " b ", "</doc>", " c <doc d"]),
-        ("a > b <doc", ["a > b <doc"]),
-        ("<doc a<b> c", ["", "<doc a<b>", " c"]),
-        ("no tag", ["no tag"]),
-    ],
-)
-def test_a_line_is_split_at_its_tags(line, parts):
-    assert corpus_formats._split_at_tags(line) == parts == corpus_formats._DOC_TAG.split(line)

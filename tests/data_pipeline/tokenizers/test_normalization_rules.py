@@ -4,7 +4,7 @@ import pytest
 import sentencepiece
 
 from data_pipeline.tokenizers.cleanup import clean_up
-from data_pipeline.tokenizers.normalization_rules import apply_rules, normalization_rules, rules_tsv
+from data_pipeline.tokenizers.normalization_rules import normalization_rules, rules_tsv
 
 LANGUAGES = {
     "English": 'The café’s “naïve” owner paid £5… "Yes," he said. ½ ﬁsh ＡＢＣ',
@@ -69,21 +69,3 @@ def test_rules_do_not_care_how_accents_and_syllables_are_written(form, settings,
         assert ours.normalize(unicodedata.normalize(form, text)) == ours.normalize(
             unicodedata.normalize("NFKC", text)
         )
-
-
-@pytest.mark.parametrize(
-    "settings_, text, expected",
-    [
-        ((True, True), "ＡÉ", "ae"),
-        ((True, True), "\u1112\u1161\u11ab", "한"),
-        ((True, True), "\ud558\u11ab", "한"),
-        ((True, False), "E\u0302\u0301", "ế"),
-        ((True, False), "Ê\u0301", "ế"),
-        ((True, False), "J\u030c", "ǰ"),
-        ((False, False), "E\u0301", "É"),
-        ((False, True), "É", "E"),
-        ((True, True), "a\x01b\u200bc", "ab c"),
-    ],
-)
-def test_single_rules(settings_, text, expected):
-    assert apply_rules(normalization_rules(*settings_), text) == expected

@@ -54,24 +54,6 @@ def test_tracked_cleanup_is_cleanup_and_its_sources_stand_in_order(lower_case, s
         assert (np.diff(starts) >= 0).all() and (np.diff(ends) >= 0).all()
 
 
-@pytest.mark.parametrize(
-    "text, strip_accents, cleaned, sources",
-    [
-        ("a  B", True, "a b", ["a", "  ", "B"]),
-        ("e\u0301x", True, "ex", ["e\u0301", "x"]),
-        ("e\u0301x", False, "éx", ["e\u0301", "x"]),
-        ("½", True, "1⁄2", ["½", "½", "½"]),
-        ("İa", False, "i\u0307a", ["İ", "İ", "a"]),
-        ("\u1112\u1161\u11abx", False, "한x", ["\u1112\u1161\u11ab", "x"]),
-        ("한", True, "\u1112\u1161\u11ab", ["한", "한", "한"]),
-    ],
-)
-def test_every_cleaned_character_knows_its_sources(text, strip_accents, cleaned, sources):
-    received, starts, ends = clean_up_tracked(text, True, strip_accents)
-    assert received == cleaned
-    assert [text[start:end] for start, end in zip(starts, ends, strict=True)] == sources
-
-
 def plain_tokenizer(folder, **options):
     """Returns a tokenizer of a model that leaves the clean-up to us."""
     model = io.BytesIO()

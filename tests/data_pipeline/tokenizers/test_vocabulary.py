@@ -38,15 +38,6 @@ def test_the_same_texts_give_the_same_bytes(tiny_vocabulary, tiny_corpus, tmp_pa
     assert again.sha256 == tiny_vocabulary.sha256
 
 
-def test_case_and_accents_are_kept_if_asked_for(tmp_path):
-    corpus = ["Der Bäcker über der Straße", "Größe zählt, und Übung auch"] * 5
-    train_vocabulary(
-        corpus, tmp_path / "de", 200, lower_case=False, strip_accents=False, hard_limit=False
-    )
-    tokenizer = Tokenizer.load(tmp_path / "de")
-    assert tokenizer.decode(tokenizer.encode("Bäcker über U\u0308bung")) == "Bäcker über Übung"
-
-
 def test_a_size_the_corpus_does_not_allow_is_refused_with_the_one_it_does(tiny_corpus, tmp_path):
     with pytest.raises(InputError, match=r"`size` must be at most (\d+) .*Received: 9000") as error:
         train_vocabulary(tiny_corpus, tmp_path / "out", size=9000)
