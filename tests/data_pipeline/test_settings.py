@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from data_pipeline.config import MaskingConfig, PretrainingDataConfig
-from data_pipeline.errors import InputError
 from data_pipeline.settings import Rule, Settings, SettingsError, option, options_of
 
 
@@ -71,11 +69,3 @@ def test_settings_are_frozen_but_can_be_copied():
     with pytest.raises(ValueError, match="frozen"):
         settings.low = 3
     assert settings.replace(high=9) == Inner(low=2, high=9)
-
-
-def test_rules_compare_converted_values():
-    """A quoted number is one, also if other settings are wrong."""
-    with pytest.raises(InputError, match="^1 problem in .*\n  `max_ngram`"):
-        MaskingConfig(leave_unmasked="1e-1", max_ngram=20)
-    with pytest.raises(InputError, match="^1 problem in .*\n  `max_seq_lenght`"):
-        PretrainingDataConfig(max_seq_lenght=12, max_predictions_per_seq="20", max_seq_length="128")

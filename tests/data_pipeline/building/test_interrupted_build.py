@@ -136,39 +136,6 @@ def test_a_damaged_finished_shard_is_built_again(unfinished, corpus, undisturbed
     assert bytes_of(unfinished) == undisturbed and result.shards_reused == 1
 
 
-_WITH_LITTLE_SPACE = """
-import resource, sys
-from data_pipeline.building.build import build_records
-from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.tokenization import Tokenizer
-
-corpus, tokenizer, out, limit = sys.argv[1:]
-tokenizer = Tokenizer.load(tokenizer)
-config = PretrainingDataConfig(max_seq_length=32, num_shards=5, copies=2)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
-try:
-    build_records(corpus, tokenizer, out, config)
-except InputError as error:
-    sys.exit(str(error))
-"""
-
-
-@pytest.mark.parametrize("limit", [1000, 50_000])
-def test_no_room_for_a_file_is_one_clear_error(
-    limit, corpus, undisturbed, tiny_tokenizer, tiny_vocabulary, tmp_path
-):
-    """No file may grow beyond the limit: whichever is the first to reach it cannot be written."""
-    out = tmp_path / "records"
-    command = [sys.executable, "-c", _WITH_LITTLE_SPACE, corpus, tiny_vocabulary.path, out]
-    done = subprocess.run([*command, str(limit)], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1 and "File too large" in done.stderr
-    assert not (out / "dataset_info.json").exists()
-    build_records(corpus, tiny_tokenizer, out, CONFIG)
-    assert bytes_of(out) == undisturbed
-
-
 _BUILD = """
 import sys
 from data_pipeline.building.build import build_records

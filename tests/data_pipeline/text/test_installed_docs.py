@@ -12,14 +12,6 @@ Usage:
     >>> load("x")
     [1, 2]
 
-    items = load(path, flag=True)
-
-.. code:: python
-
-    load("this is no prose at all.")
-
-.. note:: The order of the items is not defined.
-
 =====  =====
 Name   Value
 =====  =====

@@ -4,14 +4,12 @@ import time
 
 import pytest
 
-from data_pipeline.errors import InputError
 from data_pipeline.text.corpus import Document
 from data_pipeline.text.sentences import (
     MAX_CHUNK_CHARS,
     MAX_QUOTED_CHARS,
     SPLITTERS,
     _without_marks,
-    check_splitter,
     split_sentences,
 )
 
@@ -86,20 +84,6 @@ def test_no_splitter_loses_a_character(splitter, language, text):
     sentences = split_sentences(Document("x", paragraphs), splitter, language)
     assert characters(sentences) == characters(paragraphs)
     assert all(sentence == " ".join(sentence.split()) != "" for sentence in sentences)
-
-
-@pytest.mark.parametrize(
-    "settings, message",
-    [
-        ({"splitter": "sentencx"}, "`splitter=sentencx`.*Did you mean `sentencex`"),
-        ({"language": "english"}, "`language=english`.*Expected one of.*en"),
-    ],
-)
-def test_unknown_names_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        split("Text.", **settings)
-    with pytest.raises(InputError, match=message):
-        check_splitter(**{"splitter": "sentencex", "language": "en"} | settings)
 
 
 @pytest.mark.parametrize("unit", ["word ", "“", '"Hi. '])

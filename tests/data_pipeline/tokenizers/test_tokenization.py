@@ -1,10 +1,8 @@
 import copy
-import io
 import random
 
 import numpy as np
 import pytest
-import sentencepiece
 
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -16,28 +14,6 @@ LITERALS += ["［ＭＡＳＫ］", "［ＳＥＰ］", "＜ｐａｄ＞", "▁[MA
 @pytest.fixture(scope="module")
 def official(official_model):
     return Tokenizer.load(official_model)
-
-
-def _train_plainly(**options):
-    """A model without the clean-up and with other special pieces than ours."""
-    model = io.BytesIO()
-    defaults = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "vocab_size": 60}
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["the cat (or dog) sat on a mat", "s and no space"] * 10),
-        model_writer=model,
-        hard_vocab_limit=False,
-        minloglevel=2,
-        **defaults | options,
-    )
-    return model.getvalue()
-
-
-@pytest.fixture(scope="module")
-def foreign(tmp_path_factory):
-    """A bare model of others, where `(` is an ordinary piece."""
-    path = tmp_path_factory.mktemp("foreign") / "foreign.model"
-    path.write_bytes(_train_plainly(control_symbols=["[CLS]", "[SEP]", "[MASK]"]))
-    return Tokenizer.load(path)
 
 
 # The released vocabulary
