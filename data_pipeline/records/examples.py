@@ -105,22 +105,10 @@ def encode_instances(instances):
 
     Returns:
         list of N bytes, each a `tf.train.Example`.
-
-    Raises:
-        ValueError: If a name is unknown or missing, or a value is negative.
     """
-    unknown = sorted(instances.keys() - PRETRAINING_FEATURES.keys())
-    missing = sorted(set(REQUIRED_FEATURES) - instances.keys())
-    if unknown or missing:
-        raise ValueError(
-            "The instances must have the names of `PRETRAINING_FEATURES`. "
-            f"Received: unknown {unknown}, missing {missing}."
-        )
     columns = []
     for name, values in sorted(instances.items()):
         if PRETRAINING_FEATURES[name].dtype == "int64":
-            if (smallest := values.min(initial=0)) < 0:
-                raise ValueError(f"`{name}` must not be negative. Received: {smallest}.")
             kind, payloads = _INT64_LIST, _varint_rows(values)
         else:
             kind, payloads = _FLOAT_LIST, _equal_rows(values.astype("<f4"))
