@@ -125,41 +125,23 @@ def _jsonl(text_range):
     for number, line in _whole_lines(text_range):
         if not line.strip():
             continue
-        record, fault = _parse(line)
-        if fault:
-            raise _line_error(text_range, number, f" {fault}")
-        title = record.get("id") or record.get("title")
-        if isinstance(title, str) and not _is_unicode(title):
-            problem = ' contains half a surrogate pair in its "id" or "title".'
-            raise _line_error(text_range, number, problem)
+        try:
+            text, title = _parse(line)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            fault = f' must be a JSON object with a string "text", without NUL: {error}.'
+            raise _line_error(text_range, number, fault) from error
         document = (number, _document_name(text_range, title, number))
-        text = record["text"]
-        if record.keys() >= _WIKIEXTRACTOR_KEYS:
-            text = html.unescape(text)
         yield from ((document, part) for part in re.split(r"\r\n?|\n", text))
 
 
 def _parse(line):
-    """Returns the JSON object of a line, and what is wrong with it or None."""
-    try:
-        record = parse_json(line)
-    except ValueError as error:
-        return None, f"must be one JSON object, but cannot be parsed: {error}."
-    text = record.get("text") if isinstance(record, dict) else None
-    if not isinstance(text, str):
-        return None, 'must be a JSON object with a string "text".'
-    if not _is_unicode(text):
-        return None, 'contains half a surrogate pair in its "text".'
-    return record, 'contains a NUL character in its "text".' if "\0" in text else None
-
-
-def _is_unicode(text):
-    """Returns whether a text can be encoded: JSON allows halves of surrogate pairs."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    """Returns the text of a JSON object, and its id or title."""
+    record = parse_json(line)
+    text, title = record["text"], record.get("id") or record.get("title")
+    if not isinstance(text, str) or "\0" in text:
+        raise ValueError(f"{text!r:.60}")
+    f"{text}{title}".encode()  # fails for halves of surrogate pairs, which JSON allows
+    return html.unescape(text) if record.keys() >= _WIKIEXTRACTOR_KEYS else text, title
 
 
 def _wikiextractor(text_range):
