@@ -90,19 +90,12 @@ def read_index(path: Path, num_records: int, num_bytes: int) -> np.ndarray:
     Returns `RecordWriter.offsets`. Raises InputError if the index does not exist, or does not
     belong to a file of that many records and bytes.
     """
-    if not path.is_file():
-        raise InputError(f"`{path}` does not exist. It is the index of a record file.")
-    data = map_file(path)
-    if len(data) != 8 * (num_records + 1):
+    data = map_file(path) if path.is_file() else b""
+    offsets = np.frombuffer(data, "<u8") if len(data) == 8 * (num_records + 1) else None
+    if offsets is None or offsets[0] != 0 or offsets[-1] != num_bytes:
         raise InputError(
-            f"`{path}` must have {8 * (num_records + 1)} bytes, as the index of {num_records} "
-            f"records. Received: {len(data)}."
-        )
-    offsets = np.frombuffer(data, "<u8")
-    if offsets[0] != 0 or offsets[-1] != num_bytes:
-        raise InputError(
-            f"`{path}` must list offsets from 0 to {num_bytes}, the size of its record file. "
-            f"Received: from {offsets[0]} to {offsets[-1]}."
+            f"`{path}` must be the index of {num_records} records in {num_bytes} bytes, but is "
+            f"missing or damaged, with {len(data)} bytes. Copy or build the folder again."
         )
     return offsets
 

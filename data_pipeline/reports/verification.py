@@ -81,16 +81,14 @@ def _check_shard(folder, shard):
         scan = scan_records(path)
     except OSError as error:
         return None, f"cannot be read: {error.strerror}"
-    faults, num_records = [], len(scan.offsets) - 1
-    if scan.num_bytes != shard.num_bytes:
-        faults.append(f"must have {shard.num_bytes} bytes, but has {scan.num_bytes}")
     if scan.fault:
-        faults.append(f"is damaged: {scan.fault}")
-    elif num_records != shard.num_records:
-        faults.append(f"must contain {shard.num_records} records, but contains {num_records}")
-    if scan.sha256 != shard.sha256 and not faults:
-        faults.append("is valid, but not the file that was written: its sha256 differs")
-    return scan, "; ".join(faults) or None
+        return scan, f"is damaged: {scan.fault}"
+    if scan.sha256 != shard.sha256:
+        return scan, (
+            f"is not the file that was written: it must have {shard.num_records} records in "
+            f"{shard.num_bytes} bytes, but has {len(scan.offsets) - 1} in {scan.num_bytes}, or others"
+        )
+    return scan, None
 
 
 def _index_fault(path, shard, offsets):

@@ -25,7 +25,7 @@ def test_damaged_records_get_one_error_with_every_problem(damaged, capsys):
     title, first, second = shown.err.splitlines()
     assert title == f"error: 2 problems in `{damaged}`:"
     assert "`pretraining-00000-of-00002.tfrecord` does not exist" in first
-    assert "`pretraining-00001-of-00002.tfrecord` must have" in second
+    assert "`pretraining-00001-of-00002.tfrecord` is damaged: record" in second
 
 
 def test_verification_as_json_names_the_problems(damaged, tiny_records, capsys):
