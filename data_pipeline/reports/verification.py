@@ -84,9 +84,10 @@ def _check_shard(folder, shard):
     if scan.fault:
         return scan, f"is damaged: {scan.fault}"
     if scan.sha256 != shard.sha256:
+        num_records = len(scan.offsets) - 1
         return scan, (
             f"is not the file that was written: it must have {shard.num_records} records in "
-            f"{shard.num_bytes} bytes, but has {len(scan.offsets) - 1} in {scan.num_bytes}, or others"
+            f"{shard.num_bytes} bytes, but has {num_records} in {scan.num_bytes}, or others"
         )
     return scan, None
 
