@@ -66,17 +66,6 @@ def test_the_next_export_is_the_next_version(tiny_run, tiny_export, tmp_path):
     assert [export(tiny_run, out).version, export(tiny_run, out, step=5).version] == [1, 2]
 
 
-def test_a_name_no_server_could_be_asked_by_is_refused(tiny_run, tmp_path):
-    for name in ("..", "A", "a b", "%2e%2e"):
-        with pytest.raises(InputError, match="name of a model must have"):
-            export(tiny_run, tmp_path / name)
-
-
-def test_a_version_that_exists_is_not_overwritten(tiny_run, tiny_export):
-    with pytest.raises(InputError, match="nothing is ever overwritten"):
-        export(tiny_run, tiny_export, version=1)
-
-
 def test_a_failed_check_leaves_no_version(tiny_run, tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("no answer")
@@ -122,15 +111,9 @@ def test_the_loss_of_each_variant_is_told_and_kept(small_export, tiny_export):
     assert usual["precision"] == "float32" and usual["accuracy_loss"] == {}
 
 
-def test_lite_files_lie_in_the_version(small_export):
-    files = {path.name: path.stat().st_size for path in (small_export.path / "lite").iterdir()}
-    assert files == {f"model_{name}.tflite": size for name, size in small_export.lite_bytes.items()}
-
-
 @pytest.mark.parametrize(
     "options, rule",
     [
-        ({"version": 0}, "A version must be an int from 1"),
         ({"max_seq_length": 99}, "from 8"),
         ({"precision": "int4"}, "float32, bfloat16, int8"),
         ({"lite": ["int4"]}, "float16, int8"),

@@ -70,15 +70,6 @@ def test_a_version_that_exists_is_refused_before_any_work(tmp_path, name):
     assert contents(tmp_path) == [name]
 
 
-@pytest.mark.parametrize("name", ["3", "3.keras"])
-def test_what_has_come_by_the_number_otherwise_is_not_replaced(tmp_path, name):
-    with pytest.raises(InputError, match="nothing is ever overwritten"):
-        with new_version(tmp_path, version=3) as draft:
-            draft.keras_file.touch()
-            (tmp_path / name).mkdir()
-    assert contents(tmp_path) == [name]
-
-
 def test_of_two_exports_at_once_one_is_published(tmp_path):
     with pytest.raises(InputError, match="nothing is ever overwritten"):
         with new_version(tmp_path) as draft:

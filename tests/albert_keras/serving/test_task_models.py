@@ -199,17 +199,6 @@ def test_blanks_are_filled_as_in_python(of_kind):
         assert len(text) > 1000 if len(question) == 3000 and option else whole == text.decode()
 
 
-def test_of_equal_options_the_first_is_taken_beside_any_rows(of_kind):
-    task_model = of_kind("choice")[2]
-    for rows in (1, 3, 6, 11):
-        found = task_model.functions["multiple_choice"](
-            tf.constant(["The old ferry"] * rows),
-            tf.constant(["Which ?"] * rows),
-            tf.constant([["yes"] * 3] * rows),
-        )
-        assert not found["choice"].numpy().any()
-
-
 def test_all_models_encode_explain_and_take_ids(of_kind, tiny_tokenizer):
     _, model, task_model = of_kind("classification")
     explained = call(task_model, "explain_tokens", [b"The old\tferry", b""])

@@ -140,8 +140,3 @@ def test_scripts_count_characters_and_quote_for_the_shell(tmp_path):
     assert json.loads(words[-1])["inputs"] == {"text": ["it's"]}
     for name in SCRIPTS:
         subprocess.run(["node", "--check", name], cwd=tmp_path, check=True)
-
-
-def test_scripts_do_not_spell_kinds_of_tasks():
-    for name, text in SCRIPTS.items():
-        assert not re.search(r"\.kind\b|\"spans", text), name
