@@ -8,7 +8,6 @@ from pathlib import Path
 
 import sentencepiece
 
-from albert_keras.report import table
 from albert_keras.training.process_memory import peak_mb
 from data_pipeline.building.build import build_records
 from data_pipeline.building.encoding import text_bytes
@@ -20,9 +19,8 @@ from tests.benchmarks.measure import (
     in_new_process,
     in_turn,
     machine,
-    machine_lines,
     ratios,
-    shown,
+    runs_lines as data_lines,  # noqa: F401
     summary,
 )
 
@@ -48,8 +46,7 @@ def benchmark_data(
         workers: The first one is used for all copies, and the others are compared with it.
 
     Returns:
-        dict for JSON: `machine`, `settings`, `runs`: name -> `peak_mb`, and summaries of
-        `sequences_per_second`, `text_mb_per_second` and `of_ceiling`.
+        dict for JSON, see `runs_lines`.
     """
     facts = machine()
     builds = [(count, workers[0]) for count in copies]
@@ -65,7 +62,7 @@ def benchmark_data(
     runs = in_turn(actions, repeats)
     return {
         "machine": facts,
-        "settings": {"max_seq_length": max_seq_length, "repeats": repeats},
+        "about": f"S = {max_seq_length}, {repeats} runs of each",
         "runs": {name: _result(found, runs[CEILING]) for name, found in runs.items()},
     }
 
@@ -103,28 +100,8 @@ def run_ceiling(corpus, tokenizer, config) -> dict:
 def _result(runs, ceiling):
     seconds = [run["seconds"] for run in runs]
     return {
-        "sequences_per_second": summary(run["sequences"] / run["seconds"] for run in runs),
-        "text_mb_per_second": summary(run["text_bytes"] / 1e6 / run["seconds"] for run in runs),
-        "of_ceiling": ratios([run["seconds"] for run in ceiling], seconds),
-        "peak_mb": max(run["peak_mb"] for run in runs),
+        "sequences/s": summary(run["sequences"] / run["seconds"] for run in runs),
+        "text MB/s": summary(run["text_bytes"] / 1e6 / run["seconds"] for run in runs),
+        "of ceiling": ratios([run["seconds"] for run in ceiling], seconds),
+        "peak MB": summary(run["peak_mb"] for run in runs),
     }
-
-
-def data_lines(result):
-    """Yields the lines of the result of `benchmark_data`."""
-    settings = result["settings"]
-    yield from machine_lines(result["machine"])
-    repeats = f"median of {settings['repeats']} runs [lowest..highest]"
-    yield f"S = {settings['max_seq_length']}; {repeats}"
-    yield ""
-    rows = [
-        (
-            name,
-            shown(run["sequences_per_second"], ",.0f"),
-            shown(run["text_mb_per_second"], ".2f"),
-            f"{run['of_ceiling']['median']:.0%}",
-            f"{run['peak_mb']:.0f}",
-        )
-        for name, run in result["runs"].items()
-    ]
-    yield from table(("", "sequences/s", "text MB/s", "of ceiling", "peak MB"), rows)

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from albert_keras.report import spread
+from albert_keras.report import spread, table
 from data_pipeline.building.workers import num_processors
 from data_pipeline.child_processes import isolated_spawning
 from data_pipeline.errors import InputError
@@ -49,6 +49,34 @@ def machine_lines(machine: dict) -> Iterator[str]:
     yield (
         f"         {machine['system']}, Python {machine['python']}, NumPy {machine['numpy']}, "
         f"TensorFlow {machine['tensorflow']}"
+    )
+
+
+#: Columns of `runs_lines` and their formats.
+_COLUMNS = {
+    "sequences/s": ",.0f",
+    "text MB/s": ".2f",
+    "of ceiling": ".0%",
+    "peak MB": ",.0f",
+    "records/s": ",.0f",
+    "time of static": ".2f",
+    "seconds": ".2f",
+}
+
+
+def runs_lines(result: dict) -> Iterator[str]:
+    """Yields the lines of `machine`, `about`, and `runs`: name -> `_COLUMNS` -> `summary`."""
+    yield from machine_lines(result["machine"])
+    yield f"{result['about']}; median [lowest..highest]"
+    yield ""
+    runs = result["runs"]
+    columns = [column for column in _COLUMNS if any(column in run for run in runs.values())]
+    yield from table(
+        ["", *columns],
+        [
+            [name, *(shown(run[one], _COLUMNS[one]) if one in run else "" for one in columns)]
+            for name, run in runs.items()
+        ],
     )
 
 

@@ -4,11 +4,16 @@ import time
 from functools import partial
 from pathlib import Path
 
-from albert_keras.report import table
 from data_pipeline.reader.reader import training_dataset, training_numbers
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_folder import RecordFiles
-from tests.benchmarks.measure import in_turn, machine, machine_lines, ratios, shown, summary
+from tests.benchmarks.measure import (
+    in_turn,
+    machine,
+    ratios,
+    runs_lines as read_lines,  # noqa: F401
+    summary,
+)
 
 _SEED = 12345
 #: Batches read before the clock starts: TensorFlow builds its graph, and buffers fill.
@@ -30,9 +35,7 @@ def benchmark_read(
         repeats: Runs of each kind.
 
     Returns:
-        dict for JSON: `machine`, `records`, `reading` (records per second of "bytes only" and, as
-        far as the records allow, "static masks" and "dynamic masks"), `dynamic_cost` (a fraction,
-        or None), `first_batch` (seconds).
+        dict for JSON, see `runs_lines`. Masks are measured as far as the records allow it.
     """
     facts = machine()
     folder, records = records, RecordFiles(records)
@@ -43,31 +46,25 @@ def benchmark_read(
     if (records.folder / TOKENIZER_FOLDER).is_dir():
         actions["dynamic masks"] = partial(_read_batches, *settings, "dynamic")
     runs = in_turn(actions, repeats)
-    firsts = in_turn(
-        {str(step): partial(_first_batch, folder, batch_size, step) for step in (0, FAR_STEP)},
-        repeats,
-    )
-    reading = {
-        kind: summary(batch_size * steps / seconds for seconds in found)
-        for kind, found in runs.items()
+    steps_read = {
+        f"first batch at step {step:,}": partial(_first_batch, folder, batch_size, step)
+        for step in (0, FAR_STEP)
     }
-    cost = None
+    found = {
+        kind: {"records/s": summary(batch_size * steps / seconds for seconds in times)}
+        for kind, times in runs.items()
+    }
     if {"static masks", "dynamic masks"} <= runs.keys():
-        found = ratios(runs["dynamic masks"], runs["static masks"])
-        cost = {name: ratio - 1 for name, ratio in found.items()}
+        compared = ratios(runs["dynamic masks"], runs["static masks"])
+        found["dynamic masks"]["time of static"] = compared
+    firsts = in_turn(steps_read, repeats)
     return {
         "machine": facts,
-        "records": {
-            "folder": str(folder),
-            "num_records": len(records),
-            "max_seq_length": records.info.max_seq_length,
-            "batch_size": batch_size,
-            "steps": steps,
-            "repeats": repeats,
-        },
-        "reading": reading,
-        "dynamic_cost": cost,
-        "first_batch": {step: summary(found) for step, found in firsts.items()},
+        "about": (
+            f"{len(records):,} records of S = {records.info.max_seq_length}, "
+            f"{steps} batches of {batch_size}, {repeats} runs of each"
+        ),
+        "runs": found | {name: {"seconds": summary(times)} for name, times in firsts.items()},
     }
 
 
@@ -93,22 +90,3 @@ def _first_batch(folder, batch_size, step):
     started = time.perf_counter()
     next(iter(training_dataset(RecordFiles(folder), batch_size, _SEED, first_step=step)))
     return time.perf_counter() - started
-
-
-def read_lines(result):
-    """Yields the lines of the result of `benchmark_read`."""
-    records = result["records"]
-    yield from machine_lines(result["machine"])
-    yield (
-        f"records: {records['num_records']} of S = {records['max_seq_length']}; "
-        f"{records['steps']} batches of {records['batch_size']}, median of {records['repeats']} "
-        "runs [lowest..highest]"
-    )
-    yield ""
-    rows = [(kind, shown(speed, ",.0f")) for kind, speed in result["reading"].items()]
-    yield from table(("", "records/s"), rows)
-    yield ""
-    if result["dynamic_cost"]:
-        yield f"dynamic masks cost {shown(result['dynamic_cost'], '+.1%')} time"
-    for step, seconds in result["first_batch"].items():
-        yield f"first batch at step {step}: {shown(seconds, '.2f')} s"
