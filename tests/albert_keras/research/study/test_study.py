@@ -3,12 +3,8 @@
 import csv
 import json
 import shutil
-import subprocess
-import sys
-import time
 
 import pytest
-import yaml
 
 from albert_keras.research.study import (
     report as report_module,
@@ -17,6 +13,7 @@ from albert_keras.research.study import (
 )
 from albert_keras.research.study.config import StudyConfig
 from albert_keras.research.study.study import study
+from albert_keras.training.saving import SaveCheckpoints
 from data_pipeline.errors import InputError
 from tests.albert_keras.research.study.conftest import MICRO
 
@@ -218,48 +215,28 @@ def test_one_training_is_real(micro_study, study_text, untrained):
     assert {"scores.png", "curves.png"} <= {path.name for path in result.report.parent.iterdir()}
 
 
-@pytest.fixture(scope="session")
-def small_file(tmp_path_factory):
-    """Returns the file of a study with one run and one evaluation."""
-    evaluate = {"sop": MICRO["evaluate"]["sop"]}
-    path = tmp_path_factory.mktemp("studies") / "mine.yaml"
-    path.write_text(yaml.safe_dump(MICRO | {"runs": MICRO["runs"][1:], "evaluate": evaluate}))
-    return path
-
-
-def _command(path, text, out, *words):
-    options = ["--corpus", str(text), "--out", str(out), "--workers", "1", *words]
-    return [sys.executable, "-m", "albert_keras", "runs", "study", str(path), *options]
-
-
-@pytest.fixture(scope="session")
-def whole_report(small_file, study_text, finished_study, tmp_path_factory):
-    """Returns the files of the report of the study, which was not interrupted."""
-    out = shutil.copytree(finished_study, tmp_path_factory.mktemp("studies") / "whole")
-    shutil.rmtree(out / "runs")
-    subprocess.run(_command(small_file, study_text, out), check=True, timeout=1200)
-    return files_of(out / "report")
-
-
 @pytest.mark.slow
-def test_a_study_that_was_killed_and_resumed_has_the_same_report(
-    small_file, study_text, untrained, whole_report
+def test_a_study_that_broke_off_goes_on_to_the_same_report(
+    micro_study, study_text, untrained, tmp_path
 ):
-    process = subprocess.Popen(_command(small_file, study_text, untrained))
-    try:
-        end = time.monotonic() + 900
-        # In the training, once it has a checkpoint.
-        while not list(untrained.glob("runs/sop-*/run/checkpoints/step-*/digests.json")):
-            assert time.monotonic() < end and process.poll() is None
-            time.sleep(0.01)
-        process.kill()
-        process.wait(timeout=300)
-    finally:
-        process.kill()
-        process.wait(timeout=60)
-    assert process.returncode != 0 and not list(untrained.glob("runs/sop-*/result.json"))
-    subprocess.run(_command(small_file, study_text, untrained), check=True, timeout=1200)
-    assert files_of(untrained / "report") == whole_report
+    one = micro_study(runs=MICRO["runs"][1:], evaluate={"sop": MICRO["evaluate"]["sop"]})
+    whole = shutil.copytree(untrained, tmp_path / "whole")
+    study(one, study_text, whole)
+    on_batch_end = SaveCheckpoints.on_train_batch_end
+
+    def crash(self, batch, logs=None):
+        if self.step + 1 == 5:  # after the checkpoint of step 4
+            raise MemoryError("a crash")
+        on_batch_end(self, batch, logs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SaveCheckpoints, "on_train_batch_end", crash)
+        with pytest.raises(MemoryError):
+            study(one, study_text, untrained)
+    assert list(untrained.glob("runs/sop-*/run/checkpoints/step-00000004"))
+    assert not list(untrained.glob("runs/sop-*/result.json"))
+    study(one, study_text, untrained)
+    assert files_of(untrained / "report") == files_of(whole / "report")
 
 
 @pytest.mark.slow
