@@ -8,17 +8,31 @@ import argparse
 import itertools
 import logging
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
+from albert_keras.report import markdown_table
 from albert_keras.tasks.kinds import KINDS
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
-from tests.tpu_check.check import TOPOLOGIES, check, compiler_versions
+from tests.tpu_check.check import TOPOLOGIES, Checked, check, compiler_versions
 from tests.tpu_check.program import program_of
-from tests.tpu_check.report import fault_lines, table
 
 _PRETRAINING = "pretraining"
+_HEADINGS = (
+    "model",
+    "S",
+    "batch per replica",
+    "global batch",
+    "TPU",
+    "fits",
+    "GiB per replica",
+    "TFLOP per step and replica",
+    "all-reduces",
+    "products bfloat16 / float32",
+    "compiled in",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -95,6 +109,61 @@ def _parser():
     add("--compiler", type=Path, default=Path(".venv-tpu/bin/python"), help="Python that compiles")
     add("--no-compile", action="store_true", help="only trace and lower, which takes seconds")
     return parser
+
+
+def table(results: Iterable[Checked]) -> list[str]:
+    """Returns the lines of an aligned Markdown table."""
+    return markdown_table(_HEADINGS, map(_cells, results))
+
+
+def fault_lines(results):
+    """Yields one line for each different fault, and where it was first found."""
+    seen = set()
+    for result in results:
+        for fault in result.faults:
+            if fault not in seen:
+                seen.add(fault)
+                yield f"{_name(result.program)}, {result.topology}: {fault}"
+
+
+def _cells(result):
+    program, compiled = result.program, result.compiled or {}
+    memory = TOPOLOGIES[result.topology].memory_gib
+    outcome = compiled.get("outcome", "not compiled")
+    cells = [
+        _name(program),
+        str(program.sequence_length),
+        str(program.batch),
+        str(program.batch * program.replicas),
+        result.topology,
+    ]
+    if result.faults:
+        return [*cells, "FAULT", *[""] * 5]
+    if outcome == "out of memory":
+        return [*cells, "no", f"more than {memory}", *[""] * 4]
+    if outcome == "not compiled":
+        return [*cells, outcome, "", "", f"({result.traced['all_reduces']})", "", ""]
+    products = compiled["products"]
+    return [
+        *cells,
+        "yes",
+        f"{compiled['gib']:.2f} of {memory}",
+        f"{compiled['tflop']:#.3g}",
+        f"{compiled['all_reduces']} of {result.traced['all_reduces']}",
+        f"{products.get('bf16', 0)} / {products.get('f32', 0)}",
+        f"{compiled['seconds']:.0f} s",
+    ]
+
+
+def _name(program):
+    changes = [*program.about]
+    if program.precision != "mixed_bfloat16":
+        changes.append(program.precision)
+    if program.accumulation > 1:
+        changes.append(f"in {program.accumulation} parts")
+    if program.recompute:
+        changes.append("recomputed")
+    return ", ".join([program.model["size"], *changes])
 
 
 if __name__ == "__main__":

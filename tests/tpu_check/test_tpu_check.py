@@ -18,10 +18,10 @@ from data_pipeline.reader.reader import training_dataset
 from data_pipeline.records.record_folder import RecordFiles
 from tests.albert_keras.tasks.small_tasks import make_examples, make_task
 from tests.tpu_check import __main__ as command, compile_hlo
+from tests.tpu_check.__main__ import fault_lines, table
 from tests.tpu_check.check import Checked, check, compiler_versions
 from tests.tpu_check.lowering import _renumber
 from tests.tpu_check.program import Program, TaskProgram
-from tests.tpu_check.report import fault_lines, table
 from tests.tpu_check.trace import find_faults, read_kernels
 
 #: Traces programs, and functions that a TPU cannot execute, in one process: it divides its devices
