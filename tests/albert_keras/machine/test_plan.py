@@ -9,11 +9,10 @@ import subprocess
 import sys
 
 import pytest
-import typer
 import yaml
 
 from albert_keras import recipes
-from albert_keras.cli import app, main
+from albert_keras.cli import main
 from albert_keras.config import AlbertConfig
 from albert_keras.machine import devices
 from albert_keras.machine.candidates import PlanRequest, fit_batch
@@ -49,18 +48,6 @@ def usual_machine(monkeypatch, tmp_path):
 def plan_for(hours=8, corpus_bytes=52e6, **changes):
     values = {"tflops": TFLOPS} | changes
     return make_plan(PlanRequest(hours=hours, corpus_bytes=corpus_bytes, **values))
-
-
-def arguments_of(words):
-    """Returns the arguments of a command line, as the program parses them (dict)."""
-    command, context = typer.main.get_command(app), None
-    words = words[1:]
-    while hasattr(command, "commands") and words and words[0] in command.commands:
-        name, *words = words
-        context = command.make_context(name, [], parent=context, resilient_parsing=True)
-        command = command.commands[name]
-    with command.make_context(name, words, parent=context) as own:
-        return own.params
 
 
 def test_sizes_are_read():

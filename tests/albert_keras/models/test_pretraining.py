@@ -47,17 +47,8 @@ def test_logits_are_those_of_numpy():
     positions = inputs.pop("masked_lm_positions")
     sequence, pooled, _ = numpy_albert.encode(weights, dict(CONFIG), **inputs)
     masked = np.take_along_axis(sequence, positions[:, :, None], 1)
-    masked = masked @ weights["cls/predictions/transform/dense/kernel"]
-    masked = numpy_albert.ACTIVATIONS["gelu"](
-        masked + weights["cls/predictions/transform/dense/bias"]
-    )
-    masked = (masked - masked.mean(-1, keepdims=True)) / masked.std(-1, keepdims=True)
-    masked = masked * weights["cls/predictions/transform/LayerNorm/gamma"]
-    masked = masked + weights["cls/predictions/transform/LayerNorm/beta"]
-    logits = masked @ weights["bert/embeddings/word_embeddings"].T
-    logits = logits + weights["cls/predictions/output_bias"]
-    order = pooled @ weights["cls/seq_relationship/output_weights"].T
-    order = order + weights["cls/seq_relationship/output_bias"]
+    logits = numpy_albert.masked_lm_logits(weights, dict(CONFIG), masked)
+    order = numpy_albert.sentence_order_logits(weights, pooled)
     np.testing.assert_allclose(outputs["masked_lm_logits"], logits, atol=1e-5)
     np.testing.assert_allclose(outputs["sentence_order_logits"], order, atol=1e-5)
 
