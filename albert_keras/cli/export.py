@@ -50,8 +50,7 @@ def export(arguments, run: Path | None = None, card: bool = False):
 
 
 def _write_card(model):
-    from albert_keras.serving.export.card_facts import FACTS
-    from albert_keras.serving.export.model_card import write_model_card
+    from albert_keras.serving.export.model_card import FACTS, write_model_card
 
     write_model_card(model)
     has_facts = (model / FACTS).is_file()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from albert_keras.formats.detection import EXPORT_RECORD, convert_command, find, versions
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import fsync, is_disk_full, whole_folder
+from data_pipeline.files import fsync, whole_folder
 from data_pipeline.limits import read_json
 
 #: What a user types for a masked token; only `fill_mask` reads it as more than text.
@@ -162,27 +162,13 @@ def new_version(out: Path, version: int | None = None) -> Generator[Draft, None,
     with whole_folder(target) as folder:
         model = folder.with_name(f"{folder.name}.keras")
         try:
-            with _reporting_full_disk(out):
-                yield Draft(number, folder, model)
+            yield Draft(number, folder, model)
             _check_is_free(out, number)  # another export may have published it
             if model.exists():
                 fsync(model)
                 os.replace(model, keras_file(target))
         finally:
             model.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _reporting_full_disk(out):
-    try:
-        yield
-    except Exception as error:
-        if not is_disk_full(error):
-            raise
-        raise InputError(
-            f"`{out}` cannot be written: the disk is full, and nothing was published. Free some "
-            "space or choose another --out."
-        ) from error
 
 
 def _check_is_free(out, number):

@@ -11,12 +11,11 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.serving.export.accuracy import AccuracyLoss, compare
-from albert_keras.serving.export.card_facts import read_card_facts
 from albert_keras.serving.export.checks import check_answers
 from albert_keras.serving.export.keras_model import PRECISIONS, round_weights
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import LITE_WEIGHTS, write_lite
-from albert_keras.serving.export.model_card import write_model_card
+from albert_keras.serving.export.model_card import read_card_facts, write_model_card
 from albert_keras.serving.export.source import is_of_package, open_source
 from albert_keras.serving.graph.precision import POLICIES
 from albert_keras.serving.layout import (

@@ -4,7 +4,7 @@ The facts are collected here; the wording is in `model_card.md.jinja`. Facts com
 `export.json` of each version, which may be damaged, come from an older release, or contain names
 that anybody may have chosen. A value that is missing or of the wrong type is skipped, and text is
 escaped before the template gets it. What no program knows comes from the author's `card.yaml`, see
-`card_facts.py`.
+`CardFacts`.
 """
 
 import functools
@@ -20,7 +20,6 @@ from albert_keras.config import AlbertConfig
 from albert_keras.layers.text_packing import BYTES_PER_POSITION
 from albert_keras.models.weight_count import model_line
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
-from albert_keras.serving.export.card_facts import read_card_facts
 from albert_keras.serving.graph.tagging_model import NUM_BYTES
 from albert_keras.serving.layout import (
     EXPORT_RECORD,
@@ -34,11 +33,15 @@ from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks import kinds
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
-from data_pipeline.limits import read_json
+from data_pipeline.limits import NotYaml, parse_yaml, read_json, read_limited
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.settings import Settings, setting
 
 logger = logging.getLogger(__name__)
 
+#: Name of the file with the author's facts, and its largest size: a larger file is something else.
+FACTS = "card.yaml"
+_MAX_FACTS = 1 << 20
 #: No number that was measured or counted is as large.
 _TOO_LARGE = 2.0**63
 #: The first of these signatures that a model has is called in the example request.
@@ -51,6 +54,37 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
 _PLAIN = re.compile(r"[A-Za-z0-9_.=+-]+")
 #: Characters of a name that are shown, and names of a list.
 _MAX_CHARACTERS, _MAX_NAMES = 64, 40
+
+
+class CardFacts(Settings):
+    """Facts that no program knows, contents of `card.yaml`; texts are Markdown of the author."""
+
+    language: str | None = setting(None, "Code of the language.", pattern="^[a-z-]{2,12}$")
+    licence: str | None = setting(None, "Licence of the weights.", pattern="^[A-Za-z0-9.+-]+$")
+    description: str = setting("", "What the model is, and for whom.")
+    sections: dict[str, str] = setting({}, "Title -> text, such as of data, a recipe or results.")
+    limits: tuple[str, ...] = setting((), "Limits of this model, added to those of all models.")
+
+
+def read_card_facts(out: Path) -> CardFacts:
+    """Reads `card.yaml` in the folder of a model; without the file, no fact is known.
+
+    Raises:
+        InputError: If it is not YAML with the keys of CardFacts.
+    """
+    path = out / FACTS
+    if not path.is_file():
+        return CardFacts()
+    try:
+        _, values = parse_yaml(read_limited(path, _MAX_FACTS))
+    except NotYaml as error:
+        raise InputError(f"Line {error.line} of `{path}` {error}", *error.mistakes) from error
+    if not isinstance(values, dict):
+        raise InputError(f"`{path}` must contain keys and values. Received: {values!r:.60}.")
+    try:
+        return CardFacts(**values)
+    except InputError as error:
+        raise InputError(f"`{path}`: {error}") from error
 
 
 def write_model_card(out: Path) -> None:
@@ -254,7 +288,7 @@ def _template():
         lstrip_blocks=True,
         autoescape=False,  # the values are Markdown already
     )
-    filters = (as_text, as_code, as_words, as_number, as_cell, as_megabytes)
+    filters = (as_text, as_code, as_words, as_number, as_megabytes)
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["as_json"] = json.dumps
     return environment.get_template("model_card.md.jinja")
@@ -273,12 +307,6 @@ def as_code(text: str) -> str:
     """Writes a name as code, or escaped if it has unusual characters."""
     is_plain = len(text) <= _MAX_CHARACTERS and _PLAIN.fullmatch(text)
     return f"`{text}`" if is_plain else as_text(text)
-
-
-def as_cell(value: str | int | float) -> str:
-    """Writes a cell of the author's Markdown, or a number, on one line of a table."""
-    text = value if isinstance(value, str) else as_number(value)
-    return " ".join(text.split()).replace("|", "&#124;")
 
 
 def as_words(name: str) -> str:

@@ -3,8 +3,7 @@
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.serving.export.card_facts import FACTS, read_card_facts
-from albert_keras.serving.export.model_card import model_card
+from albert_keras.serving.export.model_card import FACTS, model_card, read_card_facts
 from albert_keras.serving.publish import export
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.card_records import PRETRAINED, publish
@@ -13,22 +12,14 @@ WHOLE = """
 language: en
 licence: apache-2.0
 description: For trying things out.
-data:
-  text: Old texts.
-  columns: [Text, Words, Licence]
-  rows:
-    - [22 novels | old, 2900000, public domain]
-recipe:
-  text: One run of two hours.
-  commands: |
-    albert-keras vocab --corpus books/ --out tokenizer/
-  curves: curves.png
-results:
-  - title: Minimal pairs
-    text: Of 67 paradigms.
-    columns: [Model, Accuracy]
-    rows:
-      - [this model, 66.4 %]
+sections:
+  Texts: |
+    Old texts.
+
+    | Text | Words |
+    | --- | --- |
+    | 22 novels | 2,900,000 |
+  More results: Of 67 paradigms.
 limits:
   - It knows few words of after 1920.
 """
@@ -41,16 +32,12 @@ def out(tmp_path):
 
 def test_the_card_has_every_fact(out):
     (out / FACTS).write_text(WHOLE)
-    (out / "curves.png").touch()
     card = model_card(out)
     head = card.split("---")[1]
     assert "\nlanguage: en\nlicense: apache-2.0\n" in head
     assert "\nFor trying things out.\n" in card
-    assert "\nOld texts.\n\n| Text | Words | Licence |\n| --- | --- | --- |\n" in card
-    assert "| 22 novels &#124; old | 2,900,000 | public domain |\n" in card
-    assert "```sh\nalbert-keras vocab --corpus books/ --out tokenizer/\n```" in card
-    assert "](curves.png)\n" in card
-    assert "### Minimal pairs\n\nOf 67 paradigms.\n\n| Model | Accuracy |\n" in card
+    assert "\n## Texts\n\nOld texts.\n\n| Text | Words |\n| --- | --- |\n| 22 novels | 2,9" in card
+    assert "\n## More results\n\nOf 67 paradigms.\n" in card
     limits = card[card.index("## Limits") : card.index("## Scores")]
     assert "\n- It knows few words of after 1920.\n- It knows what its training data say" in limits
 
@@ -69,8 +56,7 @@ def test_scores_of_counting_models_are_beside_those_of_the_model(tmp_path):
     [
         ("licence: [", "is not valid YAML"),
         ("license: mit", "`license` is not a known key. Did you mean `licence`?"),
-        ("data: {columns: [a, b], rows: [[1]]}", "`data.rows` must have rows with one cell"),
-        ("recipe: {curves: c.png}", "`recipe.curves` in .* must be a file beside it"),
+        ("sections: [a]", "`sections`"),
     ],
 )
 def test_a_mistake_in_the_facts_is_named(out, tmp_path, text, message):

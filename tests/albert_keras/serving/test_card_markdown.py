@@ -3,7 +3,6 @@
 import pytest
 
 from albert_keras.serving.export.model_card import (
-    as_cell,
     as_list,
     as_number,
     as_tensor_spec,
@@ -28,11 +27,6 @@ def test_text_is_escaped_and_cut():
     assert as_text("a|b\n*c* <d> & www.e") == r"a&#124;b \*c\* &lt;d&gt; &amp; www\.e"
     assert as_text("x" * 65) == "x" * 63 + "…"
     assert as_text("\u202ex") == "\N{REPLACEMENT CHARACTER}x"
-
-
-def test_a_cell_stays_in_its_table_and_keeps_the_markdown_of_its_author():
-    assert as_cell("**66.4 %** |\nof pairs") == "**66.4 %** &#124; of pairs"
-    assert as_cell(2900) == "2,900"
 
 
 def test_names_are_listed_up_to_forty_and_then_counted():

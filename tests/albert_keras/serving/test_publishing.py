@@ -1,10 +1,6 @@
 """A version appears whole or not at all, whoever else publishes, fails or is killed."""
 
-import errno
-import os
-
 import pytest
-import tensorflow as tf
 
 from albert_keras.serving.layout import new_version, versions
 from data_pipeline.errors import InputError
@@ -77,19 +73,3 @@ def test_of_two_exports_at_once_one_is_published(tmp_path):
             assert publish(tmp_path / "." / "") == 1
     assert contents(tmp_path) == ["1", "1.keras"]
     assert (tmp_path / "1.keras").read_text() == "keras"
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        tf.errors.ResourceExhaustedError(None, None, "saved_model.pb; No space left on device"),
-        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "1.keras"),
-    ],
-)
-def test_a_full_disk_is_one_clear_error_and_leaves_nothing(tmp_path, error):
-    out = tmp_path / "models" / "books"
-    with pytest.raises(InputError, match="the disk is full, and nothing was published"):
-        with new_version(out) as draft:
-            (draft.folder / "saved_model.pb").write_bytes(b"half of it")
-            raise error
-    assert list(tmp_path.iterdir()) == []
