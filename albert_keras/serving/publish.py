@@ -176,7 +176,7 @@ def _write_model(draft, source, module, keras_precision):
         module: Its signatures: StringModel or FunctionalModel.
     """
     folder, model = draft.folder, source.model
-    tf.saved_model.save(module, str(folder), signatures=module.functions | module.token_functions)
+    tf.saved_model.save(module, str(folder), signatures=module.functions)
     set_method_names(folder)
     if hasattr(model, "config"):
         model.config.save(folder / SHAPE_FILE)
