@@ -3,9 +3,10 @@
 import functools
 import json
 import logging
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow import keras
@@ -78,8 +79,7 @@ def export(
             its best seed; of a converted model with a masked-LM head; or of an export of a
             pre-trained model, whose `.keras` file is exported again, or the name of a shipped one.
             Or a keras.Model: one of this package with its tokenizer, as from `from_preset`; or any
-            functional model over strings, of which the other arguments but `out` and
-            `version` have no meaning.
+            functional model over strings, for which only `out` and `version` have a meaning.
         out: str or Path. Folder of the model, such as `saved_models/books`. The version is created
             in it, with the model for Keras (`1.keras`) and the model card (`README.md`) beside it.
         step: int, "best" or None. Which checkpoint; None takes the newest valid one, or the best
@@ -108,6 +108,9 @@ def export(
             raise InputError(f"`{name}` must be one of {', '.join(choices)}. Received: {value}.")
     check_model_name(out.absolute().name)
     read_card_facts(out)  # so that a mistake in it is noticed before any work
+    source: Any  # ExportSource or FunctionalModel
+    module: Any  # its signatures: StringModel or FunctionalModel
+    check: Callable
     with new_version(out, version) as draft:
         logger.info("1/4 loading the model")
         if isinstance(run, keras.Model) and not is_of_package(run):
@@ -169,12 +172,7 @@ def export(
 
 
 def _write_model(draft, source, module, keras_precision):
-    """Writes a model for servers, `Predictor` and Keras; returns the bytes that a server loads.
-
-    Args:
-        source: ExportSource or FunctionalModel.
-        module: Its signatures: StringModel or FunctionalModel.
-    """
+    """Writes a model for servers, `Predictor` and Keras; returns the bytes that a server loads."""
     folder, model = draft.folder, source.model
     tf.saved_model.save(module, str(folder), signatures=module.functions)
     set_method_names(folder)
