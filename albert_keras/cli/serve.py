@@ -30,7 +30,7 @@ def serve(
       albert-keras serve saved_models/books saved_models/sst2/3 --port 0
       albert-keras serve saved_models
 
-    The REST interface is the same as in tensorflow_model_server. --verbose logs each request.
+    The REST routes are those of tensorflow_model_server to predict. --verbose logs each request.
     Ctrl-C and SIGTERM end the server after the answers in progress, within 12 seconds; a second
     signal ends it at once.
 
@@ -41,9 +41,11 @@ def serve(
       port {0..65535}: Port; 0 selects a free one.
     """
     as_json, logs_requests = context.params["as_json"], context.params["verbose"]
-    from albert_keras.serving.local.local_server import DRAINING_SECONDS, serve as serve_models
+    from albert_keras.serving.local.local_server import DRAINING_SECONDS, LocalServer
 
-    def ready(server):
+    stopped_by: list[int] = []
+    with LocalServer(model, host, port, access_log=logs_requests) as server:
+
         def stop(number, frame):
             if stopped_by:  # a second signal
                 os._exit(128 + number)
@@ -63,9 +65,7 @@ def serve(
         listed = ", ".join(f"{one['name']} (version {one['version']})" for one in models)
         result = {"url": server.url, "models": models}
         show(result, [f"serving {listed}: {server.url}"], as_json)
-
-    stopped_by: list[int] = []
-    serve_models(model, host, port, access_log=logs_requests, ready=ready)
+        server.run()
     if stopped_by:
         os._exit(128 + stopped_by[0])
 

@@ -1,12 +1,9 @@
-"""A server of exported models for this computer: a page, and the REST routes of the model server.
-
-serve(["saved_models/books"])
-"""
+"""A server of exported models for this computer: a page, and REST routes of the model server."""
 
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import uvicorn
@@ -34,14 +31,31 @@ DRAINING_SECONDS = 10
 class LocalServer:
     """Exported models behind an address. Use it in a `with` block.
 
-    The arguments and errors are the same as for `serve`.
+    A SavedModel is a program: its operations are checked before it is loaded.
+
+    Args:
+        models: Folders of exported models, whose newest version is served under the name of the
+            folder, folders of one version, names of shipped models, or folders of several models.
+        host: Address to listen on.
+        port: 0 takes a free one.
+        access_log: Whether to log each request, as `uvicorn.access`.
 
     Attributes:
         models: dict of name -> ServedModel.
         url: str. Address of the page, such as `http://127.0.0.1:8501/`.
+
+    Raises:
+        InputError: If there is no export, it uses operations that are not allowed, a name is not
+            valid in an address or is given twice, or the address is in use or invalid.
     """
 
-    def __init__(self, models, host=HOST, port=PORT, access_log=False):
+    def __init__(
+        self,
+        models: Iterable[str | Path],
+        host: str = HOST,
+        port: int = PORT,
+        access_log: bool = False,
+    ):
         folders = find_exports(models)
         self._socket = _listen(host, port)  # before models are loaded, as the port may be in use
         try:
@@ -100,37 +114,8 @@ class LocalServer:
         self._server.should_exit = True
 
 
-def serve(
-    models: Iterable[str | Path],
-    host: str = HOST,
-    port: int = PORT,
-    access_log: bool = False,
-    ready: Callable[[LocalServer], None] | None = None,
-):
-    """Serves exported models until the process is interrupted.
-
-    A SavedModel is a program: its operations are checked before it is loaded.
-
-    Args:
-        models: Folders of exported models, whose newest version is served under the name of the
-            folder, folders of one version, names of shipped models, or folders of several models.
-        host: Address to listen on.
-        port: 0 takes a free one.
-        access_log: Whether to log each request, as `uvicorn.access`.
-        ready: Called when the server listens.
-
-    Raises:
-        InputError: If there is no export, it uses operations that are not allowed, a name is not
-            valid in an address or is given twice, or the address is in use or invalid.
-    """
-    with LocalServer(models, host, port, access_log) as server:
-        if ready is not None:
-            ready(server)
-        server.run()
-
-
 def find_exports(models: Iterable[str | Path]) -> dict[str, Path]:
-    """Finds the folders of the versions to serve, by the name of the model; see `serve`."""
+    """Finds the folders of the versions to serve, by the name of the model; see `LocalServer`."""
     found: dict[str, Path] = {}
     for path in map(find_model, models):
         is_one = versions(path) or (Path(path) / "saved_model.pb").is_file()

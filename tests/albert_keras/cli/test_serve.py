@@ -17,19 +17,29 @@ from tests.albert_keras.serving.contract_model import ContractModel
 
 @pytest.fixture
 def served(monkeypatch):
-    """Returns a list of what `serve` was called with; it is ready at once and ends."""
+    """Returns a list of what servers were made with; they are ready at once and end."""
     calls = []
 
-    def serve(models, host, port, access_log, ready):
-        calls.append((models, host, port, access_log))
-        loaded = {"books": SimpleNamespace(name="books", version=3)}
-        before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-        ready(SimpleNamespace(url="http://127.0.0.1:8501/", models=loaded))
-        for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
-            assert signal.getsignal(number) != handler
-            signal.signal(number, handler)
+    class Server:
+        url = "http://127.0.0.1:8501/"
+        models = {"books": SimpleNamespace(name="books", version=3)}
 
-    monkeypatch.setattr(local_server, "serve", serve)
+        def __init__(self, *arguments, access_log):
+            calls.append((*arguments, access_log))
+            self.before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            for number, handler in zip((signal.SIGINT, signal.SIGTERM), self.before, strict=True):
+                assert signal.getsignal(number) != handler
+                signal.signal(number, handler)
+
+        def run(self):
+            pass
+
+    monkeypatch.setattr(local_server, "LocalServer", Server)
     return calls
 
 

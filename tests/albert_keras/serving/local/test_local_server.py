@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from albert_keras.serving.local.app import MAX_BODY_BYTES
-from albert_keras.serving.local.local_server import LocalServer, find_exports, serve
+from albert_keras.serving.local.local_server import LocalServer, find_exports
 from albert_keras.serving.rest_client import RestClient
 from albert_keras.serving.serve_check import GOLDEN_CASES, serve_check
 from data_pipeline.errors import InputError
@@ -121,18 +121,6 @@ def test_an_address_for_others_causes_a_warning(contract_export, caplog):
     with caplog.at_level(logging.WARNING), LocalServer([contract_export], "0.0.0.0", 0):
         pass
     assert "Other computers can reach 0.0.0.0" in caplog.text
-
-
-def test_a_server_says_when_it_is_ready(contract_export):
-    class Enough(Exception):
-        pass
-
-    def ready(server):
-        assert [(one.name, one.version) for one in server.models.values()] == [("books", 3)]
-        raise Enough
-
-    with pytest.raises(Enough):
-        serve([contract_export], port=0, ready=ready)
 
 
 def test_models_are_found_by_folder_version_and_name(contract_export, tmp_path):
