@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from albert_keras.serving.export.model_card import model_card, write_model_card
-from data_pipeline.errors import InputError
 from tests.albert_keras.serving.card_records import FINETUNED, PRETRAINED, publish
 
 OF_KINDS = {
@@ -98,13 +97,6 @@ def test_the_same_versions_have_the_same_card(out):
     write_model_card(out)
     assert (out / "README.md").read_text() == card == model_card(out)
     assert sorted(path.name for path in out.iterdir()) == ["1", "1.keras", "README.md"]
-
-
-def test_there_is_no_card_of_nothing(tmp_path):
-    with pytest.raises(InputError, match="contains no exported model"):
-        model_card(tmp_path)
-    with pytest.raises(InputError, match="The name of a model"):
-        model_card(publish(tmp_path / "Two Words", 1, PRETRAINED))
 
 
 @pytest.mark.parametrize("kind", OF_KINDS)

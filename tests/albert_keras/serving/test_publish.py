@@ -11,7 +11,6 @@ from tensorflow import keras
 
 from albert_keras.runs.run import Run
 from albert_keras.serving.publish import export
-from data_pipeline.errors import InputError
 
 FRESH_PROCESS = """
 import sys
@@ -109,16 +108,3 @@ def test_the_loss_of_each_variant_is_told_and_kept(small_export, tiny_export):
     assert record["accuracy_loss"] == {name: loss._asdict() for name, loss in losses.items()}
     usual = json.loads((tiny_export / "1" / "export.json").read_text())
     assert usual["precision"] == "float32" and usual["accuracy_loss"] == {}
-
-
-@pytest.mark.parametrize(
-    "options, rule",
-    [
-        ({"max_seq_length": 99}, "from 8"),
-        ({"precision": "int4"}, "float32, bfloat16, int8"),
-        ({"lite": ["int4"]}, "float16, int8"),
-    ],
-)
-def test_impossible_options_are_refused(tiny_run, tmp_path, options, rule):
-    with pytest.raises(InputError, match=rule):
-        export(tiny_run, tmp_path / "name", **options)

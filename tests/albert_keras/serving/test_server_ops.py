@@ -168,18 +168,3 @@ def test_the_function_that_restores_writes_nothing(changed):
         InputError, match="`SaveV2` in function `.*traced_restore.*` may access files"
     ):
         check_ops(changed(change))
-
-
-@pytest.mark.parametrize(
-    "name, content, rule",
-    [
-        ("readme", b"", "must contain saved_model.pb"),
-        ("saved_model.cpb", b"", "Received: saved_model.cpb"),
-        ("saved_model.pb", b"no protocol buffer", "is damaged"),
-        ("saved_model.pb", b"", "contains no graph"),
-    ],
-)
-def test_what_is_no_saved_model_is_refused(tmp_path, name, content, rule):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=rule):
-        check_ops(tmp_path)

@@ -189,23 +189,3 @@ def test_an_answer_is_marked_where_it_stands(browser, url):
     assert text_of(browser, passage) == context
     assert not ask(browser, "question-answering", context="")
     assert "is blank" in text_of(browser, "#question-answering .error")
-
-
-def test_texts_are_compared(browser, url):
-    show(browser, url, "tiny", "similarity")
-    texts = "the old ferry left\n\n  the old ferry left \nNobody wondered why."
-    said = ask(browser, "similarity", texts=texts)
-    assert said == "Most similar: 1 and 2, cosine 1.000"
-    cells = browser.value("[...document.querySelectorAll('.cosines td')].map((a) => a.textContent)")
-    assert len(cells) == 1 + 9 and cells[1] == cells[2] == cells[-1] == "1.000"
-    assert not ask(browser, "similarity", texts="alone")
-    assert "at least two texts" in text_of(browser, "#similarity .error")
-
-
-def test_a_server_that_is_gone_is_told(browser, url):
-    show(browser, url, "tiny", "tokens")
-    browser.send("Network.enable")
-    offline = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
-    browser.send("Network.emulateNetworkConditions", offline=True, **offline)
-    assert not ask(browser, "tokens")
-    assert "cannot be reached" in text_of(browser, "#tokens .error")
