@@ -87,8 +87,6 @@ def _variant_lines(result):
         return
     sizes = {result.precision: result.saved_model_bytes}
     sizes |= {f"lite {weights}": size for weights, size in result.lite_bytes.items()}
-    keras_bytes = result.keras_file.stat().st_size
-    sizes |= {name: keras_bytes for name in result.losses if name.startswith("keras ")}
     for variant, size in sizes.items():
         line = f"{variant}: {size / 1e6:.1f} MB"
         if variant in result.losses:

@@ -47,8 +47,7 @@ class ExportResult(NamedTuple):
     precision: str  #: Precision of the SavedModel.
     saved_model_bytes: int  #: Size of what a server loads: graph, tokenizer and weights.
     lite_bytes: dict[str, int]  #: "float16" or "int8" -> size of the `.tflite` file.
-    #: By variant: "bfloat16", "int8", "lite float16", "lite int8", "keras float16" or
-    #: "keras bfloat16".
+    #: By variant: "bfloat16", "int8", "lite float16" or "lite int8".
     losses: dict[str, AccuracyLoss]
     keras_file: Path  #: The model for Keras, beside the folder of the version.
     signatures: tuple[str, ...]  #: Names of the signatures.
@@ -133,9 +132,7 @@ def export(
         logger.info("4/4 answering the warm-up requests")
         write_warm_up(draft.folder, signatures, module.buckets, predictor.call)
         lite_files = write_lite(draft.folder / "lite", source, lite)
-        losses = compare(
-            source, precision, predictor.ask, lite_files, keras_precision, draft.keras_file
-        )
+        losses = compare(source, precision, predictor.ask, lite_files)
         fingerprint = _fingerprint(draft.folder)
         record = source.describe() | {
             "precision": precision,

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.serving.export.checks import inputs_of_texts, masked_sequence
 from albert_keras.serving.export.lite import LiteModel
@@ -42,12 +41,7 @@ class AccuracyLoss(NamedTuple):
 
 
 def compare(
-    source: ExportSource,
-    precision: str,
-    call: Callable,
-    lite_files: dict[str, Path],
-    keras_precision: str,
-    keras_file: Path,
+    source: ExportSource, precision: str, call: Callable, lite_files: dict[str, Path]
 ) -> dict[str, AccuracyLoss]:
     """Compares the variants of an export with the float32 model.
 
@@ -58,22 +52,23 @@ def compare(
         precision: Of the SavedModel.
         call: Calls its signatures, see `call_by_rows`.
         lite_files: "float16" or "int8" -> `.tflite` file.
-        keras_precision: Of the `.keras` file.
 
     Returns:
-        Variant -> AccuracyLoss, such as "int8", "lite int8" or "keras bfloat16"; empty if there is
-        only float32.
+        Variant -> AccuracyLoss, such as "int8" or "lite int8"; empty if there is only float32.
     """
     variants = {} if precision == "float32" else {precision: _by_signatures(source, call)}
-    if keras_precision != "float32":
-        loaded = source._replace(model=keras.models.load_model(keras_file, compile=False))
-        variants[f"keras {keras_precision}"] = _in_memory(loaded)
     variants |= {f"lite {name}": _by_lite(source, file) for name, file in lite_files.items()}
     if not variants:
         return {}
     logger.info("comparing %s with float32", ", ".join(variants))
     inputs = masked_texts() if source.task is None else _examples(source.task)
-    expected = _in_memory(source)(inputs)
+    module = source.string_model("float32")
+
+    def call_float32(name, **texts):
+        tensors = {key: tf.constant(one, tf.string) for key, one in texts.items()}
+        return {key: one.numpy() for key, one in module.functions[name](**tensors).items()}
+
+    expected = _by_signatures(source, call_float32)(inputs)
     return {name: loss_of(name, expected, answers(inputs)) for name, answers in variants.items()}
 
 
@@ -126,16 +121,6 @@ def _by_signatures(source, call):
         Candidate(row["pieces"][0, 0].decode(), float(row["scores"][0, 0]))
         for row in call_by_rows(call, "fill_mask", text=texts)
     ]
-
-
-def _in_memory(source):
-    module = source.string_model("float32")
-
-    def call(name, **texts):
-        tensors = {key: tf.constant(one, tf.string) for key, one in texts.items()}
-        return {key: one.numpy() for key, one in module.functions[name](**tensors).items()}
-
-    return _by_signatures(source, call)
 
 
 def _by_lite(source, file):

@@ -99,8 +99,7 @@ def test_int8_weights_take_a_quarter_and_the_keras_model_has_its_own_precision(
 
 def test_the_loss_of_each_variant_is_told_and_kept(small_export, tiny_export):
     losses = small_export.losses
-    assert list(losses) == ["int8", "keras float16", "lite float16", "lite int8"]
-    assert 0 < losses["keras float16"].mean_difference < losses["int8"].mean_difference
+    assert list(losses) == ["int8", "lite float16", "lite int8"]
     assert all(loss.agreement > 0.5 for loss in losses.values())
     assert losses["int8"].mean_difference > 0 and losses["int8"].num_predictions > 100
     record = json.loads((small_export.path / "export.json").read_text())
