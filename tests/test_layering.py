@@ -20,7 +20,7 @@ ROWS = (
     ("tasks",),
     ("distillation",),
     ("serving/layout", "serving/rest_client"),
-    ("serving/graph", "serving/saved_model", "serving/exported_task", "serving/sample_texts"),
+    ("serving/graph", "serving/saved_model", "serving/sample_texts"),
     ("serving/task_answers", "serving/serve_check"),
     ("serving/predictor", "serving/export"),
     ("serving/publish", "serving/kit", "serving/local"),

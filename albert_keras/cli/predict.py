@@ -121,8 +121,8 @@ def _kind_of(model):
     )
     if detect(model, ("run", "fine-tuning", "export"), wanted).kind != "export":
         return _FINETUNING, None
-    from albert_keras.serving.exported_task import read_task
     from albert_keras.serving.layout import version_folder
+    from albert_keras.serving.predictor import read_task
 
     exported = read_task(version_folder(model))
     return (_PRETRAINED if exported is None else _EXPORT), exported

@@ -13,7 +13,7 @@ from albert_keras.cli.typed_inputs import (
     typed_fields,
 )
 from albert_keras.report import count_of
-from albert_keras.serving.exported_task import ExportedTask
+from albert_keras.serving.predictor import ExportedTask
 from albert_keras.tasks.answer_table import (
     columns_of,
     is_answer_table,
