@@ -156,18 +156,11 @@ class CardVersion:
     def at(self, *keys, kind=str):
         value = self._record
         for key in keys:
-            is_item = isinstance(value, list) and isinstance(key, int) and key < len(value)
-            value = value[key] if is_item else value.get(key) if isinstance(value, dict) else None
+            value = value.get(key) if isinstance(value, dict) else None
         return value if isinstance(value, kind) else kind()
 
     def has(self, key):
         return key in self._record
-
-    def text(self, *keys):
-        return as_text(self.at(*keys))
-
-    def code(self, *keys):
-        return as_code(self.at(*keys))
 
     def file_name(self, *keys):
         return as_text(re.split(r"[/\\]", self.at(*keys).rstrip("/\\"))[-1])
