@@ -142,7 +142,12 @@ def values_so_far(folder: Path, metric: str, step: int) -> list[float]:
 
 
 def draw_dev_curves(folder: Path, metric: str) -> Path:
-    """Draws a run's loss and accuracy in training and its scores on development examples.
+    """Draws the log of a run into its `curves.png`, and returns the path; see `dev_panels`."""
+    return draw_curves(folder, panels=dev_panels(folder, metric))
+
+
+def dev_panels(folder: Path, metric: str) -> tuple[Panel, ...]:
+    """Returns the panels of a run's loss and accuracy in training and of its development scores.
 
     `metric` is the main score; the others in the log are drawn too.
     """
@@ -154,7 +159,7 @@ def draw_dev_curves(folder: Path, metric: str) -> Path:
     )
     accuracy = (Curve("answer_accuracy", "answers", BLUE),)
     speed, rate, gradients = PANELS[2:5]
-    panels = (
+    return (
         Panel("Loss in training", "mean over examples", (Curve("loss", "loss", BLUE),)),
         Panel("Accuracy in training", "fraction", accuracy, range=(0, 1)),
         Panel("Development examples", "score", curves, range=(None, None)),
@@ -162,4 +167,3 @@ def draw_dev_curves(folder: Path, metric: str) -> Path:
         gradients,
         speed,
     )
-    return draw_curves(folder, panels=panels)

@@ -14,7 +14,7 @@ import jinja2
 from albert_keras.config import AlbertConfig
 from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text
-from albert_keras.runs.curves import curves_of
+from albert_keras.runs.curves import PANELS, curves_of
 from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.overview import DAMAGED, RunSummary, scores_of, summarize, training_folders
 from albert_keras.runs.report import tables
@@ -23,6 +23,7 @@ from albert_keras.runs.run_record import read_record
 from albert_keras.runs.trained_data import RECORDS, Overlap
 from albert_keras.tasks.result_table import cautions
 from albert_keras.tasks.results import FinetuneResult, best_seed, read_results
+from albert_keras.tasks.score_dev import dev_panels
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_file
 from data_pipeline.progress import format_duration
@@ -128,7 +129,7 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
         "facts": _numbers(summary, series, result),  # the few most important ones
         "scores": scores,
         "problems": list(_problems(summary, record, series, result)),
-        "curves": list(_curves(started, is_finetuning)),
+        "curves": list(_curves(started, (summary.metric or "accuracy") if is_finetuning else None)),
         "samples": samples,
         "no_samples": no_samples,  # why there are none
         "answers": answers,
@@ -225,21 +226,23 @@ def _of_log(log):
         yield f"{mean:.0%} of the time was spent waiting for data."
 
 
-def _curves(folders, is_finetuning):
-    """Yields name and address of a picture for each training that has logged anything."""
-    if is_finetuning:  # which scores there are is known when the training draws them
-        for folder in folders:
-            yield from _pictures(folder, ("curves.png",), folder.name)
-    elif read_log(folders[0]) or read_evaluations(folders[0]):
-        picture = io.BytesIO()
-        curves_of(folders[0]).savefig(picture, format="png", dpi=100)
-        yield "curves", _address(picture.getvalue())
+def _curves(folders, metric):
+    """Yields name and address of a picture for each training that has logged anything.
+
+    The main score of a fine-tuning is its `metric`; None stands for a pre-training.
+    """
+    for folder in folders:
+        if read_log(folder) or read_evaluations(folder):
+            panels = PANELS if metric is None else dev_panels(folder, metric)
+            picture = io.BytesIO()
+            curves_of(folder, panels).savefig(picture, format="png", dpi=100)
+            yield folder.name, _address(picture.getvalue())
 
 
-def _pictures(folder, names=_PICTURES, label=None):
-    for name in names:
+def _pictures(folder):
+    for name in _PICTURES:
         if (path := folder / name).is_file():
-            yield label or name.removesuffix(".png"), _address(path.read_bytes())
+            yield name.removesuffix(".png"), _address(path.read_bytes())
 
 
 def _address(png):

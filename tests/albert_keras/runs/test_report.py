@@ -96,9 +96,9 @@ def test_the_page_of_a_finetuning(folder):
         "id\tconfidence\ttruth\tanswer\ttext\n7\t0.99\t1\t0\ta <script>bad</script> film\n"
     )
     (tuned / "confusion.png").write_bytes(b"png")
-    (tuned / "seed-2" / "curves.png").write_bytes(b"PNG")
     page = Page(write_report(tuned))
-    assert page.addresses == [f"data:image/png;base64,{code}" for code in ("UE5H", "cG5n")]
+    first, second, confusion = page.addresses  # the curves of both seeds
+    assert len(first) > 10_000 < len(second) and confusion == "data:image/png;base64,cG5n"
     assert "script" not in page.tags
     for part in (
         "this model, median of 2 seeds 0.825",
