@@ -39,33 +39,6 @@ def test_vocab_reports_the_characters_without_a_piece(tmp_path, capsys):
     assert "\n§\t" in pieces and "\n%\t" in pieces
 
 
-def test_text_becomes_records_by_command(corpus, tmp_path, capsys):
-    assert main(["vocab", "--corpus", str(corpus), "--size", "280", "--out", f"{tmp_path}/t"]) == 0
-    built = ["data", "build", "--corpus", str(corpus), "--tokenizer", f"{tmp_path}/t"]
-    built += ["--out", f"{tmp_path}/r", "--set", "masking.max_ngram=2", "--max-seq-length", "32"]
-    capsys.readouterr()
-    assert main([*built, "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    info = json.loads((tmp_path / "r" / "dataset_info.json").read_text())
-    assert result["num_records"] == info["shards"][0]["num_records"] > 50
-    assert info["config"]["masking"]["max_ngram"] == 2 and info["max_seq_length"] == 32
-
-
-def test_a_config_file_and_set_decide_a_run(tiny_records, tmp_path, capsys):
-    config = tmp_path / "run.yaml"
-    config.write_text(
-        "model: {size: albert-tiny, hidden_size: 16, num_attention_heads: 2}\n"
-        "training: {steps: 9, batch_size: 4, peak_tflops: 1}\noptimizer: {lr: 0.001}\n"
-    )
-    command = ["pretrain", "--data", str(tiny_records), "--out", f"{tmp_path}/run", "--json"]
-    command += ["--config", str(config), "--set", "training.steps=2", "--lr", "0.01"]
-    assert main(command) == 0
-    assert json.loads(capsys.readouterr().out)["step"] == 2
-    record = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
-    assert record["training"]["steps"] == 2 and record["training"]["batch_size"] == 4
-    assert record["optimizer"]["lr"] == 0.01 and record["model"]["hidden_size"] == 16
-
-
 def test_a_run_is_evaluated_exported_and_used(tiny_run, held_out_records, tmp_path, capsys):
     shutil.copytree(tiny_run, tmp_path / "run")
     run, out = f"{tmp_path}/run", f"{tmp_path}/models/tiny"

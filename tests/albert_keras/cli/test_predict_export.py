@@ -64,24 +64,6 @@ def test_lines_and_json_are_those_of_the_run(folders, ask):
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
 
 
-def test_a_file_is_answered_as_by_the_run(folders, ask, tmp_path):
-    table = tmp_path / "new.tsv"
-    table.write_text("body\treply\tnote\nRain.\tWind.\tx\nSnow.\t\ty\n")
-    columns = ["--text-column", "body", "--pair-column", "reply"]
-    tables = []
-    for number, model in enumerate(folders("classification")):
-        out = tmp_path / f"{number}.jsonl"
-        assert ask(model, "--file", table, *columns, "--out", out)[0] == 0
-        tables.append([json.loads(line) for line in out.read_text().splitlines()])
-    for one, other in zip(*tables, strict=True):
-        numbers = one.pop("probability"), *one.pop("probabilities").values()
-        others = other.pop("probability"), *other.pop("probabilities").values()
-        assert numbers == pytest.approx(others, abs=1e-5)
-        assert one == other and list(one)[:4] == ["body", "reply", "note", "label"]
-    code, shown, _ = ask(folders("classification")[1], "--file", table, *columns, "--out", tmp_path)
-    assert code == 0 and shown == f"2 answers: {tmp_path}/predictions-new.jsonl\n"
-
-
 def test_a_question_is_answered_from_a_passage(folders, ask, tiny_corpus):
     export = folders("spans_or_none")[1]
     code, shown, _ = ask(export / "2", tiny_corpus[0], *QUESTION)

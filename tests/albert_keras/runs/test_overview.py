@@ -12,7 +12,6 @@ from albert_keras.runs.overview import (
     DAMAGED,
     compare_runs,
     find_runs,
-    first_training,
     summarize,
 )
 from data_pipeline.errors import InputError
@@ -103,11 +102,6 @@ def test_a_summary_of_a_run_that_has_not_reported_yet(folder):
     (folder / "a" / "log.jsonl").unlink()
     seen = summarize(folder / "a")
     assert (seen.kind, seen.step, seen.score, seen.seconds) == ("pretraining", 0, None, 0)
-
-
-def test_a_fine_tuning_without_its_trainings_is_named(tmp_path):
-    with pytest.raises(InputError, match="has no training any more.*`seed-...`"):
-        first_training(tmp_path)
 
 
 def test_a_run_with_a_time_budget_is_finished_when_its_time_is_used(folder, capsys):

@@ -46,7 +46,6 @@ def test_of_a_sample_the_number_is_estimated():
     "overlap, text",
     [
         (Overlap(1500, 1350), "1,350 of 1,500 rows of `a` were trained on"),
-        (Overlap(9, 1), "1 of 9 rows of `a` was trained on"),
         (Overlap(9, 9), "all 9 rows of `a` were trained on"),
         (Overlap(1, 1), "the only row of `a` was trained on"),
     ],
