@@ -1,6 +1,7 @@
 """`albert-keras vocab` and `albert-keras vocab extend`."""
 
 import enum
+import importlib
 import math
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import typer
 
 from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.output import shell
-from albert_keras.cli.parameters import is_given
+from albert_keras.cli.parameters import is_given, refuse_others
 
 #: Number of added pieces to print, the most useful ones first.
 _SHOWN = 20
@@ -24,16 +25,22 @@ class Kind(str, enum.Enum):
     bpe = "bpe"
 
 
-@command()
+#: The function that trains each kind.
+_TRAINERS = {
+    Kind.unigram: "data_pipeline.tokenizers.vocabulary:train_vocabulary",
+    Kind.wordpiece: "data_pipeline.tokenizers.wordpiece_training:train_wordpiece",
+    Kind.bpe: "data_pipeline.tokenizers.byte_bpe_training:train_byte_bpe",
+}
+
+
+@command(_TRAINERS[Kind.unigram])
 def vocab(
     context: typer.Context,
+    arguments,
     corpus: list[str] | None = None,
     out: Path | None = None,
     kind: Kind = Kind.unigram,
     size: int = 30_000,
-    lower_case: bool | None = None,
-    strip_accents: bool | None = None,
-    required_characters: str = "",
     corpus_format: str = "auto",
 ):
     """Train a vocabulary on your text.
@@ -67,27 +74,11 @@ def vocab(
             context.fail(f"Missing option '{name}'.")
     check_output_folder(out)
     find_files(corpus)  # before the trainer is loaded
-    texts = _paragraphs(corpus, corpus_format)
-    settings = {
-        "lower_case": lower_case,
-        "strip_accents": strip_accents,
-        "required_characters": required_characters,
-    }
-    if kind is Kind.wordpiece:
-        from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
-
-        result = train_wordpiece(texts, out, size, **settings)
-    elif kind is Kind.bpe:
-        from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
-
-        for name in settings:
-            if is_given(context, name):
-                context.fail(f"--{name.replace('_', '-')} must not be used with --kind bpe.")
-        result = train_byte_bpe(texts, out, size)
-    else:
-        from data_pipeline.tokenizers.vocabulary import train_vocabulary
-
-        result = train_vocabulary(texts, out, size, **settings)
+    problem = f"must not be used with --kind {kind.value}."
+    refuse_others(context, _TRAINERS[kind], arguments, problem)
+    module, _, name = _TRAINERS[kind].partition(":")
+    train = getattr(importlib.import_module(module), name)
+    result = train(_paragraphs(corpus, corpus_format), out, size, **arguments)
     coverage = result.coverage
     values = {
         "path": result.path,
