@@ -108,6 +108,7 @@ def main(argv=None):
         return EXIT_CODE
     except Exception as error:
         if isinstance(error, USAGE_ERRORS):
+            error.message = error.message.removeprefix("Value error, ")  # of pydantic
             error.show()
             return error.exit_code
         restart_if_worker_lost(error)
