@@ -171,7 +171,7 @@ def export(
 def _write_model(draft, source, module, keras_precision):
     """Writes a model for servers, `Predictor` and Keras; returns the bytes that a server loads."""
     folder, model = draft.folder, source.model
-    tf.saved_model.save(module, str(folder), signatures=module.functions)
+    tf.saved_model.save(module, str(folder), signatures=module.functions | module.token_functions)
     set_method_names(folder)
     if hasattr(model, "config"):
         model.config.save(folder / SHAPE_FILE)

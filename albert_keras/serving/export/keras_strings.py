@@ -59,6 +59,7 @@ class FunctionalModel(tf.Module):
             return self.answers(dict(zip(model.input_names, texts, strict=True)))
 
         self.functions = {"serving_default": serving_default}
+        self.token_functions: dict[str, Any] = {}
 
     @property
     def tokenizer(self) -> Tokenizer | None:

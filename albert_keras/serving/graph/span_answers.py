@@ -130,7 +130,7 @@ class SpanReader:
             answers[name] = tf.where(is_answer, edges[:, 0], -1)
         return answers
 
-    def _outputs(self, packed):
+    def outputs(self, packed):
         """Returns the outputs of the model; answers must be in the second segment or at [CLS]."""
         mask, segments = packed["input_mask"], packed["segment_ids"]
         position = tf.range(tf.shape(mask)[1])[None]
@@ -149,7 +149,7 @@ class SpanReader:
         specs += [tf.TensorSpec([None], tf.float32)] * self._has_null
 
         def best(packed, *more):
-            return self._best_of_outputs(self._outputs(packed), *more)
+            return self._best_of_outputs(self.outputs(packed), *more)
 
         found = compute_in_parts(best, specs, packed, *more)
         return found[: len(types)], found[-1] if self._has_null else None

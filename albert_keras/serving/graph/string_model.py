@@ -38,6 +38,7 @@ class StringModel(tf.Module):
     attention       the same inputs → `pieces` string [B, P] and `attention` float32 [B, blocks,
                     heads, P, P], the weight of a column's token for a row's token; the first
                     64 positions of a sequence at most, 0 for padding
+    predict_tokens  `input_ids`, `input_mask`, `segment_ids` int32 [B, S] → see the subclass
 
     Args:
         model: float32.
@@ -45,6 +46,9 @@ class StringModel(tf.Module):
         precision: How the weights are stored and used, see `StoredModel`.
         graph_tokenizer: None builds a tokenizer without alignment.
     """
+
+    #: Shape of the inputs of `predict_tokens`: [B, S].
+    _ids_shape = (None, None)
 
     def __init__(
         self,
@@ -72,9 +76,15 @@ class StringModel(tf.Module):
             "explain_tokens": string_function(self._explain_tokens, "text"),
             "attention": string_function(self._attention, "text"),
         }
+        #: The signatures over ids.
+        self.token_functions = {"predict_tokens": self._token_function()}
 
     def _functions(self):
         """Returns the signatures of the subclass, a dict of name -> tf.function."""
+        raise NotImplementedError
+
+    def _predict_tokens(self, packed):
+        """Returns the outputs of the model for sequences, a dict of tensors."""
         raise NotImplementedError
 
     @property
@@ -142,6 +152,23 @@ class StringModel(tf.Module):
         """Returns the pieces of sequences, string [B, bucket]; "" for padding."""
         pieces = tf.gather(self.tokenizer.pieces, packed["input_ids"])
         return tf.where(packed["input_mask"] > 0, pieces, "")
+
+    def _token_function(self):
+        names = ("input_ids", "input_mask", "segment_ids")
+        specs = [tf.TensorSpec(self._ids_shape, tf.int32, name=name) for name in names]
+
+        @tf.function(input_signature=specs, autograph=False)
+        def predict_tokens(input_ids, input_mask, segment_ids):
+            size = self.tokenizer.pieces.shape[0]
+            is_known = (input_ids >= 0) & (input_ids < size)
+            packed = {
+                "input_ids": tf.where(is_known, input_ids, self._unk_id),
+                "input_mask": tf.cast(input_mask > 0, tf.int32),
+                "segment_ids": tf.cast(segment_ids > 0, tf.int32),
+            }
+            return self._predict_tokens(packed)
+
+        return predict_tokens
 
 
 def string_function(function, *names):

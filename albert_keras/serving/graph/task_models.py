@@ -30,7 +30,7 @@ _OTHER_BLANKS = "[\ufe33\ufe34\ufe4d-\ufe4f\uff3f]"
 
 
 class TaskModel(StringModel):
-    """Base of the fine-tuned models.
+    """Base of the fine-tuned models. `predict_tokens` returns `TaskKind.outputs`.
 
     Args:
         model: float32, of the kind of the task.
@@ -60,6 +60,9 @@ class TaskModel(StringModel):
             self._thresholds = tf.constant(task.thresholds(tuned), tf.float32)
         graph = self._make_tokenizer(tokenizer) if self._make_tokenizer else None
         super().__init__(model, tokenizer, task.max_seq_length, precision, graph)
+
+    def _predict_tokens(self, packed):
+        return self.stored.outputs(packed)
 
     def _most_likely(self, logits):
         """Returns names and probabilities of the best labels: [..., C] → string, float32 [...]."""
@@ -191,6 +194,7 @@ class SimilarityModel(TextTaskModel):
     """
 
     _example_name = "regress"
+    _ids_shape = (None, 2, None)
 
     def _pairs(self, first, second):
         packed, dropped = self._sequences(tf.reshape(tf.stack([first, second], axis=1), [-1]))
@@ -211,6 +215,8 @@ class ChoiceModel(TaskModel):
     The last bytes of questions and options are read, and the first bytes of contexts; `option` is
     truncated at the end.
     """
+
+    _ids_shape = (None, None, None)
 
     def _functions(self):
         specs = [tf.TensorSpec([None], tf.string, name=name) for name in ("context", "question")]
@@ -307,6 +313,9 @@ class SpanModel(TaskModel):
         lengths = tf.minimum(context.row_lengths(), room)
         packed = self.packer.join(question, row_slices(context, 0, lengths))
         return packed, self.packer.num_dropped(packed, num_tokens)
+
+    def _predict_tokens(self, packed):
+        return self._reader.outputs(packed)
 
 
 def build_task_model(

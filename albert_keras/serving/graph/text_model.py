@@ -13,6 +13,7 @@ class TextModel(StringModel):
     fill_mask, also serving_default  see `_fill_mask`
     sentence_order  if the model has this head: `first` and `second` string [B] → `in_order`
                     float32 [B], the probability of this order
+    predict_tokens  returns `pieces` and `scores` as `fill_mask`
 
     The model is an AlbertForPretraining; other arguments are as of `StringModel`.
     """
@@ -32,6 +33,10 @@ class TextModel(StringModel):
             "in_order": tf.nn.softmax(self.stored.sentence_order(packed))[:, 0],
             "dropped_tokens": self.packer.num_dropped(packed, num_tokens),
         }
+
+    def _predict_tokens(self, packed):
+        pieces, scores, _ = self._candidates(packed)
+        return {"pieces": pieces, "scores": scores}
 
     def _fill_mask(self, text):
         """Returns the most likely pieces for each [MASK], and the text with masks filled.
@@ -80,7 +85,7 @@ class TextModel(StringModel):
         is_last = positions == tf.gather(rest.row_limits() - 1, rest.value_rowids())
         return tf.where(is_last, texts, self.tokenizer.before_mask(texts))
 
-    def _candidates(self, packed, width):
+    def _candidates(self, packed, width=0):
         """Returns the most likely pieces at the M masks of each sequence; M is at least `width`.
 
         These are string and float32 [B, M, 10], and bool [B, M], which is False for no mask.

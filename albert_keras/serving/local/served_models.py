@@ -30,7 +30,7 @@ _REQUIRED = {
 
 
 class ServedModel:
-    """The version of a model in a folder, loaded; its signatures for predict requests with texts.
+    """The version of a model in a folder, loaded; its signatures for predict requests.
 
     Raises:
         InputError: If the export is damaged or uses operations that are not allowed.
@@ -40,10 +40,7 @@ class ServedModel:
         self.name, self.version = name, int(folder.name)
         self._predictor = Predictor(folder)
         self._signatures = {
-            one.name: one
-            for one in read_signatures(folder)
-            if one.method == "predict"
-            and all(spec.dtype.name == "string" for spec in one.inputs.values())
+            one.name: one for one in read_signatures(folder) if one.method == "predict"
         }
         self._samples = sample_texts(folder)
         (graph,) = read_saved_model(folder).meta_graphs
@@ -53,7 +50,7 @@ class ServedModel:
             for name in self._signatures
         }
         for signature in self._signatures.values():  # the first call takes longer than later ones
-            self._predictor.call(signature.name, sample_inputs(signature, [b""]))
+            self._predictor.call(signature.name, sample_inputs(signature, [b""], length=1))
 
     def describe(self) -> dict[str, Any]:
         """Returns the description of the model that the page needs, plain JSON."""
@@ -80,12 +77,13 @@ class ServedModel:
             raise InputError(f"The model has no signature `{name}`. Metadata lists all of them.")
         tensors = read_predict(document, signature.inputs)
         for alias, array in tensors.items():
-            if array.size > _MAX_TEXTS:
+            # The last dimension of numbers is the tokens of a text.
+            rows = array.size if array.dtype == object else array[..., :1].size
+            if rows > _MAX_TEXTS:
                 raise InputError(
-                    f"The input `{alias}` must have at most {_MAX_TEXTS} texts. "
-                    f"Received: {array.size}."
+                    f"The input `{alias}` must have at most {_MAX_TEXTS} texts. Received: {rows}."
                 )
-            if alias in _REQUIRED.get(name, ()):
+            if array.dtype == object and alias in _REQUIRED.get(name, ()):
                 for text in array.ravel():
                     self._check_text(name, alias, text.decode(errors="replace"))
         return write_predict(self._predictor.call(name, tensors), "instances" in document)

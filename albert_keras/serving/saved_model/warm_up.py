@@ -36,18 +36,24 @@ def sample_requests(
             which fill the length, or nearly so if a signature takes several texts.
     """
     for signature in signatures:
-        num_texts = len(signature.features) or len(signature.inputs)
+        inputs = [spec.dtype for spec in signature.inputs.values()]
+        num_texts = max(1, len(signature.features) or inputs.count(tf.string))
         for length in buckets:
             # [CLS], and [SEP] after each text.
             num_words = max(1, (length - 1 - num_texts) // num_texts)
             text = " ".join(["a"] * num_words).encode()
             for size in _BATCH_SIZES:
                 if size == 1 or size * length <= _MAX_TOKENS:
-                    yield signature, sample_inputs(signature, [text] * size)
+                    yield signature, sample_inputs(signature, [text] * size, length)
 
 
-def sample_inputs(signature: Signature, texts: list[bytes]) -> dict[str, np.ndarray]:
-    """Fills the inputs of a signature over strings with texts; lists of them have two.
+def sample_inputs(
+    signature: Signature, texts: list[bytes], length: int = 16
+) -> dict[str, np.ndarray]:
+    """Fills the inputs of a signature: strings with texts, numbers with ones.
+
+    Ones are valid as ids of tokens and of segments, as positions and in masks. `length` is the size
+    of free dimensions of numbers after the first, which is the batch; for strings it is 2.
 
     Returns:
         Arrays [batch, ...]; for "classify" and "regress" `inputs`, with serialized `tf.Example`s.
@@ -63,9 +69,13 @@ def sample_inputs(signature: Signature, texts: list[bytes]) -> dict[str, np.ndar
         return {"inputs": np.array(examples, object)}
     inputs = {}
     for name, spec in signature.inputs.items():
-        shape = [len(texts), *(2 if size is None else size for size in spec.shape[1:])]
-        columns = np.array(texts, object).reshape([-1] + [1] * (len(shape) - 1))
-        inputs[name] = np.broadcast_to(columns, shape)
+        free = 2 if spec.dtype == tf.string else length
+        shape = [len(texts), *(free if size is None else size for size in spec.shape[1:])]
+        if spec.dtype == tf.string:
+            columns = np.array(texts, object).reshape([-1] + [1] * (len(shape) - 1))
+            inputs[name] = np.broadcast_to(columns, shape)
+        else:
+            inputs[name] = np.ones(shape, spec.dtype.as_numpy_dtype)
     return inputs
 
 

@@ -77,7 +77,7 @@ def test_an_export_of_every_kind_is_checked_by_forty_cases_or_more(kind, tiny_to
         task = make_task(kind)
         module = build_task_model(make_model(task, tiny_tokenizer), tiny_tokenizer, task)
     signatures = {}
-    for name, function in module.functions.items():
+    for name, function in (module.functions | module.token_functions).items():
         inputs = {
             spec.name: ("DT_STRING" if spec.dtype == tf.string else "DT_INT32", spec.shape)
             for spec in function.input_signature

@@ -82,7 +82,7 @@ def write_export(folder, task, model, tokenizer, signatures=None):
         usual = "text_pair" if task.takes_pair else "serving_default"
         signatures = [ANSWERING.get(task.kind.name, usual)]
     module = build_task_model(model, tokenizer, task, tuned=tuned_of(task))
-    functions = module.functions
+    functions = module.functions | module.token_functions
     part = tf.Module()
     part.used = module.weights, module.tokenizer
     chosen = {name: functions[name] for name in signatures}

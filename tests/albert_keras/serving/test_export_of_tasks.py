@@ -47,7 +47,7 @@ def test_a_version_holds_what_servers_and_readers_want(exported):
     assert set(signatures) == set(exported.signatures)
     assert set(signatures) == {
         *("serving_default", "text_pair", "classify", "encode", "embed"),
-        *("explain_tokens", "attention"),
+        *("explain_tokens", "attention", "predict_tokens"),
     }
     assert {one.method for one in signatures.values()} == {"predict", "classify"}
     assert not any(name.endswith("_bytes") for one in signatures.values() for name in one.outputs)

@@ -199,7 +199,7 @@ def test_blanks_are_filled_as_in_python(of_kind):
         assert len(text) > 1000 if len(question) == 3000 and option else whole == text.decode()
 
 
-def test_all_models_encode_and_explain(of_kind, tiny_tokenizer):
+def test_all_models_encode_explain_and_take_ids(of_kind, tiny_tokenizer):
     _, model, task_model = of_kind("classification")
     explained = call(task_model, "explain_tokens", [b"The old\tferry", b""])
     first, second = tiny_tokenizer.encode("The old"), tiny_tokenizer.encode("ferry")
@@ -220,3 +220,10 @@ def test_all_models_encode_and_explain(of_kind, tiny_tokenizer):
     sequence = hidden["sequence_output"][0].numpy()
     np.testing.assert_allclose(encoded["sequence_output"][0, : len(ids)], sequence, atol=1e-5)
     np.testing.assert_allclose(encoded["mean_output"][0], sequence.mean(axis=0), atol=1e-5)
+
+    predict = task_model.token_functions["predict_tokens"]
+    logits = predict(*(tf.constant(rows) for rows in inputs))["logits"]
+    found = call(task_model, "serving_default", [b"The old\tferry"])
+    np.testing.assert_allclose(tf.nn.softmax(logits), found["probabilities"], atol=1e-5)
+    wild = tf.constant([[-5, 10**6, 2]])
+    assert np.isfinite(predict(wild, wild, wild)["logits"]).all()

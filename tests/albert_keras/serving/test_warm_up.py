@@ -18,6 +18,7 @@ from data_pipeline.errors import InputError
 STRINGS = tf.TensorSpec([None], tf.string)
 TEXT = Signature("fill_mask", "predict", {"text": STRINGS}, {}, {})
 PAIR = Signature("sentence_order", "predict", {"first": STRINGS, "second": STRINGS}, {}, {})
+TOKENS = Signature("tokens", "predict", {"ids": tf.TensorSpec([None, None], tf.int64)}, {}, {})
 FEATURES = {"text": tf.string, "pair": tf.string}
 CLASSIFY = Signature("classify", "classify", {"inputs": STRINGS}, {}, FEATURES)
 
@@ -62,11 +63,12 @@ def test_requests_to_predict_are_written_as_the_official_package_does():
 
 
 def test_there_is_a_request_for_each_signature_batch_and_length_that_is_not_too_large():
-    requests = list(sample_requests([TEXT, CLASSIFY], [16, 64, 512]))
+    requests = list(sample_requests([TEXT, TOKENS, CLASSIFY], [16, 64, 512]))
     names = [signature.name for signature, _ in requests]
-    assert names == ["fill_mask"] * 4 + ["classify"] * 4
+    assert names == ["fill_mask"] * 4 + ["tokens"] * 4 + ["classify"] * 4
     shapes = [value.shape for _, inputs in requests for value in inputs.values()]
-    assert shapes[:4] == shapes[4:] == [(1,), (8,), (1,), (1,)]
+    assert shapes[:4] == shapes[8:] == [(1,), (8,), (1,), (1,)]
+    assert shapes[4:8] == [(1, 16), (8, 16), (1, 64), (1, 512)]
 
 
 @pytest.mark.parametrize("length", [16, 32, 512])
@@ -79,15 +81,19 @@ def test_texts_fill_a_length_with_the_special_pieces(tiny_tokenizer, length):
 
 
 def test_examples_have_the_features_the_model_reads():
-    first, second = sample_inputs(CLASSIFY, [b"one", b"\xff"])["inputs"]
+    first, second = sample_inputs(CLASSIFY, [b"one", b"\xff"], 16)["inputs"]
     assert parse(first)["text"].bytes_list.value == [b"one"]
     assert parse(second)["text"].bytes_list.value == [b"\xff"]
     assert parse(first)["pair"].bytes_list.value == [b"one"]
 
 
-def test_lists_of_texts_repeat_a_text():
-    specs = {"choices": tf.TensorSpec([None] * 2, "string")}
-    inputs = sample_inputs(Signature("n", "predict", specs, {}, {}), [b"a", b"b"])
+def test_numbers_are_ones_and_further_strings_repeat_the_text():
+    specs = {
+        "ids": tf.TensorSpec([None, 3], tf.int32),
+        "choices": tf.TensorSpec([None] * 2, "string"),
+    }
+    inputs = sample_inputs(Signature("n", "predict", specs, {}, {}), [b"a", b"b"], 16)
+    assert inputs["ids"].dtype == np.int32 and inputs["ids"].tolist() == [[1] * 3] * 2
     assert inputs["choices"].tolist() == [[b"a", b"a"], [b"b", b"b"]]
 
 
@@ -95,7 +101,7 @@ def test_lists_of_texts_repeat_a_text():
 def test_an_input_without_a_free_batch_is_refused(shape):
     signature = TEXT._replace(inputs={"text": tf.TensorSpec(shape, tf.string)})
     with pytest.raises(InputError, match="`text` of signature `fill_mask` must have a free batch"):
-        sample_inputs(signature, [b"a"])
+        sample_inputs(signature, [b"a"], 16)
 
 
 def test_the_file_lies_where_servers_look_with_one_record_for_each_request(model):

@@ -49,8 +49,7 @@ def test_numbers_and_bytes_are_written_as_by_the_model_server(server):
 def test_the_models_are_listed_with_their_signatures(server):
     (model,) = json.loads(ask(server, "GET", "/models.json").body)
     assert (model["name"], model["version"], model["task"]) == ("books", 3, None)
-    assert model["signatures"]["single"]["inputs"] == {"text": ["DT_STRING", [-1]]}
-    assert "predict_tokens" not in model["signatures"]
+    assert model["signatures"]["predict_tokens"]["inputs"] == {"input_ids": ["DT_INT32", [-1, -1]]}
 
 
 @pytest.mark.parametrize(
