@@ -47,7 +47,7 @@ def test_every_flag_reaches_its_key():
     }  # fmt: skip
     of_tables = {
         "task": "classification", "text": "a", "label": "c", "label_separator": "|",
-        "delimiter": ";", "encoding": "utf-16", "skip_bad_rows": True,
+        "delimiter": ";", "encoding": "utf-16", "skip_bad_rows": True, "class_weights": "balanced",
     }  # fmt: skip
     similarity = {"task": "similarity", "objective": "pairs"}
     apart = {"task": "mrpc", "pair_encoding": "separate"}
