@@ -207,7 +207,7 @@ def parse_yaml(text: str | bytes) -> tuple[yaml.Node | None, Any]:
     """
     try:
         text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-        return yaml.compose(text, _Loader), yaml.load(text, _Loader)
+        return yaml.compose(text, _Loader), _Loader(text).get_single_data()
     except NotYaml:
         raise
     except UnicodeDecodeError as error:

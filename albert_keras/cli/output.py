@@ -91,7 +91,7 @@ def show(result, lines, as_json):
     elif hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # of a terminal without UTF-8
     for line in lines:
-        print(line)
+        print(line, flush=True)
 
 
 def plain(value):

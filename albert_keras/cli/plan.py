@@ -35,7 +35,7 @@ def plan(
 
     Example, what a model can learn from a folder of text in one night:
       albert-keras plan --corpus books/ --hours 8
-    What a model of your choice needs is measured by `albert-keras pretrain --dry-run`.
+    What a model of your choice needs is measured by a dry run of `albert-keras pretrain`.
 
     Options:
       corpus

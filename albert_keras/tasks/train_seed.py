@@ -135,9 +135,10 @@ def train_seed(
 
 def _is_same_task(weights, task):
     """Returns whether weights were trained for the kind and the labels of a task, in its order."""
-    if not weights.task or tuple(weights.labels) != tuple(task.labels):
+    earlier = weights.task or {}
+    if not earlier or tuple(earlier.get("labels") or ()) != tuple(task.labels):
         return False
-    return build_task(TaskConfig(**weights.task)).kind is task.kind
+    return build_task(TaskConfig(**earlier)).kind is task.kind
 
 
 def build_trained(

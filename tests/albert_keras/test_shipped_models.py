@@ -155,7 +155,7 @@ def test_commands_that_read_a_model_take_the_name(box, run, pairs, held_out_reco
     run("embed", NAME, "A ferry.", "A boat.", "--out", "v.npy")
     assert "A boat." in run("similar", "v.npy", "A ship.")
     run("convert", NAME, "google", "--to", "google")
-    assert (Path("google") / "README.md").is_file()
+    assert (Path("google") / "conversion.json").is_file()
 
 
 @needs_repository

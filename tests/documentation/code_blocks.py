@@ -31,6 +31,7 @@ REASONS = {
     "needs a TPU",
     "needs apache-beam",
     "needs Docker",
+    "needs PyTorch",
     "needs official files",
     "needs several GPUs",
     "needs several machines",

@@ -92,7 +92,9 @@ def test_other_tables_are_evaluated_and_answered(place, tuned, tmp_path, capsys)
     assert main([*predict, "--json"]) == 0
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [answer["Bemerkung"] for answer in answers] == ["Gr\u00fc\u00dfe", "Du, Tor"]
+    thresholds = json.loads(next(tuned.glob("seed-*/tuned.json")).read_text())
     for answer in answers:
         probabilities = answer["probabilities"]
         assert list(probabilities) == ["toxic", "insult"]
-        assert answer["labels"] == [name for name, value in probabilities.items() if value >= 0.5]
+        given = [name for name, value in probabilities.items() if value >= thresholds[name]]
+        assert answer["labels"] == given

@@ -88,6 +88,6 @@ def test_a_wrong_command_is_one_clear_message(results, command, message, number)
         shown = errors[errors.index("error: ") :].splitlines()
         assert shown[-1] == f"{number}: see docs/errors.md"
         # All problems of settings and rows are listed, on lines of their own.
-        is_list = number in ("AK201", "AK202", "AK407")
+        is_list = number in ("AK201", "AK202", "AK302", "AK407")
         counted = [line for line in shown if not (is_list and line.startswith("  "))]
         assert len(counted) <= _MOST_LINES

@@ -176,7 +176,7 @@ def two_values(file):
     "change, named",
     [
         (remove, f"{BIAS}: missing"),
-        (swap_axes, r"query_dense/vars/0: expected shape \[8, 2, 4\], received \[4, 2, 8\]"),
+        (swap_axes, r"query_dense/vars/0: expected shape \[8, 8\], received \[4, 2, 8\]"),
         (two_values, "two values"),
     ],
 )

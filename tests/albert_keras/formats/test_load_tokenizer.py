@@ -47,5 +47,5 @@ def test_records_are_built_and_vocabularies_extended_with_it(
     assert DatasetInfo.load(tmp_path / "records").tokenizer_digest == load_tokenizer(named).digest
     extend = ["vocab", "extend", "--tokenizer", str(tiny_run), "--corpus", "text.txt"]
     assert main([*extend, "--add", "3", "--out", "extended"]) == 0
-    assert f"--init-from {tiny_run} --out" in capsys.readouterr().out
+    assert "--init-from ... --out" in capsys.readouterr().out
     assert Tokenizer.load("extended").vocab_size == load_tokenizer(tiny_run).vocab_size + 3

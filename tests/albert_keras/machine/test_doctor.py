@@ -124,7 +124,7 @@ def test_wrong_and_missing_packages_are_named_with_what_installs_them():
     }
     version = installed(albert_keras="0.1.0", tensorflow="2.15.1", numpy="2.1.0", keras="2.15.0")
     found = {one.fix: one for one in package_findings(version, needed.get)}
-    assert found["pip install 'numpy<2,>=1.26'"].text.startswith("numpy 2.1.0 is installed")
+    assert found["pip install 'numpy<2,>=1.26'"].text.startswith("numpy 2.1.0 installed")
     assert found["pip install 'typer>=0.12'"].state == FAULT
     assert len([one for one in found.values() if one.state == FAULT]) == 2
 

@@ -26,7 +26,9 @@ def config(toy_config):
     """Returns settings that train a head on the frozen encoder of the toy."""
     return toy_config.replace(
         model={"freeze_encoder": True, "combine": "weighted-sum"},
-        training=toy_config.training.replace(steps=40, evaluate_every=20, checkpoint_every=20),
+        training=toy_config.training.replace(
+            steps=40, evaluate_every=20, checkpoint_every=20, keep_checkpoints=2
+        ),
         optimizer={"lr": 1e-2},
     )
 
