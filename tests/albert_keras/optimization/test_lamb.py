@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -191,65 +188,3 @@ def test_a_checkpoint_restores_moments_and_step_and_training_goes_on_alike(tmp_p
     assert int(other.optimizer.iterations) == int(model.optimizer.iterations) == 4
     for left, right in zip(model.weights, other.weights, strict=True):
         np.testing.assert_array_equal(left, right)
-
-
-MIRRORED = """
-import numpy as np
-import tensorflow as tf
-
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from albert_keras.optimization.lamb import Lamb
-
-start = np.arange(1.0, 9.0, dtype="float32").reshape(4, 2)
-batches = tf.data.Dataset.from_tensor_slices([[0, 1, 1, 3], [2, 0, 3, 3]]).batch(1)
-
-
-def train(strategy):
-    with strategy.scope():
-        table = tf.Variable(start, name="table")
-        bias = tf.Variable([1.0, -1.0], name="bias")
-        # Anchored: a copy on the second device is called "bias/replica_1:0".
-        optimizer = Lamb(0.1, exclude_from_weight_decay=["bias$"])
-
-    def replica(rows):
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum((tf.gather(table, rows) + bias) ** 2)
-        variables = [table, bias]
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
-
-    @tf.function
-    def step(rows):
-        # Splits the four rows over the replicas; gradients are summed.
-        count = strategy.num_replicas_in_sync
-        parts = tf.reshape(rows, [count, -1])
-        strategy.run(
-            replica,
-            args=(
-                strategy.experimental_distribute_values_from_function(
-                    lambda context: parts[context.replica_id_in_sync_group]
-                ) if count > 1 else parts[0],
-            ),
-        )
-
-    for rows in ([0, 1, 1, 3], [2, 0, 3, 3]):
-        step(tf.constant(rows))
-    copies = getattr(bias, "values", [bias])
-    assert len(copies) == strategy.num_replicas_in_sync
-    for copy in copies:
-        np.testing.assert_array_equal(copy, copies[0])
-    return table.numpy(), bias.numpy()
-
-
-one = train(tf.distribute.get_strategy())
-two = train(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))
-for left, right in zip(one, two):
-    np.testing.assert_allclose(left, right, rtol=1e-6)
-print("equal", np.abs(one[0] - start).max() > 0.1)
-"""
-
-
-def test_two_mirrored_devices_give_the_result_of_one():
-    # A process of its own: devices can only be split before TensorFlow starts.
-    run = subprocess.run([sys.executable, "-c", MIRRORED], capture_output=True, text=True)
-    assert run.stdout.strip() == "equal True", run.stderr[-3000:]
