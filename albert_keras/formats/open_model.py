@@ -70,7 +70,7 @@ def open_model(
         model.kind, model.albert_config.hidden_size, model.tokenizer.encode("The ship sailed.")
     """
     name = "random" if path is None else str(path)
-    place = None if name == "random" else detect(path, format=format)
+    place = None if path is None or name == "random" else detect(path, format=format)
     if step is not None and (place is None or place.kind not in ("run", "fine-tuning")):
         raise InputError(
             f"`step` applies to the folder of a run only. Received: step {step} of `{name}`."

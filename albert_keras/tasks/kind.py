@@ -69,7 +69,7 @@ class TaskKind:
             model = KINDS["classification"].build_model(AlbertConfig.from_name("albert-tiny"), 3)
             model({"input_ids": [[2, 48, 25, 3]]})["logits"]  # [1, 3]
         """
-        built = model_class or load_class(self.model_class)
+        built: Any = model_class or load_class(self.model_class)
         return built.with_outputs(config, num_outputs, **{**self.model_settings, **kwargs})
 
 

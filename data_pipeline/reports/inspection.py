@@ -115,7 +115,7 @@ def inspect_records(
     has_tokenizer = (folder / TOKENIZER_FOLDER).is_dir()
     tokenizer = Tokenizer.load(folder / TOKENIZER_FOLDER) if has_tokenizer else None
     records = decode_batch(
-        files.read(numbers), info, name_of=lambda row: files.name_of(numbers[row])
+        files.read(numbers), info, name_of=lambda row: files.name_of(int(numbers[row]))
     )
     seen = _Sample(records, numbers, info, tokenizer)
     lengths = seen.real.sum(axis=1)
@@ -165,7 +165,8 @@ class _Sample:
         #: bool [N, S]. Tokens to be predicted.
         self.predicted = np.zeros(self.real.shape, bool)
         self.predicted[self._predictions] = True
-        self._special_ids, self._mask_id = (), self._most_frequent_replacement()
+        self._special_ids: tuple[int, ...] = ()
+        self._mask_id = self._most_frequent_replacement()
         if tokenizer:
             self._mask_id = tokenizer.mask_id
             self._special_ids = tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id
