@@ -105,21 +105,19 @@ def test_a_run_is_begun_from_with_new_heads_and_compared_with_random_weights(
     assert tune(tmp_path / "alone", origin=tiny_run, random_baseline=False).random is None
 
 
-def test_a_head_of_the_same_labels_is_trained_further(tuned_toy, tune, untrained, tmp_path):
+def test_a_head_of_the_same_labels_is_trained_further(
+    tuned_toy, tune, untrained, tmp_path, toy_config
+):
     tuned = f"{tuned_toy.path}/{tuned_toy.seeds[0].path}"
     result = tune(tmp_path / "out", origin=tuned, random_baseline=False, bag_of_words=False)
     assert "output_weights" in result.loaded[0]
     assert not any("newly initialized" in line for line in result.loaded)
     best = tensors_of(tuned, tuned_toy.seeds[0].best_step)["output_weights"]
     np.testing.assert_array_equal(untrained[f"seed-{SEED}"]["output_weights:0"], best)
-    other = tune(
-        tmp_path / "other",
-        origin=tuned,
-        labels=("yes", "no"),
-        random_baseline=False,
-        bag_of_words=False,
-    )
-    assert "newly initialized: output_weights" in other.loaded[1]
+    other = toy_config.replace(task=toy_config.task.replace(labels=("yes", "no")))
+    words = {"origin": tuned, "random_baseline": False, "bag_of_words": False}
+    result = tune(tmp_path / "other", other, **words)
+    assert "newly initialized: output_weights" in result.loaded[1]
 
 
 def test_the_metric_of_the_best_checkpoint_and_class_weights_are_settings(

@@ -124,7 +124,7 @@ def test_the_command_trains_bpe(tiny_corpus, tmp_path, capsys):
     (tmp_path / "corpus.txt").write_text("\n\n".join(tiny_corpus))
     command = ["vocab", "--kind", "bpe", "--corpus", f"{tmp_path}/corpus.txt", "--size", "500"]
     assert main([*command, "--lower-case", "--out", f"{tmp_path}/out"]) == 2
-    assert "--lower-case must not be used with --kind bpe" in capsys.readouterr().err
+    assert "`--lower-case` must not be used with --kind bpe" in capsys.readouterr().err
     assert main([*command, "--out", f"{tmp_path}/out"]) == 0
     assert "vocabulary of 500 pieces" in capsys.readouterr().out
     assert Tokenizer.load(tmp_path / "out").config.kind == "bpe"
