@@ -97,23 +97,6 @@ def scores(names: Iterable[str], labels, predictions) -> dict[str, float]:
     return {name: metric(labels, predictions) for name, metric in metrics.items()}
 
 
-def balanced_weights(labels: np.ndarray) -> np.ndarray:
-    """Returns a weight for each of N examples, so that all classes together weigh the same.
-
-    Args:
-        labels: int [N].
-
-    Returns:
-        float32 [N], with a mean of 1: N / (number of classes in `labels` · examples of the class).
-
-    Source:
-        `compute_sample_weight("balanced")` of scikit-learn.
-    """
-    counts = np.bincount(labels)
-    weights = len(labels) / (np.count_nonzero(counts) * np.maximum(counts, 1))
-    return weights[labels].astype(np.float32)
-
-
 def confusion_matrix(labels, predictions, num_classes: int) -> np.ndarray:
     """Counts the predictions (columns) for each label (rows): int64 [num_classes, num_classes]."""
     classes = np.arange(num_classes)

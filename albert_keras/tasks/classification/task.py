@@ -136,7 +136,9 @@ class TextTask(Task):
         pairs = encode_pairs(examples, tokenizer, self.max_seq_length)
         features = PairFeatures(pairs, tokenizer, self.max_seq_length, labels)
         if training and self.config.class_weights == "balanced":
-            features.weights = metrics.balanced_weights(labels)
+            from sklearn.utils.class_weight import compute_sample_weight
+
+            features.weights = compute_sample_weight("balanced", labels).astype(np.float32)
         return features
 
     def answers(self, examples, features, results, tuned=None):

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 import scipy.stats
 import sklearn.metrics
-import sklearn.utils.class_weight
 
 from albert_keras.tasks.metrics import (
     METRICS,
     Interval,
     accuracy,
-    balanced_weights,
     bootstrap_interval,
     f1,
     macro_f1,
@@ -100,9 +98,3 @@ def test_the_interval_of_accuracy_is_that_of_the_library(classes):
     fast = bootstrap_interval("accuracy", *classes, resamples=50)
     slow = bootstrap_interval(lambda *pair: accuracy(*pair), *classes, resamples=50)
     assert fast == pytest.approx(slow, abs=1e-12)
-
-
-def test_balanced_weights_are_those_of_scikit_learn():
-    labels = np.array([0, 0, 0, 0, 2, 2, 3])  # class 1 is absent
-    expected = sklearn.utils.class_weight.compute_sample_weight("balanced", labels)
-    np.testing.assert_allclose(balanced_weights(labels), expected, rtol=1e-6)

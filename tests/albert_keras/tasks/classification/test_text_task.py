@@ -130,3 +130,16 @@ def test_real_files_are_laid_out(shared_data, tiny_tokenizer):
     assert batch["input_mask"].sum(axis=1).tolist() == features.lengths.tolist()
     guesses = it.guesses(examples, examples)
     assert it.scores(examples, guesses) == {"accuracy": 444 / 872}
+
+
+def test_balanced_weights_of_training_rows_are_those_of_scikit_learn(tiny_tokenizer):
+    names = ("a", "b", "c", "d")
+    labels = [0, 0, 0, 0, 2, 2, 3]  # no row has the class 1
+    examples = [TextExample(str(row), "A", None, names[label]) for row, label in enumerate(labels)]
+    weights = {"none": None, "balanced": [7 / 12] * 4 + [7 / 6] * 2 + [7 / 3]}
+    for choice, expected in weights.items():
+        it = task(labels=names, class_weights=choice)
+        found = it.features(examples, tiny_tokenizer, training=True).weights
+        assert found is expected or found.dtype == np.float32
+        assert expected is None or np.allclose(found, expected, rtol=1e-6)
+        assert it.features(examples, tiny_tokenizer).weights is None
