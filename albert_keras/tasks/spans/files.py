@@ -71,7 +71,7 @@ def read_questions(
     """
     source = f"The SQuAD file `{path}`"
     file = checked(_Squad, _read_json(path), source)
-    examples, bad, problems, places, count = [], [], [], {}, 0
+    examples, bad, places, count = [], [], {}, 0
     for place, context, question in _questions(file):
         count += 1
         example, fault = _example(question, context, needs_positions)
@@ -83,11 +83,12 @@ def read_questions(
         if fault is None:
             examples.append(example)
         else:
-            problems.append(f"`{place}` {fault}")
-            bad.append(SkippedRow(str(path), count, problems[-1], example.id))
+            bad.append(SkippedRow(str(path), count, f"`{place}` {fault}", example.id))
         places[example.id] = f"`{place}`"
-    advice = " Correct this, or skip such questions with --skip-bad-rows."
-    skip_or_raise(path, bad, count, skipped, problems and broken(source, problems, advice))
+    if bad and skipped is None:
+        advice = " Correct this, or skip such questions with --skip-bad-rows."
+        raise broken(source, [row.reason for row in bad], advice)
+    skip_or_raise(path, bad, count, skipped)
     if not examples:
         raise InputError(f"`{path}` must contain at least one question. Received: none.")
     return examples

@@ -59,13 +59,11 @@ def skip_or_raise(
     bad: list[SkippedRow],
     num_rows: int,
     skipped: list[SkippedRow] | None,
-    error: InputError | None = None,
 ):
     """Adds the rows of a file that cannot be used to `skipped`, with a warning.
 
     Raises:
-        InputError: If there are such rows and `skipped` is None, or if they are nearly all rows;
-            `error` is raised in the first case, if it is given.
+        InputError: If there are such rows and `skipped` is None, or if they are nearly all rows.
     """
     if not bad:
         return
@@ -73,8 +71,6 @@ def skip_or_raise(
     for row in bad:
         problems.add(row.line, row.reason)
     if skipped is None:
-        if error is not None:
-            raise error
         problems.check("Correct this, or skip such rows with --skip-bad-rows.")
     if len(bad) > _MOST_SKIPPED * num_rows:
         raise InputError(
