@@ -85,21 +85,21 @@ def start_warm(
                     # group_G/inner_group_K/REST
                     rest = name.removeprefix(_LAYERS).split("/", 2)[2]
                     origins.setdefault(name, f"{_LAYERS}{use.scope}/{rest}")
-    values = factorized(tensors, config, student.config)
+    factors = factorized(tensors, config, student.config)
     loaded, new = {}, {}
     offsets = config.position_offset, student.config.position_offset
     for name, weight in weight_names(student).items():
         origin, size = origins.get(name), weight.shape.num_elements()
-        value = values.get(name)
-        found = tensors.shapes.get(origin) if value is None else list(value.shape)
-        if found is not None and name == _POSITIONS and found[1] == weight.shape[1]:
-            rows = tensors.read(origin) if value is None else value
-            rows, ours = rows[offsets[0] :], weight.numpy()
+        found = factors.get(name)
+        if found is None and origin in tensors.shapes:
+            found = tensors.read(origin)
+        if found is not None and name == _POSITIONS and found.shape[1] == weight.shape[1]:
+            rows, ours = found[offsets[0] :], weight.numpy()
             count = min(len(rows), len(ours) - offsets[1])
             ours[offsets[1] : offsets[1] + count] = rows[:count]
             weight.assign(ours)
-        elif found == list(weight.shape):
-            weight.assign(tensors.read(origin) if value is None else value)
+        elif found is not None and found.shape == tuple(weight.shape):
+            weight.assign(found)
         else:
             new[name] = size
             continue
