@@ -159,7 +159,10 @@ def test_a_line_is_answered_before_the_next_one_arrives(ask, tuned, monkeypatch)
             return b"Rain.\n" if len(arrived) < 4 else b""
 
     printed = []
-    show = lambda line, flush=False: printed.append(line)  # noqa: E731
+
+    def show(line, flush=False):
+        printed.append(line)
+
     monkeypatch.setattr("albert_keras.cli.output.print", show, raising=False)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Arriving(), isatty=lambda: False))
     assert main(["predict", str(tuned), "--pair", "Wind.", "--json"]) == 0

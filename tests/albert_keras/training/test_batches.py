@@ -64,7 +64,7 @@ def test_one_replica_gets_the_whole_batch():
     first = next(iter(fed))
     assert first["row"].numpy().tolist() == list(range(8))
     assert fed.element_spec["ids"].shape == (8, 3)
-    again = next(iter(fed))  # each pass begins anew
+    again = next(iter(fed))  # each pass starts at the first batch
     assert again["row"].numpy()[0] == 0
 
 
