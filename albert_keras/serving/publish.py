@@ -47,7 +47,8 @@ class ExportResult(NamedTuple):
     precision: str  #: Precision of the SavedModel.
     saved_model_bytes: int  #: Size of what a server loads: graph, tokenizer and weights.
     lite_bytes: dict[str, int]  #: "float16" or "int8" -> size of the `.tflite` file.
-    #: By variant: "bfloat16", "int8", "lite float16" or "lite int8".
+    #: By variant: "bfloat16", "int8", "lite float16" or "lite int8"; "run mixed_bfloat16" is the
+    #: run itself.
     losses: dict[str, AccuracyLoss]
     keras_file: Path  #: The model for Keras, beside the folder of the version.
     signatures: tuple[str, ...]  #: Names of the signatures.
@@ -71,7 +72,7 @@ def export(
 
     The version gets its name only after all checks: the server has all operations of the version,
     its answers equal the answers of the Python code, and it answers the warm-up requests. If
-    weights are not float32, the answers are compared with those of float32.
+    weights or the training are not float32, the answers are compared with those of float32.
 
     Args:
         run: str or Path. Folder of a pre-trained or fine-tuned run; of a fine-tuning, which means

@@ -1,5 +1,6 @@
 """What reduced precision costs: the answers of variants of an export, compared with float32."""
 
+import functools
 import itertools
 import logging
 from collections.abc import Callable
@@ -9,7 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.serving.export.checks import inputs_of_texts, masked_sequence
+from albert_keras.serving.export.checks import (
+    answer_in_python,
+    inputs_of_texts,
+    masked_sequence,
+)
 from albert_keras.serving.export.lite import LiteModel
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.layout import MASK_LITERAL
@@ -21,8 +26,9 @@ from data_pipeline.text.installed_docs import installed_documentation
 
 logger = logging.getLogger(__name__)
 
-#: Texts or examples that variants are compared on.
-NUM_TEXTS = 256
+#: Texts or examples that variants are compared on, and fewer if the run's own precision is the only
+#: variant, since then the comparison is part of a plain export.
+NUM_TEXTS, NUM_OF_RUN = 256, 32
 #: Words of a text in which one is masked.
 _FEWEST_WORDS, _MOST_WORDS = 5, 16
 #: Proportion of equal answers below which something is probably wrong.
@@ -47,6 +53,7 @@ def compare(
 
     Fine-tuned models answer the development examples of the training if they still exist, else
     texts of the documentation of installed packages; pre-trained models fill a mask in such texts.
+    A run that was trained in another precision is a variant as well, such as "run mixed_bfloat16".
 
     Args:
         precision: Of the SavedModel.
@@ -57,11 +64,18 @@ def compare(
         Variant -> AccuracyLoss, such as "int8" or "lite int8"; empty if there is only float32.
     """
     variants = {} if precision == "float32" else {precision: _by_signatures(source, call)}
-    variants |= {f"lite {name}": _by_lite(source, file) for name, file in lite_files.items()}
+    variants |= {
+        f"lite {name}": _by_filling(source, LiteModel(file).fill_mask)
+        for name, file in lite_files.items()
+    }
+    count = NUM_TEXTS if variants else NUM_OF_RUN
+    if source.load_trained is not None:
+        model = source.load_trained()
+        variants[f"run {model.dtype_policy.name}"] = _in_python(source._replace(model=model))
     if not variants:
         return {}
     logger.info("comparing %s with float32", ", ".join(variants))
-    inputs = masked_texts() if source.task is None else _examples(source.task)
+    inputs = (masked_texts() if source.task is None else _examples(source.task))[:count]
     module = source.string_model("float32")
 
     def call_float32(name, **texts):
@@ -123,14 +137,29 @@ def _by_signatures(source, call):
     ]
 
 
-def _by_lite(source, file):
-    model, tokenizer = LiteModel(file), source.tokenizer
+def _in_python(source):
+    if source.task is not None:
+        return functools.partial(answer_in_python, source)
+
+    def fill_mask(ids, position):
+        inputs = {"input_ids": tf.constant([ids]), "masked_lm_positions": tf.constant([[position]])}
+        return tf.nn.softmax(source.model(inputs)["masked_lm_logits"])[0, 0].numpy()
+
+    return _by_filling(source, fill_mask)
+
+
+def _by_filling(source, fill_mask):
+    """Returns a function of texts to the candidates of their first masks.
+
+    `fill_mask` is as of LiteModel.
+    """
+    tokenizer = source.tokenizer
 
     def fill(text):
         ids, positions = masked_sequence(tokenizer, text, source.max_seq_length)
         if not positions:
             return Candidate("", 0.0)
-        probabilities = model.fill_mask(ids, positions[0])
+        probabilities = fill_mask(ids, positions[0])
         best = int(probabilities.argmax())
         return Candidate(tokenizer.piece_of(best), float(probabilities[best]))
 

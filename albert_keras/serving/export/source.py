@@ -1,6 +1,7 @@
 """What is exported: a trained model, and everything that belongs to it."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +44,8 @@ class ExportSource(NamedTuple):
     scores: dict[str, Any]  #: Scores of the checkpoint on development examples; may be empty.
     #: Main score of each baseline on these examples, by its name in a FinetuneResult; may be empty.
     baselines: dict[str, float] = {}
+    #: Loads the model in the precision of its training; None if that is float32 or unknown.
+    load_trained: Callable[[], keras.Model] | None = None
 
     def string_model(self, precision: str) -> StringModel:
         """Builds the StringModel; arguments and errors as of that class."""
@@ -89,7 +92,7 @@ def open_source(
     if place.kind in ("run", "fine-tuning"):
         run = Run.open(best_run(place.path) if place.kind == "fine-tuning" else place.path)
     if run is not None and run.kind == "finetuning":
-        return _finetuned(run, step, max_seq_length)
+        return _with_trained(_finetuned(run, step, max_seq_length), run)
     origin, known = open_model(path, step), {}
     if place.kind == "export":
         max_seq_length = max_seq_length or origin.max_seq_length
@@ -97,6 +100,7 @@ def open_source(
     if run is not None:
         record = run.record | {"albert_config": source.model.config.to_dict()}
         known = {"record": record, "scores": _scores(run, source.step)}
+        source = _with_trained(source, run)
     elif place.kind == "export":  # it keeps the record of its training and its scores
         record = read_export_record(place.path)
         known = {"record": record.get("run"), "scores": record.get("scores")}
@@ -147,6 +151,12 @@ def _finetuned(run, step, max_seq_length):
     return ExportSource(
         run.kind, run.record, step, model, run.tokenizer, length, task, tuned, scores, baselines
     )
+
+
+def _with_trained(source, run):
+    if run.record["config"]["training"]["precision"] == "float32":
+        return source
+    return source._replace(load_trained=lambda: run.load_model(source.step, task=source.task))
 
 
 def _of_weights(origin, max_seq_length):

@@ -1,13 +1,24 @@
 """What variants lose is counted right, on texts that are the same each time."""
 
+import json
 import logging
+import shutil
 
 import pytest
 
-from albert_keras.serving.export.accuracy import NUM_TEXTS, loss_of, masked_texts
+from albert_keras.serving.export.accuracy import (
+    NUM_OF_RUN,
+    NUM_TEXTS,
+    compare,
+    loss_of,
+    masked_texts,
+)
+from albert_keras.serving.export.source import open_source
 from albert_keras.serving.predictor import Candidate
 from albert_keras.tasks.classification.regression import ScoreAnswer
 from albert_keras.tasks.classification.task import ClassAnswer
+from tests.albert_keras.serving.small_exports import make_model, write_run
+from tests.albert_keras.tasks.small_tasks import make_task
 
 FLOAT32 = [Candidate("a", 0.5), Candidate("b", 0.8), Candidate("c", 0.6)]
 VARIANT = [Candidate("a", 0.3), Candidate("b", 0.8), Candidate("d", 0.7)]
@@ -34,3 +45,22 @@ def test_texts_of_the_documentation_have_one_word_masked_each():
     texts = masked_texts()
     assert NUM_TEXTS / 2 < len(texts) <= NUM_TEXTS
     assert all(text.split().count("[MASK]") == 1 for text in texts) and texts == masked_texts()
+
+
+@pytest.mark.parametrize("kind", ["pretraining", "classification", "similarity"])
+def test_a_run_in_another_precision_is_compared_with_its_export(
+    kind, tiny_run, tiny_tokenizer, tiny_corpus, tmp_path
+):
+    run = tmp_path / "run"
+    if kind == "pretraining":
+        shutil.copytree(tiny_run, run)
+    else:
+        task = make_task(kind)
+        write_run(run, task, make_model(task, tiny_tokenizer), tiny_tokenizer, tiny_corpus)
+    assert compare(open_source(run), "float32", None, {}) == {}
+    record = json.loads((run / "run.json").read_text())
+    record["config"]["training"]["precision"] = "mixed_bfloat16"
+    (run / "run.json").write_text(json.dumps(record))
+    ((name, loss),) = compare(open_source(run), "float32", None, {}).items()
+    assert name == "run mixed_bfloat16" and loss.num_predictions == NUM_OF_RUN
+    assert 0 < loss.mean_difference < 0.05 and loss.agreement > 0.5
