@@ -118,10 +118,6 @@ class CountedProgress:
         if self._work_done and (self._total is None or self._done < self._total):
             self._tick()
 
-    def reach(self, done: float) -> None:
-        """Sets the number of things that are done, as `add` does."""
-        self.add(done - self._done)
-
     def _tick(self):
         now = time.monotonic()
         if now >= self._last_line + _SECONDS_BETWEEN_LINES:

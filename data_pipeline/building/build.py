@@ -26,7 +26,7 @@ from data_pipeline.building.folder import (
     why_no_records,
 )
 from data_pipeline.building.shards import ShardTask, build_shard, finished_shard, shard_name
-from data_pipeline.building.workers import LocalMeter, SharedMeter, Workers, num_processors
+from data_pipeline.building.workers import Workers, num_processors
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake, WorkInterrupted
 from data_pipeline.files import whole_folder
@@ -54,7 +54,6 @@ class BuildContext(NamedTuple):
     tokenizer: Tokenizer
     vocabulary: MaskingVocabulary
     config: PretrainingDataConfig
-    meter: LocalMeter | SharedMeter
 
 
 def build_records(
@@ -143,9 +142,10 @@ def _encode(pool, parts, total_bytes):
     total = None if total_bytes is None else total_bytes / 1e6
     progress = CountedProgress(logger, "reading", total, "MB")
     contents, counts = {}, Counter()
-    for part in pool.run(encode_part, parts, lambda count: progress.reach(count / 1e6)):
+    for part in pool.run(encode_part, parts):
         contents[part.number] = part.content
         counts.update(part.counts)
+        progress.add(part.counts["bytes"] / 1e6)
     return [contents[number] for number in sorted(contents)], counts
 
 
@@ -175,7 +175,7 @@ def _names_files(corpus):
     return isinstance(sources, list | tuple) and isinstance(next(iter(sources), None), str | Path)
 
 
-def _prepare(out, work, config, meter):
+def _prepare(out, work, config):
     tokenizer = Tokenizer.load(work / TOKENIZER_FOLDER)
     vocabulary = MaskingVocabulary.of(tokenizer, config.masking.word_start)
-    return BuildContext(out, work, tokenizer, vocabulary, config, meter)
+    return BuildContext(out, work, tokenizer, vocabulary, config)

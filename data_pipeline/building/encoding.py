@@ -119,15 +119,13 @@ def encode_part(context, part: Part) -> EncodedPart:
         content = [_documents_digest(part.documents)]
     counts = _finished_counts(context.work, part.number, content)
     if counts is not None:
-        context.meter.add(counts["bytes"])
         return EncodedPart(part.number, content, counts)
 
     def encoded():
         sources = map(read_range, part.ranges) if part.ranges else [part.documents]
         for document in itertools.chain.from_iterable(sources):
-            size = text_bytes(document)
-            context.meter.add(size)
-            yield size, encode_document(document, context.tokenizer, context.config)
+            encoded = encode_document(document, context.tokenizer, context.config)
+            yield text_bytes(document), encoded
 
     counts = write_part(context.work, part.number, content, encoded())
     return EncodedPart(part.number, content, counts)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,7 +81,7 @@ def build_shard(context, task: ShardTask) -> FinishedShard:
     path, counts = context.out / task.name, Counter()
     with whole_file(path) as records, whole_file(index_path(path)) as index:
         blocks, settings = _blocks(context, task), (context.config, context.vocabulary)
-        info = write_shard(task.name, records, index, blocks, *settings, counts, context.meter.add)
+        info = write_shard(task.name, records, index, blocks, *settings, counts)
     receipt = {"documents": documents_digest(task), "info": info.model_dump(), "counts": counts}
     write_json(_receipt(context.work, task), receipt, indent=None)
     return FinishedShard(task.number, info, dict(counts))
@@ -95,17 +95,15 @@ def write_shard(
     config: PretrainingDataConfig,
     vocabulary: MaskingVocabulary,
     counts: Counter,
-    tick: Callable[[], None] = lambda: None,
 ) -> ShardInfo:
     """Writes the record file of a shard, whose final name is `name`, and its index.
 
-    The statistics of the records are added to `counts`; `tick` is called from time to time.
+    The statistics of the records are added to `counts`.
     """
     with RecordWriter(record_file) as writer:
         for block in blocks:
             for records in block_records(block, config, vocabulary, counts):
                 writer.write(records)
-                tick()
     write_index(index_file, writer.offsets)
     return ShardInfo.of(name, writer.offsets, writer.sha256, sha256_of(index_file))
 
