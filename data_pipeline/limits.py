@@ -6,7 +6,6 @@ uses this module; code that reads a file piece by piece checks its own limits.
 """
 
 import contextlib
-import errno
 import json
 import os
 import stat
@@ -27,6 +26,9 @@ MAX_DATA_BYTES = 512 * 2**20
 #: Longest line of examples. A line takes about 25 times its size in memory.
 MAX_LINE_BYTES = 1 << 24
 
+#: Brackets of YAML that are open at once.
+_MAX_LEVELS = 100
+
 #: Integers in settings that have no limit of their own; more than any of them needs.
 MAX_INTEGER = 2**31 - 1
 #: Seeds, and counts of bytes and records.
@@ -45,7 +47,10 @@ def check_regular_file(path: str | Path) -> None:
     except (OSError, ValueError):
         return
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise _not_regular(path)
+        raise InputError(
+            f"`{path}` must be a regular file. Received: a pipe, a device or a socket. "
+            "Write its content to a file, and pass that file."
+        )
 
 
 def read_limited(path: str | Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
@@ -55,20 +60,15 @@ def read_limited(path: str | Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
         InputError: If it is not a regular file, or has more than `max_bytes` bytes.
         OSError: If it cannot be opened or read.
     """
-    # Opening a pipe would wait for its other end.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(status.st_mode):
-            raise _not_regular(path)
-        content = b"" if status.st_size > max_bytes else file.read(max_bytes + 1)
-        if max(len(content), status.st_size) > max_bytes:
-            raise InputError(
-                f"`{path}` is too large: it must have at most {max_bytes:,} bytes. "
-                f"Received: {max(len(content), status.st_size):,} bytes."
-            )
+    check_regular_file(path)  # opening a pipe would wait for its other end
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        content = b"" if size > max_bytes else file.read(max_bytes + 1)
+    if max(len(content), size) > max_bytes:
+        raise InputError(
+            f"`{path}` is too large: it must have at most {max_bytes:,} bytes. "
+            f"Received: {max(len(content), size):,} bytes."
+        )
     return content
 
 
@@ -171,13 +171,6 @@ def check_memory(num_bytes: int, what: str) -> None:
         )
 
 
-def _not_regular(path):
-    return InputError(
-        f"`{path}` must be a regular file. Received: a pipe, a device or a socket. "
-        "Write its content to a file, and pass that file."
-    )
-
-
 class NotYaml(InputError):
     """The file is not valid YAML, or is not used as such; `line` is counted from 1."""
 
@@ -187,7 +180,12 @@ class NotYaml(InputError):
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads YAML without aliases, which may refer to what contains them."""
+    """Reads YAML without aliases, which may refer to what contains them, and of few levels."""
+
+    def fetch_more_tokens(self):
+        if self.flow_level > _MAX_LEVELS:  # each bracket takes time that grows with its level
+            raise NotYaml(self.line + 1, "is nested too deeply.")
+        super().fetch_more_tokens()
 
     def compose_node(self, parent, index):
         if self.check_event(yaml.AliasEvent):
@@ -207,7 +205,9 @@ def parse_yaml(text: str | bytes) -> tuple[yaml.Node | None, Any]:
     """
     try:
         text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-        return yaml.compose(text, _Loader), _Loader(text).get_single_data()
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        return root, None if root is None else loader.construct_document(root)
     except NotYaml:
         raise
     except UnicodeDecodeError as error:
