@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import data_pipeline
-from data_pipeline.building import beam as beam_module, beam_steps
+from data_pipeline.building import beam as beam_module
 from data_pipeline.building.beam import build_with_beam
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
@@ -134,7 +134,7 @@ def test_a_bad_file_is_named_and_nothing_is_written(
     def never(*_):
         raise AssertionError("a shard is written")
 
-    monkeypatch.setattr(beam_steps, "_write_shard", never)
+    monkeypatch.setattr(beam_module, "_write_shard", never)
     bad = [tmp_path / "y.txt", tmp_path / "z.txt"]
     for path in bad:
         path.write_bytes(b"It began slowly.\n" * 5000 + b"Caf\xe9 closed.\n")

@@ -10,7 +10,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.reports.inspection import inspect_records
 from data_pipeline.text.corpus import Document
-from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from data_pipeline.tokenizers.library_training import train_byte_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 
