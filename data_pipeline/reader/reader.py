@@ -16,7 +16,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MASKED_FEATURES, MaskingVocabulary, mask_ngrams, unmask
 from data_pipeline.randomness import key_of, permute, subkeys
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
-from data_pipeline.records.decoding import decode_batch
+from data_pipeline.records.decoding import read_features
 from data_pipeline.records.examples import PRETRAINING_FEATURES, REQUIRED_FEATURES, feature_length
 from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -145,9 +145,7 @@ def _batches(steps, choose, batch_size, replicas, records, masks, seed, masking=
     def read(steps):
         try:
             numbers, epochs, weights = choose(steps)
-            features = decode_batch(
-                records.read(numbers), info, with_masks, lambda row: records.name_of(numbers[row])
-            )
+            features = read_features(records, numbers, with_masks)
             if mask:
                 mask(numbers, epochs, features)
         except Exception as error:

@@ -15,7 +15,7 @@ from data_pipeline.files import whole_folder
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo, ShardInfo
 from data_pipeline.records.decoding import decode_batch
 from data_pipeline.records.examples import REQUIRED_FEATURES, decode_instance
-from data_pipeline.records.record_files import map_file, record_at, scan_records
+from data_pipeline.records.record_files import frame_at, map_file, scan_records
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ def _describe(folder, scans, vocab_size):
             f"The files must contain records. Received: no record in {', '.join(scans)}."
         )
     try:
-        features = decode_instance(record_at(map_file(folder / name), scans[name].offsets, 0))
+        features = decode_instance(frame_at(map_file(folder / name), scans[name].offsets, 0)[0])
     except InputError as error:
         raise InputError(f"Record 0 of `{name}`: {error}") from error
     writer = find_writer(features)
@@ -167,7 +167,7 @@ def _check(path, scan, info):
     data, num_records = map_file(path), len(scan.offsets) - 1
     for first in range(0, num_records, _RECORDS_AT_ONCE):
         numbers = range(first, min(first + _RECORDS_AT_ONCE, num_records))
-        records = [record_at(data, scan.offsets, number) for number in numbers]
+        records = [frame_at(data, scan.offsets, number)[0] for number in numbers]
 
         def name_of(row, first=first):
             return f"Record {first + row} of `{path}`"

@@ -18,6 +18,16 @@ from data_pipeline.records.examples import (
     feature_limits,
     schema_fault,
 )
+from data_pipeline.records.record_folder import RecordFiles
+
+
+def read_features(records: RecordFiles, numbers: np.ndarray, with_masks: bool = True):
+    """Reads and parses the records of these numbers, see `decode_batch`; errors name the record."""
+
+    def name_of(row):
+        return records.name_of(int(numbers[row]))
+
+    return decode_batch(records.read(numbers), records.info, with_masks, name_of)
 
 
 def decode_batch(records: list[bytes], info: DatasetInfo, with_masks: bool = True, name_of=str):

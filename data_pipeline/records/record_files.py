@@ -108,28 +108,14 @@ def map_file(path):
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def record_at(data, offsets, index):
-    """Returns the bytes of a record; `data` is the file, `offsets` is as in its index."""
-    return data[int(offsets[index]) + _HEADER : int(offsets[index + 1]) - _FOOTER]
+def frame_at(data, offsets, index):
+    """Returns a record, and whether it is as it was written.
 
-
-def frame_at(data, begin, end):
-    """Returns the bytes of the record whose frame is from `begin` to `end`, and its checksum."""
-    content = data[begin + _HEADER : end]
-    return content[:-_FOOTER], content[-_FOOTER:]
-
-
-def damaged_records(records: list[bytes], checksums: list[bytes]) -> np.ndarray:
-    """Returns the indices of the records (int64 [K]) that do not match the stored checksums."""
-    values = np.array([google_crc32c.value(record) for record in records], np.uint32)
-    values = (values >> np.uint32(15) | values << np.uint32(17)) + np.uint32(0xA282EAD8)
-    stored = b"".join(checksums)
-    if len(stored) != _FOOTER * len(records):  # wrong offsets: one is beyond the end, or reversed
-        is_short = np.array([len(checksum) < _FOOTER for checksum in checksums])
-        stored = b"".join(checksum.ljust(_FOOTER, b"\0") for checksum in checksums)
-    else:
-        is_short = np.zeros(len(records), bool)
-    return np.flatnonzero((np.frombuffer(stored, "<u4") != values) | is_short)
+    `data` is the file, `offsets` is as in its index; if they are wrong, the record is not either.
+    """
+    content = data[int(offsets[index]) + _HEADER : int(offsets[index + 1])]
+    record = content[:-_FOOTER]
+    return record, content[-_FOOTER:] == _checksum(record)
 
 
 def frame_offsets(path: Path) -> np.ndarray:
@@ -194,9 +180,6 @@ def _header(length):
 
 
 def _checksum(data):
-    """Returns the CRC-32C rotated by 15 bits plus a constant, as TFRecord files store it.
-
-    `damaged_records` is the same for many records at once.
-    """
+    """Returns the CRC-32C rotated by 15 bits plus a constant, as TFRecord files store it."""
     value = google_crc32c.value(data)
     return ((value >> 15 | value << 17) + 0xA282EAD8 & 0xFFFFFFFF).to_bytes(4, "little")

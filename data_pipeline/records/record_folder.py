@@ -9,7 +9,6 @@ import numpy as np
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_files import (
-    damaged_records,
     frame_at,
     frame_offsets,
     index_path,
@@ -81,21 +80,18 @@ class RecordFiles:
         """
         shards = np.searchsorted(self._first, numbers, side="right") - 1
         indices = np.asarray(numbers) - self._first[shards]
-        records, checksums = [], []
-        for shard, index in zip(shards.tolist(), indices.tolist(), strict=True):
-            data, offsets = self._data[shard], self._offsets[shard]
-            if data is None:  # files are opened when they are first needed
-                data = self._data[shard] = map_file(self.folder / self.info.shards[shard].file)
-            record, checksum = frame_at(data, offsets.item(index), offsets.item(index + 1))
+        records = []
+        for number, shard, index in zip(numbers, shards.tolist(), indices.tolist(), strict=True):
+            if self._data[shard] is None:  # files are opened when they are first needed
+                self._data[shard] = map_file(self.folder / self.info.shards[shard].file)
+            record, is_intact = frame_at(self._data[shard], self._offsets[shard], index)
+            if not is_intact:
+                raise InputError(
+                    f"{self.name_of(number)} is damaged: the checksum of its data does not match. "
+                    "Copy or build the folder again; `albert-keras data verify` lists everything "
+                    "that is damaged."
+                )
             records.append(record)
-            checksums.append(checksum)
-        damaged = damaged_records(records, checksums)
-        if damaged.size:
-            raise InputError(
-                f"{self.name_of(numbers[damaged[0]])} is damaged: the checksum of its data does "
-                "not match. Copy or build the folder again; `albert-keras data verify` lists "
-                "everything that is damaged."
-            )
         return records
 
     def name_of(self, number: int) -> str:

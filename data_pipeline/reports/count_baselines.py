@@ -9,7 +9,7 @@ from scipy import sparse
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MASKED_FEATURES, unmask
 from data_pipeline.reader.reader import evaluation_dataset
-from data_pipeline.records.decoding import decode_batch
+from data_pipeline.records.decoding import read_features
 from data_pipeline.records.record_folder import RecordFiles
 
 #: Training records that are counted at most, spread evenly over all: enough for a stable score.
@@ -103,9 +103,7 @@ def _count(records):
     numbers = np.linspace(0, len(records) - 1, min(len(records), MAX_RECORDS)).astype(np.int64)
     for begin in range(0, len(numbers), _RECORDS_AT_ONCE):
         chosen = numbers[begin : begin + _RECORDS_AT_ONCE]
-        features = decode_batch(
-            records.read(chosen), info, info.static_masks, _names(records, chosen)
-        )
+        features = read_features(records, chosen, info.static_masks)
         ids, real = features["input_ids"], features["input_mask"] > 0
         if info.static_masks:
             unmask(*(features[name] for name in MASKED_FEATURES), out=ids)
@@ -118,11 +116,6 @@ def _count(records):
         pairs += found.tocsr()
     unigrams[special] = 0
     return unigrams, pairs, special
-
-
-def _names(records, numbers):
-    """Returns a function that names a record, given its index in `numbers`."""
-    return lambda row: records.name_of(numbers[row])
 
 
 def _masked_tokens(records) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:

@@ -1,9 +1,13 @@
-"""Inspects a folder of records: statistics of a sample, and examples to read.
+"""Inspects a folder of records: statistics of a sample, examples to read, and damaged bytes.
 
-Everything is computed from the records alone, as a reader would see them, not from what the build
-counted or intended.
+An inspection is computed from the records alone, as a reader would see them, not from what the
+build counted or intended. A verification compares all bytes with the info file: its digest covers
+that file, and the digests in it cover the shards, their indexes and the tokenizer, so that the
+change of any bit is found. Other files are not looked at.
 """
 
+import logging
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,13 +15,18 @@ from typing import NamedTuple
 import numpy as np
 
 from data_pipeline.errors import InputError
+from data_pipeline.files import sha256_of
 from data_pipeline.instances.masking import unmask
+from data_pipeline.progress import CountedProgress
 from data_pipeline.randomness import key_of, permute
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER, DatasetInfo
-from data_pipeline.records.decoding import decode_batch
+from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
+from data_pipeline.records.decoding import read_features
+from data_pipeline.records.record_files import index_path, scan_records
 from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import SPACE
+
+logger = logging.getLogger(__name__)
 
 #: Names of the labels 0 and 1, by objective.
 ORDERS = {"sop": ("in order", "swapped"), "nsp": ("in order", "random second")}
@@ -114,10 +123,7 @@ def inspect_records(
     numbers = permute(np.arange(size), info.num_records, key_of("inspection", seed))
     has_tokenizer = (folder / TOKENIZER_FOLDER).is_dir()
     tokenizer = Tokenizer.load(folder / TOKENIZER_FOLDER) if has_tokenizer else None
-    records = decode_batch(
-        files.read(numbers), info, name_of=lambda row: files.name_of(int(numbers[row]))
-    )
-    seen = _Sample(records, numbers, info, tokenizer)
+    seen = _Sample(read_features(files, numbers), numbers, info, tokenizer)
     lengths = seen.real.sum(axis=1)
     return Inspection(
         folder=folder,
@@ -215,3 +221,90 @@ class _Sample:
 
 def _percent(fraction):
     return f"{100 * fraction:.1f} %"
+
+
+class Problem(NamedTuple):
+    """A fault of a folder of records."""
+
+    file: str  # the file, relative to the folder
+    says: str  # the fault; completes "`file` ..."
+
+    def __str__(self):
+        return f"`{self.file}` {self.says}"
+
+
+class Verification(NamedTuple):
+    """The result of `verify_records`."""
+
+    folder: Path
+    num_shards: int  # record files that the info file names
+    num_records: int  # valid records in them
+    num_bytes: int  # bytes read from record files
+    seconds: float
+    problems: list[Problem]  # empty if there is no fault
+
+
+def verify_records(folder: str | Path) -> Verification:
+    """Reads all files of a folder of records and reports everything that is wrong with them.
+
+    Files are checked one by one, each read once; the progress is logged every few seconds.
+
+    Raises:
+        InputError: If the info file does not exist or is damaged.
+    """
+    started = time.monotonic()
+    folder, info = Path(folder), DatasetInfo.read(folder)
+    faults: dict[str, str | None] = {}
+    num_records = num_bytes = 0
+    size = sum(shard.num_bytes for shard in info.shards)
+    progress = CountedProgress(logger, "verifying", size / 1e6, "MB")
+    for shard in info.shards:
+        try:
+            scan = scan_records(folder / shard.file)
+        except OSError as error:
+            faults[shard.file] = f"cannot be read: {error.strerror}"
+        else:
+            faults[shard.file] = _shard_fault(shard, scan)
+            num_records += len(scan.offsets) - 1
+            num_bytes += scan.num_bytes
+        if shard.index_sha256 is not None:
+            index = index_path(folder / shard.file)
+            faults[index.name] = _index_fault(index, shard)
+        progress.add(shard.num_bytes / 1e6)
+    faults[TOKENIZER_FOLDER] = _tokenizer_fault(folder / TOKENIZER_FOLDER, info)
+    problems = [Problem(file, says) for file, says in faults.items() if says]
+    seconds = time.monotonic() - started
+    return Verification(folder, len(info.shards), num_records, num_bytes, seconds, problems)
+
+
+def _shard_fault(shard, scan):
+    if scan.fault:
+        return f"is damaged: {scan.fault}"
+    if scan.sha256 != shard.sha256:
+        return (
+            f"is not the file that was written: it must have {shard.num_records} records in "
+            f"{shard.num_bytes} bytes, but has {len(scan.offsets) - 1} in {scan.num_bytes}, or "
+            "others"
+        )
+    return None
+
+
+def _index_fault(path, shard):
+    try:
+        if sha256_of(path) != shard.index_sha256:
+            return f"is damaged: its sha256 differs from {INFO_FILE}"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}; it is the index of `{shard.file}`"
+    return None
+
+
+def _tokenizer_fault(folder, info):
+    if not folder.exists():
+        return None if info.tokenizer_digest is None else f"does not exist, but {INFO_FILE} has it"
+    try:
+        tokenizer = Tokenizer.load(folder)
+    except InputError as error:
+        return f"cannot be loaded: {error}"
+    if info.tokenizer_digest not in (None, tokenizer.digest):
+        return f"is not the tokenizer of these records according to {INFO_FILE}"
+    return None

@@ -48,7 +48,7 @@ def verify(records: Path):
     Options:
       records <RECORDS>: Folder of records.
     """
-    from data_pipeline.reports.verification import verify_records
+    from data_pipeline.reports.inspection import verify_records
 
     found = verify_records(records)
     speed = found.num_bytes / 1e6 / max(found.seconds, 1e-9)

@@ -11,9 +11,9 @@ import tensorflow as tf
 from data_pipeline.records import record_files
 from data_pipeline.records.record_files import (
     RecordWriter,
+    frame_at,
     frame_offsets,
     read_index,
-    record_at,
     scan_records,
     write_index,
 )
@@ -50,7 +50,8 @@ def test_the_writer_knows_what_it_wrote(tmp_path):
     assert writer.offsets.dtype == np.uint64
     assert len(writer.offsets) == 6 and writer.offsets[-1] == len(data)
     assert writer.offsets.tolist() == frame_offsets(tmp_path / "x").tolist()
-    assert [record_at(data, writer.offsets, number) for number in range(5)] == RECORDS
+    frames = [frame_at(data, writer.offsets, number) for number in range(5)]
+    assert frames == [(record, True) for record in RECORDS]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")

@@ -8,7 +8,7 @@ from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.examples import decode_instance
-from data_pipeline.records.record_files import frame_offsets, map_file, record_at
+from data_pipeline.records.record_files import frame_at, frame_offsets, map_file
 from data_pipeline.reports.inspection import inspect_records
 
 
@@ -17,7 +17,7 @@ def features_of(folder):
     for shard in DatasetInfo.load(folder).shards:
         data, offsets = map_file(folder / shard.file), frame_offsets(folder / shard.file)
         for number in range(shard.num_records):
-            yield decode_instance(record_at(data, offsets, number))
+            yield decode_instance(frame_at(data, offsets, number)[0])
 
 
 def test_a_sample_is_a_few_records_drawn_by_the_seed(tiny_records):

@@ -7,7 +7,7 @@ import pytest
 
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.reports.verification import verify_records
+from data_pipeline.reports.inspection import verify_records
 from data_pipeline.tokenizers.vocabulary import VOCAB_FILE
 
 FIRST, SECOND = (f"pretraining-0000{number}-of-00002" for number in range(2))
@@ -62,7 +62,7 @@ def test_a_missing_shard_is_told_and_the_others_are_checked_all_the_same(records
     (records / f"{SECOND}.tfrecord").write_bytes(b"")
     shard = DatasetInfo.read(records).shards[1]
     assert problems_of(records) == [
-        (f"{FIRST}.tfrecord", "does not exist, but dataset_info.json lists it"),
+        (f"{FIRST}.tfrecord", "cannot be read: No such file or directory"),
         (
             f"{SECOND}.tfrecord",
             f"is not the file that was written: it must have {shard.num_records} records in "
