@@ -21,13 +21,17 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from data_pipeline.records.dataset_info import DatasetInfo as DatasetInfo
     from data_pipeline.records.record_folder import RecordFiles as RecordFiles
     from data_pipeline.reports.corpus_check import check_corpus as check_corpus
-    from data_pipeline.reports.inspection import inspect_records as inspect_records
-    from data_pipeline.reports.verification import verify_records as verify_records
+    from data_pipeline.reports.inspection import (
+        inspect_records as inspect_records,
+        verify_records as verify_records,
+    )
     from data_pipeline.text.corpus import Document as Document, read_corpus as read_corpus
-    from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe as train_byte_bpe
+    from data_pipeline.tokenizers.library_training import (
+        train_byte_bpe as train_byte_bpe,
+        train_wordpiece as train_wordpiece,
+    )
     from data_pipeline.tokenizers.tokenization import Tokenizer as Tokenizer
     from data_pipeline.tokenizers.vocabulary import train_vocabulary as train_vocabulary
-    from data_pipeline.tokenizers.wordpiece_training import train_wordpiece as train_wordpiece
 
 silence_startup()
 use_keras_2()
@@ -48,11 +52,11 @@ _HOMES = {
     "inspect_records": "data_pipeline.reports.inspection",
     "mask_ngrams": "data_pipeline.instances.masking",
     "read_corpus": "data_pipeline.text.corpus",
-    "train_byte_bpe": "data_pipeline.tokenizers.byte_bpe_training",
+    "train_byte_bpe": "data_pipeline.tokenizers.library_training",
     "train_vocabulary": "data_pipeline.tokenizers.vocabulary",
-    "train_wordpiece": "data_pipeline.tokenizers.wordpiece_training",
+    "train_wordpiece": "data_pipeline.tokenizers.library_training",
     "training_dataset": "data_pipeline.reader.reader",
-    "verify_records": "data_pipeline.reports.verification",
+    "verify_records": "data_pipeline.reports.inspection",
 }
 
 __all__ = sorted(_HOMES)

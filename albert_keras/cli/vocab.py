@@ -28,8 +28,8 @@ class Kind(str, enum.Enum):
 #: The function that trains each kind.
 _TRAINERS = {
     Kind.unigram: "data_pipeline.tokenizers.vocabulary:train_vocabulary",
-    Kind.wordpiece: "data_pipeline.tokenizers.wordpiece_training:train_wordpiece",
-    Kind.bpe: "data_pipeline.tokenizers.byte_bpe_training:train_byte_bpe",
+    Kind.wordpiece: "data_pipeline.tokenizers.library_training:train_wordpiece",
+    Kind.bpe: "data_pipeline.tokenizers.library_training:train_byte_bpe",
 }
 
 

@@ -11,14 +11,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import parse_json
 from data_pipeline.settings import Settings
-from data_pipeline.tokenizers.huggingface_library import load_tokenizers
 from data_pipeline.tokenizers.sentencepiece_model import RULES, replace_surrogates
-from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
+from data_pipeline.tokenizers.vocabulary import FILES
 
-PIECES_FILE = "tokenizer.json"
+PIECES_FILE = FILES["bpe"]
 #: In the order of `special_ids`; the names are RoBERTa's.
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
 #: Keys of the model in the file, and the values other than null that give the BPE of GPT-2.
@@ -67,10 +66,9 @@ class ByteBPEModel:
     """
 
     config_class = ByteBPEConfig
-    file_name = PIECES_FILE
 
     def __init__(self, model_bytes: bytes, config: ByteBPEConfig):
-        self._model_bytes, self._config = model_bytes, config
+        self._config = config
         content = read_bpe(model_bytes)
         self.vocabulary, self.merges = content.pieces, content.merges
         self._ids = {piece: id for id, piece in enumerate(self.vocabulary)}
@@ -107,12 +105,6 @@ class ByteBPEModel:
                     f"`{name}` must not be used: byte-level BPE does not change text. Omit it."
                 )
         return config
-
-    def write_files(self, folder):
-        """Writes the files of the tokenizer into an existing folder."""
-        (folder / PIECES_FILE).write_bytes(self._model_bytes)
-        described = self._config.model_dump_json(indent=2)
-        (folder / CONFIG_FILE).write_text(described + "\n", encoding="utf-8")
 
     def encode(self, text):
         return self._encoder.encode(replace_surrogates(text)).ids
@@ -161,12 +153,29 @@ class ByteBPEModel:
         return starts_word(text) if text else True
 
 
+def load_tokenizers() -> Any:
+    """Returns the library tokenizers of Hugging Face; InputError if it is not installed."""
+    try:
+        import tokenizers
+        import tokenizers.models
+        import tokenizers.pre_tokenizers
+        import tokenizers.trainers
+    except ImportError as error:
+        raise InputError(
+            "WordPiece vocabularies are trained, and byte-level BPE is read, with the library "
+            "`tokenizers`, which is not installed. Install it with "
+            "`pip install 'albert-keras[tokenizers]'`.",
+            Mistake.EXTRA_MISSING,
+        ) from error
+    return tokenizers
+
+
 def read_bpe(content: bytes) -> BytePieces:
     """Reads a `tokenizer.json` of the library tokenizers with byte-level BPE as in RoBERTa.
 
     Raises:
         InputError: If it contains something else, no piece for a byte or for a special token, or a
-            merge of pieces that are not known at that point.
+            merge of pieces that are not known.
     """
     try:
         values = parse_json(content)
@@ -188,14 +197,12 @@ def read_bpe(content: bytes) -> BytePieces:
         raise _not_bpe("ids that are not numbered from 0")
     if missing := [piece for piece in (*SPECIAL_PIECES, *BYTE_CHARACTERS) if piece not in ids]:
         raise _not_bpe(f"a vocabulary without the pieces {' '.join(missing[:8])}")
-    known = set(BYTE_CHARACTERS)
     for merge in merges:
         product = "".join(merge)
         # A special token that could be merged from text would break the promise of `Tokenizer`.
-        is_valid = len(merge) == 2 and known.issuperset(merge) and product not in known
-        if not is_valid or product not in ids or product in SPECIAL_PIECES:
+        is_known = len(merge) == 2 and ids.keys() >= {*merge, product}
+        if not is_known or product in SPECIAL_PIECES:
             raise _not_bpe(f"the merge {' '.join(map(repr, merge))}, whose parts are not known")
-        known.add(product)
     return BytePieces(pieces, merges, add_prefix_space, pair_separators)
 
 

@@ -11,8 +11,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from data_pipeline.tokenizers.byte_bpe import BYTE_CHARACTERS
-from data_pipeline.tokenizers.huggingface_library import load_tokenizers
+from data_pipeline.tokenizers.byte_bpe import BYTE_CHARACTERS, load_tokenizers
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Classes of characters.
@@ -51,7 +50,7 @@ class ByteBPEGraphTokenizer(tf.Module):
         self._firsts, self._classes = tf.constant(firsts), tf.constant(classes)
 
     def __call__(self, texts):
-        texts = _to_utf8(texts)
+        texts = to_utf8(texts)
         if self._adds_space:
             is_bare = ~tf.strings.regex_full_match(texts, r"(?s)( .*)?")
             texts = tf.strings.join([tf.where(is_bare, " ", ""), texts])
@@ -59,7 +58,7 @@ class ByteBPEGraphTokenizer(tf.Module):
 
     def continuation(self, texts):
         """Returns the ids of `Tokenizer.continuation_ids`: no space is added before a text."""
-        codes = tf.strings.unicode_decode(_to_utf8(texts), "UTF-8")  # ragged int32 [B, None]
+        codes = tf.strings.unicode_decode(to_utf8(texts), "UTF-8")  # ragged int32 [B, None]
         characters, rows = codes.flat_values, codes.value_rowids()
         words = tf.cumsum(tf.cast(self._starts(characters, rows), tf.int32)) - 1  # [N]
         sizes = 1 + tf.reduce_sum(
@@ -82,7 +81,7 @@ class ByteBPEGraphTokenizer(tf.Module):
         each = tf.constant([bytes([byte]) for byte in range(256)])
         numbers = tf.gather(table, tf.minimum(codes.flat_values, 511))
         texts = tf.strings.reduce_join(codes.with_flat_values(tf.gather(each, numbers)), axis=1)
-        return tf.reshape(tf.strings.regex_replace(_to_utf8(texts), "^ ", ""), tf.shape(pieces))
+        return tf.reshape(tf.strings.regex_replace(to_utf8(texts), "^ ", ""), tf.shape(pieces))
 
     def _starts(self, characters, rows):
         """Returns which characters start a word, bool [N].
@@ -173,7 +172,8 @@ def _shifted(tensor, by, fill):
     return tf.concat([tensor[-by:], gap], 0)
 
 
-def _to_utf8(texts):
+def to_utf8(texts):
+    """Replaces what is not UTF-8 by U+FFFD, as `decode(errors="replace")` does."""
     return tf.strings.unicode_transcode(
         texts, "UTF-8", "UTF-8", errors="replace", replacement_char=0xFFFD
     )

@@ -11,8 +11,8 @@ from tensorflow_text.python.ops import sentencepiece_tokenizer
 from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer
 
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers import basic_words
-from data_pipeline.tokenizers.byte_bpe_graph import ByteBPEGraphTokenizer
+from data_pipeline.tokenizers import wordpiece
+from data_pipeline.tokenizers.byte_bpe_graph import ByteBPEGraphTokenizer, to_utf8
 from data_pipeline.tokenizers.cleanup import character_class, character_ranges
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import SPACE
@@ -85,7 +85,7 @@ class GraphTokenizer(tf.Module):
             self._replacements = tf.ragged.constant(rows, tf.int32)  # [V, None]
 
     def __call__(self, texts):
-        texts = _to_utf8(texts)
+        texts = to_utf8(texts)
         if self._cleans_up:
             texts = self._clean_up(texts)
         ids = self._sentencepiece.tokenize(texts)  # [B, None]
@@ -212,27 +212,20 @@ class WordPieceGraphTokenizer(tf.Module):
 
     def words(self, texts):
         """Returns the words of `BasicTokenizer.words`, string [B] to ragged string [B, None]."""
-        texts = tf.strings.regex_replace(_to_utf8(texts), _class_of(basic_words.is_dropped), "")
+        texts = tf.strings.regex_replace(to_utf8(texts), _class_of(wordpiece.is_dropped), "")
         if self._lower_case:
             texts = _lower(texts)
         if self._strip_accents:
             texts = tf_text.normalize_utf8(texts, "NFD")
-            texts = tf.strings.regex_replace(texts, _class_of(basic_words.is_mark), "")
-        texts = tf.strings.regex_replace(texts, _class_of(basic_words.is_space), " ")
-        punctuation = character_ranges(basic_words.is_punctuation)
-        single = character_class((*punctuation, *basic_words.IDEOGRAPHS))
+            texts = tf.strings.regex_replace(texts, _class_of(wordpiece.is_mark), "")
+        texts = tf.strings.regex_replace(texts, _class_of(wordpiece.is_space), " ")
+        punctuation = character_ranges(wordpiece.is_punctuation)
+        single = character_class((*punctuation, *wordpiece.IDEOGRAPHS))
         return tf.strings.split(tf.strings.regex_replace(texts, f"({single})", r" \1 "))
 
 
 def _class_of(belongs):
     return character_class(character_ranges(belongs))
-
-
-def _to_utf8(texts):
-    """Replaces what is not UTF-8 by U+FFFD, as `decode(errors="replace")` does."""
-    return tf.strings.unicode_transcode(
-        texts, "UTF-8", "UTF-8", errors="replace", replacement_char=0xFFFD
-    )
 
 
 def _lower(texts, has_accents=True):

@@ -14,13 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.tokenizers.basic_words import is_space
 from data_pipeline.tokenizers.byte_bpe import bytes_of
 from data_pipeline.tokenizers.cleanup import clean_up_tracked
 from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import SPACE
-from data_pipeline.tokenizers.wordpiece import CONTINUATION
+from data_pipeline.tokenizers.wordpiece import CONTINUATION, is_space
 
 
 class WordPieceAligner:

@@ -15,11 +15,9 @@ from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.cleanup import clean_up
 from data_pipeline.tokenizers.vocabulary import (
     CONTROL_SYMBOLS,
-    MODEL_FILE,
     SPACE,
     TokenizerConfig,
     read_model,
-    write_tokenizer_files,
 )
 
 # Types of pieces in `sentencepiece_model.proto`; the others are byte and unknown.
@@ -54,10 +52,9 @@ class SentencePieceModel:
     """
 
     config_class = TokenizerConfig
-    file_name = MODEL_FILE
 
     def __init__(self, model_bytes: bytes, config: TokenizerConfig):
-        self._model_bytes, self._config = model_bytes, config
+        self._config = config
         model, self.processor = _parse(model_bytes)
         pieces = model.pieces
         self._types = np.array([piece.type or _NORMAL for piece in pieces])  # [V]
@@ -105,10 +102,6 @@ class SentencePieceModel:
                         "Omit it, or train another vocabulary."
                     )
         return config.replace(**settings)
-
-    def write_files(self, folder):
-        """Writes the files of the tokenizer into an existing folder."""
-        write_tokenizer_files(folder, self._model_bytes, self._config)
 
     def encode(self, text):
         return self._split_digit_comma(self.processor.encode(self._prepare(text)))

@@ -17,7 +17,12 @@ from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
 from data_pipeline.tokenizers.byte_bpe import ByteBPEConfig, ByteBPEModel
 from data_pipeline.tokenizers.sentencepiece_model import RULES, SentencePieceModel
-from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, TokenizerConfig
+from data_pipeline.tokenizers.vocabulary import (
+    CONFIG_FILE,
+    FILES,
+    TokenizerConfig,
+    write_tokenizer_files,
+)
 from data_pipeline.tokenizers.wordpiece import WordPieceConfig, WordPieceModel
 
 #: Kind of vocabulary, as stored in a tokenizer folder -> its model.
@@ -138,7 +143,7 @@ class Tokenizer:
     def save(self, folder: str | Path) -> None:
         """Writes vocabulary and configuration into a folder, which is created if needed."""
         Path(folder).mkdir(parents=True, exist_ok=True)
-        self.model.write_files(Path(folder))
+        write_tokenizer_files(Path(folder), self.model_bytes, self.config)
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text, without [CLS] and [SEP]."""
@@ -231,7 +236,7 @@ def _read_folder(path):
         config = MODELS[kind].config_class.model_validate_json(content)
     except ValueError as error:
         raise InputError(f"{path / CONFIG_FILE} does not describe a tokenizer. {error}") from error
-    file = path / MODELS[kind].file_name
+    file = path / FILES[kind]
     model_bytes = _read(file)
     if hashlib.sha256(model_bytes).hexdigest() != config.sha256:
         raise InputError(

@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 MODEL_FILE = "tokenizer.model"
 VOCAB_FILE = "tokenizer.vocab"
+#: Kind of vocabulary -> its file.
+FILES = {"unigram": MODEL_FILE, "wordpiece": "vocab.txt", "bpe": "tokenizer.json"}
 CONFIG_FILE = "tokenizer_config.json"
 
 #: SentencePiece's sign for a space.
@@ -91,6 +93,12 @@ class Coverage:
 
     characters: int  # of the whole corpus
     uncovered: dict[str, int]  # unknown character -> its count, the most frequent first
+
+    @classmethod
+    def of(cls, counts: collections.Counter[str], covered: set[str]) -> "Coverage":
+        """Returns the coverage of counted characters by those that have a piece."""
+        uncovered = {one: count for one, count in counts.most_common() if one not in covered}
+        return cls(counts.total(), uncovered)
 
     @property
     def fraction(self) -> float:
@@ -165,9 +173,6 @@ def train_vocabulary(
         hard_vocab_limit=hard_limit,
     )
     pieces = {piece.piece for piece in read_model(model).pieces}
-    uncovered = {
-        character: count for character, count in counts.most_common() if character not in pieces
-    }
     config = TokenizerConfig(
         cleanup="model",
         lower_case=lower_case,
@@ -175,19 +180,26 @@ def train_vocabulary(
         vocab_size=len(pieces),
         sha256=hashlib.sha256(model).hexdigest(),
     )
+    return write_vocabulary(out, model, config, Coverage.of(counts, pieces))
+
+
+def write_vocabulary(
+    out: str | Path, model: bytes, config: Any, coverage: Coverage | None = None
+) -> TrainedVocabulary:
+    """Writes the folder of a new tokenizer of any kind, completely or not at all."""
     with whole_folder(out) as folder:
         write_tokenizer_files(folder, model, config)
-    coverage = Coverage(counts.total(), uncovered)
-    return TrainedVocabulary(out, config.vocab_size, config.sha256, coverage)
+    return TrainedVocabulary(Path(out), config.vocab_size, config.sha256, coverage)
 
 
-def write_tokenizer_files(folder, model: bytes, config: TokenizerConfig) -> None:
-    """Writes the three files of a tokenizer into an existing folder, the configuration last."""
-    folder = Path(folder)
-    pieces = "".join(f"{piece.piece}\t{piece.score:g}\n" for piece in read_model(model).pieces)
-    (folder / MODEL_FILE).write_bytes(model)
-    (folder / VOCAB_FILE).write_text(pieces, encoding="utf-8", newline="")
-    unused = {"kind"} if config.extends else {"kind", "extends"}
+def write_tokenizer_files(folder: Path, model: bytes, config: Any) -> None:
+    """Writes the files of a tokenizer of any kind into a folder, the configuration last."""
+    (folder / FILES[config.kind]).write_bytes(model)
+    unused = set()
+    if config.kind == "unigram":
+        pieces = "".join(f"{piece.piece}\t{piece.score:g}\n" for piece in read_model(model).pieces)
+        (folder / VOCAB_FILE).write_text(pieces, encoding="utf-8", newline="")
+        unused = {"kind"} if config.extends else {"kind", "extends"}
     described = config.model_dump_json(indent=2, exclude=unused)
     (folder / CONFIG_FILE).write_text(described + "\n", encoding="utf-8")
 

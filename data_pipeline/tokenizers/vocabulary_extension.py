@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder, whole_folder
+from data_pipeline.files import check_output_folder
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import (
     SPACE,
@@ -23,7 +23,7 @@ from data_pipeline.tokenizers.vocabulary import (
     is_unigram,
     read_model,
     train_unigram,
-    write_tokenizer_files,
+    write_vocabulary,
 )
 
 #: Score that a new piece has for each piece that it saves, above the rounding of long sums.
@@ -70,9 +70,7 @@ def extend_vocabulary(
     digest = hashlib.sha256(content).hexdigest()
     size = len(model.pieces)
     config = tokenizer.config.replace(vocab_size=size, sha256=digest, extends=tokenizer.digest)
-    with whole_folder(out) as folder:
-        write_tokenizer_files(folder, content, config)
-    return TrainedVocabulary(Path(out), size, digest)
+    return write_vocabulary(out, content, config)
 
 
 def is_extension(old: Tokenizer, new: Tokenizer) -> bool:

@@ -16,9 +16,8 @@ from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from data_pipeline.tokenizers.library_training import train_byte_bpe, train_wordpiece
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 from tests.albert_keras.serving.local.running import running
 from tests.albert_keras.tasks.small_tasks import build_model
 

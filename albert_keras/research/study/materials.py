@@ -14,10 +14,9 @@ from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import INFO_FILE, DatasetInfo
 from data_pipeline.text.corpus import corpus_ranges, read_corpus, split_heldout, write_jsonl
-from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from data_pipeline.tokenizers.library_training import train_byte_bpe, train_wordpiece
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
-from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 
 logger = logging.getLogger(__name__)
 

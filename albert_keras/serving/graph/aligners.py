@@ -12,7 +12,6 @@ import sentencepiece
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import WHITE_SPACE, ragged_cumsum
-from data_pipeline.tokenizers.basic_words import is_space
 from data_pipeline.tokenizers.byte_bpe_graph import ByteBPEGraphTokenizer
 from data_pipeline.tokenizers.cleanup import (
     character_class,
@@ -24,6 +23,7 @@ from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer, WordPiec
 from data_pipeline.tokenizers.offsets import piece_bytes
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import SPACE
+from data_pipeline.tokenizers.wordpiece import is_space
 
 #: Controls, formats, marks and separators; U+FFFD is So.
 _MAY_BE_BLANK = ("Cc", "Cf", "Mn", "Mc", "Me", "Zs", "Zl", "Zp", "So", "Sk", "Lm")

@@ -8,7 +8,7 @@ from albert_keras.conversion.convert import convert
 from albert_keras.formats.detection import FORMATS, OURS
 from albert_keras.formats.open_model import open_model
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from data_pipeline.tokenizers.library_training import train_byte_bpe
 from tests.albert_keras.conversion.conftest import SHAPE
 from tests.albert_keras.formats import random_weights
 

@@ -13,7 +13,7 @@ from albert_keras.serving.export.source import open_source
 from albert_keras.tasks.finetuned import FinetunedModels
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from data_pipeline.tokenizers.library_training import train_byte_bpe
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.formats import random_weights
 from tests.albert_keras.formats.random_weights import task_weights

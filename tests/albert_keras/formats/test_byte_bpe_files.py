@@ -10,7 +10,7 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.pair_features import pair_features
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe import SPECIAL_PIECES, read_bpe, write_bpe
-from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from data_pipeline.tokenizers.library_training import train_byte_bpe
 
 TEXTS = (
     "The ferry left the harbour.",

@@ -8,7 +8,7 @@ from albert_keras.formats.open_model import format_module, open_model
 from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
 from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from data_pipeline.tokenizers.library_training import train_byte_bpe
 from tests.albert_keras.formats.random_weights import ROBERTA, pretraining_weights
 from tests.albert_keras.loaded_weights import values_of
 

@@ -10,7 +10,7 @@ from albert_keras.formats.vocabulary import (
     vocabulary_of,
 )
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from data_pipeline.tokenizers.library_training import train_byte_bpe
 
 
 @pytest.fixture(scope="module")

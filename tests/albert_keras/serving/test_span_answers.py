@@ -13,10 +13,9 @@ from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.spans import windows as squad_windows
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from data_pipeline.tokenizers.library_training import train_byte_bpe, train_wordpiece
 from data_pipeline.tokenizers.offsets import TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 from tests.albert_keras.serving.test_task_models import make_shape, outputs_of, randomized
 from tests.albert_keras.tasks.small_tasks import build_model, make_examples, make_task
 

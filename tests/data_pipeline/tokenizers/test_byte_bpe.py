@@ -7,8 +7,8 @@ import tokenizers
 
 from albert_keras.cli import main
 from data_pipeline.tokenizers.byte_bpe import SPECIAL_PIECES, read_bpe, write_bpe
-from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer
+from data_pipeline.tokenizers.library_training import train_byte_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _PARTS = (

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from data_pipeline.tokenizers.cleanup import clean_up, clean_up_tracked
+from data_pipeline.tokenizers.library_training import train_byte_bpe, train_wordpiece
 from data_pipeline.tokenizers.offsets import TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
-from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 
 NASTY = (
     "",

@@ -5,9 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from data_pipeline.tokenizers.basic_words import BasicTokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.wordpiece import read_pieces
+from data_pipeline.tokenizers.wordpiece import BasicTokenizer, read_pieces
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PUBLIC = ["want", "##want", "##ed", "wa", "un", "runn", "##ing", ","]

@@ -4,8 +4,8 @@ import pytest
 
 from albert_keras.cli import main
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.library_training import train_wordpiece
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 
 
 @pytest.fixture(scope="module")

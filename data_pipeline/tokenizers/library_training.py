@@ -1,0 +1,268 @@
+"""Trains WordPiece and byte-level BPE vocabularies with the library tokenizers of Hugging Face.
+
+The words of WordPiece are those that the tokenizer sees, after its clean-up.
+"""
+
+import collections
+import hashlib
+import json
+import logging
+import string
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from data_pipeline.errors import InputError, Mistake
+from data_pipeline.files import check_output_folder
+from data_pipeline.text.letters import choose_cleanup
+from data_pipeline.tokenizers.byte_bpe import (
+    BYTE_CHARACTERS,
+    SPECIAL_PIECES as BPE_SPECIAL_PIECES,
+    ByteBPEConfig,
+    BytePieces,
+    load_tokenizers,
+    write_bpe,
+)
+from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
+from data_pipeline.tokenizers.vocabulary import Coverage, TrainedVocabulary, write_vocabulary
+from data_pipeline.tokenizers.wordpiece import (
+    CONTINUATION,
+    IDEOGRAPHS,
+    MAX_WORD_CHARACTERS,
+    SPECIAL_PIECES,
+    UNKNOWN,
+    BasicTokenizer,
+    WordPieceConfig,
+    is_punctuation,
+)
+
+logger = logging.getLogger(__name__)
+
+#: Rarer pieces are not learned.
+_LEAST_COUNT = 2
+_SECONDS_TO_WAIT = 0.25
+
+
+def train_wordpiece(
+    corpus_texts: Iterable[str],
+    out: str | Path,
+    size: int = 30_000,
+    *,
+    lower_case: bool | None = None,
+    strip_accents: bool | None = None,
+    character_coverage: float = 0.99995,
+    required_characters: str = "",
+) -> TrainedVocabulary:
+    """Trains a WordPiece vocabulary and writes its folder, completely or not at all.
+
+    The same texts give the same bytes, in any order. [PAD] has the id 0, as in BERT's
+    vocabularies, but [UNK], [CLS], [SEP] and [MASK] follow immediately.
+
+    Args:
+        corpus_texts: iterable of str. Sentences or paragraphs, read once.
+        out: path. The folder to write; it must not exist yet, or be empty.
+        size: int. Largest number of pieces, V. A small corpus has fewer.
+        lower_case, strip_accents: bool or None. As in `BasicTokenizer`. None means true, unless
+            letters of the language would be lost, see `choose_cleanup`.
+        character_coverage: float. Fraction of the corpus's characters that get pieces; words with
+            others are unknown. Printable ASCII always gets pieces.
+        required_characters: str. Further characters that always get pieces, after the clean-up.
+
+    Raises:
+        InputError: If the corpus is empty, `out` cannot be written or is not empty, `size` is too
+            small for the characters, or the library is not installed.
+
+    Source:
+        `WordPieceTrainer` in huggingface/tokenizers, which joins the most frequent pairs of pieces;
+        Google has not published the trainer of BERT's vocabularies.
+    """
+    check_output_folder(out)
+    load_tokenizers()
+    texts, lower_case, strip_accents = choose_cleanup(corpus_texts, lower_case, strip_accents)
+    basic = BasicTokenizer(lower_case, strip_accents)
+    words = _count_words(texts, basic)
+    if not words:
+        raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
+    counts: collections.Counter[str] = collections.Counter()
+    for word, count in words.items():
+        for character in word:
+            counts[character] += count
+    required = "".join(basic.words(" ".join(string.printable + required_characters)))
+    allowed = _allowed_characters(counts, character_coverage) | set(required)
+    pieces = _learn(words, allowed, size)
+    content = "".join(f"{piece}\n" for piece in pieces).encode()
+    config = WordPieceConfig(
+        lower_case=lower_case,
+        strip_accents=strip_accents,
+        vocab_size=len(pieces),
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
+    return write_vocabulary(out, content, config, Coverage.of(counts, allowed))
+
+
+def _count_words(texts, basic):
+    """Counts the words of texts: Counter of str."""
+    chunks: collections.Counter[str] = collections.Counter()
+    for text in texts:
+        chunks.update(basic.chunks(text))
+    words: collections.Counter[str] = collections.Counter()
+    for chunk, count in chunks.items():
+        for word in basic.words_of_chunk(chunk):
+            words[word] += count
+    return words
+
+
+def _is_word(character):
+    """Returns whether a character is a word of its own wherever it occurs."""
+    is_ideograph = any(first <= ord(character) <= last for first, last in IDEOGRAPHS)
+    return is_ideograph or is_punctuation(character)
+
+
+def _allowed_characters(counts, coverage):
+    """Returns the most frequent characters that make up a fraction of the text: set of str."""
+    missing, allowed = counts.total() * coverage, set()
+    for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        if missing <= 0:
+            break
+        allowed.add(character)
+        missing -= count
+    return allowed
+
+
+def _learn(words, allowed, size):
+    """Returns the pieces, at most `size`: special ones, characters, then the most frequent ones."""
+    tokenizers = load_tokenizers()
+    characters = sorted(allowed)
+    inside = [CONTINUATION + character for character in characters if not _is_word(character)]
+    reserved = [*SPECIAL_PIECES, *characters, *inside]
+    if size < len(reserved):
+        raise InputError(
+            f"`size` must be at least {len(reserved)} for this corpus: {len(SPECIAL_PIECES)} "
+            f"special pieces, {len(characters)} characters at the start of words and {len(inside)} "
+            f"inside of words. Received: {size}. Raise it.",
+            Mistake.VOCABULARY_SIZE,
+        )
+    kept = collections.Counter(
+        {
+            word: count
+            for word, count in words.items()
+            if len(word) <= MAX_WORD_CHARACTERS and allowed.issuperset(word)
+        }
+    )
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=size,
+        min_frequency=_LEAST_COUNT,
+        special_tokens=reserved,
+        continuing_subword_prefix=CONTINUATION,
+        show_progress=False,
+    )
+    model = _train_on_words(tokenizers.models.WordPiece(unk_token=UNKNOWN), trainer, kept)
+    ids = model.get_vocab()
+    return sorted(ids, key=ids.__getitem__)
+
+
+def train_byte_bpe(
+    corpus_texts: Iterable[str], out: str | Path, size: int = 50_000
+) -> TrainedVocabulary:
+    """Trains a byte-level BPE vocabulary and writes its folder, completely or not at all.
+
+    The same texts give the same bytes, in any order. Text is neither lower-cased nor stripped of
+    accents, and no character is unknown. A text starts with a space (`add_prefix_space`), which
+    deviates from RoBERTa, so that the first word of a sentence has its usual pieces.
+
+    Args:
+        corpus_texts: iterable of str. Sentences or paragraphs, read once.
+        out: path. The folder to write; it must not exist yet, or be empty.
+        size: int. Largest number of pieces, V; 256 of them are bytes, and 5 special tokens. A small
+            corpus has fewer.
+
+    Raises:
+        InputError: If the corpus is empty, `out` cannot be written or is not empty, `size` is too
+            small, or the library is not installed.
+
+    Source:
+        RoBERTa, section 4.4 (https://arxiv.org/abs/1907.11692); `BpeTrainer` in
+        huggingface/tokenizers.
+    """
+    check_output_folder(out)
+    least = len(BYTE_CHARACTERS) + len(BPE_SPECIAL_PIECES)
+    if size < least:
+        raise InputError(
+            f"`size` must be at least {least}: {len(BYTE_CHARACTERS)} bytes and "
+            f"{len(BPE_SPECIAL_PIECES)} special tokens. Received: {size}. Raise it.",
+            Mistake.VOCABULARY_SIZE,
+        )
+    pieces, merges, characters = _learn_merges(corpus_texts, size - len(BPE_SPECIAL_PIECES))
+    # The ids of RoBERTa: <s> 0, <pad> 1, </s> 2, <unk> 3, and <mask> the last one.
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *pieces, "<mask>"]
+    learned = BytePieces(pieces, merges, add_prefix_space=True, pair_separators=2)
+    content = write_bpe(learned)
+    config = ByteBPEConfig(
+        add_prefix_space=learned.add_prefix_space,
+        pair_separators=learned.pair_separators,
+        vocab_size=len(pieces),
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
+    return write_vocabulary(out, content, config, Coverage(characters, {}))
+
+
+def _learn_merges(texts, size):
+    """Returns pieces, merges, and the number of characters of the texts but spaces."""
+    library = load_tokenizers()
+    splitter = library.pre_tokenizers.ByteLevel(add_prefix_space=True)
+    words: collections.Counter[str] = collections.Counter()
+    characters = 0
+    for text in texts:
+        characters += len(text) - text.count(" ")
+        pairs = splitter.pre_tokenize_str(replace_surrogates(text))
+        words.update(word for word, _ in pairs)
+    if not words:
+        raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=size,
+        min_frequency=_LEAST_COUNT,
+        special_tokens=[],
+        initial_alphabet=list(BYTE_CHARACTERS),
+        show_progress=False,
+    )
+    model = _train_on_words(library.models.BPE(), trainer, words)  # bytes are visible characters
+    ids = model.get_vocab()
+    merges: dict[str, tuple] = {}  # of several that make the same piece, the first learned one
+    for merge in json.loads(model.to_str())["model"]["merges"]:
+        parts = merge.split(" ") if isinstance(merge, str) else merge
+        merges.setdefault("".join(parts), tuple(parts))
+    return sorted(ids, key=ids.__getitem__), list(merges.values()), characters
+
+
+def _train_on_words(model: Any, trainer: Any, words: collections.Counter) -> Any:
+    """Trains a model of the library on counted words without white space; returns its Tokenizer.
+
+    The result does not depend on the order of the words. Ctrl-C interrupts the training: it runs in
+    a thread of its own, which ends with the process.
+    """
+    library = load_tokenizers()
+    tokenizer = library.Tokenizer(model)
+    tokenizer.pre_tokenizer = library.pre_tokenizers.WhitespaceSplit()
+    characters = sum(len(word) * count for word, count in words.items())
+    logger.info(
+        "training on %s different words in %.1f million characters",
+        f"{len(words):,}",
+        characters / 1e6,
+    )
+    texts = (" ".join([word] * count) for word, count in sorted(words.items()))
+    errors: list[BaseException] = []
+
+    def train():
+        try:
+            tokenizer.train_from_iterator(texts, trainer)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=train, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(_SECONDS_TO_WAIT)
+    if errors:
+        raise errors[0]
+    return tokenizer
