@@ -12,7 +12,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import TaskDistillationConfig, TaskTeachingConfig
 from albert_keras.distillation.student import TEACHER_LOGITS, taught_class
 from albert_keras.distillation.warm_start import layer_map, layer_misfits, start_warm
-from albert_keras.formats.loading import ModelTensors, encoder_digest
+from albert_keras.formats.loading import ArrayTensors, encoder_digest
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.opened_model import OpenedModel
@@ -170,5 +170,5 @@ def _started(weights: OpenedModel, student: str | AlbertConfig) -> OpenedModel:
         weights,
         kind="warm start",
         albert_config=config,
-        _open=lambda: ModelTensors(model),
+        _open=lambda: ArrayTensors.of_model(model),
     )

@@ -3,10 +3,6 @@
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.checkpoint_tensors import (
-    CheckpointTensors,
-    is_training_state,
-)
 from albert_keras.formats.detection import BERT_CONFIG, find_beside, find_prefixes
 from albert_keras.formats.model_folder import (
     read_tokenizer_files,
@@ -26,7 +22,7 @@ from albert_keras.formats.tensor_table import (
     write_by_table,
 )
 from albert_keras.formats.vocabulary import vocabulary_of
-from albert_keras.runs.tensors import write_tensors
+from albert_keras.runs.tensors import CheckpointTensors, is_training_state, write_tensors
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import read_json

@@ -11,7 +11,7 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.hdf5_file import open_hdf5
-from albert_keras.formats.loading import ModelTensors
+from albert_keras.formats.loading import ArrayTensors
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.registration import register_classes
@@ -57,14 +57,15 @@ def shape_in_keras_file(path: Path) -> AlbertConfig:
     return AlbertConfig.from_dict(shape)
 
 
-def open_keras_file(path: Path) -> ModelTensors:
+def open_keras_file(path: Path) -> ArrayTensors:
     """Loads the weights of a `.keras` file; raises as `shape_in_keras_file`."""
     shape_in_keras_file(path)
     try:
         # Keras opens the HDF5 file in it without any check.
         with _open_archive(path) as archive, open_hdf5(_WEIGHTS, archive.read(_WEIGHTS)):
             pass
-        return ModelTensors(keras.models.load_model(path, compile=False, safe_mode=True))
+        model = keras.models.load_model(path, compile=False, safe_mode=True)
+        return ArrayTensors.of_model(model)
     except (*_DAMAGED, LookupError, TypeError, tf.errors.OpError) as error:
         raise InputError(f"`{path}` cannot be loaded: {error}") from error
 

@@ -12,8 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.formats.checkpoint_tensors import is_moment
-from albert_keras.runs.tensors import weight_names
+from albert_keras.runs.tensors import is_moment, misfits_of, weight_names
 from data_pipeline.errors import InputError
 
 _ENCODER = "bert/"
@@ -38,19 +37,6 @@ _GROUPS = {
 _MOMENTS = "optimizer moments"
 
 
-class ModelTensors:
-    """Weights of a model in memory, with the interface of CheckpointTensors."""
-
-    def __init__(self, model: keras.Model):
-        self._weights = weight_names(model)
-        self.shapes = {name: list(weight.shape) for name, weight in self._weights.items()}
-        self.types = {name: weight.dtype.base_dtype for name, weight in self._weights.items()}
-
-    def read(self, name: str) -> np.ndarray:
-        """Returns a weight."""
-        return self._weights[name].numpy()
-
-
 class ArrayTensors:
     """Arrays with the interface of `CheckpointTensors`."""
 
@@ -58,6 +44,11 @@ class ArrayTensors:
         self._tensors = tensors
         self.shapes = {name: list(array.shape) for name, array in tensors.items()}
         self.types = {name: tf.as_dtype(array.dtype) for name, array in tensors.items()}
+
+    @classmethod
+    def of_model(cls, model: keras.Model) -> "ArrayTensors":
+        """Returns the weights of a model."""
+        return cls({name: weight.numpy() for name, weight in weight_names(model).items()})
 
     def read(self, name: str) -> np.ndarray:
         """Returns a tensor."""
@@ -148,7 +139,7 @@ def load_encoder(
     """Assigns the encoder's weights of a source to a model, all or none.
 
     Args:
-        tensors: CheckpointTensors or ModelTensors.
+        tensors: CheckpointTensors, ArrayTensors or ChangedTensors.
         model: keras.Model. The names of its encoder's weights start with "bert/".
         source: Name of the source in messages.
         with_head: Whether the source was trained for the same task. Its head is then loaded, too,
@@ -176,7 +167,7 @@ def load_encoder(
 
     expected = {name: weight for name, weight in weights.items() if is_part(name)}
     rest = {name: weight for name, weight in weights.items() if name not in expected}
-    misfits = _misfits(tensors, expected) + [
+    misfits = misfits_of(tensors, expected, any_float=True) + [
         f"{name}: expected nothing, found {tensors.shapes[name]}"
         for name in sorted(tensors.shapes)
         if is_part(name) and name not in expected
@@ -184,7 +175,7 @@ def load_encoder(
     if misfits:
         what, listing = "model" if parts else "encoder", "\n  ".join(misfits)
         raise InputError(f"The {what} of `{source}` does not match its albert_config:\n  {listing}")
-    takes_head = with_head and not _misfits(tensors, rest)
+    takes_head = with_head and not misfits_of(tensors, rest, any_float=True)
     chosen = weights if takes_head else expected
     values = {name: read_floats(tensors, name) for name in chosen}
     finite = {name: np.isfinite(value) for name, value in values.items()}
@@ -209,18 +200,6 @@ def load_encoder(
 def report_random(model):
     """Returns the LoadReport of a model into which nothing was loaded."""
     return LoadReport(None, loaded={}, new=_sizes(weight_names(model)), unused={})
-
-
-def _misfits(tensors, weights):
-    """Lists what prevents weights (dict of name -> variable) from being loaded: list of str."""
-    misfits = []
-    for name, weight in weights.items():
-        if list(weight.shape) != tensors.shapes.get(name):
-            found = tensors.shapes.get(name, "nothing")
-            misfits.append(f"{name}: expected {list(weight.shape)}, found {found}")
-        elif not tensors.types[name].is_floating:
-            misfits.append(f"{name}: expected floats, found {tensors.types[name].name}")
-    return misfits
 
 
 def _sizes(weights):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.checkpoint_tensors import is_training_state
 from albert_keras.formats.loading import (
     ChangedTensors,
     LoadReport,
@@ -21,6 +20,7 @@ from albert_keras.formats.model_weights import POSITIONS, ModelWeights, heads_of
 from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.models.position_extension import copied_positions
 from albert_keras.models.vocabulary_extension import PER_PIECE, extend_rows
+from albert_keras.runs.tensors import is_training_state
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_extension import segments_of_added

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.checkpoint_tensors import CheckpointTensors
 from albert_keras.formats.detection import (
     ALBERT_CONFIG,
     CONVERSION_RECORD,
@@ -31,7 +30,7 @@ from albert_keras.formats.opened_model import EMBEDDING
 from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.runs.checkpoints import find_damage
 from albert_keras.runs.run import Run
-from albert_keras.runs.tensors import write_tensors
+from albert_keras.runs.tensors import CheckpointTensors, write_tensors
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import DIGESTS
 from data_pipeline.limits import read_json
@@ -43,7 +42,7 @@ _PREFIX = "model.ckpt"
 class FoundWeights(NamedTuple):
     """Weights with our names, not yet read, and what is known about them."""
 
-    open: Callable  #: Returns CheckpointTensors, ModelTensors or ArrayTensors.
+    open: Callable  #: Returns CheckpointTensors or ArrayTensors.
     #: Where to look for shape and tokenizer, the nearest first.
     folders: tuple[Path, ...]
     known: dict[str, Any]  #: Attributes of the `OpenedModel`, with its kind and place.

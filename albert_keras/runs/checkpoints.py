@@ -21,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.runs.tensors import (
+    CheckpointTensors,
     load_weights,
     misfits_of,
     read_variables,
@@ -205,7 +206,7 @@ class CheckpointFolder:
 
     def misfits(self, step: int, variables: dict[str, tf.Variable]) -> list[str]:
         """Returns why `load` could not assign a checkpoint to variables: list of str."""
-        return misfits_of(str(self.folder(step) / _PREFIX), variables)
+        return misfits_of(CheckpointTensors(str(self.folder(step) / _PREFIX)), variables)
 
     def state(self, step: int) -> dict:
         """Reads the state that was saved with a checkpoint; raises InputError if it is damaged."""

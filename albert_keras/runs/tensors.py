@@ -1,8 +1,8 @@
 """Tensors of a checkpoint: their names, and how they are read, assigned and written."""
 
-import contextlib
 import errno
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,52 @@ from data_pipeline.errors import InputError
 #: What TensorFlow's readers raise for damaged bytes: a truncated data file is an IndexError.
 UNREADABLE = (tf.errors.OpError, ValueError, IndexError, RuntimeError)
 _SLOTS = {"m": "adam_m", "v": "adam_v"}
+_HUB = "module/"  # the prefix of all names in TensorFlow Hub's first format
+_MOMENTS = re.compile(r".*/(adam|lamb)_[mv]")
+#: Other training state: the step, and the slots of TensorFlow's own optimizers.
+_TRAINING = re.compile(r"global_step|training/.*|beta[12]_power|.*/(Adam|Adam_1|Momentum)")
+
+
+class CheckpointTensors:
+    """Tensors of a TensorFlow checkpoint, by the names of the reference.
+
+    The `module/` of TensorFlow Hub is left out.
+
+    `shapes` is a dict of name to list of int, `types` of name to tf.DType. InputError if the
+    checkpoint cannot be read, or two tensors have the same name without `module/`.
+    """
+
+    def __init__(self, prefix):
+        self._prefix = prefix
+        try:
+            self._reader = tf.train.load_checkpoint(prefix)
+            shapes = self._reader.get_variable_to_shape_map()
+            types = self._reader.get_variable_to_dtype_map()
+        except UNREADABLE as error:
+            raise InputError(f"`{prefix}` is not a readable checkpoint: {error}") from error
+        self._stored = {name.removeprefix(_HUB): name for name in shapes}
+        twice = [name for name in self._stored if {name, _HUB + name} <= shapes.keys()]
+        if twice:
+            raise InputError(f"`{prefix}` contains tensors with and without {_HUB}: {twice}.")
+        self.shapes = {name: shapes[stored] for name, stored in self._stored.items()}
+        self.types = {name: types[stored] for name, stored in self._stored.items()}
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads a tensor; InputError if its bytes are damaged."""
+        try:
+            return self._reader.get_tensor(self._stored[name])
+        except UNREADABLE as error:
+            raise InputError(f"`{self._prefix}`: {name} cannot be read: {error}") from error
+
+
+def is_moment(name: str) -> bool:
+    """Returns whether a name belongs to an optimizer's moment of a weight."""
+    return _MOMENTS.fullmatch(name) is not None
+
+
+def is_training_state(name: str) -> bool:
+    """Returns whether a tensor is needed for training only: moments, the step."""
+    return is_moment(name) or _TRAINING.fullmatch(name) is not None
 
 
 def load_weights(prefix: str, variables: dict[str, tf.Variable]):
@@ -21,39 +67,29 @@ def load_weights(prefix: str, variables: dict[str, tf.Variable]):
     Raises:
         InputError: With all tensors that are missing or have another shape or type.
     """
-    problems = misfits_of(prefix, variables)
+    tensors = CheckpointTensors(prefix)
+    problems = misfits_of(tensors, variables)
     if problems:
         listing = "\n  ".join(problems)
         raise InputError(f"`{prefix}` does not fit the model:\n  {listing}")
-    with _naming(prefix):
-        reader = tf.train.load_checkpoint(prefix)
-        values = {name: reader.get_tensor(name) for name in variables}
+    values = {name: tensors.read(name) for name in variables}
     for name, variable in variables.items():
         variable.assign(values[name])
 
 
-def misfits_of(prefix: str, variables: dict[str, tf.Variable]) -> list[str]:
-    """Returns the tensors of a checkpoint that are missing or have another shape or type."""
-    with _naming(prefix):
-        reader = tf.train.load_checkpoint(prefix)
-        shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
+def misfits_of(tensors, variables: dict[str, tf.Variable], any_float: bool = False) -> list[str]:
+    """Returns the variables whose tensor is missing or has another shape or type.
+
+    `tensors` are CheckpointTensors or the like; `any_float` accepts floats of each size.
+    """
     problems = []
     for name, variable in variables.items():
-        if list(variable.shape) != shapes.get(name):
-            found = shapes.get(name, "nothing")
-            problems.append(f"{name}: expected {list(variable.shape)}, found {found}")
-        elif variable.dtype.base_dtype != types[name]:
-            expected, found = variable.dtype.base_dtype.name, types[name].name
-            problems.append(f"{name}: expected {expected}, found {found}")
+        shape, type = tensors.shapes.get(name, "nothing"), variable.dtype.base_dtype
+        if list(variable.shape) != shape:
+            problems.append(f"{name}: expected {list(variable.shape)}, found {shape}")
+        elif tensors.types[name] != type and not (any_float and tensors.types[name].is_floating):
+            problems.append(f"{name}: expected {type.name}, found {tensors.types[name].name}")
     return problems
-
-
-@contextlib.contextmanager
-def _naming(prefix):
-    try:
-        yield
-    except UNREADABLE as error:
-        raise InputError(f"`{prefix}` cannot be read: {error}") from error
 
 
 def weight_names(model) -> dict[str, tf.Variable]:

@@ -74,7 +74,7 @@ def trained_data(folder):
 
 
 def checkpoint(folder):
-    from albert_keras.formats.checkpoint_tensors import CheckpointTensors
+    from albert_keras.runs.tensors import CheckpointTensors
 
     path = _artifact(folder, "run/checkpoints") / "step-00000008"
     (path / "digests.json").unlink()  # as in releases of others

@@ -8,7 +8,7 @@ from albert_keras.distillation.warm_start import (
     layer_map,
     start_warm,
 )
-from albert_keras.formats.loading import ModelTensors
+from albert_keras.formats.loading import ArrayTensors
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
 from tests.albert_keras import numpy_albert
@@ -39,7 +39,9 @@ def started(teacher, layers=None, sentence_head=True, **changes):
     config = TEACHER.replace(num_hidden_layers=2, **changes)
     student = AlbertForPretraining(config, sentence_head=sentence_head, seed=3, dtype="float32")
     layers = layer_map(4, 2) if layers is None else layers
-    report = start_warm(ModelTensors(teacher), teacher.config, student, "the teacher", layers)
+    report = start_warm(
+        ArrayTensors.of_model(teacher), teacher.config, student, "the teacher", layers
+    )
     return {name: weight.numpy() for name, weight in weight_names(student).items()}, report
 
 
@@ -70,7 +72,7 @@ def test_each_layer_is_that_of_the_map_and_the_rest_is_the_teachers(teacher, lay
 def test_a_student_of_all_layers_predicts_what_its_teacher_does(teacher):
     config = TEACHER
     student = AlbertForPretraining(config, seed=3, dtype="float32")
-    start_warm(ModelTensors(teacher), config, student, "it", layer_map(4, 4))
+    start_warm(ArrayTensors.of_model(teacher), config, student, "it", layer_map(4, 4))
     inputs = {"input_ids": [[2, 5, 7, 3]], "masked_lm_positions": [[1]]}
     outputs = [model(inputs)["masked_lm_logits"] for model in (teacher, student)]
     np.testing.assert_array_equal(*outputs)
@@ -91,7 +93,7 @@ def test_a_shared_teacher_gives_all_layers_the_same_weights():
     config = TEACHER.replace(sharing="all")
     shared = AlbertForPretraining(config, dtype="float32")
     student = AlbertForPretraining(TEACHER, seed=3, dtype="float32")
-    start_warm(ModelTensors(shared), config, student, "it", layer_map(4, 4))
+    start_warm(ArrayTensors.of_model(shared), config, student, "it", layer_map(4, 4))
     found = values_of(student)
     for depth in range(4):
         np.testing.assert_array_equal(
@@ -130,7 +132,7 @@ def test_factorized_embeddings_approximate_those_of_the_teacher():
     for size in (2, 4, 7):
         config = TEACHER.replace(embedding_size=size, sharing="all")
         student = AlbertForPretraining(config, seed=3, dtype="float32")
-        report = start_warm(ModelTensors(wide), wide.config, student, "it", (0,) * 4)
+        report = start_warm(ArrayTensors.of_model(wide), wide.config, student, "it", (0,) * 4)
         new = {name.split("/")[0] for name in report.new if "LayerNorm" not in name}
         assert new <= {"cls"}  # of the encoder, all but the scale of the normalization is loaded
         distances.append(np.mean((theirs - embeddings_of(student, [[2, 5, 7, 3, 11, 19]])) ** 2))

@@ -78,7 +78,7 @@ def spoil(tensors, name):
         (
             lambda t, name: t.update({name: t[name].astype(int)}),
             QUERY,
-            [f"{QUERY}: expected floats"],
+            [f"{QUERY}: expected float32, found"],
         ),
         (
             lambda t, name: t.update({name: t[name] * np.float64(1e300)}),

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.loading import ModelTensors, load_encoder
+from albert_keras.formats.loading import ArrayTensors, load_encoder
 from albert_keras.formats.model_weights import encoder_shapes
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -151,7 +151,7 @@ def test_weights_without_a_pooler_are_loaded_into_a_model_with_one_and_back():
     config = small_config("distilbert")
     trained = scrambled(AlbertForPretraining(config, sentence_head=False))
     classifier = build_model("classification", config, 2)
-    report = load_encoder(ModelTensors(trained), classifier, "trained")
+    report = load_encoder(ArrayTensors.of_model(trained), classifier, "trained")
     assert set(report.new) == {
         "bert/pooler/dense/kernel",
         "bert/pooler/dense/bias",
@@ -159,8 +159,8 @@ def test_weights_without_a_pooler_are_loaded_into_a_model_with_one_and_back():
         "output_bias",
     }
     tagger = build_model("tagging", config, 2)
-    report = load_encoder(ModelTensors(classifier), tagger, "classifier")
+    report = load_encoder(ArrayTensors.of_model(classifier), tagger, "classifier")
     assert report.unused["pooler"] == ("bert/pooler/dense/bias", "bert/pooler/dense/kernel")
-    for name, weight in ModelTensors(tagger)._weights.items():
+    for name, weight in ArrayTensors.of_model(tagger)._tensors.items():
         if name.startswith("bert/"):
-            np.testing.assert_array_equal(weight, ModelTensors(trained).read(name))
+            np.testing.assert_array_equal(weight, ArrayTensors.of_model(trained).read(name))
