@@ -137,7 +137,7 @@ def dry_run(
         has_tokenizer = (Path(data) / TOKENIZER_FOLDER).is_dir()
         if has_tokenizer:
             export(run.path, folder / "saved_models" / "trial")
-        checkpoint = Path(run.checkpoints.prefix(run.checkpoints.latest())).parent
+        checkpoint = run.checkpoints.folder(run.checkpoints.latest())
         checkpoint_bytes = sum(file.stat().st_size for file in checkpoint.iterdir())
         stages = _costs(config, records, run.albert_config, log)
     has_gpu = bool(tf.config.list_physical_devices("GPU"))

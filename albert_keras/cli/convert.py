@@ -39,12 +39,11 @@ def convert(arguments):
       target <TARGET>: Output folder.
       to FORMAT (albert-keras): Format: albert-keras, google, google-bert, hugging-face or
         keras-nlp.
-      source_format --from FORMAT (detected): Format of SOURCE, named as in --to.
       tokenizer (the one with the weights): Folder, *.model, vocab.txt or tokenizer.json.
       config: albert_config.json for a checkpoint without one.
       pair: The classifier or regression of SOURCE takes pairs of texts.
     """
-    detect(arguments["source"], format=arguments.get("source_format"))
+    detect(arguments["source"])
     check_output_folder(arguments["target"], "TARGET")
     from albert_keras.conversion.convert import convert as convert_model
 

@@ -76,6 +76,7 @@ REMOVED = {
         f"init --{name}": "Use `--set KEY=VALUE`, such as `--set model.size=albert-mini`."
         for name in ("size", "student", "steps", "batch-size", "lr", "task", "train", "dev")
     },
+    "convert --from": "The format of SOURCE is recognized by its files.",
     "convert --no-verify": "The tensors that are written are always compared with the source.",
     "convert --trust-pickle": "Save the weights as model.safetensors: docs/interop.md has the line "
     "of Python.",

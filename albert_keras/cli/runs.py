@@ -29,9 +29,8 @@ def list_runs(folder: Path = Path("runs")):
     total = bytes_text(sum(run.bytes for run in found))
     header = ("run", "kind", "model", "what it is", "step", "score", "time", "disk")
     lines = table(header, map(_row, found), range(len(header)), 0) if found else []
-    problems = [f"{run.path}: {run.problem}" for run in found if run.problem]
     summary = f"{count_of(len(found), 'run')} in {folder}, {total}"
-    return Output([plain(run) for run in found], [*lines, *problems, summary])
+    return Output([plain(run) for run in found], [*lines, summary])
 
 
 @app.command()

@@ -55,7 +55,6 @@ def convert(
     source: str | Path,
     target: str | Path,
     to: str | None = None,
-    source_format: str | None = None,
     tokenizer: str | Path | None = None,
     config: str | Path | None = None,
     pair: bool = False,
@@ -69,7 +68,6 @@ def convert(
         target: str or Path. The folder to create. It is created completely or not at all, and
             nothing is overwritten.
         to: str or None. One of `FORMATS`; None is "albert-keras".
-        source_format: str or None. One of `FORMATS`; None recognizes it by the names of files.
         tokenizer: str, Path or None. Folder or file of the vocabulary; None takes the one stored
             beside the weights.
         config: str, Path or None. `albert_config.json` of a checkpoint without one.
@@ -80,7 +78,7 @@ def convert(
         ConversionResult.
 
     Raises:
-        InputError: If the source has an unknown or another format, is damaged or hostile, if the
+        InputError: If the source has an unknown format, is damaged or hostile, if the
             target exists or cannot express the model, or if the vocabulary does not match. Nothing
             is written then.
 
@@ -89,7 +87,7 @@ def convert(
     """
     target = Path(target)
     check_output_folder(target, "TARGET")
-    source_format = detect(source, format=source_format).format
+    source_format = detect(source).format
     if to is None and source_format == OURS:
         names = ", ".join(name for name in FORMATS if name != OURS)
         raise InputError(f"The model is in our format. Choose a target with --to one of: {names}.")
@@ -97,7 +95,7 @@ def convert(
     if to not in FORMATS:
         raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {to}.")
     logger.info("reading `%s` (%s)", source, source_format)
-    opened = open_model(source, None, config, tokenizer, source_format)
+    opened = open_model(source, None, config, tokenizer)
     weights = complete(opened)
     files, notes, described = {}, list(opened.notes), None
     if opened.has_tokenizer:
@@ -132,7 +130,7 @@ def convert(
         else:
             format_module(to).write(weights._replace(tokenizer_files=files), folder)
         write_json(folder / CONVERSION_RECORD, {"format": to})  # to read it; completed below
-        written = open_model(folder, format=to).weights()
+        written = open_model(folder).weights()
         _check_equal(written.tensors, weights.tensors)
         result = ConversionResult(
             path=target,

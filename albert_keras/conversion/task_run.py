@@ -7,6 +7,7 @@ from albert_keras.formats.loading import ArrayTensors, encoder_digest
 from albert_keras.formats.model_weights import ModelWeights
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
+from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
 from albert_keras.tasks.kinds import (
@@ -109,33 +110,14 @@ def _settings(weights, takes_pair):
     )
 
 
-class _Source:
+class _NoExamples(ExampleSource):
     """What a run records about its data: here only where the weights come from."""
 
-    kind = "finetuning"
-    has_tokenizer = True
+    def __init__(self, tokenizer: Tokenizer, description: dict[str, Any]):
+        self.tokenizer, self.description = tokenizer, description
 
-    def __init__(self, weights: ModelWeights, tokenizer: Tokenizer, task: TaskConfig):
-        self._weights, self._tokenizer, self._task = weights, tokenizer, task
-
-    @property
-    def tokenizer_digest(self) -> str:
-        return self._tokenizer.digest
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "origin": Path(self._weights.source).name,
-            "origin_digest": encoder_digest(ArrayTensors(self._weights.tensors)),
-            "origin_positions": self._weights.config.max_position_embeddings,
-            "fingerprint": CONVERTED,
-            "max_seq_length": self._task.max_seq_length,
-        }
-
-    def check_tokenizer(self):
-        """Does nothing: the run contains this tokenizer."""
-
-    def save_tokenizer(self, folder):
-        self._tokenizer.save(folder)
+    def describe(self):
+        return self.description
 
 
 def write_task_run(weights: ModelWeights, tokenizer: Tokenizer, task: TaskConfig, folder: Path):
@@ -144,7 +126,15 @@ def write_task_run(weights: ModelWeights, tokenizer: Tokenizer, task: TaskConfig
     The tensors have the reference's names; `task` is the result of `task_of_head`.
     """
     config = FinetuneConfig(task=task, training={"precision": "float32"})
-    run = Run.create_or_resume(folder, config, weights.config, _Source(weights, tokenizer, task))
+    description = {
+        "origin": Path(weights.source).name,
+        "origin_digest": encoder_digest(ArrayTensors(weights.tensors)),
+        "origin_positions": weights.config.max_position_embeddings,
+        "fingerprint": CONVERTED,
+        "max_seq_length": task.max_seq_length,
+    }
+    run = Run.prepare(folder, config, weights.config, _NoExamples(tokenizer, description))
+    run.write()
     # It has a score, so that this only checkpoint is also the best one.
     run.checkpoints.save(0, dict(weights.tensors), score=0.0)
     if build_task(task).kind is SPANS_OR_NONE:

@@ -3,6 +3,7 @@
 No TensorFlow, so that a command reports a wrong path at once.
 """
 
+import difflib
 import re
 import shlex
 from collections.abc import Callable, Collection
@@ -12,7 +13,6 @@ from typing import NamedTuple
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import read_json, reading_json
-from data_pipeline.settings import did_you_mean
 
 RUN_RECORD, EXPORT_RECORD, RESULTS = "run.json", "export.json", "results.json"
 #: What `convert` writes into each folder.
@@ -24,7 +24,7 @@ HUGGING_FACE_WEIGHTS = (
     "model.safetensors.index.json",
     "pytorch_model.bin",  # a pickle, which is refused by name
 )
-CONFIG, KERAS_NLP_WEIGHTS = "config.json", "model.weights.h5"
+CONFIG = "config.json"
 OURS = "albert-keras"
 _CHECKPOINT_FILE = re.compile(r"(.+)\.(index|meta|data-\d{5}-of-\d{5})")
 #: Kinds of places with trained weights -> how each is recognized.
@@ -57,7 +57,7 @@ class Place(NamedTuple):
 
 
 class Format(NamedTuple):
-    """A format of models, named as in `convert --to` and `--from`."""
+    """A format of models, named as in `convert --to`."""
 
     detect: Callable[[Path], Place | None]  #: Reads names of files and small JSON files only.
     #: Module with `read(path)` and `write(weights, folder)` of ModelWeights.
@@ -69,7 +69,6 @@ def detect(
     path: str | Path,
     kinds: Collection[str] = tuple(KINDS),
     wanted: str = "",
-    format: str | None = None,
 ) -> Place:
     """Returns what is at a path, which may be the name of a shipped model.
 
@@ -77,7 +76,6 @@ def detect(
         path: str or Path.
         kinds: Those of `KINDS` that the caller takes.
         wanted: What the caller takes, a sentence for people; "" lists all kinds.
-        format: One of `FORMATS`, if the user chose it; None recognizes it.
 
     Raises:
         InputError: If there is nothing, or nothing of these kinds; it says what there is, and
@@ -87,11 +85,6 @@ def detect(
         detect("albert-mini-en").kind  # "export"
     """
     path = find_model(path)
-    if format is not None:
-        if format not in FORMATS:
-            raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {format}.")
-        kind = format if format in KINDS else "checkpoint"
-        return FORMATS[format].detect(path) or Place(kind, format, path)
     place = find(path)
     if place is None:
         raise InputError(_nothing_at(path, wanted), Mistake.NO_WEIGHTS)
@@ -102,14 +95,14 @@ def detect(
 
 def find(path: Path) -> Place | None:
     """Returns what is at a path, or None; InputError if it has several formats."""
+    if ours := FORMATS[OURS].detect(path):  # it may also have files with the names of others
+        return ours
     places = [place for each in FORMATS.values() if (place := each.detect(path))]
-    # Our folders may also have files with the names of other formats.
-    if len(places) > 1 and places[0].format != OURS:
-        formats = [place.format for place in places]
-        command = convert_command(path, f" --from {formats[0]}")
+    if len(places) > 1:
+        formats = ", ".join(place.format for place in places)
         raise InputError(
-            f"`{path}` matches several formats: {', '.join(formats)}. Convert it first and choose "
-            f"one with --from, for example `{command}`."
+            f"`{path}` must have the files of one format. It has those of {formats}: move the "
+            "files of one of them into a folder of their own."
         )
     return places[0] if places else None
 
@@ -125,11 +118,11 @@ def kind_of_run(path: str | Path) -> str | None:
     return "finetuning" if place is not None and place.kind == "fine-tuning" else None
 
 
-def convert_command(path: str | Path, options: str = "") -> str:
+def convert_command(path: str | Path) -> str:
     """Returns the command that converts a foreign model into our format."""
     path = Path(path)
     target = f"models/{path.absolute().name}"
-    return f"albert-keras convert {shlex.quote(str(path))} {shlex.quote(target)}{options}"
+    return f"albert-keras convert {shlex.quote(str(path))} {shlex.quote(target)}"
 
 
 def best_run(folder: Path) -> Path:
@@ -185,6 +178,12 @@ def find_beside(prefix: str | Path, name: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
+def run_above(folder: Path) -> Path | None:
+    """Returns the run whose checkpoint is in a folder, RUN/checkpoints/step-00000500, or None."""
+    folders = (folder, *folder.absolute().parents[:2])
+    return next((one for one in folders if (one / RUN_RECORD).is_file()), None)
+
+
 def _detect_ours(path):
     if path.suffix == ".keras" and path.is_file():
         return Place("keras", OURS, path)
@@ -200,9 +199,8 @@ def _detect_ours(path):
     place = _prefix(path, OURS)
     if place is None:
         return None
-    folder = Path(place.path).parent
-    # RUN/checkpoints/step-00000500/model.ckpt
-    if any((above / RUN_RECORD).is_file() for above in (folder, *folder.absolute().parents[:2])):
+    folder = place.path.parent
+    if run_above(folder) is not None:
         return place
     try:
         return place if read_json(folder / CONVERSION_RECORD).get("format") == OURS else None
@@ -251,13 +249,10 @@ def _detect_keras_nlp(path):
 
 
 def _config_keys(folder):
-    try:
-        return read_json(folder / CONFIG).keys()
-    except InputError:
-        return set()
+    return read_json(folder / CONFIG).keys() if (folder / CONFIG).is_file() else set()
 
 
-#: By name; ours is first, because its folders also contain files with the others' names.
+#: By name.
 FORMATS = {
     OURS: Format(_detect_ours, "albert_keras.formats.own"),
     "google": Format(_detect_google, "albert_keras.formats.google_checkpoint"),
@@ -278,47 +273,24 @@ def _nothing_at(path, wanted):
     elif path.exists():
         problem = f"`{path}` is not a trained model (unpack an archive first)."
     else:
-        problem = f"There is no trained model at `{path}`: it does not exist{_near(path)}"
-    return " ".join(filter(None, (problem, _missing_part(path), wanted or ANY_MODEL)))
-
-
-def _near(path):
-    """Completes a sentence with what is nearly called the same."""
-    parent = path.parent
-    known = [one.name for one in parent.iterdir()] if parent.is_dir() else []
-    hint = did_you_mean(path.name, known)
-    near = re.fullmatch(r"\. Did you mean `(.*)`\?", hint)
-    return f". Did you mean `{parent / near[1]}`?" if near else "."
-
-
-def _missing_part(path):
-    """Returns a sentence about what a folder of Hugging Face lacks.
-
-    A configuration that cannot be read is missing, too.
-    """
-    weights = [name for name in HUGGING_FACE_WEIGHTS if (path / name).is_file()]
-    has_config = (path / CONFIG).exists()
-    try:
-        if has_config:
-            read_json(path / CONFIG)
-    except InputError as error:
-        return str(error)
-    if weights and not has_config:
-        return (
-            f"It has {weights[0]} but no config.json, which describes the shape of the model. "
-            "Copy the file from the source of the weights."
+        known = {one.name: one for one in path.parent.glob("*")}
+        near = difflib.get_close_matches(path.name, known, n=1)
+        hint = f" Did you mean `{known[near[0]]}`?" if near else ""
+        problem = f"There is no trained model at `{path}`: it does not exist.{hint}"
+    if any((path / name).is_file() for name in (CONFIG, *HUGGING_FACE_WEIGHTS)):
+        problem += (
+            " A folder of Hugging Face has config.json, which describes the shape of the model, "
+            "and model.safetensors: copy what is missing from the source of the weights."
         )
-    if has_config and not weights and not (path / KERAS_NLP_WEIGHTS).is_file():
-        return "It has config.json but no weights: model.safetensors."
-    return ""
+    return f"{problem} {wanted or ANY_MODEL}"
 
 
 def _other_kind(path, place, wanted):
     """Returns the message about a model that a command does not take, with the way to it."""
-    name = shlex.quote(str(path))
     way = ""
-    if place.kind in ("run", "fine-tuning", "checkpoint"):
-        way = f"`albert-keras export --run {name} --out saved_models/NAME` exports it."
     if place.format != OURS:
         way = f"Convert it first with `{convert_command(path)}`."
+    elif place.kind in ("run", "fine-tuning", "checkpoint"):
+        name = shlex.quote(str(path))
+        way = f"`albert-keras export --run {name} --out saved_models/NAME` exports it."
     return " ".join(filter(None, (f"`{path}` is {KINDS[place.kind]}.", wanted, way)))

@@ -4,60 +4,40 @@ from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import BERT_CONFIG, find_beside, find_prefixes
-from albert_keras.formats.model_folder import (
-    read_tokenizer_files,
-    write_files,
-)
 from albert_keras.formats.model_weights import (
+    BERT_DEFAULTS,
     ModelWeights,
     check_expressible,
     encoder_shapes,
     head_shapes,
 )
 from albert_keras.formats.tensor_table import (
+    Naming,
     Row,
     expand,
     read_by_table,
     read_reference_tensors,
     write_by_table,
 )
-from albert_keras.formats.vocabulary import vocabulary_of
+from albert_keras.formats.vocabulary import vocabulary_beside, write_files
 from albert_keras.runs.tensors import CheckpointTensors, is_training_state, write_tensors
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import read_json
 
 CHECKPOINT = "bert_model.ckpt"
-#: Part of a block, ours and theirs; their layers are groups here. All other names are equal.
-_DENSES = (
-    ("attention_1/self/query", "attention/self/query"),
-    ("attention_1/self/key", "attention/self/key"),
-    ("attention_1/self/value", "attention/self/value"),
-    ("attention_1/output/dense", "attention/output/dense"),
-    ("ffn_1/intermediate/dense", "intermediate/dense"),
-    ("ffn_1/intermediate/output/dense", "output/dense"),
-)
-_NORMS = (("LayerNorm", "attention/output/LayerNorm"), ("LayerNorm_1", "output/LayerNorm"))
-_BLOCK = "bert/encoder/transformer/group_{g}/inner_group_0"
-TABLE = tuple(
-    Row(f"{_BLOCK}/{ours}/{weight}", f"bert/encoder/layer_{{g}}/{theirs}/{weight}")
-    for parts, weights in ((_DENSES, ("kernel", "bias")), (_NORMS, ("beta", "gamma")))
-    for ours, theirs in parts
-    for weight in weights
+#: Their layers are groups here. All names outside of a block are equal.
+TABLE = Naming("/kernel", "/bias", "/gamma", "/beta").block(
+    "bert/encoder/layer_{g}/",
+    query="attention/self/{}",
+    output="attention/output/dense",
+    attention_norm="attention/output/LayerNorm",
+    wide="intermediate/dense",
+    narrow="output/dense",
+    last_norm="output/LayerNorm",
 )
 #: Keys of `bert_config.json`, with the defaults of their code.
-_DEFAULTS = {
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 16,
-    "initializer_range": 0.02,
-}
+_DEFAULTS = BERT_DEFAULTS | {"type_vocab_size": 16, "hidden_act": "gelu"}
 #: Our key in their file, because "gelu" is two functions there. BERT was published (2018) with the
 #: erf form, and its first weights are trained with it; a later commit (bee6030) changed it to the
 #: tanh form for speed. Without the key it is the erf form, as in transformers.
@@ -66,7 +46,7 @@ _GELU = {"erf": "gelu_erf", "tanh": "gelu"}
 _ACTIVATIONS = ("gelu_erf", "gelu", "relu", "tanh", "linear")
 
 
-def read(path, config=None):
+def read(path):
     """Reads a checkpoint; see `formats`. Training state in it is skipped.
 
     Sharing is "none", E is H, and the sentence-order head is their head for the next sentence.
@@ -75,32 +55,20 @@ def read(path, config=None):
         google-research/bert, `modeling.py`, `run_pretraining.py`.
     """
     prefixes = find_prefixes(path)
-    if len(prefixes) != 1:
-        raise InputError(
-            f"`{path}` must be one checkpoint. It has: {', '.join(prefixes) or 'none'}."
-        )
-    config_path = config or find_beside(prefixes[0], BERT_CONFIG)
-    if config_path is None:
-        raise InputError(
-            f"The shape of the model in `{path}` is unknown: there is no `{BERT_CONFIG}` in its "
-            "folder or above. Name the file with --config (`albert_config`)."
-        )
-    config = _read_config(Path(config_path))
+    if len(prefixes) > 1:
+        raise InputError(f"`{path}` must be one checkpoint. It has: {', '.join(prefixes)}.")
+    config = _read_config(find_beside(prefixes[0], BERT_CONFIG))
     stored = CheckpointTensors(prefixes[0])
     theirs = {name: stored.read(name) for name in stored.shapes if not is_training_state(name)}
     shapes = encoder_shapes(config) | head_shapes(config, theirs)  # heads have our names there
-    return ModelWeights(
-        config=config,
-        tensors=read_by_table(_rows(shapes, config), theirs, shapes, path),
-        source=str(path),
-        tokenizer_files=read_tokenizer_files(Path(prefixes[0]).parent, Path(config_path).parent),
-    )
+    tensors = read_by_table(_rows(shapes, config), theirs, shapes, path)
+    return ModelWeights(config, tensors, str(path))
 
 
 def read_tokenizer(path):
     """Reads the vocabulary beside a checkpoint; None if there is none."""
     prefix = Path(path)
-    return vocabulary_of(read_tokenizer_files(prefix.parent, prefix.parent.parent), path)
+    return vocabulary_beside(prefix.parent, prefix.parent.parent)
 
 
 def write(weights, folder):

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from albert_keras.config import LATER_FIELDS, AlbertConfig
 from albert_keras.formats.detection import ALBERT_CONFIG
-from albert_keras.formats.model_folder import write_files
 from albert_keras.formats.model_weights import (
     check_expressible,
     groups_are_rounded_alike,
-    projection_rule,
+    sharing_rules,
 )
 from albert_keras.formats.tensor_table import read_reference_tensors
+from albert_keras.formats.vocabulary import write_files
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.files import write_json
 
@@ -57,15 +57,13 @@ def reference_config(config: AlbertConfig) -> dict:
     if values.pop("sharing") == "none":
         values["num_hidden_groups"] = config.num_hidden_layers
     rules = (
-        ("sharing", config.sharing in ("all", "none"), '"all" or "none"'),
+        *sharing_rules(config),
         ("hidden_act", config.hidden_act in ACTIVATIONS, str(ACTIVATIONS)),
         (
-            "num_hidden_groups",
-            groups_are_rounded_alike(config),
-            "another number: with this one, a rounding error makes the reference skip a group",
-            values["num_hidden_groups"],
+            "embedding_projection",
+            config.projects_embeddings == (config.embedding_size != config.hidden_size),
+            '"auto"',
         ),
-        projection_rule(config),
     )
     check_expressible("google-research/albert", config, rules)
     ours = {name: value for name, value in values.items() if name not in foreign}

@@ -4,9 +4,12 @@ No code of a folder runs, and neither transformers nor PyTorch is needed.
 """
 
 import logging
+import os
 from pathlib import Path
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import CONFIG, HUGGING_FACE_WEIGHTS
@@ -19,25 +22,17 @@ from albert_keras.formats.hugging_face_config import (
     to_values,
 )
 from albert_keras.formats.hugging_face_tables import Family
-from albert_keras.formats.model_folder import (
-    check_file_name,
-    read_vocabulary_file,
-    write_files,
-)
 from albert_keras.formats.model_weights import (
     POOLER,
+    PROJECTION,
+    TYPES,
     ModelWeights,
+    blank,
     encoder_shapes,
     head_shapes,
-    with_blank_types,
-    with_identity_projection,
-    without_blank_types,
-    without_identity_projection,
-    without_pooler_of_zeros,
-    zeros_of_pooler,
+    without_blank,
 )
-from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
-from albert_keras.formats.sentence_transformers import embedding_of, encoder_folder
+from albert_keras.formats.sentence_transformers import check_name, embedding_of, encoder_folder
 from albert_keras.formats.tensor_table import (
     Row,
     expand,
@@ -45,10 +40,17 @@ from albert_keras.formats.tensor_table import (
     read_reference_tensors,
     write_by_table,
 )
-from albert_keras.formats.vocabulary import vocabulary_of
+from albert_keras.formats.vocabulary import vocabulary_of, write_files
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
-from data_pipeline.limits import read_json, reading_json
+from data_pipeline.limits import (
+    MAX_VOCABULARY_BYTES,
+    check_memory,
+    check_regular_file,
+    read_json,
+    read_limited,
+    reading_json,
+)
 
 WEIGHTS = "model.safetensors"
 #: Files of SentencePiece, WordPiece and byte-level BPE tokenizers.
@@ -62,6 +64,8 @@ _TOKENIZER_FILES = (
     "special_tokens_map.json",
     "added_tokens.json",
 )
+#: Dtypes of weights. NumPy has no bfloat16 (BF16), which is read as float32.
+_DTYPES = ("F64", "F32", "F16", "I64")
 #: Name -> array, as in a file of transformers.
 Tensors = dict[str, np.ndarray]
 #: Names that normalizations had in earlier versions, as in TensorFlow.
@@ -94,30 +98,30 @@ def read(path):
     config = to_albert_config(family, values, heads)
     needs_pooler = family.needs_pooler(heads, class_name)
     rows = _rows_of(family, config, heads, class_name)
-    theirs = _without_unused_pooler(theirs, family, rows, source)
-    if config.pooler == "always" and not needs_pooler:
-        theirs = _with_pooler(theirs, family, config, source)
+    takes_zeros = config.pooler == "always" and not needs_pooler
+    theirs = _with_pooler_of_class(theirs, family, rows, config if takes_zeros else None, source)
     named = {row.ours: theirs[row.theirs] for row in rows if row.theirs in theirs}
     names = [*named, f"{POOLER}/kernel"] if needs_pooler else named
     shapes = encoder_shapes(config, names) | head_shapes(config, named)
     tensors = read_by_table(rows, theirs, shapes, source)
     labels = read_labels(values, len(tensors["output_bias"])) if "classifier" in heads else ()
-    tensors, config = without_identity_projection(tensors, config)
+    tensors = without_blank(PROJECTION, config, tensors)
+    if f"{PROJECTION}/kernel" not in tensors:
+        config = config.replace(embedding_projection="auto")
     if family.name == "roberta":
-        tensors, config = without_blank_types(tensors, config)
-        tensors = tensors if needs_pooler else without_pooler_of_zeros(tensors)
-    files = _tokenizer_files(folder)
-    return ModelWeights(config, tensors, source, files, labels, embedding, notes)
+        tensors = without_blank(TYPES, config, tensors)
+        config = config if TYPES in tensors else config.replace(type_vocab_size=0)
+        tensors = tensors if needs_pooler else without_blank(POOLER, config, tensors)
+    return ModelWeights(config, tensors, source, labels=labels, embedding=embedding, notes=notes)
 
 
 def read_tokenizer(path):
     """Reads the vocabulary of a folder; None if there is none."""
-    return vocabulary_of(_tokenizer_files(encoder_folder(Path(path))), path)
-
-
-def _tokenizer_files(folder):
-    paths = [folder / name for name in _TOKENIZER_FILES]
-    return {path.name: read_vocabulary_file(path) for path in paths if path.is_file()}
+    paths = [encoder_folder(Path(path)) / name for name in _TOKENIZER_FILES]
+    files = {
+        path.name: read_limited(path, MAX_VOCABULARY_BYTES) for path in paths if path.is_file()
+    }
+    return vocabulary_of(files, path)
 
 
 def write(weights, folder):
@@ -142,13 +146,13 @@ def write(weights, folder):
         )
     rows = _rows_of(family, config.replace(num_hidden_groups=groups), heads, class_name)
     if family.shares and not config.projects_embeddings:
-        tensors = with_identity_projection(tensors, config)
-    if family.name == "roberta":
-        tensors, _ = with_blank_types(tensors, config)
+        tensors = tensors | blank(PROJECTION, config)
+    if family.name == "roberta" and not config.type_vocab_size:
+        tensors = tensors | blank(TYPES, config)
     if class_name.endswith(family.without_pooler):
-        tensors = without_pooler_of_zeros(tensors)
+        tensors = without_blank(POOLER, config, tensors)
     elif family.pooler and f"{POOLER}/kernel" not in tensors:  # of a class that has one
-        tensors = tensors | zeros_of_pooler(config)
+        tensors = tensors | blank(POOLER, config)
     theirs = write_by_table(rows, tensors)
     if not heads:
         theirs = {name.removeprefix(family.prefix): array for name, array in theirs.items()}
@@ -176,9 +180,48 @@ def _read_weights(folder: Path) -> dict[str, np.ndarray]:
         files = sorted(set(values["weight_map"].values()))
     tensors = {}
     for name in files:
-        check_file_name(name, path)
+        check_name(name, path)
         tensors |= read_safetensors(folder / name)
     return tensors
+
+
+def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
+    """Reads all tensors of a file, with its dtypes; BF16 as float32, which represents it exactly.
+
+    InputError for a file that the library refuses, for other dtypes, and for files larger than the
+    memory or that are pipes or devices.
+
+    Source:
+        https://github.com/huggingface/safetensors, "Format".
+    """
+    check_regular_file(path)
+    try:
+        check_memory(os.path.getsize(path), f"The tensors in `{path}`")
+        with safe_open(path, framework="np") as file:
+            return {name: _read_tensor(file, name) for name in file.keys()}
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"`{path}` cannot be read: {error}.") from error
+    except (SafetensorError, ValueError) as error:
+        raise InputError(f"`{path}` is not a valid safetensors file: {error}.") from error
+
+
+def write_safetensors(path: str | Path, tensors: dict[str, np.ndarray]):
+    """Writes tensors of dtype float64, float32, float16 or int64, as transformers expects them."""
+    arrays = {name: np.asarray(array, order="C") for name, array in tensors.items()}
+    save_file(arrays, path, metadata={"format": "pt"})
+
+
+def _read_tensor(file, name):
+    dtype = file.get_slice(name).get_dtype()
+    if dtype == "BF16":
+        import ml_dtypes  # noqa: F401  (comes with TensorFlow; gives NumPy a bfloat16)
+
+        return file.get_tensor(name).astype(np.float32)
+    if dtype not in _DTYPES:
+        raise ValueError(f"`{name}` has dtype {dtype}; supported are {', '.join(_DTYPES)} and BF16")
+    return file.get_tensor(name)
 
 
 def _rows_of(
@@ -249,21 +292,21 @@ def _without_unknown_heads(tensors: Tensors, family: Family) -> tuple[Tensors, t
     return {name: tensors[name] for name in tensors if name not in dropped}, (note,)
 
 
-def _without_unused_pooler(
-    tensors: Tensors, family: Family, rows: list[Row], source: str
+def _with_pooler_of_class(
+    tensors: Tensors, family: Family, rows: list[Row], config: AlbertConfig | None, source: str
 ) -> Tensors:
-    """Removes the pooler of the encoder if the class has one of its own, as files of 2020 have."""
-    known = {row.theirs for row in rows}
-    unused = {row.theirs for row in family.pooler} & tensors.keys() - known
+    """Removes a pooler that the class does not use, as files of 2020 have.
+
+    With a `config`, whose class needs none, a missing one is replaced by zeros.
+    """
+    names = {row.ours: row.theirs for row in family.pooler}
+    unused = set(names.values()) & tensors.keys() - {row.theirs for row in rows}
     if unused:
         logger.warning("`%s` contains a pooler that its class does not use. It is omitted.", source)
+    elif config is not None and not any(name in tensors for name in names.values()):
+        logger.warning(
+            "`%s` has no pooler, and none of its heads needs one: zeros are used.", source
+        )
+        zeros = blank(POOLER, config)
+        return tensors | {theirs: zeros[ours] for ours, theirs in names.items()}
     return {name: array for name, array in tensors.items() if name not in unused}
-
-
-def _with_pooler(tensors: Tensors, family: Family, config: AlbertConfig, source: str) -> Tensors:
-    """Adds a pooler of zeros where the model has none."""
-    if any(row.theirs in tensors for row in family.pooler):
-        return tensors
-    logger.warning("`%s` has no pooler, and none of its heads needs one: zeros are used.", source)
-    zeros = zeros_of_pooler(config)
-    return tensors | {row.theirs: zeros[row.ours] for row in family.pooler}

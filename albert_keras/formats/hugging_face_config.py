@@ -3,26 +3,15 @@
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.hugging_face_tables import FAMILIES, Family
 from albert_keras.formats.model_weights import (
+    BERT_DEFAULTS,
     check_expressible,
     equality_rules,
-    groups_are_rounded_alike,
+    sharing_rules,
 )
-from albert_keras.models.sharing import layer_plan
 from data_pipeline.errors import InputError
 
 #: Defaults of transformers for missing keys, under our names.
-_BERT = {
-    "vocab_size": 30_522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "initializer_range": 0.02,
-}
+_BERT = BERT_DEFAULTS | {"vocab_size": 30_522, "type_vocab_size": 2}
 _DEFAULTS = {
     "albert": _BERT
     | {
@@ -130,19 +119,10 @@ def family_for(config: AlbertConfig) -> tuple[Family, int]:
         rules = equality_rules(config, _FIXED[name])
         check_expressible(f"The {name} of transformers", config, rules, plain=False)
         return FAMILIES[name], config.num_hidden_layers
-    check_expressible("ALBERT and BERT of transformers", config, ())
-    if is_bert:
-        return FAMILIES["bert"], config.num_hidden_layers
-    depths, inner = config.num_hidden_layers, config.inner_group_num
-    plan = layer_plan(depths, config.sharing, config.num_hidden_groups, inner)
-    for groups in (config.num_hidden_groups, depths):
-        if layer_plan(depths, "all", groups, inner) == plan:
-            _check_groups(config.replace(sharing="all", num_hidden_groups=groups))
-            return FAMILIES["albert"], groups
-    raise InputError(
-        'transformers cannot express this model: `sharing` must be "all" or "none". '
-        f"Received: {config.sharing!r}."
-    )
+    rules = () if is_bert else sharing_rules(config)
+    check_expressible("ALBERT and BERT of transformers", config, rules)
+    groups = config.num_hidden_groups if config.sharing == "all" else config.num_hidden_layers
+    return FAMILIES["bert" if is_bert else "albert"], groups
 
 
 def class_of(family: Family, heads: tuple[str, ...], foreign: dict) -> str:
@@ -162,15 +142,6 @@ def class_of(family: Family, heads: tuple[str, ...], foreign: dict) -> str:
     first = str(named[0]) if isinstance(named, list) and len(named) == 1 else ""
     _, _, head = first.partition("For")
     return next((name for name in classes if head and name.endswith(f"For{head}")), classes[0])
-
-
-def _check_groups(config):
-    """Raises InputError if transformers, which divides floats, would choose other groups."""
-    if not groups_are_rounded_alike(config):
-        raise InputError(
-            f"{config.num_hidden_groups} groups of {config.num_hidden_layers} depths are not the "
-            "same in transformers, because of its rounding."
-        )
 
 
 def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) -> AlbertConfig:
@@ -214,7 +185,7 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
             "package. Remove it from config.json."
         )
     if family.shares:
-        _check_groups(config)
+        check_expressible("This package", config, sharing_rules(config), plain=False)
     return config
 
 
@@ -225,12 +196,10 @@ def _check_value(values, key, allowed):
 
 def _positions(pad_id, rows):
     """Returns the fields of positions that are counted from the id of padding, as in RoBERTa."""
-    if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:
-        raise InputError(f"`{_PAD}` of a roberta must be an id. Received: {pad_id!r}.")
-    if not isinstance(rows, int) or rows < pad_id + 2:
+    if not (type(pad_id) is type(rows) is int and 0 <= pad_id <= rows - 2):
         raise InputError(
-            f"`max_position_embeddings` of a roberta must be at least {pad_id + 2}, because "
-            f"positions start after `{_PAD}`. Received: {rows!r}."
+            f"`{_PAD}` of a roberta must be an id, and `max_position_embeddings` at least 2 more, "
+            f"because positions start after it. Received: {pad_id!r} and {rows!r}."
         )
     return {"position_offset": pad_id + 1, "max_position_embeddings": rows - pad_id - 1}
 
@@ -276,7 +245,7 @@ def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_class
     if family.name == "roberta":
         values["max_position_embeddings"] = config.position_rows
         values[_PAD] = config.position_offset - 1
-        # A table of segment types cannot be omitted there: see `with_blank_types`.
+        # A table of segment types cannot be omitted there: see `blank`.
         values["type_vocab_size"] = max(1, config.type_vocab_size)
     elif family.name in ("albert", "bert"):
         values[_NORM] = 1e-12

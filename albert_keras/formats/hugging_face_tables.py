@@ -9,11 +9,10 @@ Source: `modeling_albert.py`, `modeling_bert.py`, `modeling_roberta.py` and
 
 from typing import NamedTuple
 
-from albert_keras.formats.model_weights import PROJECTION
-from albert_keras.formats.tensor_table import Row, dense_rows, norm_rows
+from albert_keras.formats.model_weights import POOLER, PROJECTION
+from albert_keras.formats.tensor_table import Naming, Row
 
-_BLOCK = "bert/encoder/transformer/group_{g}/inner_group_{k}"
-_POOLER = "bert/pooler/dense"
+_TORCH = Naming(".weight", ".bias", ".weight", ".bias", "transposed")
 _TYPES, _POSITIONS = "token_type_embeddings", "position_embeddings"
 _BOTH = ("masked_lm", "sentence_order")
 
@@ -67,16 +66,6 @@ class Family(NamedTuple):
         )
 
 
-def dense(ours: str, theirs: str) -> tuple[Row, ...]:
-    """Returns the rows of a dense layer, as PyTorch names and stores it."""
-    return dense_rows(ours, theirs, (".weight", ".bias"), "transposed")
-
-
-def norm(ours: str, theirs: str) -> tuple[Row, ...]:
-    """Returns the rows of a layer normalization, as PyTorch names it."""
-    return norm_rows(ours, theirs, (".weight", ".bias"))
-
-
 def class_rows(ours: str, theirs: str) -> tuple[Row, ...]:
     """Returns the rows of a head with one row of weights per class in both formats."""
     parts = (("output_weights", "weight"), ("output_bias", "bias"))
@@ -86,31 +75,14 @@ def class_rows(ours: str, theirs: str) -> tuple[Row, ...]:
 def _embeddings(prefix, *names):
     names = ("word_embeddings", *names)
     rows = (Row(f"bert/embeddings/{name}", f"{prefix}embeddings.{name}.weight") for name in names)
-    return (*rows, *norm("bert/embeddings/LayerNorm", f"{prefix}embeddings.LayerNorm"))
-
-
-def block_rows(theirs, query, output, attention_norm, wide, narrow, last_norm):
-    """Returns the rows of a block; `query` has braces for the name of the part or its letter."""
-    attention = f"{_BLOCK}/attention_1"
-    rows = [
-        dense(f"{attention}/self/{part}", f"{theirs}.{query.format(part, part[0])}")
-        for part in ("query", "key", "value")
-    ]
-    rows += [
-        dense(f"{attention}/output/dense", f"{theirs}.{output}"),
-        norm(f"{_BLOCK}/LayerNorm", f"{theirs}.{attention_norm}"),
-        dense(f"{_BLOCK}/ffn_1/intermediate/dense", f"{theirs}.{wide}"),
-        dense(f"{_BLOCK}/ffn_1/intermediate/output/dense", f"{theirs}.{narrow}"),
-        norm(f"{_BLOCK}/LayerNorm_1", f"{theirs}.{last_norm}"),
-    ]
-    return sum(rows, ())
+    return (*rows, *_TORCH.norm("bert/embeddings/LayerNorm", f"{prefix}embeddings.LayerNorm"))
 
 
 def masked_lm_rows(transform: str, normalization: str, bias: str) -> tuple[Row, ...]:
     """Returns the rows of a masked-LM head for the names of its three parts."""
     return (
-        *dense("cls/predictions/transform/dense", transform),
-        *norm("cls/predictions/transform/LayerNorm", normalization),
+        *_TORCH.dense("cls/predictions/transform/dense", transform),
+        *_TORCH.norm("cls/predictions/transform/LayerNorm", normalization),
         Row("cls/predictions/output_bias", bias),
     )
 
@@ -154,9 +126,9 @@ ALBERT = Family(
     name="albert",
     prefix="albert.",
     encoder=_embeddings("albert.", _TYPES, _POSITIONS)
-    + dense(PROJECTION, "albert.encoder.embedding_hidden_mapping_in")
-    + block_rows(
-        "albert.encoder.albert_layer_groups.{g}.albert_layers.{k}",
+    + _TORCH.dense(PROJECTION, "albert.encoder.embedding_hidden_mapping_in")
+    + _TORCH.block(
+        "albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.",
         query="attention.{}",
         output="attention.dense",
         attention_norm="attention.LayerNorm",
@@ -164,7 +136,7 @@ ALBERT = Family(
         narrow="ffn_output",
         last_norm="full_layer_layer_norm",
     ),
-    pooler=dense(_POOLER, "albert.pooler"),
+    pooler=_TORCH.dense(POOLER, "albert.pooler"),
     heads=_heads("predictions", "predictions.", "sop_classifier.classifier"),
     copies=_copies("albert.", "predictions"),
     classes=_class_names("Albert") | {_BOTH: ("AlbertForPreTraining",)},
@@ -184,8 +156,8 @@ BERT = Family(
     name="bert",
     prefix="bert.",
     encoder=_embeddings("bert.", _TYPES, _POSITIONS)
-    + block_rows("bert.encoder.layer.{g}", **_BERT_BLOCK),
-    pooler=dense(_POOLER, "bert.pooler.dense"),
+    + _TORCH.block("bert.encoder.layer.{g}.", **_BERT_BLOCK),
+    pooler=_TORCH.dense(POOLER, "bert.pooler.dense"),
     heads=_heads("cls.predictions", "cls.predictions.transform.", "cls.seq_relationship"),
     copies=_copies("bert.", "cls.predictions"),
     classes=_class_names("Bert")
@@ -196,8 +168,8 @@ ROBERTA = Family(
     name="roberta",
     prefix="roberta.",
     encoder=_embeddings("roberta.", _TYPES, _POSITIONS)
-    + block_rows("roberta.encoder.layer.{g}", **_BERT_BLOCK),
-    pooler=dense(_POOLER, "roberta.pooler.dense"),
+    + _TORCH.block("roberta.encoder.layer.{g}.", **_BERT_BLOCK),
+    pooler=_TORCH.dense(POOLER, "roberta.pooler.dense"),
     heads={
         "masked_lm": masked_lm_rows("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
         **_TASK_HEADS,
@@ -206,7 +178,7 @@ ROBERTA = Family(
     classes=_class_names("Roberta"),
     classifiers={
         "SequenceClassification": (
-            dense(_POOLER, "classifier.dense"),
+            _TORCH.dense(POOLER, "classifier.dense"),
             class_rows("", "classifier.out_proj"),
         )
     },
@@ -216,8 +188,8 @@ DISTILBERT = Family(
     name="distilbert",
     prefix="distilbert.",
     encoder=_embeddings("distilbert.", _POSITIONS)
-    + block_rows(
-        "distilbert.transformer.layer.{g}",
+    + _TORCH.block(
+        "distilbert.transformer.layer.{g}.",
         query="attention.{1}_lin",
         output="attention.out_lin",
         attention_norm="sa_layer_norm",
@@ -233,7 +205,7 @@ DISTILBERT = Family(
     copies={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
     classes=_class_names("DistilBert"),
     classifiers={
-        end: (dense(_POOLER, "pre_classifier"), class_rows("", "classifier"))
+        end: (_TORCH.dense(POOLER, "pre_classifier"), class_rows("", "classifier"))
         for end in ("SequenceClassification", "MultipleChoice")
     },
 )

@@ -15,32 +15,33 @@ import h5py
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.detection import CONFIG, KERAS_NLP_WEIGHTS as WEIGHTS
+from albert_keras.formats.detection import CONFIG
 from albert_keras.formats.hdf5_file import open_hdf5
-from albert_keras.formats.model_folder import read_vocabulary_file
 from albert_keras.formats.model_weights import (
+    POOLER,
     PROJECTION,
     ModelWeights,
+    blank,
     check_expressible,
     encoder_shapes,
-    with_identity_projection,
-    without_identity_projection,
+    without_blank,
 )
 from albert_keras.formats.tensor_table import (
+    Naming,
     Row,
-    dense_rows,
-    norm_rows,
+    expand,
     read_by_table,
     read_reference_tensors,
     write_by_table,
 )
-from albert_keras.formats.vocabulary import vocabulary_of
+from albert_keras.formats.vocabulary import read_vocabulary
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import reading_json
 
 logger = logging.getLogger(__name__)
 
+WEIGHTS = "model.weights.h5"
 TOKENIZER, VOCABULARY = "tokenizer.json", "assets/tokenizer/vocabulary.spm"
 _MODEL = "spiece.model"  #: The name of the vocabulary in `tokenizer_files`.
 _VERSIONS = {"keras_version": "3.3.3", "keras_nlp_version": "0.12.1"}
@@ -58,31 +59,24 @@ _ARGUMENTS = {
     "num_segments": "type_vocab_size",
 }
 _NOT_SIZES = {"dropout", "name", "trainable", "dtype"}
-_OURS = "bert/encoder/transformer/group_{g}/inner_group_{k}"
-_NAMES = ("/vars/0", "/vars/1")
+_NAMING = Naming("/vars/0", "/vars/1", "/vars/0", "/vars/1")
 #: Layers of the model, which their file names by class, counted from the second on.
-_EMBEDDINGS = (
+_TABLE = (
     Row("bert/embeddings/word_embeddings", "layers/reversible_embedding/vars/0"),
     Row("bert/embeddings/token_type_embeddings", "layers/embedding/vars/0"),
     Row("bert/embeddings/position_embeddings", "layers/position_embedding/vars/0"),
-    *norm_rows("bert/embeddings/LayerNorm", "layers/layer_normalization", _NAMES),
-    *dense_rows(PROJECTION, "layers/dense", _NAMES),
-    *dense_rows("bert/pooler/dense", "layers/dense_1", _NAMES),
-)
-#: Parts of a block, a `TransformerEncoder`.
-_BLOCK = (
-    *(
-        row
-        for part in ("query", "key", "value")
-        for row in dense_rows(
-            f"{_OURS}/attention_1/self/{part}", f"_self_attention_layer/_{part}_dense", _NAMES
-        )
+    *_NAMING.norm("bert/embeddings/LayerNorm", "layers/layer_normalization"),
+    *_NAMING.dense(PROJECTION, "layers/dense"),
+    *_NAMING.dense(POOLER, "layers/dense_1"),
+    *_NAMING.block(
+        "layers/transformer_encoder_{n}/",
+        query="_self_attention_layer/_{}_dense",
+        output="_self_attention_layer/_output_dense",
+        attention_norm="_self_attention_layer_norm",
+        wide="_feedforward_intermediate_dense",
+        narrow="_feedforward_output_dense",
+        last_norm="_feedforward_layer_norm",
     ),
-    *dense_rows(f"{_OURS}/attention_1/output/dense", "_self_attention_layer/_output_dense", _NAMES),
-    *norm_rows(f"{_OURS}/LayerNorm", "_self_attention_layer_norm", _NAMES),
-    *dense_rows(f"{_OURS}/ffn_1/intermediate/dense", "_feedforward_intermediate_dense", _NAMES),
-    *dense_rows(f"{_OURS}/ffn_1/intermediate/output/dense", "_feedforward_output_dense", _NAMES),
-    *norm_rows(f"{_OURS}/LayerNorm_1", "_feedforward_layer_norm", _NAMES),
 )
 #: Keras 3 calls a part of its attention "query_dense", Keras 2 "_query_dense".
 _ATTENTION = re.compile(r"(?<=/_self_attention_layer/)_?((?:query|key|value|output)_dense)(?=/)")
@@ -102,20 +96,16 @@ def read(path):
         split = _with_heads(row.ours, config)
         if split is not None and np.shape(theirs.get(row.theirs)) == split:
             theirs[row.theirs] = theirs[row.theirs].reshape(shapes[row.ours])
-    tensors = read_by_table(rows, theirs, shapes, path)
-    if config.embedding_size == config.hidden_size:
-        tensors, config = without_identity_projection(tensors, projected)
-    return ModelWeights(config, tensors, str(path), _tokenizer_files(path))
+    tensors = without_blank(PROJECTION, config, read_by_table(rows, theirs, shapes, path))
+    if config.embedding_size == config.hidden_size and f"{PROJECTION}/kernel" in tensors:
+        config = projected
+    return ModelWeights(config, tensors, str(path))
 
 
 def read_tokenizer(path):
     """Reads the vocabulary of a preset; None if there is none."""
-    return vocabulary_of(_tokenizer_files(Path(path)), path)
-
-
-def _tokenizer_files(folder):
-    vocabulary = folder / VOCABULARY
-    return {_MODEL: read_vocabulary_file(vocabulary)} if vocabulary.is_file() else {}
+    vocabulary = Path(path) / VOCABULARY
+    return read_vocabulary(vocabulary) if vocabulary.is_file() else None
 
 
 def write(weights, folder):
@@ -131,7 +121,7 @@ def write(weights, folder):
     tensors = {name: weights.tensors[name] for name in weights.tensors if name not in dropped}
     tensors = read_reference_tensors(config, tensors, weights.source)
     if not config.projects_embeddings:
-        tensors = with_identity_projection(tensors, config)
+        tensors = tensors | blank(PROJECTION, config)
     for name, array in tensors.items():
         tensors[name] = np.reshape(array, _with_heads(name, config) or array.shape)
     arrays = write_by_table(_rows(config), tensors)
@@ -145,16 +135,8 @@ def write(weights, folder):
 
 def _rows(config):
     """Returns the table of a model that KerasNLP can express."""
-    rows = list(_EMBEDDINGS)
-    for group in range(config.num_hidden_groups):
-        for inner in range(config.inner_group_num):
-            number = group * config.inner_group_num + inner
-            layer = f"layers/transformer_encoder{f'_{number}' if number else ''}"
-            rows += [
-                Row(row.ours.format(g=group, k=inner), f"{layer}/{row.theirs}", row.layout)
-                for row in _BLOCK
-            ]
-    return rows
+    rows = expand(_TABLE, config.num_hidden_groups, config.inner_group_num)
+    return [row._replace(theirs=row.theirs.replace("_encoder_0/", "_encoder/")) for row in rows]
 
 
 def _with_heads(name, config):

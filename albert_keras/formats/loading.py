@@ -12,7 +12,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.runs.tensors import is_moment, misfits_of, weight_names
+from albert_keras.formats.tensor_table import Row, read_by_table
+from albert_keras.runs.tensors import is_moment, weight_names
 from data_pipeline.errors import InputError
 
 _ENCODER = "bert/"
@@ -94,14 +95,9 @@ def encoder_digest(tensors, heads: tuple[str, ...] = ()) -> str:
         if not tensors.types[name].is_floating:
             raise InputError(f"{name} must contain floats. Received: {tensors.types[name].name}.")
         digest.update(f"{name} {tensors.shapes[name]}\n".encode())
-        digest.update(np.ascontiguousarray(read_floats(tensors, name)))
+        with np.errstate(over="ignore"):  # values beyond the range become infinite
+            digest.update(np.ascontiguousarray(tensors.read(name).astype("<f4")))
     return digest.hexdigest()
-
-
-def read_floats(tensors, name):
-    """Reads a tensor as a float32 array; values beyond its range become infinite."""
-    with np.errstate(over="ignore"):  # the caller checks for infinity
-        return tensors.read(name).astype("<f4")
 
 
 def is_encoder(name: str) -> bool:
@@ -165,34 +161,19 @@ def load_encoder(
         is_required = is_encoder(name) and not name.startswith(optional)
         return is_required or (name.startswith(parts) and not is_moment(name))
 
-    expected = {name: weight for name, weight in weights.items() if is_part(name)}
-    rest = {name: weight for name, weight in weights.items() if name not in expected}
-    misfits = misfits_of(tensors, expected, any_float=True) + [
-        f"{name}: expected nothing, found {tensors.shapes[name]}"
-        for name in sorted(tensors.shapes)
-        if is_part(name) and name not in expected
-    ]
-    if misfits:
-        what, listing = "model" if parts else "encoder", "\n  ".join(misfits)
-        raise InputError(f"The {what} of `{source}` does not match its albert_config:\n  {listing}")
-    takes_head = with_head and not misfits_of(tensors, rest, any_float=True)
-    chosen = weights if takes_head else expected
-    values = {name: read_floats(tensors, name) for name in chosen}
-    finite = {name: np.isfinite(value) for name, value in values.items()}
-    broken = [
-        f"{name}: {np.sum(~is_finite):,} of {is_finite.size:,}"
-        for name, is_finite in finite.items()
-        if not is_finite.all()
-    ]
-    if broken:
-        listing = "\n  ".join(broken)
-        raise InputError(f"`{source}` contains values that are not finite:\n  {listing}")
+    chosen = {name: weight for name, weight in weights.items() if is_part(name)}
+    if with_head and all(list(w.shape) == tensors.shapes.get(n) for n, w in weights.items()):
+        chosen = weights
+    shapes = {name: tuple(weight.shape) for name, weight in chosen.items()}
+    used = [name for name in tensors.shapes if name in chosen or is_part(name)]
+    theirs = {name: tensors.read(name) for name in used}
+    values = read_by_table([Row(name, name) for name in shapes], theirs, shapes, source)
     for name, weight in chosen.items():
         weight.assign(values[name])
     return LoadReport(
         source,
         loaded={name: values[name].size for name in chosen},
-        new={} if takes_head else _sizes(rest),
+        new=_sizes({name: weight for name, weight in weights.items() if name not in chosen}),
         unused=_grouped(name for name in sorted(tensors.shapes) if name not in chosen),
     )
 

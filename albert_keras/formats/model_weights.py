@@ -20,6 +20,17 @@ POOLER = "bert/pooler/dense"
 TYPES = "bert/embeddings/token_type_embeddings"
 POSITIONS = "bert/embeddings/position_embeddings"
 _MOST_PADDING = 128
+#: Defaults of BERT in google-research/bert and in transformers, for missing keys.
+BERT_DEFAULTS = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 512,
+    "initializer_range": 0.02,
+}
 #: Names of the parts a model may have besides the encoder -> how their tensors' names start.
 HEADS = {
     "masked_lm": ("cls/predictions/",),
@@ -85,8 +96,7 @@ class ModelWeights(NamedTuple):
     config: AlbertConfig
     tensors: dict[str, np.ndarray]  #: float32. The whole encoder ("bert/..."), and heads.
     source: str  #: Where they were read from, for people.
-    #: Files of the vocabulary that were stored beside the weights: `spiece.model`, `vocab.txt` and
-    #: so on; may be empty. Never changed.
+    #: Files of the vocabulary to write beside the weights: `spiece.model`, `vocab.txt` and so on.
     tokenizer_files: dict[str, bytes] = {}
     labels: tuple[str, ...] = ()  #: Names of classes, if the source has them.
     #: How vectors of texts are computed: the arguments of `OpenedModel` of these names.
@@ -106,55 +116,25 @@ def heads_of(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def with_identity_projection(tensors: dict, config: AlbertConfig) -> dict[str, np.ndarray]:
-    """Adds a projection that changes nothing, exactly."""
+def blank(part: str, config: AlbertConfig) -> dict[str, np.ndarray]:
+    """Returns the tensors of a part that changes nothing, for formats that cannot leave it out.
+
+    The `part` is PROJECTION of the embeddings, POOLER or TYPES, a table of one segment type.
+    """
     size = config.hidden_size
-    return tensors | {
-        f"{PROJECTION}/kernel": np.eye(size, dtype=np.float32),
-        f"{PROJECTION}/bias": np.zeros(size, np.float32),
-    }
+    if part == TYPES:
+        return {TYPES: np.zeros((1, config.embedding_size), np.float32)}
+    kernel = np.eye(size) if part == PROJECTION else np.zeros((size, size))
+    arrays = {"kernel": kernel, "bias": np.zeros(size)}
+    return {f"{part}/{name}": array.astype(np.float32) for name, array in arrays.items()}
 
 
-def without_identity_projection(tensors: dict, config: AlbertConfig) -> tuple[dict, AlbertConfig]:
-    """Removes a projection of the embeddings that changes nothing, if there is one."""
-    kernel, bias = (tensors.get(f"{PROJECTION}/{part}") for part in ("kernel", "bias"))
-    is_square = kernel is not None and config.embedding_size == config.hidden_size
-    if not is_square or bias.any() or not np.array_equal(kernel, np.eye(len(kernel))):
-        return tensors, config
-    others = {name: array for name, array in tensors.items() if not name.startswith(PROJECTION)}
-    return others, config.replace(embedding_projection="auto")
-
-
-def with_blank_types(tensors: dict, config: AlbertConfig) -> tuple[dict, AlbertConfig]:
-    """Adds a table with one segment type of zeros to a model without segment types."""
-    if config.type_vocab_size:
-        return tensors, config
-    blank = np.zeros((1, config.embedding_size), np.float32)
-    return tensors | {TYPES: blank}, config.replace(type_vocab_size=1)
-
-
-def without_blank_types(tensors: dict, config: AlbertConfig) -> tuple[dict, AlbertConfig]:
-    """Removes the table of segment types if it is one row of zeros."""
-    if config.type_vocab_size != 1 or tensors[TYPES].any():
-        return tensors, config
-    others = {name: array for name, array in tensors.items() if name != TYPES}
-    return others, config.replace(type_vocab_size=0)
-
-
-def zeros_of_pooler(config: AlbertConfig) -> dict[str, np.ndarray]:
-    """Returns a pooler of zeros, for formats that cannot leave it out."""
-    size = config.hidden_size
-    return {
-        f"{POOLER}/kernel": np.zeros((size, size), np.float32),
-        f"{POOLER}/bias": np.zeros(size, np.float32),
-    }
-
-
-def without_pooler_of_zeros(tensors: dict) -> dict[str, np.ndarray]:
-    """Removes a pooler that is zeros."""
-    if any(tensors.get(f"{POOLER}/{part}", np.zeros(1)).any() for part in ("kernel", "bias")):
-        return tensors
-    return {name: array for name, array in tensors.items() if not name.startswith(POOLER)}
+def without_blank(part: str, config: AlbertConfig, tensors: dict) -> dict[str, np.ndarray]:
+    """Returns the tensors without a part that changes nothing, exactly, if they have one."""
+    nothing = blank(part, config)
+    if all(np.array_equal(tensors.get(name), array) for name, array in nothing.items()):
+        return {name: array for name, array in tensors.items() if name not in nothing}
+    return tensors
 
 
 def with_padding_at(weights: ModelWeights, pad_id: int) -> ModelWeights:
@@ -252,32 +232,6 @@ def _shapes(axes, config, num_classes=0):
     return {name: tuple(sizes[letter] for letter in letters) for name, letters in axes.items()}
 
 
-def check_expressible(
-    format_name: str, config: AlbertConfig, rules: Iterable[tuple], plain: bool = True
-):
-    """Raises InputError with all rules of a format that do not hold for a model.
-
-    A rule is the field of the configuration, whether the rule holds, what the field must be, and
-    optionally what was received, if it is not the field alone. `plain` adds the rules of formats
-    that can store neither models without segment types or pooler, nor rotary positions, an offset
-    of positions or another epsilon.
-    """
-    problems = []
-    for field, holds, wanted, *received in (*rules, *(_plain_rules(config) if plain else ())):
-        if not holds:
-            found = received[0] if received else getattr(config, field)
-            problems.append(f"`{field}` must be {wanted}. Received: {found!r}.")
-    if problems:
-        raise InputError(f"{format_name} cannot express this model: {' '.join(problems)}")
-
-
-def _plain_rules(config):
-    return (
-        ("type_vocab_size", config.type_vocab_size > 0, "at least 1"),
-        *equality_rules(config, _PLAIN),
-    )
-
-
 #: Values of fields that only RoBERTa, DistilBERT and models with rotary positions have otherwise.
 _PLAIN = {
     "position_embedding": "absolute",
@@ -288,6 +242,28 @@ _PLAIN = {
 }
 
 
+def check_expressible(
+    format_name: str, config: AlbertConfig, rules: Iterable[tuple], plain: bool = True
+):
+    """Raises InputError with all rules of a format that do not hold for a model.
+
+    A rule is the field of the configuration, whether the rule holds, what the field must be, and
+    optionally what was received, if it is not the field alone. `plain` adds the rules of formats
+    that can store neither models without segment types or pooler, nor rotary positions, an offset
+    of positions or another epsilon.
+    """
+    if plain:
+        has_types = ("type_vocab_size", config.type_vocab_size > 0, "at least 1")
+        rules = (*rules, has_types, *equality_rules(config, _PLAIN))
+    problems = []
+    for field, holds, wanted, *received in rules:
+        if not holds:
+            found = received[0] if received else getattr(config, field)
+            problems.append(f"`{field}` must be {wanted}. Received: {found!r}.")
+    if problems:
+        raise InputError(f"{format_name} cannot express this model: {' '.join(problems)}")
+
+
 def equality_rules(config: AlbertConfig, values: dict) -> Iterable[tuple]:
     """Returns the rules of formats in which fields can have only one value."""
     for field, value in values.items():
@@ -295,10 +271,14 @@ def equality_rules(config: AlbertConfig, values: dict) -> Iterable[tuple]:
         yield field, getattr(config, field) == value, wanted
 
 
-def projection_rule(config: AlbertConfig) -> tuple:
-    """Returns the rule of formats that project the embeddings only where E and H differ."""
-    needed = config.embedding_size != config.hidden_size
-    return "embedding_projection", config.projects_embeddings == needed, '"auto"'
+def sharing_rules(config: AlbertConfig) -> tuple[tuple, ...]:
+    """Returns the rules of google-research/albert and of ALBERT in transformers."""
+    wanted = "another number: with this one, a rounding error makes their code skip a group"
+    groups = config.num_hidden_groups if config.sharing == "all" else config.num_hidden_layers
+    return (
+        ("sharing", config.sharing in ("all", "none"), '"all" or "none"'),
+        ("num_hidden_groups", groups_are_rounded_alike(config), wanted, groups),
+    )
 
 
 def groups_are_rounded_alike(config: AlbertConfig) -> bool:

@@ -5,7 +5,6 @@ an error and produce nonsense.
 """
 
 import importlib
-import inspect
 import logging
 from pathlib import Path
 from types import ModuleType
@@ -17,14 +16,9 @@ from albert_keras.formats.google_checkpoint import warn_about_groups
 from albert_keras.formats.loading import ArrayTensors
 from albert_keras.formats.model_weights import without_padded_rows
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.formats.vocabulary import (
-    Vocabulary,
-    read_vocabulary,
-    vocabulary_of,
-)
+from albert_keras.formats.vocabulary import Vocabulary, read_vocabulary, vocabulary_beside
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Kinds of places whose weights `own.find_weights` finds.
@@ -38,7 +32,6 @@ def open_model(
     step: int | str | None = None,
     albert_config: str | Path | AlbertConfig | None = None,
     tokenizer: str | Path | Tokenizer | None = None,
-    format: str | None = None,
 ) -> OpenedModel:
     """Opens what is at a path: weights together with their shape, tokenizer and task.
 
@@ -56,7 +49,6 @@ def open_model(
             the weights; a given one may differ from it in dropout and attention only.
         tokenizer: Folder or file of a vocabulary, see `read_vocabulary`; None takes the one stored
             beside the weights.
-        format: str or None. One of `FORMATS`; None recognizes it.
 
     Returns:
         OpenedModel.
@@ -70,7 +62,7 @@ def open_model(
         model.kind, model.albert_config.hidden_size, model.tokenizer.encode("The ship sailed.")
     """
     name = "random" if path is None else str(path)
-    place = None if path is None or name == "random" else detect(path, format=format)
+    place = None if path is None or name == "random" else detect(path)
     if step is not None and (place is None or place.kind not in ("run", "fine-tuning")):
         raise InputError(
             f"`step` applies to the folder of a run only. Received: step {step} of `{name}`."
@@ -99,26 +91,30 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     """
     place = find(find_model(path))
     if place is None:
-        return _vocabulary_at(find_model(path)).tokenizer
-    if place.kind in _WITH_OUR_NAMES:
-        vocabulary = _vocabulary_beside(own.folders_of(place))
-    else:
-        vocabulary = format_module(place.format).read_tokenizer(place.path)
+        return read_vocabulary(find_model(path)).tokenizer
+    vocabulary = _stored(place)
     if vocabulary is None:
         raise InputError(f"`{path}` has no tokenizer.", Mistake.NO_TOKENIZER)
     return vocabulary.tokenizer
+
+
+def _stored(place):
+    """Returns the Vocabulary that is stored with the weights of a place, or None."""
+    if place.kind in _WITH_OUR_NAMES:
+        return vocabulary_beside(*own.folders_of(place))
+    return format_module(place.format).read_tokenizer(place.path)
 
 
 def _opened_ours(name, place, step, albert_config, tokenizer):
     """Opens weights that have the reference's names of tensors."""
     found = own.find_weights(place, step)
     shapes = {} if found.shape is None else {f"`{name}`": found.shape}
-    for folder in found.folders:
+    for folder in own.folders_of(place):
         file = folder / ALBERT_CONFIG
         # Opening a run compares its file with run.json; one of its checkpoints may be shallower.
         if file.is_file() and not (folder / RUN_RECORD).is_file():
             shapes[f"`{file}`"] = AlbertConfig.from_reference_json(file)
-    vocabulary = _given(tokenizer) or _vocabulary_beside(found.folders)
+    vocabulary = _given(tokenizer) or _stored(place)
     size = vocabulary and vocabulary.tokenizer.vocab_size
     shape = _shape(name, shapes, albert_config, size)
     if place.format == "google":
@@ -135,18 +131,13 @@ def _opened_ours(name, place, step, albert_config, tokenizer):
 
 def _opened_foreign(name, place, albert_config, tokenizer):
     """Converts the weights of another library."""
-    read, options = format_module(place.format).read, {}
-    if albert_config is not None and "config" not in inspect.signature(read).parameters:
+    if albert_config is not None:
         raise InputError(
             f"`--config` (`albert_config`) cannot be used with {place.format}, which has its own "
             "configuration."
         )
-    if albert_config is not None:
-        options["config"] = albert_config
-    weights = read(place.path, **options)
-    vocabulary = _given(tokenizer)
-    if vocabulary is None:
-        vocabulary = vocabulary_of(weights.tokenizer_files, weights.source)
+    weights = format_module(place.format).read(place.path)
+    vocabulary = _given(tokenizer) or _stored(place)
     if vocabulary is not None:
         weights = without_padded_rows(weights, vocabulary.tokenizer.vocab_size)
     logger.info(
@@ -201,7 +192,8 @@ def _shape(name, shapes, given, vocab_size):
     if not shapes:
         raise InputError(
             f"`{name}` has no albert_config. Pass a JSON file or the name of a size with "
-            "--albert-config (`albert_config`)."
+            "--albert-config (`albert_config`); a checkpoint of google-research/bert needs its "
+            "bert_config.json beside it."
         )
     (first, shape), *others = shapes.items()
     for source, other in others:
@@ -220,33 +212,5 @@ def _given(tokenizer) -> Vocabulary | None:
     """Returns the vocabulary that the caller gave, as an object or a path."""
     if tokenizer is None:
         return None
-    if isinstance(tokenizer, Tokenizer):
-        return Vocabulary(tokenizer, "")
-    return _vocabulary_at(Path(tokenizer))
-
-
-def _vocabulary_at(path: Path) -> Vocabulary:
-    """Reads a tokenizer of ours, or the vocabulary of another program."""
-    try:
-        return Vocabulary(Tokenizer.load(path), str(path))
-    except InputError:
-        files = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model")
-        if path.suffix == ".json" or any((path / name).is_file() for name in files):
-            return read_vocabulary(path)
-        raise
-
-
-def _vocabulary_beside(folders) -> Vocabulary | None:
-    """Finds a tokenizer in the nearest of the folders that has one."""
-    for folder in folders:
-        if (folder / TOKENIZER_FOLDER).is_dir():
-            return read_vocabulary(folder / TOKENIZER_FOLDER)
-        models = sorted([*folder.glob("*.model"), *folder.glob("vocab*.txt")])
-        if len(models) > 1:
-            listing = ", ".join(path.name for path in models)
-            raise InputError(
-                f"`{folder}` contains several tokenizers. Give one of them: {listing}."
-            )
-        if models:
-            return read_vocabulary(models[0])
-    return None
+    is_object = isinstance(tokenizer, Tokenizer)
+    return Vocabulary(tokenizer, "") if is_object else read_vocabulary(tokenizer)

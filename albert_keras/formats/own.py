@@ -17,17 +17,17 @@ from albert_keras.formats.detection import (
     ALBERT_CONFIG,
     CONVERSION_RECORD,
     EXPORT_RECORD,
-    RUN_RECORD,
     Place,
     best_run,
     find_prefixes,
+    run_above,
 )
 from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
 from albert_keras.formats.loading import encoder_names
-from albert_keras.formats.model_folder import write_files
 from albert_keras.formats.model_weights import ModelWeights
 from albert_keras.formats.opened_model import EMBEDDING
 from albert_keras.formats.tensor_table import read_reference_tensors
+from albert_keras.formats.vocabulary import write_files
 from albert_keras.runs.checkpoints import find_damage
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import CheckpointTensors, write_tensors
@@ -43,8 +43,6 @@ class FoundWeights(NamedTuple):
     """Weights with our names, not yet read, and what is known about them."""
 
     open: Callable  #: Returns CheckpointTensors or ArrayTensors.
-    #: Where to look for shape and tokenizer, the nearest first.
-    folders: tuple[Path, ...]
     known: dict[str, Any]  #: Attributes of the `OpenedModel`, with its kind and place.
     shape: AlbertConfig | None = None  #: If it is stored with the weights.
     tokenizer_digest: str | None = None  #: Of the tokenizer used in training, if it is known.
@@ -61,10 +59,8 @@ def find_weights(place: Place, step: int | str | None = None) -> FoundWeights:
     Raises:
         InputError: If they are missing or damaged.
     """
-    if place.kind == "fine-tuning":
-        return _of_run(best_run(place.path), step)
-    if place.kind == "run":
-        return _of_run(place.path, step)
+    if place.kind in ("run", "fine-tuning"):
+        return _of_run(run_of(place), step)
     if place.kind == "export":
         return _of_export(place.path)
     if place.kind == "keras":
@@ -75,25 +71,29 @@ def find_weights(place: Place, step: int | str | None = None) -> FoundWeights:
             f"`{place.path}` contains several checkpoints. Choose one: {', '.join(prefixes)}.",
             Mistake.NO_WEIGHTS,
         )
-    if not prefixes:
-        raise InputError(
-            f"`{place.path}` is not a TensorFlow checkpoint. Pass its prefix, its `.index` file, "
-            "or a folder that contains one checkpoint.",
-            Mistake.NO_WEIGHTS,
-        )
     return _of_checkpoint(Path(prefixes[0]))
 
 
+def run_of(place: Place) -> Path:
+    """Returns the folder of a run; of a fine-tuning that of its best one."""
+    return best_run(place.path) if place.kind == "fine-tuning" else place.path
+
+
 def folders_of(place: Place) -> tuple[Path, ...]:
-    """Returns where to look for the tokenizer of a place, the nearest first; reads no weights."""
-    path = best_run(place.path) if place.kind == "fine-tuning" else place.path
-    if place.kind == "keras":
+    """Returns where to look for shape and tokenizer, the nearest first; reads no weights."""
+    path = place.path
+    if place.kind in ("run", "fine-tuning"):
+        return (run_of(place),)
+    if place.kind == "export":
+        return (path, path.parent)
+    if place.kind == "keras":  # perhaps the model of an export, whose version is beside it
         return (path.with_suffix(""), path.parent)
-    if place.kind == "checkpoint":
-        folder = path if path.is_dir() else path.parent
-        above = folder.absolute().parents[:2]
-        return (folder, *(one for one in above if (one / RUN_RECORD).is_file()))
-    return (path, path.parent) if place.kind == "export" else (path,)
+    folder = path if path.is_dir() else path.parent
+    if run := run_above(folder):
+        return (folder, run)
+    parent = folder.absolute().parent
+    is_above = (parent / ALBERT_CONFIG).is_file() and not (folder / ALBERT_CONFIG).is_file()
+    return (folder, parent) if is_above else (folder,)
 
 
 def write(weights: ModelWeights, folder: str | Path):
@@ -114,14 +114,7 @@ def _of_run(path, step):
     run = Run.open(path)
     if step is None and run.kind == "finetuning":
         step = "best"
-    step = run.checkpoints.choose(step)
-    if step not in run.checkpoints.steps():
-        listing = ", ".join(map(str, run.checkpoints.steps())) or "none"
-        raise InputError(
-            f"`{path}` has no checkpoint of step {step}. It has: {listing}.",
-            Mistake.NO_CHECKPOINT,
-        )
-    found = _of_checkpoint(Path(run.checkpoints.prefix(step)))
+    found = _of_checkpoint(Path(run.checkpoints.prefix(run.checkpoints.choose(step))))
     return found._replace(known=found.known | {"kind": "run", "place": path})
 
 
@@ -143,26 +136,19 @@ def _of_checkpoint(prefix):
         )
     step = int(tensors.read("global_step")) if "global_step" in tensors.shapes else None
     known = {"kind": "checkpoint", "place": prefix, "step": step}
-    # RUN/checkpoints/step-00000500/model.ckpt
-    folders = (folder, *folder.absolute().parents[:2])
-    above = [parent for parent in folders if (parent / RUN_RECORD).is_file()]
-    if not above:
-        parent = folder.absolute().parent
-        has_shape = (folder / ALBERT_CONFIG).is_file() or not (parent / ALBERT_CONFIG).is_file()
+    above = run_above(folder)
+    if above is None:
         record = folder / CONVERSION_RECORD
         embedding = _object(read_json(record).get("embedding")) if record.is_file() else {}
         known |= {name: embedding[name] for name in EMBEDDING if name in embedding}
-        return FoundWeights(open_it, (folder,) if has_shape else (folder, parent), known)
-    run = Run.open(above[0])
+        return FoundWeights(open_it, known)
+    run = Run.open(above)
     shape, length = run.albert_config, run.record["data"].get("max_seq_length")
     if saved is not None:
-        trained_as = run.trained_as(folder, saved)
-        trained_as.log_depth()
-        shape, length = trained_as.albert_config, trained_as.max_seq_length
+        shape, length = run.trained_as(folder, saved)
     known["task"] = run.record["config"].get("task")
     known |= {"max_seq_length": length, "origin_positions": _origin_positions(run.record)}
-    nearest = folders[: folders.index(run.path) + 1]
-    return FoundWeights(open_it, nearest, known, shape, run.record.get("tokenizer_digest"))
+    return FoundWeights(open_it, known, shape, run.record.get("tokenizer_digest"))
 
 
 def _of_export(folder):
@@ -190,7 +176,6 @@ def _of_keras_file(path, kind, place):
     }
     return FoundWeights(
         functools.partial(open_keras_file, path),
-        (folder, path.parent) if record else (path.parent,),
         known,
         shape_in_keras_file(path),
         run.get("tokenizer_digest"),

@@ -62,11 +62,16 @@ def _modules(folder):
     with reading_json(folder / MODULES, kind=list) as values:
         modules = [(str(one["type"]).rpartition(".")[2], str(one["path"])) for one in values]
     for _, path in modules:
-        if path and (Path(path).name != path or path in (".", "..")):
-            raise InputError(
-                f"`{folder / MODULES}` must name folders inside of it. Received: {path!r}."
-            )
+        if path:
+            check_name(path, folder / MODULES)
     return modules
+
+
+def check_name(name: object, source: str | Path):
+    """Raises InputError for the name of a file or folder in `source` that leads out of its own."""
+    is_plain = isinstance(name, str) and name not in ("", ".", "..")
+    if not is_plain or any(mark in name for mark in "/\\:\0"):
+        raise InputError(f"`{source}` must name files of its own folder. Received: {name!r}.")
 
 
 def _pooling(path):

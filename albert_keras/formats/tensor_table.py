@@ -13,6 +13,8 @@ from albert_keras.config import AlbertConfig
 from albert_keras.formats.model_weights import encoder_shapes, head_shapes
 from data_pipeline.errors import InputError
 
+_BLOCK = "bert/encoder/transformer/group_{g}/inner_group_{k}"
+
 
 class Row(NamedTuple):
     """A tensor in both formats; the names may contain `{g}` and `{k}`."""
@@ -22,31 +24,67 @@ class Row(NamedTuple):
     layout: str = "same"  #: Of theirs: "same" or "transposed".
 
 
-def dense_rows(
-    ours: str, theirs: str, names: tuple[str, str], layout: str = "same"
-) -> tuple[Row, Row]:
-    """Returns the rows of a dense layer; `layout` is of its kernel.
+class Naming(NamedTuple):
+    """How a format names the tensors of a layer, after its name, and stores kernels."""
 
-    `ours` and `theirs` are what the names of its tensors start with, `names` what their names of
-    kernel and bias end with.
-    """
-    kernel, bias = names
-    return (
-        Row(f"{ours}/kernel", f"{theirs}{kernel}", layout),
-        Row(f"{ours}/bias", f"{theirs}{bias}"),
-    )
+    kernel: str
+    bias: str
+    gamma: str
+    beta: str
+    layout: str = "same"  #: Of kernels.
 
+    def dense(self, ours: str, theirs: str) -> tuple[Row, ...]:
+        """Returns the rows of a dense layer."""
+        return (
+            Row(f"{ours}/kernel", f"{theirs}{self.kernel}", self.layout),
+            Row(f"{ours}/bias", f"{theirs}{self.bias}"),
+        )
 
-def norm_rows(ours: str, theirs: str, names: tuple[str, str]) -> tuple[Row, Row]:
-    """Returns the rows of a layer normalization: its gamma and its beta, as `dense_rows`."""
-    gamma, beta = names
-    return Row(f"{ours}/gamma", f"{theirs}{gamma}"), Row(f"{ours}/beta", f"{theirs}{beta}")
+    def norm(self, ours: str, theirs: str) -> tuple[Row, ...]:
+        """Returns the rows of a layer normalization."""
+        return (
+            Row(f"{ours}/gamma", f"{theirs}{self.gamma}"),
+            Row(f"{ours}/beta", f"{theirs}{self.beta}"),
+        )
+
+    def block(
+        self,
+        theirs: str,
+        query: str,
+        output: str,
+        attention_norm: str,
+        wide: str,
+        narrow: str,
+        last_norm: str,
+    ) -> tuple[Row, ...]:
+        """Returns the rows of a block, for what the names of its parts start and end with.
+
+        `query` has braces for "query", "key" and "value", or `{1}` for their first letters.
+        """
+        attention = f"{_BLOCK}/attention_1"
+        rows = [
+            self.dense(f"{attention}/self/{part}", f"{theirs}{query.format(part, part[0])}")
+            for part in ("query", "key", "value")
+        ]
+        rows += [
+            self.dense(f"{attention}/output/dense", f"{theirs}{output}"),
+            self.norm(f"{_BLOCK}/LayerNorm", f"{theirs}{attention_norm}"),
+            self.dense(f"{_BLOCK}/ffn_1/intermediate/dense", f"{theirs}{wide}"),
+            self.dense(f"{_BLOCK}/ffn_1/intermediate/output/dense", f"{theirs}{narrow}"),
+            self.norm(f"{_BLOCK}/LayerNorm_1", f"{theirs}{last_norm}"),
+        ]
+        return sum(rows, ())
 
 
 def expand(table: Iterable[Row], groups: int = 1, inner: int = 1) -> list[Row]:
-    """Repeats the rows of a table for each group `{g}` and each block `{k}` in it, from 0."""
+    """Repeats the rows of a table for each group `{g}` and each block `{k}` in it, from 0.
+
+    `{n}` in their names is the number of the block, counted through all groups.
+    """
     return [
-        row._replace(ours=row.ours.format(g=g, k=k), theirs=row.theirs.format(g=g, k=k))
+        row._replace(
+            ours=row.ours.format(g=g, k=k), theirs=row.theirs.format(g=g, k=k, n=g * inner + k)
+        )
         for row in table
         for g in range(groups if "{g}" in row.ours else 1)
         for k in range(inner if "{k}" in row.ours else 1)
@@ -122,7 +160,8 @@ def _read(row, array, shape, problems):
         )
         return None
     array = array.T if row.layout == "transposed" else array
-    array = np.ascontiguousarray(array, dtype=np.float32)
+    with np.errstate(over="ignore"):  # numbers beyond the range become infinite
+        array = np.ascontiguousarray(array, dtype=np.float32)
     if not np.isfinite(array).all():
         problems.append(f"{row.theirs}: {np.sum(~np.isfinite(array)):,} numbers are not finite")
     return array

@@ -4,7 +4,6 @@ Whatever our tokenizers cannot express is refused by name, never dropped.
 """
 
 import base64
-import binascii
 from typing import NamedTuple
 
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
@@ -21,6 +20,8 @@ from data_pipeline.tokenizers.vocabulary import CONTROL_SYMBOLS, USER_DEFINED_SY
 
 _SPACE = "▁"
 _Piece = ModelProto.SentencePiece
+#: The steps of a normalizer that our clean-up, or a SentencePiece model, takes as well.
+_STEPS = ("NFKD", "StripAccents", "NFC", "NFKC", "Lowercase", "Precompiled", "Replace")
 #: What the tokenizers of transformers replace in English text; google-research/albert does not.
 _QUOTES = ("``", "''")
 _QUOTES_NOTE = (
@@ -69,20 +70,13 @@ def _read_unigram(values, name):
     model = values["model"]
     if model.get("byte_fallback"):
         raise _inexpressible(name, "model.byte_fallback", True)
-    normalizer = _Normalizer(name)
-    for step in _steps(values.get("normalizer"), "normalizers"):
-        normalizer.take(step)
+    steps = _steps(values.get("normalizer"), "normalizers")
+    charsmap, *settings, notes = _normalization(steps, name)
     for step in _steps(values.get("pre_tokenizer"), "pretokenizers"):
         _check_pre_tokenizer(step, name)
     vocab = [(str(piece), float(score)) for piece, score in model["vocab"]]
     types = _types(values.get("added_tokens") or (), vocab, model["unk_id"], name)
-    return FromJson(
-        "spiece.model",
-        _unigram_model(vocab, types, normalizer.charsmap),
-        normalizer.lower_case,
-        normalizer.strips_accents(),
-        tuple(normalizer.notes),
-    )
+    return FromJson("spiece.model", _unigram_model(vocab, types, charsmap), *settings, notes)
 
 
 def _unigram_model(vocab: list[tuple[str, float]], types: list[int], charsmap: bytes) -> bytes:
@@ -132,46 +126,32 @@ def _types(added, vocab, unk_id, name) -> list[int]:
     return types
 
 
-class _Normalizer:
-    """Collects the steps of a normalizer one by one, and refuses what cannot be expressed."""
-
-    def __init__(self, name):
-        self.name = name
-        self.charsmap = b""
-        self.lower_case = False
-        self.notes = []
-        self._kinds = []
-
-    def take(self, step):
+def _normalization(steps, name):
+    """Returns the rules of the model, whether text is lower-cased, whether accents are removed, and
+    notes; steps that cannot be expressed are refused.
+    """
+    kinds, charsmap, notes = set(), b"", ()
+    for step in steps:
         kind = step["type"]
-        if self.charsmap and kind != "Replace":
-            raise _inexpressible(self.name, "normalizer", f"{kind} after Precompiled")
-        if step == marks_step():
+        if kind not in _STEPS:
+            raise _inexpressible(name, "normalizer", kind)
+        if charsmap and kind != "Replace":
+            raise _inexpressible(name, "normalizer", f"{kind} after Precompiled")
+        if kind == "Precompiled":
+            charsmap = base64.b64decode(step["precompiled_charsmap"], validate=True)
+        elif step == marks_step():
             kind = "StripAccents"
         elif kind == "Replace":
-            self._replace(step)
-        elif kind == "Precompiled":
-            self.charsmap = _decode(step["precompiled_charsmap"], self.name)
-        elif kind == "Lowercase":
-            self.lower_case = True
-        elif kind not in ("NFKD", "StripAccents", "NFC", "NFKC"):
-            raise _inexpressible(self.name, "normalizer", kind)
-        self._kinds.append(kind)
-
-    def strips_accents(self):
-        found = {"NFKD", "StripAccents"} & set(self._kinds)
-        if len(found) == 1:
-            raise _inexpressible(self.name, "normalizer", f"{found.pop()} alone")
-        return bool(found)
-
-    def _replace(self, step):
-        pattern, content = step["pattern"], step["content"]
-        if step in space_steps() or is_leading_step(step):
-            return  # as SentencePiece does
-        if pattern.get("String") in _QUOTES and content == '"':
-            self.notes += [] if _QUOTES_NOTE in self.notes else [_QUOTES_NOTE]
-            return
-        raise _inexpressible(self.name, "normalizer", f"Replace {pattern} by {content!r}")
+            pattern, content = step["pattern"], step["content"]
+            if pattern.get("String") in _QUOTES and content == '"':
+                notes = (_QUOTES_NOTE,)
+            elif step not in space_steps() and not is_leading_step(step):  # as SentencePiece does
+                raise _inexpressible(name, "normalizer", f"Replace {pattern} by {content!r}")
+        kinds.add(kind)
+    accents = {"NFKD", "StripAccents"} & kinds
+    if len(accents) == 1:
+        raise _inexpressible(name, "normalizer", f"{accents.pop()} alone")
+    return charsmap, "Lowercase" in kinds, bool(accents), notes
 
 
 def _check_pre_tokenizer(step, name):
@@ -247,13 +227,6 @@ def _steps(part, key):
     if part is None:
         return []
     return part[key] if part["type"] == "Sequence" else [part]
-
-
-def _decode(text, name):
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, TypeError) as error:
-        raise InputError(f"`{name}`: precompiled_charsmap is damaged: {error}.") from error
 
 
 def _inexpressible(name, key, received):

@@ -25,10 +25,14 @@ from albert_keras.formats.tokenizer_json import append_pieces, read_tokenizer_js
 from albert_keras.formats.tokenizer_json_writing import special_tokens, tokenizer_json
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, read_limited
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
 
 _MODELS = (".model", ".spm")
+#: Google's releases have `30k-clean.model`, `vocab_chinese.txt` and `vocab.txt`.
+_VOCABULARIES = ("*.model", "vocab*.txt")
+_OTHERS = ("*.spm", "*.json")
 TOKENIZER_JSON = "tokenizer.json"
 
 
@@ -48,18 +52,32 @@ def read_vocabulary(path: str | Path) -> Vocabulary:
     cannot be expressed.
     """
     path = Path(path)
-    try:
-        paths = sorted(path.iterdir()) if path.is_dir() else [path]
-        files = {
-            file.name: read_limited(file, MAX_VOCABULARY_BYTES)
-            for file in paths
-            if not file.is_dir()
-        }
-    except OSError as error:
-        raise InputError(f"The vocabulary `{path}` cannot be read: {error.strerror}.") from error
-    if not files:
-        raise InputError(f"`{path}` must contain a vocabulary. The folder contains no files.")
-    return vocabulary_of(files, path)
+    files = [one for one in path.iterdir() if one.is_file()] if path.is_dir() else []
+    files += [path] if path.suffix == ".json" and path.is_file() else []
+    if not any(file.match(pattern) for file in files for pattern in (*_VOCABULARIES, *_OTHERS)):
+        return Vocabulary(Tokenizer.load(path), str(path))
+    return vocabulary_of(
+        {file.name: read_limited(file, MAX_VOCABULARY_BYTES) for file in files}, path
+    )
+
+
+def vocabulary_beside(*folders: Path) -> Vocabulary | None:
+    """Reads the vocabulary in the nearest of the folders that has one, or in its `tokenizer/`.
+
+    InputError if a folder has several, or as `read_vocabulary`.
+    """
+    for folder in folders:
+        if (folder / TOKENIZER_FOLDER).is_dir():
+            return read_vocabulary(folder / TOKENIZER_FOLDER)
+        paths = sorted(path for pattern in _VOCABULARIES for path in folder.glob(pattern))
+        if len(paths) > 1:
+            listing = ", ".join(path.name for path in paths)
+            raise InputError(
+                f"`{folder}` contains several tokenizers. Give one of them: {listing}."
+            )
+        if paths:
+            return read_vocabulary(paths[0])
+    return None
 
 
 def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | None:
@@ -181,6 +199,12 @@ def files_for(
             settings = {"model_input_names": names} | settings | special_tokens(tokenizer)
         files["tokenizer_config.json"] = (json.dumps(settings, indent=2) + "\n").encode()
     return files
+
+
+def write_files(folder: str | Path, files: dict[str, bytes]):
+    """Writes files into a folder."""
+    for name, content in files.items():
+        Path(folder, name).write_bytes(content)
 
 
 def _load(files, name, source, settings):

@@ -65,13 +65,13 @@ class CheckpointFolder:
         return sorted({step for step, folder in self._folders() if _is_finished(folder)})
 
     def prefix(self, step):
-        """Returns the prefix of a checkpoint, as TensorFlow's readers take it."""
-        return str(self._folder(step) / _PREFIX)
+        """Returns the prefix of a checkpoint, as TensorFlow's readers take it; see `folder`."""
+        return str(self.folder(step) / _PREFIX)
 
     def folder(self, step: int) -> Path:
         """Returns the folder of a checkpoint; raises InputError if there is none."""
         folder = self._folder(step)
-        if not folder.is_dir():
+        if not _is_finished(folder):
             listing = ", ".join(map(str, self.steps())) or "none"
             raise InputError(
                 f"`{self.path}` has no checkpoint of step {step}. It has: {listing}.",
@@ -206,7 +206,7 @@ class CheckpointFolder:
 
     def misfits(self, step: int, variables: dict[str, tf.Variable]) -> list[str]:
         """Returns why `load` could not assign a checkpoint to variables: list of str."""
-        return misfits_of(CheckpointTensors(str(self.folder(step) / _PREFIX)), variables)
+        return misfits_of(CheckpointTensors(self.prefix(step)), variables)
 
     def state(self, step: int) -> dict:
         """Reads the state that was saved with a checkpoint; raises InputError if it is damaged."""

@@ -1,5 +1,6 @@
 """The runs of a folder: listed and compared. No TensorFlow."""
 
+import logging
 import os
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -18,8 +19,8 @@ from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import read_json
 from data_pipeline.progress import parse_duration
 
-#: Kind of a run whose files cannot be read.
-DAMAGED = "damaged"
+logger = logging.getLogger(__name__)
+
 #: Functions that return the default settings, by kind of run.
 DEFAULTS = {"pretraining": PretrainingConfig.defaults, "finetuning": FinetuneConfig.defaults}
 #: The score that a pre-training is listed with.
@@ -33,7 +34,7 @@ class RunSummary(NamedTuple):
     """A run in a list."""
 
     path: str
-    kind: str  # "pretraining", "finetuning", or DAMAGED
+    kind: str  # "pretraining" or "finetuning"
     model: str | None  # the nearest named model, with "*" if its shape differs
     shape: str | None  # the line that says what the model is
     step: int  # the last step in the log
@@ -46,7 +47,6 @@ class RunSummary(NamedTuple):
     seconds: float  # time of training, without start-up
     bytes: int  # size on disk
     changed: str  # when a file was last written, ISO 8601 in UTC
-    problem: str | None = None  # why it is DAMAGED
 
 
 class Comparison(NamedTuple):
@@ -55,6 +55,15 @@ class Comparison(NamedTuple):
     runs: list[str]
     settings: dict[str, list[Any]]  # only those that differ; None where a run has none
     scores: dict[str, list[float | None]]  # all scores that any of them has
+
+
+class Training(NamedTuple):
+    """A training of a run: of a fine-tuning one seed."""
+
+    path: Path
+    record: dict[str, Any]  # content of `run.json`
+    log: list[dict[str, Any]]  # see `read_log`
+    evaluations: list[tuple[int, dict[str, Any]]]  # see `read_evaluations`
 
 
 def find_runs(folder: str | Path) -> list[RunSummary]:
@@ -68,63 +77,58 @@ def find_runs(folder: str | Path) -> list[RunSummary]:
         raise InputError(f"`{folder}` does not exist or is not a folder. It must contain runs.")
     found = []
     for path, names, _ in os.walk(folder):
-        is_run = _is_run(Path(path))
-        if is_run:
+        names[:] = sorted(name for name in names if not name.startswith("."))  # being written
+        try:
+            if kind_of_run(path) is None:
+                continue
             found.append(summarize(path))
-        # Folders with a dot are being written.
-        names[:] = [] if is_run else sorted(name for name in names if not name.startswith("."))
+        except InputError as error:
+            logger.warning("`%s` is not listed: %s", path, error)
+        names.clear()
     return found
 
 
-def _is_run(path):
-    try:
-        return kind_of_run(path) is not None
-    except InputError:  # it is damaged, and `summarize` says how
-        return True
-
-
-def _no_run(path):
-    return InputError(
-        f"`{path}` is not a run or a fine-tuning: it has no run.json and no results.json. "
-        "`albert-keras runs list FOLDER` lists the runs of a folder.",
-        Mistake.NOT_A_RUN,
-    )
-
-
 def summarize(path: str | Path) -> RunSummary:
-    """Describes a run or a fine-tuning; its kind is DAMAGED if its files cannot be read.
+    """Describes a run or a fine-tuning.
 
     Raises:
-        InputError: If the folder is not a run.
+        InputError: If the folder is not a run, or is damaged.
     """
     path = Path(path)
-    if not _is_run(path):
-        raise _no_run(path)
-    size, changed = _size_and_time(path)
-    common: dict[str, Any] = {"path": str(path), "bytes": size, "changed": changed}
+    kind = _kind(path)
     try:
-        return RunSummary(**common, **_described(path))
-    except (InputError, ValueError, KeyError, TypeError) as error:
-        reason = str(error) if isinstance(error, InputError) else f"the log is damaged: {error}"
-        unknown = dict.fromkeys(RunSummary._fields) | {"step": 0, "seconds": 0.0}
-        unknown |= {"is_finished": False, "is_held_out": False}
-        return RunSummary(**unknown | common | {"kind": DAMAGED, "problem": reason})
+        return _described(path, kind)
+    except InputError:
+        raise
+    except (ValueError, LookupError, TypeError) as error:
+        raise InputError(f"`{path}` is damaged: {error}.") from error
 
 
-def training_folders(path: Path) -> list[Path]:
-    """Returns the folders of the trainings of a run: itself, or one for each seed."""
-    return [path] if (path / "run.json").is_file() else sorted(path.glob("seed-*"))
+def _kind(path):
+    """Returns the kind of a run; InputError if it is none."""
+    kind = kind_of_run(path)
+    if kind is None:
+        raise InputError(
+            f"`{path}` is not a run or a fine-tuning: it has no run.json and no results.json. "
+            "`albert-keras runs list FOLDER` lists the runs of a folder.",
+            Mistake.NOT_A_RUN,
+        )
+    return kind
 
 
-def first_training(path: Path) -> Path:
-    """Returns the folder of the first training of a run; InputError if there is none."""
-    folders = training_folders(path)
-    if not folders:
-        raise InputError(f"`{path}` has no training any more: it contains no folder `seed-...`.")
-    return folders[0]
+def trainings_of(path: Path) -> list[Training]:
+    """Reads the trainings of a run that have started: itself, or one for each seed."""
+    folders = [path] if (path / "run.json").is_file() else sorted(path.glob("seed-*"))
+    return [
+        Training(
+            folder, read_record(folder / "run.json"), read_log(folder), read_evaluations(folder)
+        )
+        for folder in folders
+        if (folder / "run.json").is_file()
+    ]
 
 
-def scores_of(path: Path) -> dict[str, float]:
+def scores_of(path: Path, trainings: list[Training]) -> dict[str, float]:
     """Returns the final scores of a run by name; names of training scores begin with "training".
 
     A fine-tuning has the scores of its best seed on the first split.
@@ -132,8 +136,7 @@ def scores_of(path: Path) -> dict[str, float]:
     if (path / "results.json").is_file():
         result = read_results(path)
         return dict(best_seed(result).scores[first_split(result)])
-    folder = first_training(path)
-    log, evaluations = read_log(folder), read_evaluations(folder)
+    log, evaluations = trainings[0][2:] if trainings else ([], [])
     names = ("loss", "masked_lm_loss", _PRETRAINING_SCORE, "sentence_order_accuracy")
     scores = {f"training {name}": log[-1][name] for name in names if log and name in log[-1]}
     for name, value in evaluations[-1][1].items() if evaluations else ():
@@ -152,9 +155,9 @@ def compare_runs(paths: Sequence[str | Path]) -> Comparison:
     if len(folders) < 2:
         raise InputError(f"Two or more different runs must be given. Received: {len(folders)}.")
     for folder in folders:
-        if kind_of_run(folder) is None:
-            raise _no_run(folder)
-    settings, scores = list(map(_settings_of, folders)), list(map(scores_of, folders))
+        _kind(folder)
+    trainings = [trainings_of(folder) for folder in folders]
+    settings = list(map(_settings_of, trainings))
     return Comparison(
         runs=list(map(str, folders)),
         settings={
@@ -162,7 +165,7 @@ def compare_runs(paths: Sequence[str | Path]) -> Comparison:
             for name, values in _side_by_side(settings).items()
             if any(value != values[0] for value in values)
         },
-        scores=_side_by_side(scores),
+        scores=_side_by_side(list(map(scores_of, folders, trainings))),
     )
 
 
@@ -171,11 +174,10 @@ def _side_by_side(values):
     return {name: [one.get(name) for one in values] for name in names}
 
 
-def _settings_of(path):
-    record_file = first_training(path) / "run.json"
-    if not record_file.is_file():
+def _settings_of(trainings):
+    if not trainings:
         return {}
-    record = read_record(record_file)
+    record = trainings[0].record
     record = with_defaults(record, DEFAULTS[record.get("kind", "pretraining")]())
     values = flat_values({part: record.get(part) for part in _PARTS})
     # What a run changed in a named model is in the shape of its model again.
@@ -185,38 +187,40 @@ def _settings_of(path):
     return values
 
 
-def _described(path):
-    kind, folders = kind_of_run(path), training_folders(path)
-    records = [
-        read_record(folder / "run.json") for folder in folders if (folder / "run.json").is_file()
-    ]
-    logs = [read_log(folder) for folder in folders]
-    scores, metric = scores_of(path) if logs else {}, None
-    shape = AlbertConfig.from_dict(records[0]["albert_config"]) if records else None
+def _described(path, kind):
+    trainings, (size, changed) = trainings_of(path), _size_and_time(path)
+    scores, shape, training = scores_of(path, trainings), None, {}
+    if trainings:
+        record = trainings[0].record
+        shape = AlbertConfig.from_dict(record["albert_config"])
+        training = record["config"]["training"]
     is_scored = (path / "results.json").is_file()
     if is_scored:
         metric = read_results(path).metric
     else:
         candidates = (_PRETRAINING_SCORE, f"training {_PRETRAINING_SCORE}", *sorted(scores))
         metric = next((name for name in candidates if name in scores), None)
-    training = records[0]["config"]["training"] if records else {}
     budget, steps = training.get("time_budget"), training.get("steps")
-    step = max((log[-1]["step"] for log in logs if log), default=0)
+    step = max((one.log[-1]["step"] for one in trainings if one.log), default=0)
     if budget is not None:  # the steps of the settings end no run with a budget
-        steps = _planned_steps(folders[0])
-    return {
-        "kind": kind,
-        "model": shape and _name_of(shape),
-        "shape": shape and model_line(shape),
-        "step": step,
-        "steps": None if budget else steps,
-        "time_budget": parse_duration(budget) if budget else None,
-        "is_finished": is_scored or (kind == "pretraining" and steps is not None and step >= steps),
-        "metric": metric and metric.removeprefix("training "),
-        "score": scores.get(metric),
-        "is_held_out": metric is not None and not metric.startswith("training "),
-        "seconds": sum(line["seconds"] for log in logs for line in log if "seconds" in line),
-    }
+        steps = _planned_steps(trainings[0].path)
+    lines = [line for one in trainings for line in one.log]
+    return RunSummary(
+        path=str(path),
+        kind=kind,
+        model=shape and _name_of(shape),
+        shape=shape and model_line(shape),
+        step=step,
+        steps=None if budget else steps,
+        time_budget=parse_duration(budget) if budget else None,
+        is_finished=is_scored or (kind == "pretraining" and steps is not None and step >= steps),
+        metric=metric and metric.removeprefix("training "),
+        score=scores.get(metric),
+        is_held_out=metric is not None and not metric.startswith("training "),
+        seconds=sum(line.get("seconds", 0.0) for line in lines),
+        bytes=size,
+        changed=changed,
+    )
 
 
 def _planned_steps(run):

@@ -19,7 +19,6 @@ import shutil
 from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.feature_settings import FeatureSettings
@@ -47,21 +46,8 @@ _RECORD = "run.json"
 _SHAPE = "albert_config.json"
 
 
-class TrainedAs(NamedTuple):
-    """Shape and training of the model in a checkpoint."""
-
-    albert_config: AlbertConfig
-    max_seq_length: int | None  # tokens of the longest sequences so far, if it is known
-    note: str | None = None  # why the model is not the model of the whole run
-
-    def log_depth(self):
-        """Logs that the model has fewer layers than at the end of the run, if it has."""
-        if self.note is not None:
-            logger.info("%s", self.note)
-
-
 class Run:
-    """A run on disk: `Run.open` opens an existing one, `Run.create_or_resume` is for training."""
+    """A run on disk: `Run.open` opens an existing one, `Run.prepare` is for training."""
 
     def __init__(self, path: Path, record: dict):
         self.path = path
@@ -94,16 +80,6 @@ class Run:
             "writes it again.",
         )
         return cls(path, record)
-
-    @classmethod
-    def create_or_resume(cls, *args, **kwargs) -> "Run":
-        """Creates the folder of a run, or opens it if the same command is given again.
-
-        It is `prepare` and `write` in one.
-        """
-        run = cls.prepare(*args, **kwargs)
-        run.write()
-        return run
 
     @classmethod
     def prepare(
@@ -204,10 +180,9 @@ class Run:
         training = self.record["config"]["training"]
         precision, chosen = precision or training["precision"], self.checkpoints.choose(step)
         if self.kind == "pretraining":
-            trained_as = self.trained_as(self.checkpoints.folder(chosen), chosen)
-            trained_as.log_depth()
+            shape, _ = self.trained_as(self.checkpoints.folder(chosen), chosen)
             model = AlbertForPretraining(
-                trained_as.albert_config,
+                shape,
                 sentence_head=training["sentence_order_weight"] > 0,
                 dtype=precision,
             )
@@ -220,23 +195,26 @@ class Run:
         self.checkpoints.restore(chosen, model)
         return model
 
-    def trained_as(self, checkpoint: Path, step: int) -> "TrainedAs":
+    def trained_as(self, checkpoint: Path, step: int) -> tuple[AlbertConfig, int | None]:
         """Returns the shape of the model in a checkpoint of this run, and the length it has seen.
 
-        In an early stage the model may have fewer layers than at the end of the run. It raises
-        InputError if the state in the folder of the checkpoint is damaged.
+        In an early stage the model may have fewer layers than at the end of the run, which is
+        logged. It raises InputError if the state in the folder of the checkpoint is damaged.
         """
         config, data = self.albert_config, self.record["data"]
         stage = read_state(checkpoint, step).get("stages", {}) if "stages" in data else {}
         depth, full = stage.get("num_hidden_layers"), config.num_hidden_layers
-        note = None
         if depth not in (None, full):
-            note = (
-                f"step {step:,} of `{self.path}` is in stage {stage['number']}, where the model "
-                f"has {depth} of {full} layers"
+            logger.info(
+                "step %s of `%s` is in stage %s, where the model has %s of %s layers",
+                f"{step:,}",
+                self.path,
+                stage["number"],
+                depth,
+                full,
             )
             config = config.replace(num_hidden_layers=depth)
-        return TrainedAs(config, stage.get("max_seq_length", data.get("max_seq_length")), note)
+        return config, stage.get("max_seq_length", data.get("max_seq_length"))
 
     @property
     def kind(self) -> str:
@@ -257,11 +235,6 @@ class Run:
     def tokenizer(self) -> Tokenizer:
         """Tokenizer of the run's data; raises InputError if they had none."""
         return Tokenizer.load(self.path / TOKENIZER_FOLDER)
-
-    def resume_banner(self, step: int) -> str:
-        """Returns one line that says what is resumed at a step and what has changed."""
-        changes = f"; changed: {', '.join(self.overridden)}" if self.overridden else ""
-        return f"resuming `{self.path}` at step {step}{changes}"
 
     def _update_record(self, record, allowed, defaults, misfits):
         """Takes over the record of a new call, unless a change needs permission and has none."""

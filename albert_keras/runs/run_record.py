@@ -4,6 +4,7 @@ Keys are dotted here, as in `config.training.seed`.
 """
 
 import difflib
+import fnmatch
 import platform
 import subprocess
 import sys
@@ -241,15 +242,7 @@ def _differences(old, new):
 
 def _is_below(key, sections):
     """Returns whether a key is one of the sections or in one; `*` stands for any part."""
-    parts = key.split(".")
-    return any(
-        len(parts) >= len(section) and all(map(_matches, parts, section))
-        for section in (section.split(".") for section in sections)
-    )
-
-
-def _matches(part, pattern):
-    return pattern in (part, "*")
+    return any(fnmatch.fnmatchcase(f"{key}.", f"{section}.*") for section in sections)
 
 
 def flat_values(tree, path: str = "") -> dict:

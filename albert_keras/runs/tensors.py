@@ -77,17 +77,14 @@ def load_weights(prefix: str, variables: dict[str, tf.Variable]):
         variable.assign(values[name])
 
 
-def misfits_of(tensors, variables: dict[str, tf.Variable], any_float: bool = False) -> list[str]:
-    """Returns the variables whose tensor is missing or has another shape or type.
-
-    `tensors` are CheckpointTensors or the like; `any_float` accepts floats of each size.
-    """
+def misfits_of(tensors: CheckpointTensors, variables: dict[str, tf.Variable]) -> list[str]:
+    """Returns the variables whose tensor is missing or has another shape or type."""
     problems = []
     for name, variable in variables.items():
         shape, type = tensors.shapes.get(name, "nothing"), variable.dtype.base_dtype
         if list(variable.shape) != shape:
             problems.append(f"{name}: expected {list(variable.shape)}, found {shape}")
-        elif tensors.types[name] != type and not (any_float and tensors.types[name].is_floating):
+        elif tensors.types[name] != type:
             problems.append(f"{name}: expected {type.name}, found {tensors.types[name].name}")
     return problems
 

@@ -73,7 +73,7 @@ def finetune(
             first seed, to measure what the pre-training is worth. For similarity, the encoder
             before the training is scored instead, see `similarity_baselines`.
         from_step, albert_config, tokenizer: As `step` and the others of `open_model`.
-        allow_changes: iterable of str. See `Run.create_or_resume`.
+        allow_changes: iterable of str. See `Run.prepare`.
         bag_of_words: bool. Whether to train the bag-of-words baseline of `bag_of_words_answers`,
             too, if the task classifies or scores texts.
         teaching: TaskTeaching or None. The teacher of a distillation, see `distillation/task.py`.

@@ -64,7 +64,7 @@ def train_seed(
     Args:
         out: Folder of the run.
         seed: Determines head, order of the examples and dropout.
-        allow_changes: See `Run.create_or_resume`.
+        allow_changes: See `Run.prepare`.
 
     Raises:
         InputError, TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.

@@ -87,7 +87,8 @@ def create_or_resume(
         state = run.checkpoints.load(first_step, checkpoint_variables(training_step))
         training_step.optimizer.iterations.assign(first_step)
         training_step.keep_means()
-        logger.info("%s", run.resume_banner(first_step))
+        changes = f"; changed: {', '.join(run.overridden)}" if run.overridden else ""
+        logger.info("resuming `%s` at step %d%s", run.path, first_step, changes)
     run.write()
     return RunContext(strategy, run, config.training, source, training_step, first_step, state)
 

@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 
@@ -15,11 +15,15 @@ from albert_keras.config import AlbertConfig
 from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text
 from albert_keras.runs.curves import PANELS, curves_of
-from albert_keras.runs.log_file import read_evaluations, read_log
-from albert_keras.runs.overview import DAMAGED, RunSummary, scores_of, summarize, training_folders
+from albert_keras.runs.overview import (
+    RunSummary,
+    Training,
+    scores_of,
+    summarize,
+    trainings_of,
+)
 from albert_keras.runs.report import tables
 from albert_keras.runs.report.samples import fill_samples
-from albert_keras.runs.run_record import read_record
 from albert_keras.runs.trained_data import RECORDS, Overlap
 from albert_keras.tasks.result_table import cautions
 from albert_keras.tasks.results import FinetuneResult, best_seed, read_results
@@ -38,14 +42,6 @@ REPORT = "report.html"
 _SAMPLES, _PICTURES = 6, ("confusion.png", "scores.png")
 #: Fraction of the time spent waiting for data above which this is worth a warning.
 _LONG_WAIT = 0.2
-
-
-class Series(NamedTuple):
-    """The logs of one training, and what to call it if there are several."""
-
-    log: list[dict]
-    evaluations: list[tuple[int, dict]]
-    label: str
 
 
 def write_report(
@@ -94,13 +90,10 @@ def write_report(
 def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
     """Returns what the template shows."""
     summary = summarize(folder)
-    if summary.kind == DAMAGED:
-        raise InputError(summary.problem)
-    started = [path for path in training_folders(folder) if (path / "run.json").is_file()]
-    if not started:
+    trainings = trainings_of(folder)
+    if not trainings:
         raise InputError(f"`{folder}` has no `run.json`: its training has not started yet.")
-    record, tokenizer = read_record(started[0] / "run.json"), started[0] / TOKENIZER_FOLDER
-    series = [Series(read_log(path), read_evaluations(path), path.name) for path in started]
+    first, record, _, evaluations = trainings[0]
     result = read_results(folder) if (folder / "results.json").is_file() else None
     is_finetuning = summary.kind == "finetuning"
     samples, no_samples, answers = None, "", []
@@ -109,13 +102,18 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
             raise InputError(
                 "`--data` must be given only for a pre-training run, whose report fills masks."
             )
-        scores = tables.result_table(result) if result else tables.scores_so_far(scores_of(folder))
+        scores = (
+            tables.result_table(result)
+            if result
+            else tables.scores_so_far(scores_of(folder, trainings))
+        )
         answers = tables.wrong_answers(folder, result) if result else []
     else:
-        scores = tables.evaluation_table(series[0].evaluations)
-        samples, no_samples = _samples(folder, data, series[0].evaluations)
+        scores = tables.evaluation_table(evaluations)
+        samples, no_samples = _samples(folder, data, evaluations)
     logger.info("reading the statistics of the data")
     if is_finetuning:
+        tokenizer = first / TOKENIZER_FOLDER
         loaded = Tokenizer.load(tokenizer) if tokenizer.is_dir() else None
         statistics = tables.task_tables(record, loaded)
     else:
@@ -126,10 +124,12 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
         "name": folder.absolute().name,
         "model": f"{summary.model}: {model_line(shape)}, hidden size {shape.hidden_size}, "
         f"{shape.vocab_size:,} pieces",
-        "facts": _numbers(summary, series, result),  # the few most important ones
+        "facts": _numbers(summary, trainings, result),  # the few most important ones
         "scores": scores,
-        "problems": list(_problems(summary, record, series, result)),
-        "curves": list(_curves(started, (summary.metric or "accuracy") if is_finetuning else None)),
+        "problems": list(_problems(summary, trainings, result)),
+        "curves": list(
+            _curves(trainings, (summary.metric or "accuracy") if is_finetuning else None)
+        ),
         "samples": samples,
         "no_samples": no_samples,  # why there are none
         "answers": answers,
@@ -157,7 +157,7 @@ def _filled(folder, data):
     return fill_samples(folder, data, _SAMPLES)
 
 
-def _numbers(summary, series, result):
+def _numbers(summary, trainings, result):
     steps = "" if summary.steps in (None, summary.step) else f" of {summary.steps:,}"
     numbers = [("steps", f"{summary.step:,}{steps}")]
     if summary.score is not None:
@@ -169,7 +169,7 @@ def _numbers(summary, series, result):
     numbers.append(("training time", format_duration(summary.seconds)))
     if summary.time_budget is not None:
         numbers.append(("time budget", format_duration(summary.time_budget)))
-    lines = [line for one in series for line in one.log[-20:]]
+    lines = [line for one in trainings for line in one.log[-20:]]
     rates = sorted(line["tokens_per_second"] for line in lines if "tokens_per_second" in line)
     if rates:
         numbers.append(("tokens per second", f"{rates[len(rates) // 2]:,.0f}"))
@@ -177,10 +177,7 @@ def _numbers(summary, series, result):
 
 
 def _problems(
-    summary: RunSummary,
-    record: dict[str, Any],
-    series: list[Series],
-    result: FinetuneResult | None,
+    summary: RunSummary, trainings: list[Training], result: FinetuneResult | None
 ) -> Iterator[str]:
     """Yields sentences: is the run complete, was every update made, what was trained on?"""
     if not summary.is_finished:
@@ -191,15 +188,15 @@ def _problems(
         elif summary.steps is not None and summary.step < summary.steps:
             done = f": step {summary.step:,} of {summary.steps:,}"
         yield (f"The run is not complete{done}. Repeat the command that started it to resume it.")
-    for one in series:
-        name = f"{one.label}: " if len(series) > 1 else ""
+    for one in trainings:
+        name = f"{one.path.name}: " if len(trainings) > 1 else ""
         yield from (f"{name}{sentence}" for sentence in _of_log(one.log))
     # The last records that were scored; a fine-tuning has its own cautions.
-    evaluations = [] if result else series[0].evaluations
+    evaluations = [] if result else trainings[0].evaluations
     fields = evaluations and evaluations[-1][1].get("overlap")
     if fields and fields["normalised"]:
         yield f"{Overlap.of(fields).sentence(RECORDS)}."
-    for entry in record.get("changes") or ():
+    for entry in trainings[0].record.get("changes") or ():
         changes = ", ".join(
             f"{key} from {json.dumps(old)} to {json.dumps(new)}"
             for key, (old, new) in entry["changes"].items()
@@ -226,13 +223,13 @@ def _of_log(log):
         yield f"{mean:.0%} of the time was spent waiting for data."
 
 
-def _curves(folders, metric):
+def _curves(trainings, metric):
     """Yields name and address of a picture for each training that has logged anything.
 
     The main score of a fine-tuning is its `metric`; None stands for a pre-training.
     """
-    for folder in folders:
-        if read_log(folder) or read_evaluations(folder):
+    for folder, _, log, evaluations in trainings:
+        if log or evaluations:
             panels = PANELS if metric is None else dev_panels(folder, metric)
             picture = io.BytesIO()
             curves_of(folder, panels).savefig(picture, format="png", dpi=100)

@@ -72,11 +72,3 @@ def test_a_vocabulary_and_a_shape_may_be_given(google, tiny_vocabulary, tmp_path
     assert convert(prefix, tmp_path / "none", config=shape).vocabulary is None
     given = convert(prefix, tmp_path / "ours", config=shape, tokenizer=tiny_vocabulary.path)
     assert given.vocabulary["digest"] == open_model(tmp_path / "ours").tokenizer.digest
-
-
-@pytest.mark.parametrize("name", ["google", "google-bert", "hugging-face", "keras-nlp"])
-def test_a_format_that_it_is_not_is_refused_though_it_is_asked_for(name, small_model, tmp_path):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError):
-        convert(tmp_path / "empty", tmp_path / "ours", source_format=name)
-    assert leftovers(tmp_path) == ["empty"]

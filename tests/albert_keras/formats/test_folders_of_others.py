@@ -8,8 +8,8 @@ from scipy.stats import spearmanr
 
 from albert_keras.conversion.convert import convert
 from albert_keras.formats import hugging_face
+from albert_keras.formats.hugging_face import read_safetensors, write_safetensors
 from albert_keras.formats.open_model import load_tokenizer, open_model
-from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
 from albert_keras.serving.export.source import open_source
 from albert_keras.texts.encoder import TextEncoder
 from data_pipeline.errors import InputError
@@ -226,7 +226,7 @@ def test_other_ways_to_vectors_are_refused_by_name(folder):
     modules = json.loads((folder / "modules.json").read_text())
     modules[1]["path"] = "../1_Pooling"
     (folder / "modules.json").write_text(json.dumps(modules))
-    with pytest.raises(InputError, match="must name folders inside of it"):
+    with pytest.raises(InputError, match="must name files of its own folder"):
         open_model(folder)
 
 

@@ -94,18 +94,12 @@ def test_a_missing_vocabulary_is_named_with_its_option(hugging_face, tiny_tokeni
     assert open_model(folder, tokenizer=tiny_tokenizer).kind == "hugging-face"
 
 
-@pytest.mark.parametrize(
-    "kept, message",
-    [
-        ("model.safetensors", "has model.safetensors but no config.json, which describes"),
-        ("config.json", "has config.json but no weights: model.safetensors"),
-    ],
-)
-def test_a_missing_file_is_named(hugging_face, tmp_path, kept, message):
+@pytest.mark.parametrize("kept", ["model.safetensors", "config.json"])
+def test_a_missing_file_is_named(hugging_face, tmp_path, kept):
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / kept).write_bytes((hugging_face / kept).read_bytes())
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match="has config.json, which .*, and model.safetensors: copy"):
         open_model(folder)
 
 

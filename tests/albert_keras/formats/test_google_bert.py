@@ -107,7 +107,6 @@ def release(tmp_path):
     state = {f"{name}/adam_v": array for name, array in tensors.items()}
     write_tensors(tmp_path / "bert_model.ckpt", tensors | state | {"global_step": np.array(3)})
     (tmp_path / "bert_config.json").write_text(json.dumps(VALUES))
-    (tmp_path / "vocab.txt").write_bytes(b"[PAD]\n")
     return tmp_path, tensors
 
 
@@ -118,7 +117,6 @@ def test_every_number_arrives(release):
     assert_same_tensors(weights.tensors, {our_name(name): array for name, array in tensors.items()})
     assert weights.config == CONFIG
     assert weights.heads == ("masked_lm", "sentence_order")
-    assert weights.tokenizer_files == {"vocab.txt": b"[PAD]\n"}
 
 
 def test_there_and_back_is_the_same_model(release, tmp_path):
@@ -130,7 +128,6 @@ def test_there_and_back_is_the_same_model(release, tmp_path):
         "bert_config.json",
         "bert_model.ckpt.data-00000-of-00001",
         "bert_model.ckpt.index",
-        "vocab.txt",
     }
     returned = google_bert.read(folder)
     assert_same_tensors(returned.tensors, weights.tensors)
@@ -168,12 +165,6 @@ def test_a_missing_or_renamed_tensor_is_named(release, name):
         google_bert.read(folder)
     assert f"\n  {name}: missing" in str(error.value)
     assert f"\n  {name}_1: unexpected tensor" in str(error.value)
-
-
-def test_without_a_configuration_it_is_told_where_it_should_be(release):
-    (release[0] / "bert_config.json").unlink()
-    with pytest.raises(InputError, match="`bert_config.json` in its folder or above"):
-        google_bert.read(release[0])
 
 
 @pytest.mark.parametrize(

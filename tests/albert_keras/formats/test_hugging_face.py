@@ -5,7 +5,7 @@ import pytest
 
 from albert_keras.formats import hugging_face
 from albert_keras.formats.detection import find
-from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
+from albert_keras.formats.hugging_face import read_safetensors, write_safetensors
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats import numpy_transformers
 from tests.albert_keras.formats.random_weights import (

@@ -7,13 +7,13 @@ import pytest
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats import hugging_face
+from albert_keras.formats.hugging_face import read_safetensors, write_safetensors
 from albert_keras.formats.hugging_face_config import family_for, to_albert_config
 from albert_keras.formats.hugging_face_tables import (
     DISTILBERT as DISTILBERT_FAMILY,
     ROBERTA as ROBERTA_FAMILY,
 )
 from albert_keras.formats.model_weights import with_padding_at
-from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats import make_numbers
 from tests.albert_keras.formats.random_weights import (

@@ -4,7 +4,7 @@ import pytest
 
 from albert_keras.formats import hugging_face
 from albert_keras.formats.detection import find
-from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
+from albert_keras.formats.hugging_face import read_safetensors, write_safetensors
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import assert_same_weights, pretraining_weights
 
@@ -13,9 +13,7 @@ INDEX = "model.safetensors.index.json"
 
 @pytest.fixture
 def weights():
-    return pretraining_weights()._replace(
-        tokenizer_files={"spiece.model": b"\0pieces", "tokenizer_config.json": b"{}"}
-    )
+    return pretraining_weights()
 
 
 @pytest.fixture
@@ -45,11 +43,6 @@ def change_index(folder, changed):
 def test_weights_in_several_files_are_read(weights, source):
     assert find(source).kind == "hugging-face"
     assert_same_weights(hugging_face.read(source), weights)
-
-
-def test_files_of_the_tokenizer_travel_as_they_are(weights, source):
-    (source / "notes.txt").write_text("not of a tokenizer")
-    assert hugging_face.read(source).tokenizer_files == weights.tokenizer_files
 
 
 @pytest.mark.parametrize("name", ["../model-1.safetensors", "..", "sub/model", 3])

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from albert_keras.formats.safetensors_file import read_safetensors, write_safetensors
+from albert_keras.formats.hugging_face import read_safetensors, write_safetensors
 from data_pipeline.errors import InputError
 
 

@@ -51,7 +51,8 @@ def write_run(folder, task, model, tokenizer, corpus):
     )
     features = task.features(make_examples(corpus, task.kind.name, 4), tokenizer, training=True)
     source = ExampleSource(features, tokenizer, config.training, {"fingerprint": "0"})
-    run = Run.create_or_resume(folder, config, model.config, source)
+    run = Run.prepare(folder, config, model.config, source)
+    run.write()
     run.checkpoints.save(1, weight_names(model), score=0.5)
     save_tuned(run, tuned_of(task))
     return folder
