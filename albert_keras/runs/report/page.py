@@ -7,9 +7,10 @@ import logging
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
+import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.weight_count import model_line
@@ -23,15 +24,17 @@ from albert_keras.runs.overview import (
     trainings_of,
 )
 from albert_keras.runs.report import tables
-from albert_keras.runs.report.samples import fill_samples
 from albert_keras.runs.trained_data import RECORDS, Overlap
 from albert_keras.tasks.result_table import cautions
 from albert_keras.tasks.results import FinetuneResult, best_seed, read_results
 from albert_keras.tasks.score_dev import dev_panels
+from albert_keras.training.scored_model import open_scored_model
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_file
 from data_pipeline.progress import format_duration
+from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -40,6 +43,10 @@ logger = logging.getLogger(__name__)
 REPORT = "report.html"
 #: Records whose masks are filled, and pictures that are shown if they are in the folder.
 _SAMPLES, _PICTURES = 6, ("confusion.png", "scores.png")
+_CANDIDATES = 5
+#: The model's inputs among the features of a batch.
+_INPUTS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
+
 #: Fraction of the time spent waiting for data above which this is worth a warning.
 _LONG_WAIT = 0.2
 
@@ -142,19 +149,14 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
 def _samples(folder, data, evaluations):
     """Returns samples, or None and the reason."""
     if data is not None:
-        return _filled(folder, data), ""
+        return fill_samples(folder, data, _SAMPLES), ""
     scored = [Path(scores["path"]) for _, scores in evaluations if scores.get("path")]
     if not scored or not scored[-1].is_dir():
         return None, "Held-out records are needed to fill masks: give them with --data."
     try:
-        return _filled(folder, scored[-1]), ""
+        return fill_samples(folder, scored[-1], _SAMPLES), ""
     except InputError as error:
         return None, str(error)
-
-
-def _filled(folder, data):
-    logger.info("filling masks of `%s`", data)
-    return fill_samples(folder, data, _SAMPLES)
 
 
 def _numbers(summary, trainings, result):
@@ -244,3 +246,72 @@ def _pictures(folder):
 
 def _address(png):
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
+class Token(NamedTuple):
+    """A token of a text; with guesses if it was masked."""
+
+    text: str  # with a space in front if a word begins here
+    guesses: tuple[tuple[str, float], ...] = ()  # pieces, the most likely first
+
+
+class Samples(NamedTuple):
+    """Records with their masked tokens filled."""
+
+    data: Path  # the folder of the records
+    step: int  # the checkpoint
+    texts: list[list[Token]]
+
+
+def fill_samples(run: Path, data: Path, count: int) -> Samples:
+    """Lets the model of a pre-training fill the masks of some records, the same every time.
+
+    Args:
+        run: The folder of the run.
+        data: A folder of records, built with its tokenizer.
+        count: Number of records, taken at regular distances.
+
+    Raises:
+        InputError: If the run has no checkpoint or no tokenizer, or the records do not suit it.
+    """
+    logger.info("filling masks of `%s`", data)
+    records = RecordFiles(data)
+    opened = open_scored_model(run)
+    opened.check_records(records)
+    if not len(records):
+        raise InputError(f"`{data}` must contain records. Received: 0 records.")
+    tokenizer, model = opened.weights.tokenizer, opened.load()
+    distance = max(len(records) // count, 1)
+    dataset = evaluation_dataset(records, 1).shard(distance, 0).take(count)
+    texts = []
+    with records.failures_named():
+        for batch in dataset.as_numpy_iterator():
+            logits = model({name: batch[name] for name in _INPUTS})["masked_lm_logits"].numpy()[0]
+            texts.append(_filled(batch, np.asarray(logits, np.float64), tokenizer))
+    return Samples(data, opened.weights.step, texts)
+
+
+def _filled(batch, logits, tokenizer):
+    real = batch["masked_lm_weights"][0] > 0
+    positions = batch["masked_lm_positions"][0][real].tolist()
+    rows = dict(zip(positions, logits[real], strict=True))
+    truths = dict(zip(positions, batch["masked_lm_ids"][0][real].tolist(), strict=True))
+    tokens = []
+    for position in range(int(batch["input_mask"][0].sum())):
+        id = truths.get(position, int(batch["input_ids"][0][position]))
+        guesses = _guesses(rows[position], tokenizer) if position in rows else ()
+        tokens.append(Token(_readable(id, tokenizer), guesses))
+    return tokens
+
+
+def _guesses(logits, tokenizer):
+    probabilities = np.exp(logits - logits.max())
+    probabilities /= probabilities.sum()
+    best = np.argsort(-probabilities)[:_CANDIDATES].tolist()
+    return tuple((_readable(id, tokenizer), float(probabilities[id])) for id in best)
+
+
+def _readable(id, tokenizer):
+    has_space, piece = tokenizer.shown(id)
+    is_special = id in (tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
+    return f" {piece}" if has_space or is_special else piece
