@@ -178,14 +178,18 @@ def _read_word_pieces(values, name):
     for piece in pieces:
         if piece.split() != [piece]:
             raise _inexpressible(name, "model.vocab", f"{piece!r}, with white space")
-    added = {str(token["content"]): token["id"] for token in values.get("added_tokens") or ()}
-    added = {piece: id for piece, id in added.items() if ids.get(piece) != id}
+    added = {piece: id for piece, id in added_tokens(values).items() if ids.get(piece) != id}
     content, notes = append_pieces(pieces, added, name)
     lower_case, strip_accents = _case_of_bert(values.get("normalizer") or {"type": "none"}, name)
     for step in _steps(values.get("pre_tokenizer"), "pretokenizers"):
         if step["type"] != "BertPreTokenizer":
             raise _inexpressible(name, "pre_tokenizer", step["type"])
     return FromJson("vocab.txt", content, lower_case, strip_accents, notes)
+
+
+def added_tokens(values: dict) -> dict[str, int]:
+    """Returns the ids of the added tokens in the content of a `tokenizer.json`, by token."""
+    return {str(token["content"]): token["id"] for token in values.get("added_tokens") or ()}
 
 
 def append_pieces(

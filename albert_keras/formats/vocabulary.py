@@ -15,7 +15,7 @@ from albert_keras.formats.tokenizer_check import (
     lower_cases,
     overrides,
 )
-from albert_keras.formats.tokenizer_json import append_pieces, read_tokenizer_json
+from albert_keras.formats.tokenizer_json import added_tokens, append_pieces, read_tokenizer_json
 from albert_keras.formats.tokenizer_json_writing import special_tokens, template, tokenizer_json
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
@@ -116,17 +116,14 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | N
         found = read_tokenizer_json(files[jsons[0]], jsons[0])
         settings = {"lower_case": found.lower_case, "strip_accents": found.strip_accents}
         if found.file_name == "vocab.txt" and overrides(theirs):
-            check_settings(theirs, str(source))
-            settings = {"lower_case": lower_cases(theirs)} | _normalization(theirs)
+            settings = _settings_of_bert(theirs, source)
         content = {found.file_name: found.content}
         vocabulary = _load(content, found.file_name, f"{source}: {jsons[0]}", settings)
         vocabulary = vocabulary._replace(notes=found.notes)
         files = {PIECES_FILE: files[jsons[0]]}
     elif lists:
-        check_settings(theirs, str(source))
-        settings = {"lower_case": lower_cases(theirs)} if theirs else {}
-        settings |= _normalization(theirs)
         content, notes = _with_added_pieces(files[lists[0]], files, str(source))
+        settings = _settings_of_bert(theirs, source)
         vocabulary = _load({lists[0]: content}, lists[0], f"{source}: {lists[0]}", settings)
         vocabulary = vocabulary._replace(notes=notes)
     else:
@@ -231,6 +228,12 @@ def _load(files, name, source, settings):
     return Vocabulary(tokenizer, str(source))
 
 
+def _settings_of_bert(values, source):
+    """Returns the same for a `vocab.txt`; settings that cannot be followed are refused."""
+    check_settings(values, str(source))
+    return {"lower_case": lower_cases(values)} | _normalization(values) if values else {}
+
+
 def _normalization(values):
     """Returns the settings of Hugging Face's `tokenizer_config.json` as `Tokenizer.load` does."""
     strip_accents = values.get("strip_accents")
@@ -274,22 +277,29 @@ def read_byte_bpe(files: dict[str, bytes], source: object) -> bytes:
                     f"`{key}` in {name} of `{source}` must be {wanted}. Received: {found!r}."
                 )
     prefix = settings[CONFIG_FILE].get(_PREFIX)
-    if PIECES_FILE in files:
-        added = _added(read_json_in(files, PIECES_FILE, source), source)
-        content = read_bpe(files[PIECES_FILE])
-        prefix = content.add_prefix_space if prefix is None else prefix
-    else:
-        added = settings[_ADDED]
-        content = read_bpe(_joined(files, bool(prefix), source))
-    ids = {piece: id for id, piece in enumerate(content.pieces)}
-    added = {token: id for token, id in added.items() if ids.get(token) != id}
-    if added:
+    try:
+        if PIECES_FILE in files:
+            added = added_tokens(parse_json(files[PIECES_FILE]))
+            content = read_bpe(files[PIECES_FILE])
+            prefix = content.add_prefix_space if prefix is None else prefix
+        else:
+            added, content = settings[_ADDED], _joined(files, source)
+        ids = {piece: id for id, piece in enumerate(content.pieces)}
+        added = {token: id for token, id in added.items() if ids.get(token) != id}
+        if added:
+            raise InputError(
+                f"The tokenizer of `{source}` must have no added tokens except RoBERTa's, because "
+                f"byte-level BPE has no whole words. Received: {added!r}. Train the model without "
+                "them, or pass another vocabulary with --tokenizer."
+            )
+        return write_bpe(content._replace(add_prefix_space=bool(prefix)))
+    except InputError:
+        raise
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
         raise InputError(
-            f"The tokenizer of `{source}` must have no added tokens except RoBERTa's, because "
-            f"byte-level BPE has no whole words. Received: {added!r}. Train the model without "
-            "them, or pass another vocabulary with --tokenizer."
-        )
-    return _written(content._replace(add_prefix_space=bool(prefix)), source)
+            f"The pieces of `{source}` must be text, and RoBERTa's special tokens must be among "
+            f"them: {error}."
+        ) from error
 
 
 def byte_bpe_files(tokenizer: Tokenizer, max_length: int) -> dict[str, bytes]:
@@ -315,39 +325,17 @@ def byte_bpe_files(tokenizer: Tokenizer, max_length: int) -> dict[str, bytes]:
     return {PIECES_FILE: _text(values), CONFIG_FILE: _text(settings)}
 
 
-def _added(values, source):
-    """Returns the ids of the added tokens of a `tokenizer.json`, by token."""
-    try:
-        return {str(token["content"]): token["id"] for token in values.get("added_tokens") or ()}
-    except (LookupError, TypeError) as error:
-        raise InputError(f"`added_tokens` of `{source}` cannot be read: {error!r}.") from error
-
-
 def _text(values):
     return (json.dumps(values, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def _joined(files, prefix, source):
-    """Returns the content of `tokenizer.json` for `vocab.json` and `merges.txt`."""
+def _joined(files, source):
+    """Returns the content of `vocab.json` and `merges.txt`."""
     ids = read_json_in(files, PIECES, source)
-    try:
-        pieces = sorted(ids, key=ids.__getitem__)
-        if [ids[piece] for piece in pieces] != list(range(len(pieces))):
-            raise ValueError(f"the ids in {PIECES} are not numbered from 0")
-        lines = files[MERGES].decode().split("\n")
-    except (ValueError, TypeError) as error:
-        raise InputError(f"The vocabulary of `{source}` cannot be read: {error}.") from error
+    pieces = sorted(ids, key=ids.__getitem__)
+    if [ids[piece] for piece in pieces] != list(range(len(pieces))):
+        raise ValueError(f"the ids in {PIECES} are not numbered from 0")
+    lines = files[MERGES].decode().split("\n")
     first = 1 if lines[0].startswith("#version:") else 0
     merges = [tuple(line.split(" ")) for line in lines[first:] if line]
-    return _written(BytePieces(pieces, merges, prefix, pair_separators=2), source)
-
-
-def _written(content, source):
-    """Returns the content of a `tokenizer.json`; pieces of half a character are an InputError."""
-    try:
-        return write_bpe(content)
-    except ValueError as error:
-        raise InputError(
-            f"The pieces of `{source}` must be text, and RoBERTa's special tokens must be among "
-            f"them: {error}."
-        ) from error
+    return BytePieces(pieces, merges, False, pair_separators=2)
