@@ -11,18 +11,19 @@ from types import ModuleType
 
 from albert_keras.config import FREE_SETTINGS, AlbertConfig
 from albert_keras.formats import own
-from albert_keras.formats.detection import ALBERT_CONFIG, FORMATS, RUN_RECORD, detect, find
+from albert_keras.formats.detection import ALBERT_CONFIG, FORMATS, OURS, RUN_RECORD, detect, find
 from albert_keras.formats.google_checkpoint import warn_about_groups
 from albert_keras.formats.loading import ArrayTensors
 from albert_keras.formats.model_weights import without_padded_rows
 from albert_keras.formats.opened_model import OpenedModel
+from albert_keras.formats.own import FoundWeights
 from albert_keras.formats.vocabulary import Vocabulary, read_vocabulary, vocabulary_beside
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
-#: Kinds of places whose weights `own.find_weights` finds.
-_WITH_OUR_NAMES = ("run", "fine-tuning", "checkpoint", "export", "keras")
+#: Formats whose weights `own.find_weights` finds.
+_WITH_OUR_NAMES = (OURS, "google")
 
 logger = logging.getLogger(__name__)
 
@@ -67,14 +68,24 @@ def open_model(
         raise InputError(
             f"`step` applies to the folder of a run only. Received: step {step} of `{name}`."
         )
-    if place is None:
-        vocabulary = _given(tokenizer)
-        size = vocabulary and vocabulary.tokenizer.vocab_size
-        shape = _shape(name, {}, albert_config, size)
-        return _opened(name, shape, vocabulary, None, kind="random")
-    if place.kind in _WITH_OUR_NAMES:
-        return _opened_ours(name, place, step, albert_config, tokenizer)
-    return _opened_foreign(name, place, albert_config, tokenizer)
+    is_ours = place is not None and place.format in _WITH_OUR_NAMES
+    found, shapes = FoundWeights(None, {"kind": "random"}), {}
+    if is_ours:
+        found, shapes = own.find_weights(place, step), _shapes_beside(place)
+    vocabulary = _given(tokenizer) or (place and _stored(place))
+    if place is not None and not is_ours:
+        found = _converted(name, place, vocabulary)
+    if found.shape is not None:
+        shapes = {f"`{name}`": found.shape} | shapes
+    shape = _shape(name, shapes, albert_config, vocabulary and vocabulary.tokenizer.vocab_size)
+    if place is not None and place.format == "google":
+        warn_about_groups(shape, name)
+    known = dict(found.known)
+    if vocabulary is not None:
+        _check_tokenizer(name, vocabulary, shape, found.tokenizer_digest)
+        known["_tokenizer"], known["tokenizer_source"] = vocabulary.tokenizer, vocabulary.source
+        known["notes"] = (*known.get("notes", ()), *vocabulary.notes)
+    return OpenedModel(path=name, albert_config=shape, _open=found.open, **known)
 
 
 def load_tokenizer(path: str | Path) -> Tokenizer:
@@ -100,44 +111,25 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
 
 def _stored(place):
     """Returns the Vocabulary that is stored with the weights of a place, or None."""
-    if place.kind in _WITH_OUR_NAMES:
+    if place.format in _WITH_OUR_NAMES:
         return vocabulary_beside(*own.folders_of(place))
     return format_module(place.format).read_tokenizer(place.path)
 
 
-def _opened_ours(name, place, step, albert_config, tokenizer):
-    """Opens weights that have the reference's names of tensors."""
-    found = own.find_weights(place, step)
-    shapes = {} if found.shape is None else {f"`{name}`": found.shape}
-    for folder in own.folders_of(place):
-        file = folder / ALBERT_CONFIG
+def _shapes_beside(place):
+    """Returns the shapes in files beside weights of ours, by the name of the file."""
+    files = [folder / ALBERT_CONFIG for folder in own.folders_of(place)]
+    return {
+        f"`{file}`": AlbertConfig.from_reference_json(file)
+        for file in files
         # Opening a run compares its file with run.json; one of its checkpoints may be shallower.
-        if file.is_file() and not (folder / RUN_RECORD).is_file():
-            shapes[f"`{file}`"] = AlbertConfig.from_reference_json(file)
-    vocabulary = _given(tokenizer) or _stored(place)
-    size = vocabulary and vocabulary.tokenizer.vocab_size
-    shape = _shape(name, shapes, albert_config, size)
-    if place.format == "google":
-        warn_about_groups(shape, name)
-    digest = found.tokenizer_digest
-    if digest is not None and vocabulary is not None and vocabulary.tokenizer.digest != digest:
-        source = f" ({vocabulary.source})" if vocabulary.source else ""
-        raise InputError(
-            f"The digest of the tokenizer for `{name}` must be {digest}, as in its training. "
-            f"Received: {vocabulary.tokenizer.digest}{source}."
-        )
-    return _opened(name, shape, vocabulary, found.open, **found.known)
+        if file.is_file() and not (file.parent / RUN_RECORD).is_file()
+    }
 
 
-def _opened_foreign(name, place, albert_config, tokenizer):
+def _converted(name, place, vocabulary):
     """Converts the weights of another library."""
-    if albert_config is not None:
-        raise InputError(
-            f"`--config` (`albert_config`) cannot be used with {place.format}, which has its own "
-            "configuration."
-        )
     weights = format_module(place.format).read(place.path)
-    vocabulary = _given(tokenizer) or _stored(place)
     if vocabulary is not None:
         weights = without_padded_rows(weights, vocabulary.tokenizer.vocab_size)
     logger.info(
@@ -149,30 +141,25 @@ def _opened_foreign(name, place, albert_config, tokenizer):
         f"{vocabulary.tokenizer.vocab_size:,} pieces" if vocabulary else "no vocabulary read",
     )
     tensors = ArrayTensors(weights.tensors)
-    return _opened(
-        name,
-        weights.config,
-        vocabulary,
-        lambda: tensors,
-        kind=place.kind,
-        place=place.path,
-        labels=weights.labels,
-        notes=weights.notes,
-        **weights.embedding,
-    )
+    known = {"kind": place.kind, "place": place.path, "labels": weights.labels}
+    known |= {"notes": weights.notes} | weights.embedding
+    return FoundWeights(lambda: tensors, known, weights.config)
 
 
-def _opened(name, shape, vocabulary, open_it, **known):
-    tokenizer = vocabulary and vocabulary.tokenizer
-    if tokenizer is not None and tokenizer.vocab_size != shape.vocab_size:
+def _check_tokenizer(name, vocabulary, shape, digest):
+    """Raises InputError if a tokenizer is not that of the training, or has another size."""
+    tokenizer = vocabulary.tokenizer
+    if digest is not None and tokenizer.digest != digest:
+        source = f" ({vocabulary.source})" if vocabulary.source else ""
+        raise InputError(
+            f"The digest of the tokenizer for `{name}` must be {digest}, as in its training. "
+            f"Received: {tokenizer.digest}{source}."
+        )
+    if tokenizer.vocab_size != shape.vocab_size:
         raise InputError(
             f"The tokenizer of `{name}` must have {shape.vocab_size:,} pieces, the `vocab_size` of "
             f"its albert_config. Received: {tokenizer.vocab_size:,}."
         )
-    if vocabulary is not None:
-        known["tokenizer_source"] = vocabulary.source
-        known["notes"] = (*known.get("notes", ()), *vocabulary.notes)
-    return OpenedModel(path=name, albert_config=shape, _tokenizer=tokenizer, _open=open_it, **known)
 
 
 def format_module(name: str) -> ModuleType:

@@ -42,7 +42,7 @@ _PREFIX = "model.ckpt"
 class FoundWeights(NamedTuple):
     """Weights with our names, not yet read, and what is known about them."""
 
-    open: Callable  #: Returns CheckpointTensors or ArrayTensors.
+    open: Callable | None  #: Returns CheckpointTensors or ArrayTensors; None for random weights.
     known: dict[str, Any]  #: Attributes of the `OpenedModel`, with its kind and place.
     shape: AlbertConfig | None = None  #: If it is stored with the weights.
     tokenizer_digest: str | None = None  #: Of the tokenizer used in training, if it is known.
