@@ -19,6 +19,8 @@ from data_pipeline.errors import InputError, Mistake
 
 #: Settings and descriptions: `run.json`, `dataset_info.json`, a configuration.
 MAX_JSON_BYTES = 16 * 2**20
+#: A configuration is short; a larger file is not a configuration.
+MAX_YAML_BYTES = 2**20
 #: Vocabularies; released ones have one or two million bytes.
 MAX_VOCABULARY_BYTES = 64 * 2**20
 #: Files of examples that are read at once, such as SQuAD's, which has 42 million bytes.
@@ -193,21 +195,49 @@ class _Loader(yaml.SafeLoader):
             raise NotYaml(line, "must not contain YAML aliases (`*`).")
         return super().compose_node(parent, index)
 
+    def construct_mapping(self, node, deep=False):
+        """Refuses keys that are no names, or are given twice: YAML silently takes the last."""
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            line = key.start_mark.line + 1
+            if key.tag != "tag:yaml.org,2002:str":
+                received = str(key.value)[:60]
+                raise NotYaml(line, f"must have names as keys. Received: {received}.")
+            if key.value in seen:
+                where = f"which is in line {seen[key.value]}"
+                raise NotYaml(
+                    line, f"must not give `{key.value}` again, {where}. Remove one of them."
+                )
+            seen[key.value] = line
+        return super().construct_mapping(node, deep)
 
-def parse_yaml(text: str | bytes) -> tuple[yaml.Node | None, Any]:
-    """Parses YAML without aliases.
 
-    Returns:
-        tuple of the root node and its value.
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """Reads a file of settings, YAML or JSON.
+
+    Raises:
+        InputError: If it does not exist, is too large, is not valid YAML, or not a mapping.
+    """
+    if not Path(path).is_file():
+        raise InputError(f"`{path}` does not exist, or is not a file.")
+    try:
+        values = parse_yaml(read_limited(path, MAX_YAML_BYTES))
+        if not isinstance(values, dict):
+            raise NotYaml(1, f"must contain keys and values. Received: {values!r:.60}.")
+    except NotYaml as error:
+        raise InputError(f"Line {error.line} of `{path}` {error}", *error.mistakes) from error
+    return values
+
+
+def parse_yaml(text: str | bytes) -> Any:
+    """Returns the value of YAML without aliases, in which each key of a mapping is a name.
 
     Raises:
         NotYaml: If it is not valid.
     """
     try:
         text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-        loader = _Loader(text)
-        root = loader.get_single_node()
-        return root, None if root is None else loader.construct_document(root)
+        return _Loader(text).get_single_data()
     except NotYaml:
         raise
     except UnicodeDecodeError as error:

@@ -29,12 +29,12 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
         InputError: If there is neither such a file nor such a recipe, the file does not contain a
             mapping, or an assignment has no `=`.
     """
-    from albert_keras.config_files.lines import read_with_lines
+    from data_pipeline.limits import read_yaml
 
     values, assigned = {}, {}
     if config_file is not None:
         path = _find(config_file, kind)
-        values = read_with_lines(path).values
+        values = read_yaml(path)
     for assignment in assignments or ():
         key, equals, text = assignment.partition("=")
         if not equals:
@@ -79,7 +79,7 @@ def _parse(text, source):
     from data_pipeline.limits import NotYaml, parse_yaml
 
     try:
-        return parse_yaml(text)[1]
+        return parse_yaml(text)
     except NotYaml as error:
         raise InputError(f"{source} {error}") from error
 

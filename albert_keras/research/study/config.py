@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from albert_keras.config_files.lines import read_with_lines
 from data_pipeline.errors import InputError
+from data_pipeline.limits import read_yaml
 from data_pipeline.settings import (
     Problem,
     Settings,
@@ -207,20 +207,14 @@ def read_study(name: str | Path) -> StudyConfig:
     """Reads a study by its name or from a file, see `find_study`.
 
     Raises:
-        InputError: If there is no such study, or the file is not valid; all problems are listed,
-            each with its line.
+        InputError: If there is no such study, or the file is not valid; all problems are listed.
     """
     path = find_study(name)
-    file = read_with_lines(path)
+    values = read_yaml(path)
     try:
-        return StudyConfig(**file.values)
+        return StudyConfig(**values)
     except SettingsError as error:
-        lines = [file.line_of(problem.path) for problem in error.problems]
-        located = [
-            problem._replace(message=f"{problem.message} (line {line})")
-            for line, problem in sorted(zip(lines, error.problems, strict=True))
-        ]
-        raise SettingsError(f"`{path}`", located) from None
+        raise SettingsError(f"`{path}`", error.problems) from None
 
 
 @cache
@@ -232,5 +226,4 @@ def scale_settings(scale: str) -> Changes:
     """
     if scale not in SCALES:
         raise InputError(f"`scale` is unknown. Received: {scale!r}{did_you_mean(scale, SCALES)}")
-    values = read_with_lines(_FOLDER / "scales.yaml").values
-    return Changes(**values[scale])
+    return Changes(**read_yaml(_FOLDER / "scales.yaml")[scale])

@@ -33,15 +33,14 @@ from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks import kinds
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
-from data_pipeline.limits import NotYaml, parse_yaml, read_json, read_limited
+from data_pipeline.limits import read_json, read_yaml
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.settings import Settings, setting
 
 logger = logging.getLogger(__name__)
 
-#: Name of the file with the author's facts, and its largest size: a larger file is something else.
+#: Name of the file with the author's facts.
 FACTS = "card.yaml"
-_MAX_FACTS = 1 << 20
 #: No number that was measured or counted is as large.
 _TOO_LARGE = 2.0**63
 #: The first of these signatures that a model has is called in the example request.
@@ -75,12 +74,7 @@ def read_card_facts(out: Path) -> CardFacts:
     path = out / FACTS
     if not path.is_file():
         return CardFacts()
-    try:
-        _, values = parse_yaml(read_limited(path, _MAX_FACTS))
-    except NotYaml as error:
-        raise InputError(f"Line {error.line} of `{path}` {error}", *error.mistakes) from error
-    if not isinstance(values, dict):
-        raise InputError(f"`{path}` must contain keys and values. Received: {values!r:.60}.")
+    values = read_yaml(path)
     try:
         return CardFacts(**values)
     except InputError as error:

@@ -102,5 +102,5 @@ def test_epochs_replace_the_steps_of_a_recipe():
 def test_a_key_that_is_given_twice_is_refused(tmp_path):
     path = tmp_path / "run.yaml"
     path.write_text("training:\n  steps: 1\n  seed: 2\n  steps: 10\n")
-    with pytest.raises(InputError, match="Line 4 of .* must not give `training.steps` again"):
+    with pytest.raises(InputError, match="Line 4 of .* must not give `steps` again"):
         read_values(path)
