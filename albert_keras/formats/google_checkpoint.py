@@ -51,8 +51,7 @@ def reference_config(config: AlbertConfig) -> dict:
     names everything that the reference cannot express.
     """
     values = config.to_dict()
-    foreign = values.pop("foreign_keys", ())
-    for name in LATER_FIELDS:
+    for name in ("foreign_keys", *LATER_FIELDS):
         values.pop(name, None)
     if values.pop("sharing") == "none":
         values["num_hidden_groups"] = config.num_hidden_layers
@@ -66,5 +65,4 @@ def reference_config(config: AlbertConfig) -> dict:
         ),
     )
     check_expressible("google-research/albert", config, rules)
-    ours = {name: value for name, value in values.items() if name not in foreign}
-    return ours | {name: values[name] for name in foreign}
+    return values

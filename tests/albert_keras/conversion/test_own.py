@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from albert_keras.conversion.convert import complete, convert
-from albert_keras.formats import own
 from albert_keras.formats.hugging_face_config import to_values
 from albert_keras.formats.open_model import open_model
 from albert_keras.tasks import metrics, train_seed
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from data_pipeline.errors import InputError
 from data_pipeline.limits import read_json
 from tests.albert_keras.serving.small_exports import make_model, write_run
 from tests.albert_keras.tasks.small_tasks import make_task
@@ -56,17 +54,6 @@ def test_a_fine_tuning_begins_with_what_was_converted_and_is_converted_itself(
     assert sorted(back.labels) == ["no", "yes"] and back.labels == converted.labels
     first, second = open_model(tuned).weights(), open_model(tmp_path / "back").weights()
     assert all(map(np.array_equal, first.tensors.values(), second.tensors.values()))
-
-
-def test_tensors_of_another_shape_are_named(random_weights, tmp_path):
-    weights = random_weights()
-    name = "bert/pooler/dense/bias"
-    weights.tensors[name] = weights.tensors[name][:-1]
-    weights.tensors["bert/other"] = np.zeros(2, np.float32)
-    with pytest.raises(
-        InputError, match=r"(?s)bert/pooler/dense/bias: expected shape \[32\].*bert/other"
-    ):
-        own.write(weights, tmp_path)
 
 
 @pytest.mark.parametrize(

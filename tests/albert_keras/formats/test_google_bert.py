@@ -151,23 +151,6 @@ def test_missing_keys_take_the_defaults_of_bert(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "bert/encoder/layer_2/attention/self/key/bias",
-        "cls/predictions/output_bias",
-    ],
-)
-def test_a_missing_or_renamed_tensor_is_named(release, name):
-    folder, tensors = release
-    array = tensors.pop(name)
-    write_tensors(folder / "bert_model.ckpt", tensors | {f"{name}_1": array})
-    with pytest.raises(InputError) as error:
-        google_bert.read(folder)
-    assert f"\n  {name}: missing" in str(error.value)
-    assert f"\n  {name}_1: unexpected tensor" in str(error.value)
-
-
-@pytest.mark.parametrize(
     "change, message",
     [
         ({"sharing": "all"}, "`sharing` must be \"none\". Received: 'all'"),

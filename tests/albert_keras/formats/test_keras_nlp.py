@@ -29,8 +29,6 @@ CONFIG = AlbertConfig(
     max_position_embeddings=9,
 )
 MASK = np.array([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1], [1, 0, 1, 1, 0, 0, 1]])
-QUERY = "layers/transformer_encoder_3/_self_attention_layer/_query_dense/vars/0"
-BIAS = "layers/dense_1/vars/1"
 
 
 def scrambled(model, seed=1):
@@ -155,35 +153,12 @@ def test_another_class_or_a_wrong_argument_is_named(preset, changes, named):
         keras_nlp.read(preset)
 
 
-def remove(file):
-    del file[BIAS]
-
-
-def swap_axes(file):
-    array = file[QUERY][()]
-    for name in (QUERY, QUERY.replace("_query", "query")):
-        del file[name]
-    file[QUERY] = array.transpose(2, 1, 0).copy()
-
-
-def two_values(file):
-    attention = file["layers/transformer_encoder/_self_attention_layer"]
-    del attention["query_dense"]
-    attention["query_dense/vars/0"] = np.zeros((8, 2, 4), "<f4")
-
-
-@pytest.mark.parametrize(
-    "change, named",
-    [
-        (remove, f"{BIAS}: missing"),
-        (swap_axes, r"query_dense/vars/0: expected shape \[8, 8\], received \[4, 2, 8\]"),
-        (two_values, "two values"),
-    ],
-)
-def test_a_wrong_tensor_is_named(preset, change, named):
+def test_an_array_with_two_values_is_refused(preset):
     with h5py.File(preset / "model.weights.h5", "a") as file:
-        change(file)
-    with pytest.raises(InputError, match=named):
+        attention = file["layers/transformer_encoder/_self_attention_layer"]
+        del attention["query_dense"]
+        attention["query_dense/vars/0"] = np.zeros((8, 2, 4), "<f4")
+    with pytest.raises(InputError, match="two values"):
         keras_nlp.read(preset)
 
 
