@@ -87,7 +87,8 @@ def folders_of(place: Place) -> tuple[Path, ...]:
     if place.kind == "export":
         return (path, path.parent)
     if place.kind == "keras":  # perhaps the model of an export, whose version is beside it
-        return (path.with_suffix(""), path.parent)
+        version = path.with_suffix("")
+        return (version, path.parent) if (version / EXPORT_RECORD).is_file() else (path.parent,)
     folder = path if path.is_dir() else path.parent
     if run := run_above(folder):
         return (folder, run)
