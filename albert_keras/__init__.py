@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.tasks.evaluate import evaluate_task as evaluate_task
     from albert_keras.tasks.finetune import finetune as finetune
     from albert_keras.tasks.finetune_config import FinetuneConfig as FinetuneConfig
-    from albert_keras.tasks.finetuned import FinetunedModels as FinetunedModels
+    from albert_keras.tasks.finetuned import open_finetuned as open_finetuned
     from albert_keras.tasks.predict import predict_task as predict_task
     from albert_keras.tasks.similarity.model import AlbertForSimilarity as AlbertForSimilarity
     from albert_keras.tasks.spans.model import AlbertForSpans as AlbertForSpans
@@ -77,7 +77,6 @@ _HOMES = {
     "AlbertForTask": "albert_keras.models.task_model",
     "AlbertPreprocessor": "albert_keras.models.preprocessor",
     "FinetuneConfig": "albert_keras.tasks.finetune_config",
-    "FinetunedModels": "albert_keras.tasks.finetuned",
     "Lamb": "albert_keras.optimization.lamb",
     "Muon": "albert_keras.optimization.muon",
     "Objective": "albert_keras.models.objective_model",
@@ -98,6 +97,7 @@ _HOMES = {
     "fill_mask": "albert_keras.serving.predictor",
     "finetune": "albert_keras.tasks.finetune",
     "load_tokenizer": "albert_keras.formats.open_model",
+    "open_finetuned": "albert_keras.tasks.finetuned",
     "open_model": "albert_keras.formats.open_model",
     "predict_task": "albert_keras.tasks.predict",
     "pretrain": "albert_keras.training.pretrain",

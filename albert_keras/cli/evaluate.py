@@ -29,11 +29,11 @@ _WANTED = (
 def evaluate(
     context: typer.Context,
     arguments,
-    run: list[Path] | None = None,
+    run: Path | None = None,
     minimal_pairs: list[Path] | None = None,
     predictions: Path | None = None,
 ):
-    """Evaluate models on held-out examples, compared with guessing, or on minimal pairs.
+    """Evaluate a model on held-out examples, compared with guessing, or on minimal pairs.
 
     A file of examples is read as in training; --delimiter, --encoding and --skip-bad-rows change
     that. --predictions scores a file as the official scripts do, without a model.
@@ -41,13 +41,12 @@ def evaluate(
     Examples:
       albert-keras evaluate --run runs/books --data records-heldout/
       albert-keras evaluate --run runs/sst-2 --out scores/
-      albert-keras evaluate --run runs/sst-2 --run runs/sst-2-large --all-seeds
       albert-keras evaluate --run albert-mini-en --minimal-pairs blimp/ --out pairs.jsonl
       albert-keras evaluate --predictions CoLA.tsv --task cola --data CoLA/dev.tsv
 
     Options:
-      run PATH: Folder of a run, of a pre-trained export, or of fine-tunings to average, which may
-        be repeated; or the name of a shipped model. With --minimal-pairs, also a checkpoint.
+      run PATH: Folder of a run, a fine-tuning or a pre-trained export; or the name of a shipped
+        model. With --minimal-pairs, also a checkpoint.
       data (development examples): Held-out records, or a labelled file of the task.
       split (dev): Split of the official files of the task.
       data_dir
@@ -59,7 +58,7 @@ def evaluate(
       out: Folder for predictions, errors and a figure. With --minimal-pairs, file for the scores of
         each pair (.jsonl).
       overwrite: With --minimal-pairs, replace the file of --out if it exists.
-      all_seeds step
+      step
       batch_size {1..}: Rows per batch.
       ~strategy ~delimiter ~encoding ~skip_bad_rows
       bag_of_words: For a fine-tuned model, also score a linear model on counts of words, trained on
@@ -72,11 +71,11 @@ def evaluate(
     if predictions is not None:
         refuse(context, ("run", "minimal_pairs"), "must not be given with `--predictions`.")
         call, what = _FILES, "`--predictions`"
-    elif not run:
+    elif run is None:
         raise InputError("`--run` or `--predictions` is required. Received: neither.")
     elif minimal_pairs:
         call, what = _PAIRS, "`--minimal-pairs`"
-    elif _are_finetuned(run):
+    elif _is_finetuned(run):
         call, what = _TASK, "a fine-tuned model"
     else:
         call, what = _RECORDS, "a pre-trained model"
@@ -93,31 +92,21 @@ def evaluate(
 
         result = evaluate_task(run, **arguments)
         return Output(result, describe_task(result))
-    if len(run) > 1 or data is None:
+    if data is None:
         raise InputError(
-            "The evaluation of a pre-training run requires one `--run` and `--data`, a folder of "
-            "records that were not used for training; or `--minimal-pairs`. Received: "
-            f"{count_of(len(run), 'run')} and {data or 'no --data'}."
+            "The evaluation of a pre-training run requires `--data`, a folder of records that were "
+            "not used for training; or `--minimal-pairs`. Received: neither."
         )
     check_records(data, arguments.get("baseline_data"))
     from albert_keras.training.evaluate import evaluate as evaluate_run
 
-    result = evaluate_run(run[0], **arguments)
+    result = evaluate_run(run, **arguments)
     return Output(result, describe(result))
 
 
-def _are_finetuned(runs):
-    """Returns whether all runs are fine-tunings; InputError if only some of them are."""
-    for each in runs:
-        detect(each, _KINDS, _WANTED)
-    kinds = [kind_of_run(each) for each in runs]
-    if len(set(kinds)) > 1:
-        listing = ", ".join(f"`{each}` ({kind})" for each, kind in zip(runs, kinds, strict=True))
-        raise InputError(
-            f"Runs that are evaluated together must be of one kind. Received: {listing}. Evaluate "
-            "pre-training runs one at a time, with --data RECORDS."
-        )
-    return kinds[0] == "finetuning"
+def _is_finetuned(run):
+    detect(run, _KINDS, _WANTED)
+    return kind_of_run(run) == "finetuning"
 
 
 def _score(predictions, arguments):
@@ -151,12 +140,11 @@ def describe_task(evaluation):
     low, high = evaluation.interval
     metric, words = evaluation.metric, evaluation.bag_of_words
     caution = count_caution(evaluation.examples, metric, "evaluated set")
-    averaged = f", {len(evaluation.runs)} models averaged" if len(evaluation.runs) > 1 else ""
     overlap = Overlap.of(evaluation.overlap)
     kind = "training score: " if overlap and overlap.is_total else ""
     lines = [
         f"{kind}{metric} {shown(evaluation.scores[metric])} [{shown(low)}, {shown(high)}] on "
-        f"{count_of(evaluation.examples, 'example')} of {evaluation.split}{averaged}"
+        f"{count_of(evaluation.examples, 'example')} of {evaluation.split}"
     ]
     others = [
         f"{name} {value:,.0f}"

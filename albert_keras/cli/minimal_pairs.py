@@ -12,19 +12,15 @@ from albert_keras.texts.minimal_pairs import check_score_file, pair_files
 from data_pipeline.errors import InputError
 
 
-def evaluate_pairs(runs: list[Path], files: list[Path], arguments: dict[str, Any]) -> Output:
+def evaluate_pairs(run: Path, files: list[Path], arguments: dict[str, Any]) -> Output:
     """Evaluates a model on files of minimal pairs; for the arguments see `evaluate`."""
-    if len(runs) > 1:
-        raise InputError(
-            f"`--minimal-pairs` requires one `--run`. Received: {', '.join(map(str, runs))}."
-        )
-    _check_pretrained(runs[0])
+    _check_pretrained(run)
     paths = pair_files(files)
     if "out" in arguments:
         check_score_file(arguments["out"], "overwrite" in arguments, [*files, *paths])
     from albert_keras.texts.pair_accuracy import evaluate_minimal_pairs
 
-    result = evaluate_minimal_pairs(runs[0], files, **arguments)
+    result = evaluate_minimal_pairs(run, files, **arguments)
     return Output(plain(result), describe_pairs(result))
 
 

@@ -48,7 +48,6 @@ SHARED = """
   from_step (the newest): Checkpoint to start from: a number or `best`.
   albert_config FILE: Model configuration (albert_config.json) or named model, if the weights have
     none.
-  all_seeds: Average all seeds instead of using the best one.
   data_dir (as in training): Folder of the official files.
   step (the newest; for a fine-tuning the best): Checkpoint: a number or `best`.
   delimiter CHARACTER (as in training, or detected): Character between the columns of the table, or

@@ -10,8 +10,7 @@ from albert_keras.cli.minimal_pairs import score_texts
 from albert_keras.cli.parameters import refuse
 from albert_keras.cli.typed_inputs import text_batches
 from albert_keras.formats.detection import detect, kind_of_run
-from albert_keras.tasks.answer_table import check_out
-from albert_keras.tasks.request_checks import check_request
+from albert_keras.tasks.answer_table import check_out, check_request
 from data_pipeline.errors import InputError
 from data_pipeline.text import storage
 
@@ -24,7 +23,7 @@ _FINETUNING, _EXPORT = "a fine-tuning", "the export of a fine-tuning"
 _TAKEN = {
     _SCORED: ("mask_rest_of_word",),
     _PRETRAINED: ("then", "top_k"),
-    _FINETUNING: (*_FIELDS, *_TABLES, "split", "data_dir", "also", "all_seeds"),
+    _FINETUNING: (*_FIELDS, *_TABLES, "split", "data_dir"),
     _EXPORT: (*_FIELDS, *_TABLES),
 }
 
@@ -44,7 +43,6 @@ def predict(
     option: list[str] | None = None,
     text_column: str | None = None,
     pair_column: str | None = None,
-    also: list[Path] | None = None,
 ):
     """Predict with a fine-tuned model, fill masks, or score sentences.
 
@@ -82,10 +80,9 @@ def predict(
       data_dir
       out: Table of answers, .csv or .jsonl, or a folder for files such as a submission.
       overwrite: Replace the table of --out if it exists.
-      also --with PATH: Fine-tuning to average with; may be repeated.
-      all_seeds ~delimiter ~encoding ~skip_bad_rows
+      ~delimiter ~encoding ~skip_bad_rows
     """
-    kind, exported = (_SCORED, None) if score else _kind_of(model)
+    kind = _SCORED if score else _kind_of(model)
     others = {name for names in _TAKEN.values() for name in names} - set(_TAKEN[kind])
     refuse(context, others, f"must not be given for {kind}. Received: `{model}`.")
     if kind == _SCORED:
@@ -108,24 +105,23 @@ def predict(
 
     typed = {"pair": pair, "question": question, "options": option or None}
     fields = {name: value for name, value in typed.items() if value is not None}
-    return answer_task([model, *(also or ())], exported, texts or [], fields, columns, **arguments)
+    return answer_task(model, kind == _EXPORT, texts or [], fields, columns, **arguments)
 
 
 def _kind_of(model):
-    """Returns what a model is, one of `_TAKEN`, and the task of an export, or None."""
+    """Returns what a model is, one of `_TAKEN`."""
     if kind_of_run(model) == "pretraining":
-        return _PRETRAINED, None
+        return _PRETRAINED
     wanted = (
         "`predict` takes an export or a fine-tuning. Create one with `albert-keras export` or "
         "`albert-keras finetune`."
     )
     if detect(model, ("run", "fine-tuning", "export"), wanted).kind != "export":
-        return _FINETUNING, None
+        return _FINETUNING
     from albert_keras.serving.layout import version_folder
     from albert_keras.serving.predictor import read_task
 
-    exported = read_task(version_folder(model))
-    return (_PRETRAINED if exported is None else _EXPORT), exported
+    return _PRETRAINED if read_task(version_folder(model)) is None else _EXPORT
 
 
 def _ask_pretrained(model, texts, then, top_k):

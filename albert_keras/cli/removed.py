@@ -3,6 +3,7 @@
 from data_pipeline.errors import InputError
 
 _FASTER = "`albert-keras distill` trains a smaller model, which answers faster."
+_BEST = "A fine-tuning answers with its best seed; the mean over seeds is in its results.json."
 _PROXY = "The local server is for one user; put your own proxy in front of it."
 _LOAD = "Measure speed with a load tool such as wrk."
 _VERSIONS = (
@@ -34,6 +35,9 @@ REMOVED = {
     "finetune --exit-heads": _FASTER,
     "evaluate --exit-at-confidence": _FASTER,
     "export --exit-at-confidence": _FASTER,
+    "evaluate --all-seeds": _BEST,
+    "predict --all-seeds": _BEST,
+    "predict --with": _BEST,
     "finetune --cache": "Nothing is stored: texts are encoded when a training starts.",
     "data check --figure": "`--json` has the numbers.",
     **{

@@ -13,99 +13,64 @@ from albert_keras.cli.typed_inputs import (
     typed_fields,
 )
 from albert_keras.report import count_of
-from albert_keras.serving.predictor import ExportedTask
-from albert_keras.tasks.answer_table import (
-    columns_of,
-    is_answer_table,
-    with_answer,
-    write_answer_table,
-    write_skipped_rows,
-)
-from albert_keras.tasks.finetuned import FinetunedModels, check_columns
-from albert_keras.tasks.given import typed_example, typed_examples
-from albert_keras.tasks.kinds import TAGGING, build_task
-from albert_keras.tasks.predict import answer_stream, predict_task
+from albert_keras.tasks.answer_table import is_answer_table, with_answers
+from albert_keras.tasks.finetuned import open_finetuned
+from albert_keras.tasks.given import typed_example
+from albert_keras.tasks.predict import answer_stream, collected, predict_task
 from albert_keras.tasks.task import known_fields
 from data_pipeline.errors import InputError
 
 
 def answer_task(
-    models: list[Path],
-    exported: ExportedTask | None,
+    path: Path,
+    is_export: bool,
     texts: list[str],
     fields: dict[str, Any],
-    columns: dict[str, Any],
-    file: Path | None = None,
-    split: str | None = None,
-    data_dir: Path | None = None,
-    all_seeds: bool = False,
-    out: Path | None = None,
-    overwrite: bool = False,
+    of_file: dict[str, Any],
+    **arguments: Any,
 ) -> Output:
     """Answers what `predict` asks; its arguments were checked by `check_request`.
 
     Lines of stdin are answered as they arrive: then lines and values of the Output are iterators.
 
     Args:
-        models: One or several runs, or one export.
-        exported: The task of an export.
+        path: A run, a fine-tuning or an export.
         fields: Other fields of each text, as in `Task.fields`.
-        columns: How to read `file`, by the names of settings; None for those of the training.
+        of_file: How to read the file, by the names of settings; None for those of the training.
+        arguments: Further arguments of `predict_task`.
 
     Raises:
-        InputError: If settings, models and examples do not fit together.
+        InputError: If settings, model and examples do not fit together.
     """
-    if split is not None:
-        where = data_dir, split, out, all_seeds
-        found = predict_task(models, None, None, *where, overwrite=overwrite)
-        if out is not None:
-            return _written(found.answers, found.files)
-        return _listed(zip(found.examples, found.answers, strict=True))
-    arriving = None
-    if file is None and not texts:
+    file, out = arguments.get("file"), arguments.get("out")
+    if texts or file is not None or "split" in arguments:
+        inputs = [typed_fields(text, fields) for text in texts] or None
+        found = predict_task(_exported(path) if is_export else path, inputs, **of_file, **arguments)
+    else:
         lines = arriving_lines()
         arriving = itertools.chain([next(lines)], lines)  # without any line, no model is loaded
-    answering, task = _load(models, exported, all_seeds, columns)
-    names = ["id", "words"] if task.kind is TAGGING else ["id", *task.fields]
-    if file is not None:
-        examples, rows = task.read_rows(file)
-        write_skipped_rows(out, task.skipped_rows)
-        inputs, names = [list(zip(rows, examples, strict=True))], columns_of(rows)
-    elif arriving is not None:
-        inputs = _line_inputs(task, arriving, fields)
-    else:
-        typed = [typed_fields(text, fields) for text in texts]
-        inputs = [[(known_fields(one), one) for one in typed_examples(task, typed)]]
-    stream = answer_stream(answering, inputs)
-    if is_answer_table(out):
-        count = write_answer_table(out, ((one.columns, one.answer) for one in stream), names)
-        values = {"answers": count, "files": [str(out)]}
-        return Output(values, [f"{count_of(count, 'answer')}: {out}"])
+        model = _exported(path) if is_export else open_finetuned(path, strategy="auto")
+        stream = answer_stream(model.answers, _line_inputs(model.task, arriving, fields))
+        if out is None:
+            values = (one.answer._asdict() for one in stream)
+            return Output(values, (describe_answer(one.example, one.answer) for one in stream))
+        found = collected(model.task, stream, out)
+    values = [answer._asdict() for answer in found.answers]
     if out is not None:
-        answered = list(stream)
-        answers = [one.answer for one in answered]
-        paths = task.write(out, "new", [one.example for one in answered], answers)
-        return _written(answers, map(str, paths))
-    if texts:
-        return _listed((one.example, one.answer) for one in stream)
+        if is_answer_table(out):
+            values = {"answers": len(values), "files": list(found.files)}
+        return Output(
+            values, [f"{count_of(len(found.answers), 'answer')}: {', '.join(found.files)}"]
+        )
     if file is not None:
-        values = (with_answer(one.columns, one.answer, names) for one in stream)
-    else:
-        values = (one.answer._asdict() for one in stream)
-    return Output(values, (describe_answer(one.example, one.answer) for one in stream))
+        values = with_answers(found.rows, found.answers)
+    return Output(values, map(describe_answer, found.examples, found.answers))
 
 
-def _load(paths, exported, all_seeds, columns):
-    """Returns models that answer, and their task, which reads a file as `columns` say."""
-    changes = {name: value for name, value in columns.items() if value is not None}
-    if exported is None:
-        models = FinetunedModels(paths, all_seeds, **changes)
-        return models, models.task
+def _exported(path):
     from albert_keras.serving.predictor import Predictor
 
-    config = exported.task.config
-    check_columns(config, changes)
-    return Predictor(paths[0]), build_task(config.replace(**changes))
+    return Predictor(path)
 
 
 def _line_inputs(task, arriving, fields):
@@ -124,14 +89,3 @@ def _line_inputs(task, arriving, fields):
         return known_fields(example), example
 
     return converted_lines(arriving, convert)
-
-
-def _listed(pairs):
-    pairs = list(pairs)
-    lines = [describe_answer(*pair) for pair in pairs]
-    return Output([answer._asdict() for _, answer in pairs], lines)
-
-
-def _written(answers, files):
-    line = f"{count_of(len(answers), 'answer')}: {', '.join(files)}"
-    return Output([answer._asdict() for answer in answers], [line])

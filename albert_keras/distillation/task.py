@@ -18,7 +18,7 @@ from albert_keras.formats.open_model import open_model
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.finetune import finetune
-from albert_keras.tasks.finetuned import FinetunedModels, find_runs
+from albert_keras.tasks.finetuned import find_run, open_finetuned
 from albert_keras.tasks.kinds import (
     CHOICE,
     CLASSIFICATION,
@@ -82,7 +82,7 @@ def distill_task(
             "(`origin`, --from) or the name of a model that starts from its teacher (`student`, "
             f"--student). Received: {'none' if origin is None else 'both'} of them."
         )
-    folder = find_runs(teacher)[0]
+    folder = find_run(teacher)
     weights = open_model(folder)
     initial = open_model(origin) if student is None else _started(weights, student)
     return finetune(
@@ -117,8 +117,8 @@ class TaskTeaching:
                 f"Received: {task.kind.name}. Use `albert-keras finetune --from` with a distilled "
                 "model instead."
             )
-        models = FinetunedModels(self._folder, strategy="single")
-        found = models.task
+        model = open_finetuned(self._folder)
+        found = model.task
         if found.kind is not task.kind or tuple(found.labels) != tuple(task.labels):
             raise InputError(
                 f"The teacher `{self._folder}` must have the labels of the task, in their order. "
@@ -126,7 +126,7 @@ class TaskTeaching:
                 f"{task.kind.name} of {', '.join(task.labels) or 'no labels'}."
             )
         logger.info("The teacher `%s` answers the training examples.", self._folder)
-        _, [outputs] = models.outputs(data.train.examples)
+        _, outputs = model.compute_outputs(data.train.examples)
         features = TaughtFeatures(data.train.features, outputs["logits"])
         digest = encoder_digest(self._weights.tensors, HEADS["classifier"])
         return data._replace(

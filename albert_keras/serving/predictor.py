@@ -62,7 +62,7 @@ class ExportedTask(NamedTuple):
 
     @property
     def tuned(self) -> dict[str, float]:
-        """Values that `Task.tune` found; InputError if they are required but missing."""
+        """Values that `Task.tuned_answers` found; InputError if they are required but missing."""
         tuned = self.record.get("tuned")
         if not isinstance(tuned, dict):
             if self.task.kind is not SPANS_OR_NONE:

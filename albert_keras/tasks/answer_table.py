@@ -1,10 +1,14 @@
-"""Answers as a table: the columns of the input, followed by the columns of the answer."""
+"""Answers as a table, the columns of the input and those of the answer, and checks of a request.
+
+Nothing here imports TensorFlow: a request is checked before.
+"""
 
 import csv
+import itertools
 import json
 import logging
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +61,41 @@ def write_skipped_rows(out: str | os.PathLike | None, skipped: Mapping[str, Sequ
     logger.warning("skipped rows: %s", path)
 
 
+def check_required(settings: Mapping[str, Any], source: str, value: Any):
+    """Raises InputError if settings are given, but not what they are for.
+
+    Args:
+        settings: By name; None if not given.
+        source: The name of the argument that they require.
+        value: Its value, None if not given.
+    """
+    given = [name for name, setting in settings.items() if setting is not None]
+    if given and value is None:
+        raise InputError(
+            f"`{given[0]}` requires `{source}`. Received: {settings[given[0]]!r} and no `{source}`."
+        )
+
+
+def check_request(
+    sources: Mapping[str, Any], data_dir: str | Path | None, of_file: Mapping[str, Any]
+):
+    """Raises InputError unless there is one source of examples, and the settings suit it.
+
+    Args:
+        sources: `inputs`, `file` and `split` by name.
+        data_dir: As in `predict_task`.
+        of_file: How to read `file`, by name: columns, delimiter, encoding, ...
+    """
+    given = [name for name, value in sources.items() if value]
+    if len(given) != 1:
+        raise InputError(
+            "Give exactly one of `inputs`, `file` and `split` to predict. Received: "
+            f"{' and '.join(given) or 'none'}."
+        )
+    check_required({"data_dir": data_dir}, "split", sources["split"])
+    check_required(of_file, "file", sources["file"])
+
+
 def check_out(
     out: str | os.PathLike | None, file: str | os.PathLike | None = None, overwrite: bool = False
 ):
@@ -95,76 +134,59 @@ def check_answer_table(out: str | os.PathLike, overwrite: bool):
         )
 
 
-def with_answer(row: dict[str, Any], answer: Any, columns: Collection[str]) -> dict[str, Any]:
-    """Returns the values of an input and of its answer, by the name of their column.
+def with_answers(
+    rows: Sequence[dict[str, Any]], answers: Iterable[Any], all_columns: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yields the values of each input and of its answer, by the name of their column.
 
-    The `id` of the answer is left out, and so are its `words` if the input has them. If the input
+    The `id` of the answer is left out, and so are its `words` if the input has them. If any input
     has a column with the same name, the column of the answer is called `predicted_...`.
 
     Args:
-        row: The values of the input.
-        answer: Named tuple, see `Task.answers`.
-        columns: Names of all columns of the input.
+        rows: The values of the inputs.
+        answers: Named tuples, see `Task.answers`.
+        all_columns: Whether each row gets the columns of all inputs; what it lacks is "".
     """
-    found = dict(row)
-    for name, value in answer._asdict().items():
-        if name == "id" or (name == "words" and name in columns):
-            continue
-        found[_free(name, columns)] = value
-    return found
+    columns = _columns_of(rows)
+    blank = dict.fromkeys(columns, "") if all_columns else {}
+    for row, answer in zip(rows, answers, strict=True):
+        found = blank | row
+        for name, value in answer._asdict().items():
+            if not (name == "id" or (name == "words" and name in columns)):
+                found[_free(name, columns)] = value
+        yield found
 
 
 def write_answer_table(
-    out: str | os.PathLike, rows: Iterable[tuple[dict[str, Any], Any]], columns: Collection[str]
-) -> int:
+    out: str | os.PathLike, rows: Sequence[dict[str, Any]], answers: Sequence[Any]
+) -> None:
     """Writes a .csv or .jsonl, which appears complete or not at all.
 
     In a .csv the probabilities or scores of all classes take a column each, such as
     `probabilities_spam`; lists are written as JSON.
 
     Args:
-        rows: The columns of each input, and its answer.
-        columns: Names of all columns of the input.
-
-    Returns:
-        The number of rows.
+        rows: The columns of each input.
+        answers: The answer to each.
     """
-    path = Path(out)
+    path, columns = Path(out), _columns_of(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write = _write_csv if path.suffix.lower() == ".csv" else _write_jsonl
+    is_csv = path.suffix.lower() == ".csv"
+    found = with_answers(rows, answers, all_columns=is_csv)
     with (
         naming(path),
         whole_file(path) as temporary,
         # Halves of surrogate pairs, which JSON allows, have no UTF-8.
         open(temporary, "w", encoding="utf-8", errors="backslashreplace", newline="") as file,
     ):
-        return write(file, rows, columns)
-
-
-def json_line(row: dict[str, Any]) -> str:
-    """Returns a row as a line of JSON in ASCII, so that no character of a text can end it."""
-    return json.dumps(row, allow_nan=False, default=str)
-
-
-def _write_jsonl(file, rows, columns):
-    count = 0
-    for own, answer in rows:
-        file.write(json_line(with_answer(own, answer, columns)) + "\n")
-        count += 1
-    return count
-
-
-def _write_csv(file, rows, columns):
-    writer, count = None, 0
-    blank = dict.fromkeys(columns, "")
-    for own, answer in rows:
-        count += 1
-        cells = _cells(with_answer(blank | own, answer, columns), columns)
-        if writer is None:
-            writer = csv.DictWriter(file, list(cells), lineterminator="\n")
+        if is_csv:
+            cells = (_cells(row, columns) for row in found)
+            first = next(cells, {})
+            writer = csv.DictWriter(file, list(first), lineterminator="\n")
             writer.writeheader()
-        writer.writerow(cells)
-    return count
+            writer.writerows(itertools.chain([first], cells))
+        else:  # in ASCII, so that no character of a text can end a line
+            file.writelines(json.dumps(row, allow_nan=False, default=str) + "\n" for row in found)
 
 
 def _cells(row, columns):
@@ -192,6 +214,6 @@ def _free(name, columns):
     return name
 
 
-def columns_of(rows: Iterable[dict[str, Any]]) -> list[str]:
+def _columns_of(rows):
     """Returns the names of all columns of some rows, in the order in which they first appear."""
     return list(dict.fromkeys(name for row in rows for name in row))

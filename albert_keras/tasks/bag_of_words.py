@@ -66,7 +66,7 @@ def bag_of_words_answers(
     answers = {}
     for name, given in splits.items():
         logits = predict(texts.rows(given)).reshape(len(given), task.num_outputs)
-        answers[name], _ = task.tuned_answers(given, None, [{"logits": logits}])
+        answers[name], _ = task.tuned_answers(given, None, {"logits": logits})
     return answers
 
 

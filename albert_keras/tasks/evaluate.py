@@ -1,21 +1,23 @@
 """Scores of fine-tuned models on labelled examples."""
 
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from albert_keras.runs.run import Run
 from albert_keras.tasks.answer_files import write_answers
-from albert_keras.tasks.answer_table import write_skipped_rows
+from albert_keras.tasks.answer_table import check_required, write_skipped_rows
 from albert_keras.tasks.bag_of_words import KINDS, bag_of_words_answers
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetuned import (
-    FinetunedModels,
+    changed_task,
+    find_run,
     is_converted,
+    open_finetuned,
+    task_of,
 )
 from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.metrics import Interval
-from albert_keras.tasks.request_checks import check_required
 from albert_keras.tasks.trained_rows import check_scored
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
@@ -26,7 +28,7 @@ logger = logging.getLogger(__name__)
 class TaskEvaluation(NamedTuple):
     """Scores on labelled examples."""
 
-    runs: tuple[str, ...]  # runs whose predictions were averaged
+    run: str
     task: str
     split: str  # a split of the task, or the name of the file
     metric: str
@@ -37,7 +39,7 @@ class TaskEvaluation(NamedTuple):
     #: each word in the training file.
     guessing: dict[str, float] | None
     collapse: str | None  # see `Task.collapse`
-    tuned: dict[str, float]  # see `Task.tune`
+    tuned: dict[str, float]  # see `Task.tuned_answers`
     #: Whether `tuned` was found on these examples, which then determined the best checkpoint, too.
     #: For other examples, the values that were tuned in training are used.
     is_tuned_here: bool
@@ -51,12 +53,11 @@ class TaskEvaluation(NamedTuple):
 
 
 def evaluate_task(
-    runs: str | Path | Sequence[str | Path],
+    run: str | Path,
     data: str | Path | None = None,
     data_dir: str | Path | None = None,
     split: str | None = None,
     out: str | Path | None = None,
-    all_seeds: bool = False,
     step: int | str | None = "best",
     batch_size: int = 64,
     strategy: str = "auto",
@@ -66,16 +67,17 @@ def evaluate_task(
     bag_of_words: bool = True,
     allow_trained_rows: bool = False,
 ) -> TaskEvaluation:
-    """Scores fine-tuned models; the predictions of several are averaged.
+    """Scores a fine-tuned model.
 
     Args:
-        runs: str, Path or sequence of them. See `FinetunedModels`.
+        run: str or Path. Folder of a fine-tuning or of one of its runs, see `find_run`.
         data: str, Path or None. A labelled file in the format of the task.
         data_dir: str, Path or None. Folder of the official files; None means the training's.
         split: str or None. A split of these files; None is the split that determined the best
             checkpoint.
         out: str, Path or None. Folder for answers, errors and the confusion figure.
-        all_seeds, step, batch_size, strategy: See `FinetunedModels`.
+        step, strategy: See `open_finetuned`.
+        batch_size: int. Rows per device and call.
         delimiter, encoding, skip_bad_rows: How to read `data`, if not as in training.
         bag_of_words: bool. Whether to train the bag-of-words baseline on the examples of the
             training, if their files are still there and unchanged, and score it, too.
@@ -86,7 +88,7 @@ def evaluate_task(
         TaskEvaluation.
 
     Raises:
-        InputError: If models and examples do not fit together, or all examples were trained on.
+        InputError: If model and examples do not fit together, or all examples were trained on.
 
     Example:
         evaluate_task("runs/sst-2", data="reviews.tsv").scores["accuracy"]
@@ -98,9 +100,10 @@ def evaluate_task(
     check_required(changes, "data", data)
     if out is not None and not Path(out).is_dir():
         check_output_folder(Path(out))
-    changes["data_dir"] = None if data_dir is None else str(data_dir)
-    models = FinetunedModels(runs, all_seeds, step, strategy, batch_size, **changes)
-    task = models.task
+    data_dir = None if data_dir is None else str(data_dir)
+    opened = Run.open(find_run(run))
+    trained = changed_task(task_of(opened), data_dir=data_dir)
+    task = changed_task(trained, **changes)
     if data is not None:
         examples, split = task.read_file(data, labelled=True), Path(data).name
     else:
@@ -108,25 +111,30 @@ def evaluate_task(
         if split in task.test_splits and split not in task.labelled_tests:
             raise InputError(
                 f"`{split}` of {task.config.name} has no labels to score. To answer it, use "
-                f"`albert-keras predict {models.runs[0].path} --split {split}`."
+                f"`albert-keras predict {opened.path} --split {split}`."
             )
-        _check_has_examples(models)
+        _check_has_examples(opened, task)
         examples = task.read(split)
-    overlap = check_scored(models.runs, examples, split, allow_trained_rows)
+    overlap = check_scored(opened, examples, split, allow_trained_rows)
     write_skipped_rows(out, task.skipped_rows)
-    features, results = models.outputs(examples)
-    is_tuned_here = data is None and split == task.dev_splits[0] or not models.tuned
+    model = open_finetuned(opened.path, step, strategy=strategy)
+    features, outputs = model.compute_outputs(examples, batch_size)
+    is_tuned_here = data is None and split == task.dev_splits[0] or not model.tuned
     if is_tuned_here:
-        answers, tuned = task.tuned_answers(examples, features, results)
+        answers, tuned = task.tuned_answers(examples, features, outputs)
     else:
-        tuned = models.tuned
-        answers = task.answers(examples, features, results, tuned)
+        tuned = model.tuned
+        answers = task.answers(examples, features, outputs, tuned)
     # A constant guess may know these examples; what is counted for each word must not.
     is_counted = task.kind is TAGGING
-    counted = _training_examples(models, "The most frequent tags are") if is_counted else examples
+    counted = (
+        _training_examples(opened, trained, "The most frequent tags are")
+        if is_counted
+        else examples
+    )
     guesses = None if counted is None else task.guesses(counted, examples)
     return TaskEvaluation(
-        runs=tuple(str(run.path) for run in models.runs),
+        run=str(opened.path),
         task=task.config.name,
         split=split,
         metric=task.metric,
@@ -139,16 +147,16 @@ def evaluate_task(
         is_tuned_here=is_tuned_here,
         files={} if out is None else write_answers(out, task, split, examples, answers),
         positive_class=task.positive_class,
-        bag_of_words=_bag_of_words(models, examples) if bag_of_words else None,
+        bag_of_words=_bag_of_words(opened, trained, examples) if bag_of_words else None,
         overlap=None if overlap is None else overlap._asdict(),
     )
 
 
-def _check_has_examples(models):
+def _check_has_examples(run, task):
     """Raises InputError for a converted model, which does not come with examples of its task."""
-    run, config = models.runs[0], models.task.config
+    config = task.config
     if is_converted(run) and config.data_dir is None and config.train is None:
-        official = config.name not in models.task.kind.own_tasks
+        official = config.name not in task.kind.own_tasks
         raise InputError(
             f"`{run.path}` was converted from another format, so it has no development examples. "
             "Give a labelled file of the task with `--data`"
@@ -156,21 +164,19 @@ def _check_has_examples(models):
         )
 
 
-def _bag_of_words(models, examples):
+def _bag_of_words(run, task, examples):
     """Scores the baseline of `bag_of_words_answers`; None where it cannot be trained."""
-    task = models.trained_task
     if task.kind not in KINDS:
         return None
-    training_examples = _training_examples(models, "The bag-of-words baseline is")
+    training_examples = _training_examples(run, task, "The bag-of-words baseline is")
     if training_examples is None:
         return None
     answers = bag_of_words_answers(task, training_examples, {"given": examples})
     return task.scores(examples, answers["given"])
 
 
-def _training_examples(models, baseline):
-    """Reads what the first model was trained on; None, and a line in the log, if it has changed."""
-    run, task = models.runs[0], models.trained_task
+def _training_examples(run, task, baseline):
+    """Reads what a model was trained on; None, and a line in the log, if it has changed."""
     if is_converted(run):
         logger.info("%s skipped: a converted model has no examples.", baseline)
         return None

@@ -20,7 +20,7 @@ _OF_TABLES = ("classification", "pair", "regression", "similarity")
 
 
 def typed_examples(task: Task, inputs: list[dict | str]) -> list:
-    """Returns examples made from a user's inputs; see `FinetunedModels.examples`."""
+    """Returns examples made from a user's inputs; see `AlbertTaskModel.examples`."""
     examples = []
     for number, fields in enumerate(inputs):
         fields = {"text": fields} if isinstance(fields, str) else fields

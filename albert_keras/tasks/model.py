@@ -21,9 +21,10 @@ from albert_keras.layers.rows import shape_of
 from albert_keras.models.objective_model import Objective, ObjectiveModel
 from albert_keras.models.preprocessor import restored_tokenizer, tokenizer_config
 from albert_keras.models.task_model import AlbertForTask
+from albert_keras.runs.run import Run
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.given import columns_of, examples_of
+from albert_keras.tasks.given import columns_of, examples_of, typed_examples
 from albert_keras.tasks.kind import load_class
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.row_predictor import RowPredictor
@@ -44,7 +45,8 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         config: AlbertConfig.
         task: TaskConfig, its values by name, or None. What the answers are: labels, length.
         tokenizer: Tokenizer, what `tokenizer_config` returned for one, or None.
-        tuned: dict of str to float. What `Task.tune` found, such as the threshold of "no answer".
+        tuned: dict of str to float. What `Task.tuned_answers` found, such as the threshold of "no
+            answer".
 
     Attributes:
         task: Task or None.
@@ -79,6 +81,7 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
             )
         )
         self.tuned = dict(tuned or {})
+        self._row_predictor: RowPredictor | None = None
         self._compile_settings: dict[str, Any] | None = None
 
     @classmethod
@@ -122,15 +125,14 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
             model.fit(["a gripping film", "a dull film"], ["pos", "neg"])
             model.predict(["a film"])[0].label
         """
-        from albert_keras.tasks.finetuned import find_runs, is_finetuned, open_finetuned, task_of
+        from albert_keras.tasks.finetuned import find_run, is_finetuned, open_finetuned, task_of
 
         if load_weights and is_finetuned(source):
-            run = find_runs(source)[0]
-            task = task_of(run)
+            source = find_run(source)
+            task = task_of(Run.open(source))
             is_same = load_class(task.kind.model_class) is cls
             if is_same and (labels is None or list(labels) == list(task.labels)):
-                return open_finetuned(run, step or "best", kwargs.get("dtype"))
-            source = run
+                return open_finetuned(source, step or "best", kwargs.get("dtype"))
         weights = open_model(source, step)
         names = None if labels is None else tuple(map(str, labels))
         longest = min(sequence_length or sys.maxsize, weights.albert_config.max_position_embeddings)
@@ -308,11 +310,36 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         """
         if self._takes_features(x):
             return super().predict(x, batch_size, **kwargs)
-        examples = self._examples(x)
+        return self.answers(self._examples(x), batch_size)
+
+    def examples(self, inputs: list[dict[str, Any] | str]) -> list[Any]:
+        """Returns examples made from a user's inputs, as `Task.read` returns them.
+
+        Args:
+            inputs: A dict for each, see `Task.example`, or a text. A dict may have an "id" for its
+                answer; otherwise it is the number in the list.
+
+        Raises:
+            InputError: If an input does not suit the task, or two have the same id.
+        """
+        return typed_examples(self._of_texts()[0], inputs)
+
+    def answers(self, examples: list[Any], batch_size: int = 64) -> list[Any]:
+        """Answers examples: list of named tuples, see `Task.answers`."""
+        features, outputs = self.compute_outputs(examples, batch_size)
+        return self._of_texts()[0].answers(examples, features, outputs, self.tuned or None)
+
+    def compute_outputs(
+        self, examples: list[Any], batch_size: int = 64
+    ) -> tuple[Features, dict[str, np.ndarray]]:
+        """Returns the features of examples and what the model computes, see `TaskKind.outputs`."""
         task, tokenizer = self._of_texts()
         features = task.features(examples, tokenizer)
-        outputs = self._compute_outputs(features, batch_size)
-        return task.answers(examples, features, [outputs], self.tuned or None)
+        if self._row_predictor is None or self._row_predictor.batch_size != batch_size:
+            self._row_predictor = RowPredictor(
+                self.distribute_strategy, self, task.kind, batch_size
+            )
+        return features, self._row_predictor.predict(features)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
@@ -362,20 +389,14 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         rows = config.training.batch_size * math.ceil(num_rows / config.training.batch_size)
         return config.resolved(self.task, self.config.hidden_size, rows, self.dtype_policy.name)
 
-    def _compute_outputs(self, features: Features, batch_size: int) -> dict[str, np.ndarray]:
-        task, _ = self._of_texts()
-        strategy = self.distribute_strategy
-        return RowPredictor(strategy, self, task.kind, batch_size).predict(features)
-
     def _scored(self, examples, batch_size=64, tunes=False):
         """Returns loss and scores, and what was tuned if `tunes`."""
-        features = self.task.features(examples, self.tokenizer)
-        outputs = self._compute_outputs(features, batch_size)
+        features, outputs = self.compute_outputs(examples, batch_size)
         if tunes:
-            answers, tuned = self.task.tuned_answers(examples, features, [outputs])
+            answers, tuned = self.task.tuned_answers(examples, features, outputs)
         else:
             tuned = self.tuned
-            answers = self.task.answers(examples, features, [outputs], tuned or None)
+            answers = self.task.answers(examples, features, outputs, tuned or None)
         return self._loss_of_outputs(features, outputs) | self.task.scores(examples, answers), tuned
 
     def _loss_of_outputs(self, features, outputs):

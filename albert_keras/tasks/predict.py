@@ -1,45 +1,47 @@
 """Answers of fine-tuned models to new examples; no training file is needed."""
 
+import functools
 import itertools
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from albert_keras.runs.run import Run
 from albert_keras.tasks.answer_table import (
     check_out,
-    columns_of,
+    check_request,
     is_answer_table,
     write_answer_table,
     write_skipped_rows,
 )
-from albert_keras.tasks.finetuned import FinetunedModels
-from albert_keras.tasks.request_checks import check_request
-from albert_keras.tasks.task import known_fields
+from albert_keras.tasks.finetuned import changed_task, find_run, open_finetuned, task_of
+from albert_keras.tasks.given import typed_examples
+from albert_keras.tasks.task import Task, known_fields
 
 #: Inputs that are answered at a time.
-MOST_AT_A_TIME = 256
+MOST_AT_A_TIME = 8192
 
 logger = logging.getLogger(__name__)
 
 
 class Predictions(NamedTuple):
-    """Answers of fine-tuned models: `examples` and `answers` are named tuples in the same order."""
+    """Answers of a fine-tuned model: `rows`, `examples` and `answers` are in the same order."""
 
     task: str
-    examples: list[Any]
-    answers: list[Any]
+    examples: list[Any]  # named tuples
+    answers: list[Any]  # named tuples
     files: tuple[str, ...] = ()  # what was written
+    rows: Sequence[dict[str, Any]] = ()  # the columns of the examples by name
 
 
 def predict_task(
-    runs: str | Path | Sequence[str | Path],
+    model: Any,
     inputs: Iterable[str | dict] | str | dict | None = None,
     file: str | Path | None = None,
     data_dir: str | Path | None = None,
     split: str | None = None,
     out: str | Path | None = None,
-    all_seeds: bool = False,
     step: int | str | None = "best",
     batch_size: int = 64,
     strategy: str = "auto",
@@ -50,18 +52,20 @@ def predict_task(
     skip_bad_rows: bool | None = None,
     overwrite: bool = False,
 ) -> Predictions:
-    """Answers new examples with fine-tuned models; the predictions of several are averaged.
+    """Answers new examples with a fine-tuned model.
 
     Args:
-        runs: str, Path or sequence of them. See `FinetunedModels`.
-        inputs: list of dict of str or of str, or None. See `FinetunedModels.examples`.
+        model: str or Path. Folder of a fine-tuning or of one of its runs, see `find_run`; or the
+            Predictor of an export.
+        inputs: list of dict of str or of str, or None. See `AlbertTaskModel.examples`.
         file: str, Path or None. Instead: a file in the format of the task, without answers.
         split: str or None. Instead: a split of the task's files, such as "test".
         data_dir: str, Path or None. Folder of these files; None takes the folder of the training.
         out: str, Path or None. Folder for the task's official files, as leaderboards take them; or
             a .csv or .jsonl with the columns of the examples and of their answers, see
             `write_answer_table`.
-        all_seeds, step, batch_size, strategy: See `FinetunedModels`.
+        step, strategy: Of a run, see `open_finetuned`.
+        batch_size: int. Of a run: rows per device and call.
         text, pair: str, int or None. Columns of `file`, if they differ from the training.
         delimiter, encoding, skip_bad_rows: How to read `file`, if it differs from the training.
             Skipped rows have no example; they are listed in or beside `out`.
@@ -71,7 +75,7 @@ def predict_task(
         Predictions.
 
     Raises:
-        InputError: If not exactly one of `inputs`, `file` and `split` is given, or models and
+        InputError: If not exactly one of `inputs`, `file` and `split` is given, or model and
             examples do not fit together.
 
     Example:
@@ -87,29 +91,22 @@ def predict_task(
     check_request({"inputs": inputs, "file": file, "split": split}, data_dir, changes)
     check_out(out, file, overwrite)
     changes["data_dir"] = data_dir and str(data_dir)
-    models = FinetunedModels(runs, all_seeds, step, strategy, batch_size, **changes)
-    task = models.task
-    columns: list[dict[str, Any]] | None = None
-    if inputs:
-        examples = models.examples([inputs] if isinstance(inputs, str | dict) else list(inputs))
-    elif file:
-        examples, columns = task.read_rows(file)
+    if isinstance(model, str | Path):
+        run = find_run(model)
+        task = changed_task(task_of(Run.open(run)), **changes)
+        opened = open_finetuned(run, step, strategy=strategy)
+        answer = functools.partial(opened.answers, batch_size=batch_size)
     else:
-        examples = task.read(split)
+        task, answer = changed_task(model.task, **changes), model.answers
+    if file:
+        examples, rows = task.read_rows(file)
+    else:
+        inputs = [inputs] if isinstance(inputs, str | dict) else inputs
+        examples = task.read(split) if split else typed_examples(task, list(inputs))
+        rows = list(map(known_fields, examples))
     write_skipped_rows(out, task.skipped_rows)
-    answers = models.answers(examples)
-    truncated = Truncation()
-    truncated.add(answers)
-    truncated.warn()
-    files: tuple[str, ...] = ()
-    if out is not None and is_answer_table(out):
-        columns = columns or [known_fields(example) for example in examples]
-        rows = zip(columns, answers, strict=True)
-        write_answer_table(out, rows, columns_of(columns))
-        files = (str(out),)
-    elif out is not None:
-        files = tuple(map(str, task.write(out, split or "new", examples, answers)))
-    return Predictions(task.config.name, examples, answers, files)
+    answered = answer_stream(answer, [list(zip(rows, examples, strict=True))])
+    return collected(task, answered, out, split or "new")
 
 
 class Answered(NamedTuple):
@@ -120,23 +117,38 @@ class Answered(NamedTuple):
     answer: Any
 
 
+def collected(
+    task: Task, answered: Iterable[Answered], out: str | Path | None = None, split: str = "new"
+) -> Predictions:
+    """Collects the answers of a task, and writes them if `out` is given, see `predict_task`."""
+    answered = list(answered)
+    rows, examples, answers = ([one[field] for one in answered] for field in range(3))
+    files: tuple[str, ...] = ()
+    if out is not None and is_answer_table(out):
+        write_answer_table(out, rows, answers)
+        files = (str(out),)
+    elif out is not None:
+        files = tuple(map(str, task.write(out, split, examples, answers)))
+    return Predictions(task.config.name, examples, answers, files, rows)
+
+
 def answer_stream(
-    models: Any, inputs: Iterable[Sequence[tuple[dict[str, Any], Any]]]
+    answer: Callable[[list], list], inputs: Iterable[Sequence[tuple[dict[str, Any], Any]]]
 ) -> Iterator[Answered]:
     """Answers inputs as they arrive, and logs at the end how many of them were truncated.
 
     Args:
-        models: FinetunedModels, or the Predictor of an export.
+        answer: Answers examples: `answers` of an AlbertTaskModel, or of the Predictor of an export.
         inputs: Lists of inputs, each with its columns and its example. A list is answered before
             the next one is read; so memory does not grow with their number.
     """
     truncated = Truncation()
     for several in inputs:
         for part in _parts(several):
-            answers = models.answers([example for _, example in part])
+            answers = answer([example for _, example in part])
             truncated.add(answers)
-            for (columns, example), answer in zip(part, answers, strict=True):
-                yield Answered(columns, example, answer)
+            for (columns, example), found in zip(part, answers, strict=True):
+                yield Answered(columns, example, found)
     truncated.warn()
 
 

@@ -1,11 +1,10 @@
-"""Outputs of several models → averages, and answers → files."""
+"""The outputs of a model, checked, and answers → files."""
 
 import json
 import re
 from pathlib import Path
 
 import numpy as np
-import scipy.special
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
@@ -13,40 +12,24 @@ from data_pipeline.files import whole_file
 _WHITE_SPACE = re.compile(r"\s+")
 
 
-def mean_outputs(results: list[dict[str, np.ndarray]], shape: tuple[int, ...]) -> np.ndarray:
-    """Averages the `logits` of several models, float64 of the required shape.
+def logits_of(outputs: dict[str, np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    """Returns the `logits` of a model, float64 of the required shape.
 
     Raises:
-        InputError: If an array has another shape, or a number in it is not finite.
+        InputError: If the array has another shape, or a number in it is not finite.
     """
-    return sum(_logits(result, shape) for result in results) / len(results)
-
-
-def mean_probabilities(results, shape) -> np.ndarray:
-    """Averages softmax over the last axis in float64; otherwise as `mean_outputs`."""
-    probabilities = (scipy.special.softmax(_logits(result, shape), axis=-1) for result in results)
-    return sum(probabilities) / len(results)
-
-
-def mean_sigmoids(results, shape) -> np.ndarray:
-    """Averages the sigmoid of each output in float64; otherwise as `mean_outputs`."""
-    return sum(scipy.special.expit(_logits(result, shape)) for result in results) / len(results)
-
-
-def _logits(result, shape):
-    check_numbers([result])
-    values = np.asarray(result["logits"]).astype(np.float64)
+    check_numbers(outputs)
+    values = np.asarray(outputs["logits"]).astype(np.float64)
     if values.shape != tuple(shape):
         raise InputError(
-            f"The `logits` of a model must be {list(shape)}. Received: {list(values.shape)}. "
-            "Models whose predictions are averaged must have the same task and labels."
+            f"The `logits` of a model must be {list(shape)}. Received: {list(values.shape)}."
         )
     return values
 
 
-def check_numbers(results: list[dict[str, np.ndarray]]):
+def check_numbers(outputs: dict[str, np.ndarray]):
     """Raises InputError if an output is NaN or infinite."""
-    for name, array in ((name, array) for result in results for name, array in result.items()):
+    for name, array in outputs.items():
         faults = np.count_nonzero(~np.isfinite(array))
         if faults:
             raise InputError(

@@ -53,7 +53,7 @@ class FinetuneResult(NamedTuple):
     #: Scores, by split, of the most frequent answer; None if the task has none.
     majority: dict[str, dict[str, int | float]] | None = None
     random: SeedResult | None = None  # the same model trained from random weights
-    tuned: dict[str, float] = {}  # returned by `Task.tune`
+    tuned: dict[str, float] = {}  # returned by `Task.tuned_answers`
     origin: str = ""  # the initial weights
     loaded: tuple[str, ...] = ()  # what was loaded from the initial weights, line by line
     files: dict[str, Any] = {}  # other files that were written

@@ -10,6 +10,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.tasks.kind import TaskKind
 from albert_keras.tasks.task import Features
 from albert_keras.training.cluster import num_workers
+from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)
@@ -38,9 +39,11 @@ class RowPredictor:
         noun: str = "rows",
         config: AlbertConfig | None = None,
     ):
-        self._strategy, self._kind = strategy, kind
+        if batch_size < 1:
+            raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
+        self._strategy, self._kind, self.batch_size = strategy, kind, batch_size
         self._replicas = strategy.num_replicas_in_sync // num_workers(strategy)
-        self._batch_size, self._multiple, self._noun = batch_size, multiple, noun
+        self._multiple, self._noun = multiple, noun
         self._config = config or getattr(model, "config", None)
         self._is_static = isinstance(strategy, tf.distribute.TPUStrategy)
 
@@ -54,7 +57,7 @@ class RowPredictor:
     def predict(self, features: Features) -> dict[str, np.ndarray]:
         """Computes all N rows: arrays [N, ...], see `TaskKind.outputs`."""
         order = np.argsort(features.lengths, kind="stable")
-        together = self._batch_size * self._replicas
+        together = self.batch_size * self._replicas
         found = {}
         progress = CountedProgress(
             logger, "computing", len(order), self._noun, total_work=features.lengths.sum()
@@ -83,7 +86,7 @@ class RowPredictor:
             longest = int(features.lengths[rows].max())
             length = min(length, -(-longest // self._multiple) * self._multiple)
         # Each replica receives the same number of rows; surplus rows are computed and discarded.
-        count = self._batch_size if self._is_static else -(-len(rows) // self._replicas)
+        count = self.batch_size if self._is_static else -(-len(rows) // self._replicas)
         filled = np.resize(rows, count * self._replicas)
         inputs = features.batch(filled, length)
         parts = [

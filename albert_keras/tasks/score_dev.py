@@ -35,7 +35,7 @@ class ScoredSplits(NamedTuple):
 
     answers: dict[str, list[Any]]
     scores: dict[str, dict[str, float]]
-    tuned: dict[str, float]  # see `Task.tune`
+    tuned: dict[str, float]  # see `Task.tuned_answers`
     collapse: str | None  # see `Task.collapse`
 
 
@@ -47,12 +47,12 @@ def score_splits(
     """Answers and scores examples; what can be tuned or can collapse does so on the first split."""
     answers, scores, tuned, collapse = {}, {}, {}, None
     for number, (split, (examples, features)) in enumerate(dev.items()):
-        results = [predict(features)]
+        outputs = predict(features)
         if number == 0:
-            answers[split], tuned = task.tuned_answers(examples, features, results)
+            answers[split], tuned = task.tuned_answers(examples, features, outputs)
             collapse = task.collapse(answers[split])
         else:
-            answers[split] = task.answers(examples, features, results, tuned)
+            answers[split] = task.answers(examples, features, outputs, tuned)
         scores[split] = task.scores(examples, answers[split])
     return ScoredSplits(answers, scores, tuned, collapse)
 

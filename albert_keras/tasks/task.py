@@ -199,32 +199,25 @@ class Task(abc.ABC):
     def features(self, examples: list, tokenizer: Tokenizer, training: bool = False) -> Features:
         """Encodes examples; in `training` each must have an answer."""
 
-    def tune(self, examples, features, results) -> dict[str, float]:
-        """Finds what answers depend on besides the model, from labelled examples.
+    def tuned_answers(self, examples, features, outputs) -> tuple[list[Any], dict[str, float]]:
+        """Answers labelled examples, and returns what was found on them that answers depend on.
 
-        For squad2 it is `null_threshold`, for several labels a threshold of each label.
+        For squad2 it is `null_threshold`, for several labels a threshold of each label. The
+        arguments are as in `answers`.
         """
-        return {}
-
-    def tuned_answers(self, examples, features, results) -> tuple[list[Any], dict[str, float]]:
-        """Answers labelled examples, and returns the answers with what `tune` found on them.
-
-        The arguments are as in `answers`.
-        """
-        tuned = self.tune(examples, features, results)
-        return self.answers(examples, features, results, tuned), tuned
+        return self.answers(examples, features, outputs), {}
 
     @abc.abstractmethod
     def answers(
         self,
         examples: list,
         features: Features,
-        results: list[dict[str, np.ndarray]],
+        outputs: dict[str, np.ndarray],
         tuned: dict[str, float] | None = None,
     ) -> list[Any]:
-        """Converts the outputs of models, see `TaskKind.outputs`, to answers.
+        """Converts the outputs of a model, see `TaskKind.outputs`, to answers.
 
-        The predictions of several models are averaged. `tuned` is as returned by `tune`.
+        `tuned` is as returned by `tuned_answers`.
 
         Returns:
             One named tuple per example, `id` first, whose `_asdict()` is plain JSON.

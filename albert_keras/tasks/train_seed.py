@@ -47,7 +47,7 @@ class SeedOutcome(NamedTuple):
 
     result: SeedResult
     answers: dict[str, list[Any]]  # by development split, of the best weights
-    tuned: dict[str, float]  # see `Task.tune`
+    tuned: dict[str, float]  # see `Task.tuned_answers`
     loaded: list[str]  # what was loaded from the initial weights
 
 

@@ -65,38 +65,30 @@ def check_dev(
     }
 
 
-def check_scored(
-    runs: Sequence[Run], examples: list, split: str, allow_trained_rows: bool
-) -> Overlap | None:
-    """Compares examples to score with the training examples of runs, and reports what they share.
+def check_scored(run: Run, examples: list, split: str, allow_trained_rows: bool) -> Overlap | None:
+    """Compares examples to score with the training examples of a run, and reports what they share.
 
     Args:
-        runs: Runs whose predictions are averaged.
+        run: A fine-tuned run.
         split: A split of the task, or the name of a file.
         allow_trained_rows: Whether all examples may have been trained on.
 
     Returns:
-        The Overlap; None if it is unknown for all runs, as they were converted or an older version
-        trained them. A warning names each such run.
+        The Overlap; None, with a warning, if it is unknown, as the run was converted or an older
+        version trained it.
 
     Raises:
         InputError: If all examples were trained on and that is not allowed.
     """
-    trained = []
-    for run in runs:
-        if has_digests(run.path, ROWS, run.record["data"]["fingerprint"]):
-            trained += read_digests(run.path, ROWS)
-        else:
-            logger.warning(
-                "It is unknown whether `%s` was trained on some of these examples: it was "
-                "converted from another format, or trained by a version that did not save their "
-                "digests.",
-                run.path,
-            )
-    if not trained:
+    if not has_digests(run.path, ROWS, run.record["data"]["fingerprint"]):
+        logger.warning(
+            "It is unknown whether `%s` was trained on some of these examples: it was converted "
+            "from another format, or trained by a version that did not save their digests.",
+            run.path,
+        )
         return None
     return check_overlap(
-        find_overlap(trained, digest_rows(examples)),
+        find_overlap(read_digests(run.path, ROWS), digest_rows(examples)),
         ROWS,
         split,
         None

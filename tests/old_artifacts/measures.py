@@ -200,10 +200,10 @@ def of_pretrained_export(path):
 
 def of_finetuned_run(path):
     """Asks a fine-tuned run for the topics of some texts."""
-    from albert_keras import FinetunedModels
+    from albert_keras import open_finetuned
 
-    models = FinetunedModels(path)
-    return _of_class_answers(models.answers(models.examples(list(TOPIC_TEXTS))))
+    model = open_finetuned(path)
+    return _of_class_answers(model.predict(list(TOPIC_TEXTS)))
 
 
 def of_finetuned_export(path):

@@ -250,7 +250,7 @@ def answer_in_python(source: ExportSource, examples: list) -> list:
     features = task.features(examples, source.tokenizer)
     rows = _CHOICES if task.kind.has_options else _ROWS
     outputs = RowPredictor(strategy, source.model, task.kind, rows).predict(features)
-    return task.answers(examples, features, [outputs], source.tuned or None)
+    return task.answers(examples, features, outputs, source.tuned or None)
 
 
 def _comparable(answer, given):

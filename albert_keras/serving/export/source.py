@@ -40,7 +40,7 @@ class ExportSource(NamedTuple):
     tokenizer: Tokenizer
     max_seq_length: int  #: S.
     task: Task | None  #: None for a pre-trained model.
-    tuned: dict[str, float]  #: As `Task.tune` returns it.
+    tuned: dict[str, float]  #: As `Task.tuned_answers` returns it.
     scores: dict[str, Any]  #: Scores of the checkpoint on development examples; may be empty.
     #: Main score of each baseline on these examples, by its name in a FinetuneResult; may be empty.
     baselines: dict[str, float] = {}

@@ -35,8 +35,8 @@ class TaskModel(StringModel):
     Args:
         model: float32, of the kind of the task.
         precision: See `StringModel`.
-        tuned: As `Task.tune` returns it: for squad2 `null_threshold`, for several labels the
-            threshold of each.
+        tuned: As `Task.tuned_answers` returns it: for squad2 `null_threshold`, for several labels
+            the threshold of each.
     """
 
     _make_tokenizer = None

@@ -4,13 +4,14 @@ import re
 from typing import NamedTuple
 
 import numpy as np
+import scipy.special
 
 from albert_keras.tasks.choice.files import LEVELS, read_race, read_race_path
 from albert_keras.tasks.examples import ChoiceExample
 from albert_keras.tasks.kinds import CHOICE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
-from albert_keras.tasks.predictions import mean_probabilities, one_line
+from albert_keras.tasks.predictions import logits_of, one_line
 from albert_keras.tasks.task import Error, Task, with_dropped_tokens
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -89,13 +90,12 @@ class ChoiceTask(Task):
         labels = None if None in labels else np.array(labels, np.int32)
         return PairFeatures(pairs, tokenizer, length, labels, len(examples[0].options))
 
-    def answers(self, examples, features, results, tuned=None):
-        """Returns ChoiceAnswers; probabilities of several models are averaged."""
+    def answers(self, examples, features, outputs, tuned=None):
+        """Returns ChoiceAnswers; see `Task.answers`."""
         shape = len(examples), len(examples[0].options) if examples else 0
+        rows = scipy.special.softmax(logits_of(outputs, shape), axis=-1)
         answers = []
-        for example, probabilities in zip(
-            examples, mean_probabilities(results, shape), strict=True
-        ):
+        for example, probabilities in zip(examples, rows, strict=True):
             choice = int(np.argmax(probabilities >= probabilities.max() - EQUALLY_LIKELY))
             values = tuple(probabilities.tolist())
             option = example.options[choice]

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy.special
 
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.kinds import MULTI_LABEL
 from albert_keras.tasks.labels import label_numbers
-from albert_keras.tasks.predictions import mean_sigmoids, one_line
+from albert_keras.tasks.predictions import logits_of, one_line
 from albert_keras.tasks.tables.cells import LabelColumns, LabelList
 from albert_keras.tasks.tables.files import label_names
 from albert_keras.tasks.task import Error, with_dropped_tokens
@@ -122,9 +123,9 @@ class MultiLabelTask(TextTask):
         self._numbers([names])  # raises for an unknown one
         return example._replace(label=tuple(sorted(names, key=self.labels.index)))
 
-    def _probabilities(self, examples, results):
-        """Returns the probability of each label, averaged over models: float64 [N, C]."""
-        return mean_sigmoids(results, (len(examples), self.num_outputs))
+    def _probabilities(self, examples, outputs):
+        """Returns the probability of each label, float64 [N, C]."""
+        return scipy.special.expit(logits_of(outputs, (len(examples), self.num_outputs)))
 
     def _complete(self, values):
         """Returns values of which there is one for each label; InputError for another number."""
@@ -135,37 +136,30 @@ class MultiLabelTask(TextTask):
             )
         return values
 
-    def tune(self, examples, features, results):
-        """Fits the threshold of each label, unless `threshold` is set; see `fitted_thresholds`."""
-        if self.config.threshold is not None or not examples:
-            return {}
-        thresholds = fitted_thresholds(
-            self._truth(examples), self._probabilities(examples, results)
-        )
-        return dict(zip(self.labels, thresholds.tolist(), strict=True))
+    def tuned_answers(self, examples, features, outputs):
+        """Fits the threshold of each label, unless `threshold` is set; see `fitted_thresholds`.
 
-    def tuned_answers(self, examples, features, results):
-        """Answers each half of the examples with the thresholds that were fitted to the other.
-
-        So the scores are those of examples that the thresholds were not fitted to. The thresholds
+        Each half of the examples is answered with the thresholds that were fitted to the other, so
+        that the scores are those of examples that the thresholds were not fitted to. The thresholds
         that are returned were fitted to all examples.
         """
-        tuned = self.tune(examples, features, results)
-        if not tuned or len(examples) < 2:
-            return self.answers(examples, features, results, tuned), tuned
-        truth, probabilities = self._truth(examples), self._probabilities(examples, results)
-        thresholds = np.empty_like(probabilities)
-        for half in (slice(0, None, 2), slice(1, None, 2)):
+        if self.config.threshold is not None or not examples:
+            return self.answers(examples, features, outputs), {}
+        truth, probabilities = self._truth(examples), self._probabilities(examples, outputs)
+        fitted = fitted_thresholds(truth, probabilities)
+        thresholds = np.tile(fitted, (len(examples), 1))
+        for half in (slice(0, None, 2), slice(1, None, 2)) if len(examples) > 1 else ():
             other = slice(1 - half.start, None, 2)
             thresholds[half] = fitted_thresholds(truth[other], probabilities[other])
         answers = labels_answers(examples, self.labels, probabilities, thresholds)
+        tuned = dict(zip(self.labels, fitted.tolist(), strict=True))
         return with_dropped_tokens(answers, features), tuned
 
-    def answers(self, examples, features, results, tuned=None):
+    def answers(self, examples, features, outputs, tuned=None):
         """Reads out LabelsAnswers; `tuned` has the threshold of each label."""
         if not examples:
             return []
-        probabilities = self._probabilities(examples, results)
+        probabilities = self._probabilities(examples, outputs)
         answers = labels_answers(examples, self.labels, probabilities, self.thresholds(tuned))
         return with_dropped_tokens(answers, features)
 

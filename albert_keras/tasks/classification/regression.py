@@ -9,7 +9,7 @@ import numpy as np
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.kinds import MULTI_REGRESSION, REGRESSION
-from albert_keras.tasks.predictions import mean_outputs, one_line
+from albert_keras.tasks.predictions import logits_of, one_line
 from albert_keras.tasks.tables.cells import ScoreLabel
 from albert_keras.tasks.task import Error, with_dropped_tokens
 from data_pipeline.errors import InputError
@@ -93,10 +93,10 @@ class ScoreTask(TextTask):
             features.labels = features.labels[:, 0]
         return features
 
-    def answers(self, examples, features, results, tuned=None):
+    def answers(self, examples, features, outputs, tuned=None):
         if not examples:
             return []
-        scores = mean_outputs(results, (len(examples), self.num_outputs))
+        scores = logits_of(outputs, (len(examples), self.num_outputs))
         return with_dropped_tokens(self._answers(examples, scores), features)
 
     def _answers(self, examples, scores):

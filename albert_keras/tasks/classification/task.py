@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.special
 
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_files import (
@@ -17,7 +18,7 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import CLASSIFICATION
 from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
-from albert_keras.tasks.predictions import mean_probabilities, one_line
+from albert_keras.tasks.predictions import logits_of, one_line
 from albert_keras.tasks.tables.cells import ClassLabel
 from albert_keras.tasks.tables.files import label_columns, label_names, read_table
 from albert_keras.tasks.tables.rows import is_number
@@ -141,11 +142,12 @@ class TextTask(Task):
             features.weights = compute_sample_weight("balanced", labels).astype(np.float32)
         return features
 
-    def answers(self, examples, features, results, tuned=None):
+    def answers(self, examples, features, outputs, tuned=None):
         if not examples:
             return []
-        shape = (len(examples), self.num_outputs)
-        answers = class_answers(examples, self.labels, mean_probabilities(results, shape))
+        logits = logits_of(outputs, (len(examples), self.num_outputs))
+        probabilities = scipy.special.softmax(logits, axis=-1)
+        answers = class_answers(examples, self.labels, probabilities)
         return with_dropped_tokens(answers, features)
 
     def scores(self, examples, answers):

@@ -31,7 +31,7 @@ def similarity_baselines(
     texts = [text for one in data.train.examples for text in (one.first, one.second) if text]
     found = {"mean vector before training": {}, "TF-IDF cosine": {}}
     for split, (examples, features) in data.dev.items():
-        before = task.answers(examples, features, [predictor.predict(features)])
+        before = task.answers(examples, features, predictor.predict(features))
         words = score_answers(examples, tfidf_cosines(texts, examples))
         for name, answers in zip(found, (before, words), strict=True):
             found[name][split] = task.scores(examples, answers)

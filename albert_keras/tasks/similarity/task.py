@@ -93,10 +93,9 @@ class SimilarityTask(ScoreTask):
         features.dropped_tokens = pairs.dropped.reshape(-1, sequences).sum(axis=1)
         return features
 
-    def answers(self, examples, features, results, tuned=None):
-        check_numbers(results)
-        cosines = [np.asarray(result["cosine"], np.float64) for result in results]
-        answers = score_answers(examples, np.mean(cosines, axis=0)) if examples else []
+    def answers(self, examples, features, outputs, tuned=None):
+        check_numbers(outputs)
+        answers = score_answers(examples, np.asarray(outputs["cosine"], np.float64))
         return with_dropped_tokens(answers, features)
 
     def guesses(self, training_examples, examples):

@@ -30,7 +30,7 @@ class DecodedAnswers(NamedTuple):
 def decode(
     examples: Sequence[QuestionExample],
     features: SpanFeatures,
-    results: Sequence[dict[str, np.ndarray]],
+    outputs: dict[str, np.ndarray],
     n_best: int = 20,
     max_answer_length: int = 30,
 ) -> DecodedAnswers:
@@ -38,9 +38,7 @@ def decode(
 
     Args:
         features: Features of these examples, not for training.
-        results: The outputs of `SPANS`, where all questions have an answer, or of `SPANS_OR_NONE`.
-            One dict per model; a span's scores are averaged over the models that have it among
-            their best, null scores over all.
+        outputs: Of `SPANS`, where all questions have an answer, or of `SPANS_OR_NONE`.
         n_best: How many texts are returned; of `SPANS` also how many starts and how many ends are
             tried per window.
         max_answer_length: Largest number of tokens of an answer.
@@ -56,8 +54,8 @@ def decode(
         `accumulate_predictions_v1`, `write_predictions_v1` and the same for v2 in
         google-research/albert, `squad_utils.py`.
     """
-    check_numbers(results)
-    may_be_none = "null_logits" in results[0]
+    check_numbers(outputs)
+    may_be_none = "null_logits" in outputs
     rows = [[] for _ in examples]
     for row, index in enumerate(features.example_indices.tolist()):
         rows[index].append(row)
@@ -65,13 +63,12 @@ def decode(
     for number, example in enumerate(examples):
         spans = []
         for row in rows[number]:
-            given = [
-                _candidates_or_none(result, row)
+            found = (
+                _candidates_or_none(outputs, row)
                 if may_be_none
-                else _candidates(result, row, n_best)
-                for result in results
-            ]
-            spans += _spans(features, row, given, max_answer_length)
+                else _candidates(outputs, row, n_best)
+            )
+            spans += _spans(features, row, *found, max_answer_length)
         spans.sort(key=lambda span: span[3] + span[4], reverse=True)  # stable
         located = (
             (features.characters_at(row, start, end, example.context), *scores)
@@ -81,13 +78,13 @@ def decode(
             example.context, located, n_best, NOTHING_V2 if may_be_none else NOTHING_V1
         )
     predictions = {id: texts[0]["text"] for id, texts in nbest.items()}
-    null_scores = _null_scores(examples, features, results) if may_be_none else None
+    null_scores = _null_scores(examples, features, outputs) if may_be_none else None
     return DecodedAnswers(predictions, nbest, null_scores, locations)
 
 
-def _candidates(result, row, n_best):
+def _candidates(outputs, row, n_best):
     """Returns start, end and their scores of the spans of a window, arrays of equal length."""
-    start_logits, end_logits = result["start_logits"][row], result["end_logits"][row]
+    start_logits, end_logits = outputs["start_logits"][row], outputs["end_logits"][row]
     starts, ends = _best(start_logits, n_best), _best(end_logits, n_best)
     return (
         np.repeat(starts, len(ends)),
@@ -97,24 +94,22 @@ def _candidates(result, row, n_best):
     )
 
 
-def _candidates_or_none(result, row):
+def _candidates_or_none(outputs, row):
     """Returns the same of a model that gives the best ends after each of the best starts."""
-    starts, ends = result["start_indices"][row], result["end_indices"][row]
+    starts, ends = outputs["start_indices"][row], outputs["end_indices"][row]
     per_start = len(ends) // len(starts)
     return (
         np.repeat(starts, per_start),
         ends,
-        np.repeat(result["start_log_probs"][row], per_start),
-        result["end_log_probs"][row],
+        np.repeat(outputs["start_log_probs"][row], per_start),
+        outputs["end_log_probs"][row],
     )
 
 
-def _null_scores(examples, features, results):
-    lowest = np.full((len(results), len(examples)), _NO_WINDOW)
-    for of_questions, result in zip(lowest, results, strict=True):
-        np.minimum.at(of_questions, features.example_indices, result["null_logits"])
-    averaged = lowest.mean(axis=0).tolist()
-    return {example.id: score for example, score in zip(examples, averaged, strict=True)}
+def _null_scores(examples, features, outputs):
+    lowest = np.full(len(examples), _NO_WINDOW)
+    np.minimum.at(lowest, features.example_indices, outputs["null_logits"])
+    return {example.id: score for example, score in zip(examples, lowest.tolist(), strict=True)}
 
 
 def best_texts(context, spans, n_best, nothing):
@@ -140,20 +135,13 @@ def best_texts(context, spans, n_best, nothing):
     return nbest, location
 
 
-def _spans(features, row, candidates, max_answer_length):
+def _spans(features, row, starts, ends, start_scores, end_scores, max_answer_length):
     """Returns row, first and last position, and both scores of each span that may be an answer."""
-    scores = {}
     stop = features.passage_starts[row] + features.passage_lengths[row]
-    for starts, ends, start_scores, end_scores in candidates:
-        keep = features.shows_most(row, starts) & (ends < stop) & (ends >= starts)
-        keep &= ends - starts < max_answer_length
-        kept = (array[keep].tolist() for array in (starts, ends, start_scores, end_scores))
-        for start, end, start_score, end_score in zip(*kept, strict=True):
-            scores.setdefault((start, end), []).append((start_score, end_score))
-    return [
-        (row, start, end, *(sum(one) / len(one) for one in zip(*pairs, strict=True)))
-        for (start, end), pairs in scores.items()
-    ]
+    keep = features.shows_most(row, starts) & (ends < stop) & (ends >= starts)
+    keep &= ends - starts < max_answer_length
+    kept = (array[keep].tolist() for array in (starts, ends, start_scores, end_scores))
+    return [(row, *span) for span in zip(*kept, strict=True)]
 
 
 def _best(scores, count):

@@ -110,20 +110,22 @@ class SpanTask(Task):
         )
         return span_features(examples, tokenizer, config, training)
 
-    def tune(self, examples, features, results):
+    def tuned_answers(self, examples, features, outputs):
         """Finds the score for "no answer" from which squad2 leaves a question unanswered."""
-        if self._version == 1:
-            return {}
-        decoded = self._decode(examples, features, results)
-        return {_THRESHOLD: null_threshold(examples, decoded.predictions, decoded.null_scores)}
+        decoded, tuned = self._decode(examples, features, outputs), {}
+        if self._version == 2:
+            threshold = null_threshold(examples, decoded.predictions, decoded.null_scores)
+            tuned = {_THRESHOLD: threshold}
+        answers = self.decoded_answers(examples, decoded, tuned)
+        return with_dropped_tokens(answers, features), tuned
 
-    def answers(self, examples, features, results, tuned=None):
+    def answers(self, examples, features, outputs, tuned=None):
         """Reads out SpanAnswers; see `Task.answers`.
 
         Without a tuned threshold squad2 uses 0: a question is left unanswered if "no answer" is
         at least as probable as an answer.
         """
-        decoded = self._decode(examples, features, results)
+        decoded = self._decode(examples, features, outputs)
         return with_dropped_tokens(self.decoded_answers(examples, decoded, tuned), features)
 
     def decoded_answers(self, examples, decoded, tuned=None):
@@ -143,9 +145,9 @@ class SpanTask(Task):
             answers.append(SpanAnswer(example.id, text, probability, start, end, null_score, nbest))
         return answers
 
-    def _decode(self, examples, features, results):
+    def _decode(self, examples, features, outputs):
         config = self.config
-        return decode(examples, features, results, config.n_best, config.max_answer_length)
+        return decode(examples, features, outputs, config.n_best, config.max_answer_length)
 
     def scores(self, examples, answers):
         """Returns scores in percent as the official script of the version prints them, F1 first."""

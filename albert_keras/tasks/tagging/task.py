@@ -6,12 +6,13 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 import numpy as np
+import scipy.special
 
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
-from albert_keras.tasks.predictions import mean_probabilities, one_line
+from albert_keras.tasks.predictions import logits_of, one_line
 from albert_keras.tasks.tagging.features import tag_features
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.scores import entity_counts, entity_scores, has_entities
@@ -125,11 +126,13 @@ class TagTask(Task):
         names = self.labels if has_tags else None
         return tag_features(examples, tokenizer, self.max_seq_length, names)
 
-    def answers(self, examples, features, results, tuned=None):
+    def answers(self, examples, features, outputs, tuned=None):
         if not examples:
             return []
-        logits = [{"logits": result["logits"][features.word_starts]} for result in results]
-        probabilities = mean_probabilities(logits, (_num_words(examples), self.num_outputs))
+        words = {"logits": outputs["logits"][features.word_starts]}
+        count = sum(len(example.words) for example in examples)
+        logits = logits_of(words, (count, self.num_outputs))
+        probabilities = scipy.special.softmax(logits, axis=-1)
         tags = [self.labels[number] for number in probabilities.argmax(axis=1)]
         return _answers(examples, tags, probabilities.max(axis=1).tolist())
 
@@ -242,10 +245,6 @@ def _answers(examples, tags, probabilities):
         answers.append(TagAnswer(id, words, tuple(tags[own]), tuple(probabilities[own])))
         begin = own.stop
     return answers
-
-
-def _num_words(examples):
-    return sum(len(example.words) for example in examples)
 
 
 def _truth(examples):

@@ -170,9 +170,8 @@ def test_a_line_is_answered_before_the_next_one_arrives(ask, tuned, monkeypatch)
     assert [json.loads(line)["id"] for line in printed] == ["0", "1", "2"]
 
 
-def test_a_split_is_answered_by_several_models(ask, tuned):
-    alone, together = ask("--split", "dev"), ask("--split", "dev", "--with", tuned, "--all-seeds")
-    assert alone == together and alone.count("|") > 0
+def test_a_split_is_answered(ask):
+    assert ask("--split", "dev").count("|") > 0
 
 
 SHOWN = [

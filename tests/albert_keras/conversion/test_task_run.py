@@ -10,7 +10,7 @@ from albert_keras.formats import google_bert, hugging_face
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
 from albert_keras.serving.export.source import open_source
-from albert_keras.tasks.finetuned import FinetunedModels
+from albert_keras.tasks.finetuned import open_finetuned
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.library_training import train_byte_bpe
@@ -98,13 +98,13 @@ def logits_in_numpy(weights, batch):
 def test_the_logits_are_those_of_the_foreign_head(converted, name):
     result, weights = converted(name)
     assert result.task == CASES[name][-1]
-    models = FinetunedModels(result.path)
+    model = open_finetuned(result.path)
     fields = {
         "spans": {"question": "the ferry", "context": TEXT},
         "choice": {"question": "the ferry", "context": TEXT, "options": ["left", "sunrise"]},
     }.get(name, TEXT)
-    examples = models.examples([fields])
-    features, [found] = models.outputs(examples)
+    examples = model.examples([fields])
+    features, found = model.compute_outputs(examples)
     length = int(features.lengths[0])
     of = logits_in_numpy(weights, features.batch(np.arange(1), length))
     if name == "spans":
@@ -119,7 +119,7 @@ def test_the_logits_are_those_of_the_foreign_head(converted, name):
     else:
         expected = of(False).reshape(1, -1)
         np.testing.assert_allclose(found["logits"], expected, rtol=0, atol=1e-5)
-    assert len(models.answers(examples)) == 1
+    assert len(model.answers(examples)) == 1
 
 
 def test_labels_columns_and_length_are_those_of_the_source(converted):
@@ -132,8 +132,8 @@ def test_labels_columns_and_length_are_those_of_the_source(converted):
 
 def test_a_classifier_of_pairs_is_named_by_the_user(converted):
     result, _ = converted("numbered", pair=True)
-    models = FinetunedModels(result.path)
-    answer = models.answers(models.examples([{"text": TEXT, "pair": "the ferry"}]))[0]
+    model = open_finetuned(result.path)
+    answer = model.answers(model.examples([{"text": TEXT, "pair": "the ferry"}]))[0]
     assert result.task == "pair" and set(answer.probabilities) == {"LABEL_0", "LABEL_1"}
     with pytest.raises(InputError, match="`--pair` requires a model that sorts .* heads spans"):
         converted("spans", pair=True)
@@ -172,9 +172,9 @@ def test_a_span_head_with_word_pieces_answers(word_pieces, tmp_path):
     )
     result = convert(tmp_path / "bert", tmp_path / "ours")
     assert result.task == "squad1"
-    models = FinetunedModels(result.path)
+    model = open_finetuned(result.path)
     passage = "ab bab, abba"
-    (answer,) = models.answers(models.examples([{"question": "ab ba", "context": passage}]))
+    (answer,) = model.answers(model.examples([{"question": "ab ba", "context": passage}]))
     assert answer.text and answer.text in passage
 
 
@@ -194,13 +194,13 @@ def test_a_classifier_without_segment_types_answers(family, word_pieces, tiny_co
     hugging_face.write(weights._replace(tokenizer_files=files), tmp_path / "theirs")
     result = convert(tmp_path / "theirs", tmp_path / "ours")
     assert result.task == "classification"
-    models = FinetunedModels(result.path)
-    examples = models.examples([TEXT])
-    features, [found] = models.outputs(examples)
+    model = open_finetuned(result.path)
+    examples = model.examples([TEXT])
+    features, found = model.compute_outputs(examples)
     length = int(features.lengths[0])
     expected = logits_in_numpy(weights, features.batch(np.arange(1), length))(False)
     np.testing.assert_allclose(found["logits"], expected, rtol=0, atol=1e-5)
-    assert models.answers(examples)[0].label in ("no", "yes")
+    assert model.answers(examples)[0].label in ("no", "yes")
     convert(result.path, tmp_path / "back", to="hugging-face")
     again = hugging_face.read(tmp_path / "back")
     random_weights.assert_same_weights(again._replace(config=weights.config), weights)

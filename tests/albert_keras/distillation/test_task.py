@@ -12,7 +12,7 @@ from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.finetuned import FinetunedModels
+from albert_keras.tasks.finetuned import find_run, open_finetuned, task_of
 from data_pipeline.errors import InputError
 
 ALONE = {"random_baseline": False, "bag_of_words": False}
@@ -61,9 +61,7 @@ def test_the_result_is_a_fine_tuning_with_a_teacher(taught, tuned_teacher):
     assert data["teacher"] == f"{tuned_teacher}/seed-12345 step 4"
     assert len(data["teacher_digest"]) == 64
     assert run.record["config"]["distillation"]["temperature"] == 2
-    [answer] = FinetunedModels(taught.path).answers(
-        FinetunedModels(taught.path).examples(["The old ferry left."])
-    )
+    [answer] = open_finetuned(taught.path).predict(["The old ferry left."])
     assert answer.label in ("no", "yes")
 
 
@@ -81,12 +79,12 @@ def test_the_student_starts_from_its_teacher(taught):
 
 
 def test_each_row_has_the_logits_of_its_example(tuned_teacher, settings):
-    models = FinetunedModels(tuned_teacher, strategy="single")
-    examples = models.task.read("train")
-    features, [outputs] = models.outputs(examples)
+    model = open_finetuned(tuned_teacher)
+    examples = task_of(Run.open(find_run(tuned_teacher))).read("train")
+    features, outputs = model.compute_outputs(examples)
     rows = np.array([7, 3, 31])
     found = TaughtFeatures(features, outputs["logits"]).batch(rows)
-    _, [alone] = models.outputs([examples[row] for row in rows])
+    _, alone = model.compute_outputs([examples[row] for row in rows])
     np.testing.assert_allclose(found["teacher_logits"], alone["logits"], atol=1e-5)
     np.testing.assert_array_equal(found["labels"], features.batch(rows)["labels"])
 

@@ -14,7 +14,7 @@ from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
 from albert_keras.serving.saved_model.signature_methods import read_signatures
 from albert_keras.serving.saved_model.warm_up import WARM_UP_FILE
-from albert_keras.tasks.finetuned import FinetunedModels
+from albert_keras.tasks.finetuned import open_finetuned
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.small_exports import make_model, write_run
 from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
@@ -69,8 +69,8 @@ def test_where_files_lay_and_what_was_typed_stays_at_home(exported, tiny_export)
 def test_it_answers_as_the_run(exported, runs):
     texts = [text for text in TEXTS if text.strip()]
     inputs = [{"text": one, "pair": other} for one in texts for other in texts]
-    predictor, models = Predictor(exported.path.parent), FinetunedModels(runs("classification"))
-    expected = models.answers(models.examples(inputs))
+    predictor, model = Predictor(exported.path.parent), open_finetuned(runs("classification"))
+    expected = model.answers(model.examples(inputs))
     assert len({answer.label for answer in expected}) > 1
     for one, other in zip(predictor.answer(inputs), expected, strict=True):
         assert one.label == other.label

@@ -153,7 +153,7 @@ def asked(request, tiny_tokenizer, tiny_corpus):
 
 def python_answers(task, model, tokenizer, examples):
     features = task.features(examples, tokenizer)
-    return task.answers(examples, features, [outputs_of(model, features)])
+    return task.answers(examples, features, outputs_of(model, features))
 
 
 def ask(task_model, examples):

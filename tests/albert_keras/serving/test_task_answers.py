@@ -11,7 +11,7 @@ from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
 from albert_keras.tasks.classification.task import ClassAnswer
-from albert_keras.tasks.finetuned import FinetunedModels
+from albert_keras.tasks.finetuned import open_finetuned
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.small_exports import (
     NULL_THRESHOLD,
@@ -70,13 +70,13 @@ def exported(tiny_tokenizer, tiny_corpus, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def loaded(exported):
-    """Returns a function of a kind that gives FinetunedModels and Predictor, loaded once."""
+    """Returns a function of a kind that gives the model and Predictor, loaded once."""
     loaded = {}
 
     def of_kind(kind):
         if kind not in loaded:
             run, export = exported(kind)
-            loaded[kind] = FinetunedModels(run), Predictor(export)
+            loaded[kind] = open_finetuned(run), Predictor(export)
         return loaded[kind]
 
     return of_kind
@@ -89,20 +89,20 @@ def copy(exported, tmp_path):
 
 
 def test_pairs_are_classified_as_by_the_run(loaded):
-    models, predictor = loaded("classification")
+    model, predictor = loaded("classification")
     inputs = [{"text": a, "pair": b} for a in DIRTY for b in ("It left.", *DIRTY)]
     found = predictor.answer([*inputs, {"text": "Rain.", "pair": "", "id": "k7"}])
-    expected = models.answers(models.examples([*inputs, {"id": "k7", "text": "Rain.", "pair": ""}]))
+    expected = model.answers(model.examples([*inputs, {"id": "k7", "text": "Rain.", "pair": ""}]))
     assert type(found[0]) is ClassAnswer and found[-1].id == "k7" and found[3].id == "3"
     assert len({answer.label for answer in found}) > 1
     assert_alike(found, expected)
 
 
 def test_questions_are_answered_as_by_the_run(loaded, tiny_corpus):
-    models, predictor = loaded("spans_or_none")
+    model, predictor = loaded("spans_or_none")
     contexts = [*DIRTY, *CONTEXTS, *tiny_corpus[:4], " ".join(tiny_corpus[:6])]
     inputs = [{"context": text, "question": "Who left?\u0301"} for text in contexts]
-    found, expected = predictor.answer(inputs), models.answers(models.examples(inputs))
+    found, expected = predictor.answer(inputs), model.answers(model.examples(inputs))
     assert {bool(answer.text) for answer in found} == {True, False}
     assert_alike(found[len(DIRTY) :], expected[len(DIRTY) :])
     for context, one, other in zip(contexts, found, expected, strict=True):
@@ -138,7 +138,7 @@ def test_strings_give_what_the_task_answers(kind, tiny_tokenizer, tiny_corpus):
     features = task.features(examples, tiny_tokenizer)
     inputs = features.batch(np.arange(len(features)))
     outputs = {name: value.numpy() for name, value in model(inputs).items()}
-    expected = task.answers(examples, features, [outputs])
+    expected = task.answers(examples, features, outputs)
 
     module = build_task_model(model, tiny_tokenizer, task)
 
@@ -198,9 +198,9 @@ def test_without_its_record_a_task_is_not_guessed(copy):
     ],
 )
 def test_what_cannot_be_asked_gets_the_words_of_the_run(loaded, inputs):
-    models, predictor = loaded("classification")
+    model, predictor = loaded("classification")
     errors = []
-    for ask in (models.examples, predictor.answer):
+    for ask in (model.examples, predictor.answer):
         with pytest.raises(InputError) as caught:
             ask(inputs)
         errors.append(str(caught.value))

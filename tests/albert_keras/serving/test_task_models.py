@@ -59,7 +59,7 @@ def of_kind(tiny_tokenizer):
 
 def expected(task, model, tokenizer, examples):
     features = task.features(examples, tokenizer)
-    return task.answers(examples, features, [outputs_of(model, features)])
+    return task.answers(examples, features, outputs_of(model, features))
 
 
 def call(task_model, name, *texts):

@@ -10,8 +10,6 @@ from albert_keras.tasks.predict import MOST_AT_A_TIME, answer_stream
 class Counting:
     """Answers with the length of a text; beyond 5 letters it is truncated."""
 
-    task = None
-
     def __init__(self):
         self.sizes = []
 
@@ -26,16 +24,16 @@ def inputs(*texts):
 
 
 def test_a_list_is_answered_before_the_next_one_is_read(caplog):
-    read, models = [], Counting()
+    read, model = [], Counting()
 
     def lists():
         for several in (inputs("a"), inputs("bb", "c" * 7)):
-            read.append(len(models.sizes))
+            read.append(len(model.sizes))
             yield several
 
     with caplog.at_level(logging.WARNING):
-        found = list(answer_stream(models, lists()))
-    assert read == [0, 1] and models.sizes == [1, 2]
+        found = list(answer_stream(model.answers, lists()))
+    assert read == [0, 1] and model.sizes == [1, 2]
     assert [one.answer.score for one in found] == [1, 2, 7]
     assert [one.columns["text"] for one in found] == ["a", "bb", "c" * 7]
     [message] = caplog.messages
@@ -43,10 +41,10 @@ def test_a_list_is_answered_before_the_next_one_is_read(caplog):
 
 
 def test_large_lists_and_other_numbers_of_options_are_split():
-    models = Counting()
-    list(answer_stream(models, [inputs(*["a"] * (MOST_AT_A_TIME + 1))]))
-    assert models.sizes == [MOST_AT_A_TIME, 1]
-    models = Counting()
+    model = Counting()
+    list(answer_stream(model.answers, [inputs(*["a"] * (MOST_AT_A_TIME + 1))]))
+    assert model.sizes == [MOST_AT_A_TIME, 1]
+    model = Counting()
     choices = [({}, ChoiceExample("0", "c", "q", ("a",) * count)) for count in (2, 2, 3, 2)]
-    list(answer_stream(models, [choices]))
-    assert models.sizes == [2, 1, 1]
+    list(answer_stream(model.answers, [choices]))
+    assert model.sizes == [2, 1, 1]

@@ -7,7 +7,6 @@ import pytest
 
 from albert_keras.tasks.answer_table import (
     check_out,
-    columns_of,
     is_answer_table,
     write_answer_table,
 )
@@ -27,8 +26,7 @@ def read_csv(path):
 
 def test_a_csv_has_the_columns_of_the_input_and_of_the_answer(tmp_path):
     out = tmp_path / "new" / "answers.csv"
-    rows = [(COLUMNS, SPAM), ({"body": "b"}, SPAM._replace(label="ham"))]
-    assert write_answer_table(out, rows, columns_of(row for row, _ in rows)) == 2
+    write_answer_table(out, [COLUMNS, {"body": "b"}], [SPAM, SPAM._replace(label="ham")])
     first, second = read_csv(out)
     assert first == COLUMNS | {
         "predicted_predicted_label": "spam",
@@ -43,8 +41,8 @@ def test_a_csv_has_the_columns_of_the_input_and_of_the_answer(tmp_path):
 
 def test_a_jsonl_keeps_values_and_names_them_alike_in_each_row(tmp_path):
     out = tmp_path / "answers.jsonl"
-    rows = [({"text": "a", "label": [1]}, SPAM), ({"text": "\u2028\ud800", "n": 1.5}, SPAM)]
-    write_answer_table(out, rows, ["text", "label", "n"])
+    rows = [{"text": "a", "label": [1]}, {"text": "\u2028\ud800", "n": 1.5}]
+    write_answer_table(out, rows, [SPAM, SPAM])
     first, second = map(json.loads, out.read_text(encoding="ascii").splitlines())
     assert first["label"] == [1] and "label" not in second and second["n"] == 1.5
     assert first["predicted_label"] == second["predicted_label"] == "spam"
@@ -54,14 +52,12 @@ def test_a_jsonl_keeps_values_and_names_them_alike_in_each_row(tmp_path):
 def test_lists_are_json_in_a_csv(tmp_path):
     words = ("Ada", "é")
     tags = TagAnswer("0", words, ("B", "O"), (0.5, 0.75))
-    write_answer_table(
-        tmp_path / "tags.csv", [({"id": "7", "words": words}, tags)], ["id", "words"]
-    )
+    write_answer_table(tmp_path / "tags.csv", [{"id": "7", "words": words}], [tags])
     [row] = read_csv(tmp_path / "tags.csv")
     assert list(row) == ["id", "words", "tags", "probabilities", "dropped_words"]
     assert json.loads(row["words"]) == ["Ada", "é"] and json.loads(row["tags"]) == ["B", "O"]
     span = SpanAnswer("0", "Ada", 0.5, 0, 3, None, [{"text": "Ada"}])
-    write_answer_table(tmp_path / "spans.csv", [({"question": "Who?"}, span)], ["question"])
+    write_answer_table(tmp_path / "spans.csv", [{"question": "Who?"}], [span])
     [row] = read_csv(tmp_path / "spans.csv")
     assert "nbest" not in row and row["text"] == "Ada" and row["start"] == "0"
 

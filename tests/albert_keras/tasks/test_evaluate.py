@@ -69,7 +69,7 @@ def test_the_scores_are_those_of_the_fine_tuning(tuned, evaluation):
     assert evaluation.interval == pytest.approx(result.seeds[0].interval)
     assert evaluation.tuned == pytest.approx(result.tuned)
     assert (evaluation.task, evaluation.split, evaluation.metric) == ("squad2", "dev", "f1")
-    assert evaluation.runs == (f"{tuned}/seed-12345",) and evaluation.examples == 30
+    assert evaluation.run == f"{tuned}/seed-12345" and evaluation.examples == 30
     assert list(evaluation.scores)[0] == "f1" and evaluation.files == {}
 
 
@@ -94,9 +94,8 @@ def test_only_on_examples_that_chose_the_checkpoint_anything_is_tuned(strict, fi
         ),
         ({"split": "dve"}, "The split `dve` of squad2 is unknown. Did you mean `dev`"),
         ({"out": "/proc/nowhere"}, "cannot be written"),
-        ({"runs": []}, "at least one fine-tuned run"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(tuned, arguments, says):
     with pytest.raises(InputError, match=says):
-        evaluate_task(**{"runs": tuned, **arguments})
+        evaluate_task(**{"run": tuned, **arguments})

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from albert_keras import Predictor, embed, export
+from albert_keras.runs.run import Run
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.finetuned import FinetunedModels
+from albert_keras.tasks.finetuned import find_run, task_of
 from albert_keras.tasks.result_table import lines
 
 TRAINING = {
@@ -74,10 +75,10 @@ def test_the_baseline_is_the_mean_vector_of_the_initial_weights(result, tiny_run
     first, second = (
         embed(tiny_run, [row[side] for row in rows], normalize=True).vectors for side in (0, 1)
     )
-    models = FinetunedModels(result.path)
-    examples = models.task.read("dev")
-    answers = models.task.answers(examples, None, [{"cosine": (first * second).sum(axis=1)}])
-    expected = models.task.scores(examples, answers)["spearman"]
+    task = task_of(Run.open(find_run(result.path)))
+    examples = task.read("dev")
+    answers = task.answers(examples, None, {"cosine": (first * second).sum(axis=1)})
+    expected = task.scores(examples, answers)["spearman"]
     found = result.baselines["mean vector before training"]["dev"]["spearman"]
     assert found == pytest.approx(expected, abs=1e-3)
 

@@ -117,5 +117,5 @@ def test_tokens_that_do_not_fit_are_counted(tiny_tokenizer):
     counts = [len(tiny_tokenizer.encode(text)) for text in PAIRS[0][1:3]]
     features = text_features(PAIRS, tiny_tokenizer, 8)
     assert features.dropped_tokens.tolist() == [sum(counts) - 5, 0] and sum(counts) > 8
-    answers = TASK.answers(PAIRS, features, [{"logits": np.zeros((2, 2), np.float32)}])
+    answers = TASK.answers(PAIRS, features, {"logits": np.zeros((2, 2), np.float32)})
     assert [answer.dropped_tokens for answer in answers] == [sum(counts) - 5, 0]

@@ -7,11 +7,7 @@ import numpy as np
 from albert_keras.tasks.classification.regression import ScoreAnswer, score_answers
 from albert_keras.tasks.classification.task import ClassAnswer, class_answers
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.predictions import (
-    mean_outputs,
-    mean_probabilities,
-    write_predictions,
-)
+from albert_keras.tasks.predictions import write_predictions
 
 EXAMPLES = [TextExample("a", "x"), TextExample("b", "y")]
 
@@ -26,15 +22,6 @@ def test_answers_are_written_line_by_line(tmp_path):
         {"id": "1", "score": 0.5, "dropped_tokens": 0},
         {"id": "\u2028 \ud800 ä", "score": -1.0, "dropped_tokens": 0},
     ]
-
-
-def test_probabilities_of_models_are_averaged_in_float64():
-    even = {"logits": np.zeros((2, 2), np.float16)}
-    sure = {"logits": np.array([[0, 80], [1e4, 0]], np.float16)}
-    means = mean_probabilities([even, sure], (2, 2))
-    assert means.dtype == np.float64
-    np.testing.assert_allclose(means, [[0.25, 0.75], [0.75, 0.25]], rtol=0, atol=1e-15)
-    np.testing.assert_array_equal(mean_outputs([even, sure], (2, 2)), [[0, 40], [5000, 0]])
 
 
 def test_the_best_class_is_answered_and_the_first_of_equals():

@@ -21,12 +21,12 @@ class Scripted:
     def __init__(self, collapse=None):
         self.said = collapse
 
-    def tuned_answers(self, examples, features, results):
-        return results[0]["value"], {"threshold": 0.5}
+    def tuned_answers(self, examples, features, outputs):
+        return outputs["value"], {"threshold": 0.5}
 
-    def answers(self, examples, features, results, tuned):
+    def answers(self, examples, features, outputs, tuned):
         assert tuned == {"threshold": 0.5}
-        return results[0]["value"]
+        return outputs["value"]
 
     def scores(self, examples, answers):
         return {"f1": answers, "accuracy": answers / 2}

@@ -28,7 +28,7 @@ def outputs(*choices, options=4, sure=2.0):
 
 
 def answered(*choices):
-    return task().answers(EXAMPLES, None, [outputs(*choices)])
+    return task().answers(EXAMPLES, None, outputs(*choices))
 
 
 def passage(count=2, **changes):
@@ -57,7 +57,7 @@ def test_any_number_of_options_may_be_typed(tiny_tokenizer):
     assert example == ChoiceExample("7", CONTEXT, "When?", ("at noon", "never", "now"))
     features = task().features([example, example], tiny_tokenizer)
     assert features.batch([0, 1], 64)["input_ids"].shape == (2, 3, 64)
-    answers = task().answers([example, example], features, [outputs(2, 1, options=3)])
+    answers = task().answers([example, example], features, outputs(2, 1, options=3))
     assert [answer.option for answer in answers] == ["now", "never"]
     bad = {**fields, "options": ["one"]}, {**fields, "options": "ab"}, {**fields, "question": 1}
     for one in (*bad, {"context": CONTEXT}, {**fields, "text": "x"}):
@@ -65,12 +65,12 @@ def test_any_number_of_options_may_be_typed(tiny_tokenizer):
             task().example(0, one)
 
 
-def test_probabilities_of_several_models_are_averaged():
-    one, other = outputs(0, 1, 2, sure=1.0), outputs(3, 1, 2, sure=4.0)
-    answers = task().answers(EXAMPLES, None, [one, other])
+def test_the_most_probable_option_is_chosen():
+    found = outputs(3, 1, 2, sure=4.0)
+    answers = task().answers(EXAMPLES, None, found)
     assert [answer.choice for answer in answers] == [3, 1, 2]
-    weights = [np.exp(result["logits"][0].astype(float)) for result in (one, other)]
-    expected = sum(weight / weight.sum() for weight in weights) / 2
+    weights = np.exp(found["logits"][0].astype(float))
+    expected = weights / weights.sum()
     np.testing.assert_allclose(answers[0].probabilities, expected, rtol=1e-12)
     assert answers[0].probability == max(answers[0].probabilities)
     assert answers[0].option == "never"
@@ -159,7 +159,7 @@ def test_answers_are_there_if_they_should_be(tmp_path):
 def test_gold_answers_to_the_real_corpus_score_full_marks(shared_data):
     race = task(data_dir=str(shared_data / "race"))
     examples = race.read("dev")
-    answers = race.answers(examples, None, [outputs(*[one.label for one in examples])])
+    answers = race.answers(examples, None, outputs(*[one.label for one in examples]))
     assert race.scores(examples, answers) == {
         "accuracy": 1.0, "accuracy_middle": 1.0, "accuracy_high": 1.0
     }  # fmt: skip

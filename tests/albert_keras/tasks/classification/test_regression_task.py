@@ -75,8 +75,8 @@ def test_one_number_is_answered_scored_and_guessed(name):
     columns = {"text": "text", "label": "label"} if name == "regression" else {}
     it = build_task(TaskConfig(name=name, **columns))
     assert (it.kind, it.metric, it.num_outputs, it.labels) == (REGRESSION, "pearson", 1, ())
-    results = [{"logits": np.array([[1.0], [7.0]])}, {"logits": np.array([[2.0], [6.0]])}]
-    answers = it.answers(labelled(None, None), None, results)
+    outputs = {"logits": np.array([[1.5], [6.5]])}
+    answers = it.answers(labelled(None, None), None, outputs)
     assert answers == [ScoreAnswer("0", 1.5), ScoreAnswer("1", 6.5)]
     scores = [ScoreAnswer(str(id), score) for id, score in enumerate((1.0, 2.0, 4.0))]
     found = it.scores(labelled(1.0, 2.0, 3.0), scores)

@@ -35,10 +35,10 @@ def labelled(*labels):
     return [TextExample(str(id), f"text {id}", label=label) for id, label in enumerate(labels)]
 
 
-def test_models_answer_together():
+def test_the_most_probable_class_is_answered():
     examples = labelled(None, None)
-    even, sure = np.zeros((2, 2), np.float32), np.array([[0, 60], [60, 0]], np.float32)
-    answers = task("cola").answers(examples, None, [{"logits": even}, {"logits": sure}])
+    logits = np.array([[0, np.log(3)], [np.log(3), 0]])
+    answers = task("cola").answers(examples, None, {"logits": logits})
     assert [answer.label for answer in answers] == ["1", "0"]
     np.testing.assert_allclose([answer.probability for answer in answers], 0.75)
     assert list(answers[0].probabilities) == ["0", "1"]

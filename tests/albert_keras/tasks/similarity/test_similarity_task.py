@@ -112,23 +112,22 @@ def test_a_row_is_two_sequences(tiny_tokenizer, files):
     task = task_of(files, train="pairs.tsv", max_seq_length=8, **COLUMNS)
     features = task.features(examples, tiny_tokenizer)
     assert features.dropped_tokens.tolist() == dropped and max(dropped) > 0
-    results = [{"cosine": np.zeros(3, np.float32)}]
-    answers = task.answers(examples, features, results)
+    answers = task.answers(examples, features, {"cosine": np.zeros(3, np.float32)})
     assert [answer.dropped_tokens for answer in answers] == dropped
 
 
 def test_answers_are_scored_by_their_order(files):
     task = task_of(files, data_dir=".")
     examples = task.read("dev")
-    answers = task.answers(examples, None, [{"cosine": np.float32([0.9, 0.1, 0.2])}] * 2)
+    answers = task.answers(examples, None, {"cosine": np.float32([0.9, 0.1, 0.2])})
     assert answers[0] == ScoreAnswer("0", pytest.approx(0.9))
     scores = task.scores(examples, answers)
     assert list(scores) == ["spearman", "pearson"] and scores["spearman"] == 1
-    worse = task.answers(examples, None, [{"cosine": np.float32([0.1, 0.2, 0.9])}])
+    worse = task.answers(examples, None, {"cosine": np.float32([0.1, 0.2, 0.9])})
     assert task.scores(examples, worse)["spearman"] == pytest.approx(-0.5)
     assert task.errors(examples, worse)[0].id == "0"
     assert task.collapse(answers) is None
-    same = task.answers(examples, None, [{"cosine": np.float32([0.5] * 3)}])
+    same = task.answers(examples, None, {"cosine": np.float32([0.5] * 3)})
     assert task.collapse(same) == "all 3 scores are about 0.5"
     assert task.guesses(examples, examples) is None
 

@@ -37,19 +37,16 @@ def decoded_by_hand(features, proposed, n_best, max_length, nothing):
     for number, example in enumerate(EXAMPLES):
         spans = []
         for row in np.flatnonzero(features.example_indices == number):
-            averaged = {}
             begin = features.passage_starts[row]
             stop = begin + features.passage_lengths[row]
             for start, end, start_score, end_score in proposed(row):
                 if not begin <= start <= end < min(stop, start + max_length):
                     continue
                 if features.shows_most(row, np.array([start])).all():
-                    averaged.setdefault((start, end), []).append((start_score, end_score))
-            for (start, end), scores in averaged.items():
-                text = example.context[
-                    slice(*features.characters_at(row, start, end, example.context))
-                ]
-                spans.append((text, *np.mean(np.array(scores, np.float64), axis=0)))
+                    text = example.context[
+                        slice(*features.characters_at(row, start, end, example.context))
+                    ]
+                    spans.append((text, float(start_score), float(end_score)))
         best = {}
         for text, start, end in sorted(spans, key=lambda span: -(span[1] + span[2])):
             if len(best) < n_best:
@@ -75,57 +72,50 @@ def assert_same(nbest, expected):
         np.testing.assert_allclose(received, [one[1:] for one in expected[id]], rtol=1e-9)
 
 
-@pytest.mark.parametrize("models", [1, 2])
 @pytest.mark.parametrize("n_best, max_length", [(20, 30), (6, 3), (1, 1)])
-def test_version_1_decodes_as_plain_loops_do(models, n_best, max_length, features):
+def test_version_1_decodes_as_plain_loops_do(n_best, max_length, features):
     draw = np.random.default_rng(11)
     shape = (len(features), features.max_seq_length)
     # Rounded, so that many scores are equal and their order matters.
-    results = [
-        logits(*draw.normal(size=(2, *shape)).round(1).astype(np.float32)) for _ in range(models)
-    ]
+    outputs = logits(*draw.normal(size=(2, *shape)).round(1).astype(np.float32))
 
     def proposed(row):
-        for starts, ends in map(dict.values, results):
-            best = [sorted(range(shape[1]), key=lambda at: -one[row][at]) for one in (starts, ends)]
-            for start in best[0][:n_best]:
-                for end in best[1][:n_best]:
-                    yield start, end, starts[row, start], ends[row, end]
+        starts, ends = outputs.values()
+        best = [sorted(range(shape[1]), key=lambda at: -one[row][at]) for one in (starts, ends)]
+        for start in best[0][:n_best]:
+            for end in best[1][:n_best]:
+                yield start, end, starts[row, start], ends[row, end]
 
     expected = decoded_by_hand(features, proposed, n_best, max_length, {"empty": (0.0, 0.0)})
-    answers = decode(EXAMPLES, features, results, n_best, max_length)
+    answers = decode(EXAMPLES, features, outputs, n_best, max_length)
     assert_same(answers.nbest, expected)
     assert answers.predictions == {id: texts[0][0] for id, texts in expected.items()}
     assert answers.null_scores is None
 
 
-@pytest.mark.parametrize("models", [1, 2])
-def test_version_2_decodes_as_plain_loops_do(models, features):
+def test_version_2_decodes_as_plain_loops_do(features):
     draw = np.random.default_rng(12)
     windows, length = (len(features), features.max_seq_length)
-    results = [
-        candidates(
-            draw.normal(size=(windows, 5)).astype(np.float32),
-            draw.permuted(np.tile(np.arange(length), (windows, 1)), axis=1)[:, :5],
-            draw.normal(size=(windows, 15)).astype(np.float32),
-            draw.permuted(np.tile(np.arange(length), (windows, 1)), axis=1)[:, :15],
-            draw.normal(size=windows).astype(np.float32),
-        )
-        for _ in range(models)
-    ]
+    outputs = candidates(
+        draw.normal(size=(windows, 5)).astype(np.float32),
+        draw.permuted(np.tile(np.arange(length), (windows, 1)), axis=1)[:, :5],
+        draw.normal(size=(windows, 15)).astype(np.float32),
+        draw.permuted(np.tile(np.arange(length), (windows, 1)), axis=1)[:, :15],
+        draw.normal(size=windows).astype(np.float32),
+    )
 
     def proposed(row):
-        for starts, start_at, ends, end_at, _ in map(dict.values, results):
-            for i in range(5):
-                for j in range(3 * i, 3 * i + 3):
-                    yield start_at[row, i], end_at[row, j], starts[row, i], ends[row, j]
+        starts, start_at, ends, end_at, _ = outputs.values()
+        for i in range(5):
+            for j in range(3 * i, 3 * i + 3):
+                yield start_at[row, i], end_at[row, j], starts[row, i], ends[row, j]
 
-    answers = decode(EXAMPLES, features, results, n_best=20, max_answer_length=30)
+    answers = decode(EXAMPLES, features, outputs, n_best=20, max_answer_length=30)
     assert_same(answers.nbest, decoded_by_hand(features, proposed, 20, 30, {"": (-1e6, -1e6)}))
     for number, example in enumerate(EXAMPLES):
         rows = features.example_indices == number
-        lowest = [min(one["null_logits"][rows].tolist(), default=1e6) for one in results]
-        assert answers.null_scores[example.id] == pytest.approx(np.mean(lowest))
+        lowest = min(outputs["null_logits"][rows].tolist(), default=1e6)
+        assert answers.null_scores[example.id] == pytest.approx(lowest)
 
 
 def nothing_but_cls(features, null_logits):
@@ -136,7 +126,7 @@ def nothing_but_cls(features, null_logits):
 
 def test_version_2_without_spans_has_the_empty_text_and_the_least_null_score(features):
     null_logits = np.linspace(3, 4, len(features))
-    answers = decode(EXAMPLES, features, [nothing_but_cls(features, null_logits)])
+    answers = decode(EXAMPLES, features, nothing_but_cls(features, null_logits))
     assert answers.predictions == {"a": "", "empty": "", "b": ""}
     assert answers.nbest["a"][0]["start_log_prob"] == -1e6
     assert answers.null_scores == {"a": 3.0, "empty": 1e6, "b": 4.0}

@@ -44,13 +44,13 @@ def golden(task, examples, tokenizer, nulls=None):
     first, last = targets.spans.T
     starts[rows, first] = ends[rows, last] = 9
     if task.kind is SPANS:
-        return features, [{"start_logits": starts, "end_logits": ends}]
+        return features, {"start_logits": starts, "end_logits": ends}
     nulls = nulls or [-4.0 if example.answers else 3.0 for example in examples]
     result = {"null_logits": np.array(nulls)[targets.example_indices]}
     for name, best, count in (("start", first, 5), ("end", last, 25)):
         result[f"{name}_indices"] = np.tile(best[:, None], count)
         result[f"{name}_log_probs"] = np.tile(np.where(best > 0, -0.25, -9)[:, None], count)
-    return features, [result]
+    return features, result
 
 
 def test_known_answers_are_read_out_where_they_stand(tiny_tokenizer):
@@ -64,7 +64,7 @@ def test_known_answers_are_read_out_where_they_stand(tiny_tokenizer):
         assert json.loads(json.dumps(answer._asdict()))["start"] == answer.start
     scores = squad.scores(ANSWERABLE, answers)
     assert list(scores.items()) == [("f1", 100.0), ("exact_match", 100.0)]
-    assert squad.tune(ANSWERABLE, features, results) == {}
+    assert squad.tuned_answers(ANSWERABLE, features, results) == (answers, {})
 
 
 def test_without_a_threshold_an_even_chance_is_no_answer(tiny_tokenizer):
@@ -89,9 +89,9 @@ def test_the_threshold_is_tuned_on_answers_to_all_questions(tiny_tokenizer):
     squad = small()
     # Only answering a, d and c is best; b, at 2.5, is a question without an answer.
     features, results = golden(squad, EXAMPLES, tiny_tokenizer, [1.0, 2.5, 2.0, 1.5])
-    tuned = squad.tune(EXAMPLES, features, results)
+    answers, tuned = squad.tuned_answers(EXAMPLES, features, results)
     assert tuned == {"null_threshold": np.nextafter(2.0, 3.0)}
-    answers = squad.answers(EXAMPLES, features, results, tuned)
+    assert answers == squad.answers(EXAMPLES, features, results, tuned)
     assert [answer.text for answer in answers] == [
         "old ferry",
         "",
@@ -192,8 +192,7 @@ def test_gold_answers_to_real_questions_score_full_marks(name, shared_data, offi
     # Of equal scores at the threshold none would be answered.
     nulls = [(-4 if one.answers else 3) - number / 1000 for number, one in enumerate(examples)]
     features, results = golden(squad, examples, Tokenizer.load(official_model), nulls)
-    tuned = squad.tune(examples, features, results)
-    answers = squad.answers(examples, features, results, tuned)
+    answers, _ = squad.tuned_answers(examples, features, results)
     scores = squad.scores(examples, answers)
     assert len(examples) > 350
     assert min(scores["f1"], scores.get("exact_match", scores.get("exact"))) > 99

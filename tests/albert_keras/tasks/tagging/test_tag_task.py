@@ -113,24 +113,24 @@ def test_long_sentences_are_answered_from_several_rows(tiny_tokenizer):
     assert len(features) > len(PLACES)
     tag_ids = features.batch(np.arange(len(features)))["tag_ids"]
     assert tag_ids[features.word_starts].tolist() == [2, 2, 2, 0, 1, 0, 2]
-    answers = it.answers(PLACES, features, [logits(features, [2, 2, 2, 0, 1, 0, 2])])
+    answers = it.answers(PLACES, features, logits(features, [2, 2, 2, 0, 1, 0, 2]))
     assert [found.id for found in answers] == ["1", "2"]
     assert [found.tags for found in answers] == [example.tags for example in PLACES]
-    assert it.answers([], None, []) == []
+    assert it.answers([], None, {}) == []
 
 
-def test_models_answer_together(tiny_tokenizer):
+def test_only_the_outputs_on_words_count(tiny_tokenizer):
     it = task(labels=TAGS)
     features = it.features(PLACES[1:], tiny_tokenizer)
-    even, sure = logits(features, [0, 0], high=0), logits(features, [1, 2], high=60)
+    sure = logits(features, [1, 2], high=np.log(4))
     sure["logits"][~features.word_starts] = np.nan  # what stands on no word is not looked at
-    [found] = it.answers(PLACES[1:], features, [even, sure])
+    [found] = it.answers(PLACES[1:], features, sure)
     assert found.tags == ("I-LOC", "O")
     np.testing.assert_allclose(found.probabilities, 2 / 3)
     with pytest.raises(InputError, match="of the model are not finite"):
-        it.answers(PLACES[1:], features, [even, logits(features, [1, 2], high=np.nan)])
+        it.answers(PLACES[1:], features, logits(features, [1, 2], high=np.nan))
     with pytest.raises(InputError, match=r"must be \[2, 3\]. Received: \[2, 4\]"):
-        it.answers(PLACES[1:], features, [even, logits(features, [1, 2], count=4)])
+        it.answers(PLACES[1:], features, logits(features, [1, 2], count=4))
 
 
 def test_scores_are_of_entities_or_of_words():
