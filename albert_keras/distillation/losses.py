@@ -8,8 +8,7 @@ predicted.
 
 import tensorflow as tf
 
-from albert_keras.tasks.kind import TaskKind
-from albert_keras.tasks.kinds import MULTI_LABEL, MULTI_REGRESSION, REGRESSION
+from albert_keras.tasks.kinds import MULTI_LABEL, MULTI_REGRESSION, REGRESSION, TaskKind
 
 
 def soft_targets(logits, teacher_logits, temperature: float) -> tuple[tf.Tensor, tf.Tensor]:

@@ -10,7 +10,7 @@ from albert_keras.distillation.config import TaskTeachingConfig, TeachingConfig
 from albert_keras.distillation.losses import cosine_distances, soft_answers, soft_targets
 from albert_keras.models.objective_model import Objective
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.tasks.kind import TaskKind, load_class
+from albert_keras.tasks.kinds import TaskKind, load_class
 
 #: The feature of a row of a task that contains the teacher's logits, float32 [B, C].
 TEACHER_LOGITS = "teacher_logits"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from albert_keras.tasks.kind import TaskKind
+from albert_keras.tasks.kinds import TaskKind
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer

@@ -25,8 +25,7 @@ from albert_keras.runs.run import Run
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import columns_of, examples_of, typed_examples
-from albert_keras.tasks.kind import load_class
-from albert_keras.tasks.kinds import build_task
+from albert_keras.tasks.kinds import build_task, load_class
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import TaskConfig

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
-from albert_keras.tasks.kind import TaskKind
+from albert_keras.tasks.kinds import TaskKind
 from albert_keras.tasks.task import Features
 from albert_keras.training.cluster import num_workers
 from data_pipeline.errors import InputError

@@ -11,7 +11,7 @@ import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.examples import text_problem
-from albert_keras.tasks.kind import FIELD_OPTIONS, TaskKind
+from albert_keras.tasks.kinds import FIELD_OPTIONS, TaskKind
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.predictions import write_predictions
 from albert_keras.tasks.tables.rows import SkippedRow

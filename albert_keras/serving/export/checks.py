@@ -23,8 +23,7 @@ from albert_keras.serving.saved_model.warm_up import sample_inputs
 from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.given import typed_examples
-from albert_keras.tasks.kind import TaskKind
-from albert_keras.tasks.kinds import TAGGING
+from albert_keras.tasks.kinds import TAGGING, TaskKind
 from albert_keras.tasks.pair_features import pair_features
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Task

@@ -19,8 +19,7 @@ from albert_keras.serving.graph.aligners import aligning_tokenizer
 from albert_keras.serving.graph.span_answers import SpanReader
 from albert_keras.serving.graph.string_model import StringModel, string_function
 from albert_keras.tasks.choice.task import EQUALLY_LIKELY
-from albert_keras.tasks.kind import load_class
-from albert_keras.tasks.kinds import MULTI_LABEL, SPANS_OR_NONE
+from albert_keras.tasks.kinds import MULTI_LABEL, SPANS_OR_NONE, load_class
 from albert_keras.tasks.task import Task
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

@@ -4,8 +4,7 @@ import sys
 import pytest
 
 from albert_keras.serving.graph.task_models import TaskModel
-from albert_keras.tasks.kind import load_class
-from albert_keras.tasks.kinds import KINDS, build_task
+from albert_keras.tasks.kinds import KINDS, build_task, load_class
 from albert_keras.tasks.model import AlbertTaskModel
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
