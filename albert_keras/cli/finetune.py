@@ -7,7 +7,6 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
 from albert_keras.formats.detection import ANY_MODEL, detect
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.kind import FIELD_OPTIONS
 from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
 
@@ -67,18 +66,18 @@ def finetune(
     check_task_files(settings.task)
     from albert_keras.tasks.finetune import finetune as finetune_model
     from albert_keras.tasks.result_table import lines
-    from albert_keras.tasks.results import as_json, best_seed, first_split
+    from albert_keras.tasks.results import as_json, first_split
 
     result = finetune_model(
         origin, out, settings, seeds, allow_changes=tuple(allow_change or ()), **arguments
     )
     files = result.files[first_split(result)]
     picture = [f"{name}: {files[name]}" for name in ("confusions", "scores") if name in files]
-    run = out / best_seed(result).path
     shown = [
         *lines(result),
-        "   ".join([f"errors: {files['errors']}", *picture, f"curves: {run}/curves.png"]),
-        f"all results: {out}/results.json   live: {shell('tensorboard', '--logdir', out)}",
+        "   ".join([f"errors: {files['errors']}", *picture]),
+        f"all results: {out}/results.json   page: {shell('albert-keras', 'runs', 'report', out)}   "
+        f"live: {shell('tensorboard', '--logdir', out)}",
         f"next: {shell('albert-keras', 'predict', out)} {question_of(settings.task)}",
     ]
     return Output(as_json(result), shown)
@@ -86,7 +85,7 @@ def finetune(
 
 def question_of(task):
     """Returns the arguments of `albert-keras predict` for a model of this task (TaskConfig)."""
-    from albert_keras.tasks.kinds import build_task
+    from albert_keras.tasks.kinds import FIELD_OPTIONS, build_task
 
     words = ["TEXT"]
     for field in build_task(task).fields:

@@ -9,7 +9,7 @@ import numpy as np
 from tensorflow import keras
 
 from albert_keras.report import BLUE, GREEN, ORANGE, RED
-from albert_keras.runs.curves import PANELS, Curve, Panel, draw_curves
+from albert_keras.runs.curves import PANELS, Curve, Panel
 from albert_keras.runs.log_file import log_evaluation, read_evaluations
 from albert_keras.tasks.metrics import shown_metric
 from albert_keras.tasks.task import Features, Task
@@ -139,11 +139,6 @@ def values_so_far(folder: Path, metric: str, step: int) -> list[float]:
     return [
         scores[metric] for at, scores in read_evaluations(folder) if at <= step and metric in scores
     ]
-
-
-def draw_dev_curves(folder: Path, metric: str) -> Path:
-    """Draws the log of a run into its `curves.png`, and returns the path; see `dev_panels`."""
-    return draw_curves(folder, panels=dev_panels(folder, metric))
 
 
 def dev_panels(folder: Path, metric: str) -> tuple[Panel, ...]:

@@ -21,7 +21,6 @@ from albert_keras.tasks.results import SeedResult
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.score_dev import (
     ScoreDev,
-    draw_dev_curves,
     is_enough,
     score_splits,
     values_so_far,
@@ -35,7 +34,6 @@ from albert_keras.training.build import (
     should_skip_padding,
 )
 from albert_keras.training.cluster import broadcast, is_chief
-from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.fitting import create_or_resume, fit, report_loaded
 from albert_keras.training.strategy import describe_devices
 
@@ -120,16 +118,11 @@ def train_seed(
         describe_devices(strategy),
     )
     values = values_so_far(run.path, task.metric, first_step)
-    try:
-        if broadcast(strategy, int(is_enough(values, training.patience))):
-            logger.info("`%s` stopped early and is complete.", run.path)
-            last_step = first_step
-        else:
-            last_step = fit(context, scores)
-    except (TrainingStopped, TrainingDiverged):
-        _draw(strategy, run, task)
-        raise
-    _draw(strategy, run, task)
+    if broadcast(strategy, int(is_enough(values, training.patience))):
+        logger.info("`%s` stopped early and is complete.", run.path)
+        last_step = first_step
+    else:
+        last_step = fit(context, scores)
     return _evaluate_best(strategy, data, run, model, predictor, last_step, started, loaded.lines())
 
 
@@ -163,11 +156,6 @@ def build_trained(
     model.is_in_run = True
     model.compile_for(config)
     return model
-
-
-def _draw(strategy, run, task):
-    if is_chief(strategy):
-        draw_dev_curves(run.path, task.metric)
 
 
 def _evaluate_best(strategy, data, run, model, predictor, last_step, started, loaded):

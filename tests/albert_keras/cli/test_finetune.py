@@ -55,15 +55,15 @@ def test_the_last_lines_say_what_came_out_and_how_to_go_on(tuned, begin, capsys)
     first, baseline, *_, files, results, following = shown.out.splitlines()
     assert re.fullmatch(r"accuracy 0\.\d{3} \[.*\] on \d examples \(best at step 1 of 1\)", first)
     assert "majority class" in baseline
-    assert files == (
-        f"errors: {tuned}/errors.tsv   confusions: {tuned}/confusion.png   "
-        f"curves: {tuned}/seed-12345/curves.png"
+    assert files == f"errors: {tuned}/errors.tsv   confusions: {tuned}/confusion.png"
+    assert results == (
+        f"all results: {tuned}/results.json   page: albert-keras runs report {tuned}   "
+        f"live: tensorboard --logdir {tuned}"
     )
-    assert results == f"all results: {tuned}/results.json   live: tensorboard --logdir {tuned}"
     assert following == f"next: albert-keras predict {tuned} TEXT"
     assert "there is nothing left to train" in shown.err
     paths = re.findall(rf"{tuned}\S*\.\w+", f"{files} {results}")
-    assert len(paths) == 4 and all(map(os.path.isfile, paths))
+    assert len(paths) == 3 and all(map(os.path.isfile, paths))
 
 
 @pytest.mark.slow
