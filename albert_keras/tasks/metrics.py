@@ -1,20 +1,22 @@
 """Scores of predicted classes and numbers, by scikit-learn and SciPy, and their uncertainty.
 
 All take `labels` and `predictions` of the same length: for classes the numbers int [count], for
-scores float [count]. Undefined scores are 0, the value of a model that knows nothing; each function
-says when. No example, or a number that is not finite, is an InputError.
+scores float [count]. Undefined scores are 0, the value of a model that knows nothing. No
+example, or a number that is not finite, is an InputError.
 
 SciPy's statistics and scikit-learn take a second to import: only functions that use them do so.
 """
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
+#: From labels and predictions to a score.
+Metric = Callable[[Any, Any], float]
 #: A score on fewer examples than this is reported with a warning.
 _FEW_EXAMPLES = 30
 
@@ -24,70 +26,43 @@ class Interval(NamedTuple):
     high: float
 
 
-def accuracy(labels, predictions) -> float:
-    """Returns the fraction of right predictions, 0 to 1. Never undefined."""
-    return _by_sklearn("accuracy_score", labels, predictions)
+def _by_sklearn(name: str, **settings: Any) -> Metric:
+    """Returns a score of scikit-learn."""
+
+    def metric(labels, predictions):
+        import sklearn.metrics
+
+        return float(getattr(sklearn.metrics, name)(*_checked(labels, predictions), **settings))
+
+    return metric
 
 
-def f1(labels, predictions) -> float:
-    """Returns F1 of class 1 of the classes 0 and 1, 0 to 1.
+def _correlation(name: str) -> Metric:
+    """Returns a correlation of SciPy, -1 to 1; 0 where all labels or predictions are equal."""
 
-    0 where undefined: class 1 neither occurs nor is predicted.
-    """
-    return _by_sklearn("f1_score", labels, predictions, zero_division=0.0)
+    def metric(labels, predictions):
+        import scipy.stats
 
+        arrays = _checked(labels, predictions)
+        if any((array == array[0]).all() for array in arrays):
+            return 0.0
+        return float(getattr(scipy.stats, name)(*arrays).statistic)
 
-def macro_f1(labels, predictions) -> float:
-    """Returns the mean of F1 over all classes that occur or are predicted, 0 to 1.
-
-    Never undefined.
-    """
-    return _by_sklearn("f1_score", labels, predictions, average="macro", zero_division=0.0)
+    return metric
 
 
-def matthews(labels, predictions) -> float:
-    """Returns Matthews' correlation of two or more classes, -1 to 1.
-
-    0 where undefined: there is only one class in `labels`, or only one in `predictions`.
-    """
-    if _is_constant(labels, predictions):
-        return 0.0
-    return _by_sklearn("matthews_corrcoef", labels, predictions)
-
-
-def pearson(labels, predictions) -> float:
-    """Returns Pearson's correlation, -1 to 1.
-
-    0 where undefined: `labels` or `predictions` are all equal, as a single one is.
-    """
-    import scipy.stats
-
-    if _is_constant(labels, predictions):
-        return 0.0
-    return float(scipy.stats.pearsonr(*_checked(labels, predictions)).statistic)
-
-
-def spearman(labels, predictions) -> float:
-    """Returns Spearman's correlation of ranks, -1 to 1; equal numbers have their mean rank.
-
-    0 where undefined: `labels` or `predictions` are all equal, as a single one is.
-    """
-    import scipy.stats
-
-    if _is_constant(labels, predictions):
-        return 0.0
-    return float(scipy.stats.spearmanr(*_checked(labels, predictions)).statistic)
-
-
-def mean_squared_error(labels, predictions) -> float:
-    """Returns the mean of the squared differences; less is better. Never undefined."""
-    return _by_sklearn("mean_squared_error", labels, predictions)
-
-
-#: dict of str to callable. All metrics by name.
-METRICS = {
-    metric.__name__: metric
-    for metric in (accuracy, f1, macro_f1, matthews, pearson, spearman, mean_squared_error)
+#: All metrics by name.
+METRICS: dict[str, Metric] = {
+    "accuracy": _by_sklearn("accuracy_score"),  # the fraction of right predictions
+    # Of class 1 of the classes 0 and 1; 0 if it neither occurs nor is predicted.
+    "f1": _by_sklearn("f1_score", zero_division=0.0),
+    # The mean over all classes that occur or are predicted.
+    "macro_f1": _by_sklearn("f1_score", average="macro", zero_division=0.0),
+    # Of two or more classes, -1 to 1; 0 if all labels or all predictions are the same class.
+    "matthews": _by_sklearn("matthews_corrcoef"),
+    "pearson": _correlation("pearsonr"),
+    "spearman": _correlation("spearmanr"),  # of ranks; equal numbers have their mean rank
+    "mean_squared_error": _by_sklearn("mean_squared_error"),  # less is better
 }
 
 
@@ -106,7 +81,7 @@ def confusion_matrix(labels, predictions, num_classes: int) -> np.ndarray:
 
 
 def bootstrap_interval(
-    metric: str | Callable[..., float], labels, predictions, resamples: int = 1000, seed: int = 0
+    metric: str | Metric, labels, predictions, resamples: int = 1000, seed: int = 0
 ) -> Interval:
     """Returns the 95 % range of a metric when the examples are resampled with replacement.
 
@@ -116,10 +91,10 @@ def bootstrap_interval(
     `metric` is a name in `METRICS`, or a function of `labels` and `predictions`, arrays of numbers
     or of anything else, [count, ...].
     """
-    metric = _metric(metric) if isinstance(metric, str) else metric
     labels, predictions = _checked(labels, predictions)
     generator = np.random.default_rng(seed)
-    is_right = labels == predictions if metric is accuracy else None
+    is_right = labels == predictions if metric == "accuracy" else None
+    metric = _metric(metric) if isinstance(metric, str) else metric
     values = []
     for _ in range(resamples):
         sample = generator.integers(len(labels), size=len(labels))
@@ -133,7 +108,7 @@ def bootstrap_interval(
 
 def shown_metric(name: str, positive_class: str | None = None) -> str:
     """Returns the name of a metric as it is shown, with the class that an F1 score refers to."""
-    is_of_a_class = positive_class is not None and name == f1.__name__
+    is_of_a_class = positive_class is not None and name == "f1"
     return f"{name} (of `{positive_class}`)" if is_of_a_class else name
 
 
@@ -155,18 +130,6 @@ def _metric(name):
     if name not in METRICS:
         raise InputError(f"The metric `{name}` is unknown{did_you_mean(name, METRICS)}")
     return METRICS[name]
-
-
-def _by_sklearn(name, labels, predictions, **settings):
-    import sklearn.metrics
-
-    metric = getattr(sklearn.metrics, name)
-    return float(metric(*_checked(labels, predictions), **settings))
-
-
-def _is_constant(*arrays):
-    """Returns whether labels or predictions are all equal, so that they correlate with nothing."""
-    return any((array == array[0]).all() for array in _checked(*arrays))
 
 
 def _checked(labels, predictions):

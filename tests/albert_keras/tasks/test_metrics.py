@@ -8,13 +8,7 @@ import sklearn.metrics
 from albert_keras.tasks.metrics import (
     METRICS,
     Interval,
-    accuracy,
     bootstrap_interval,
-    f1,
-    macro_f1,
-    matthews,
-    pearson,
-    spearman,
 )
 from data_pipeline.errors import InputError
 
@@ -55,34 +49,34 @@ def test_metrics_equal_the_libraries(classes, numbers):
 
 def test_matthews_and_macro_f1_take_more_than_two_classes():
     labels, predictions = [0, 0, 1, 1, 2, 2], [0, 0, 1, 2, 2, 1]
-    assert matthews(labels, predictions) == pytest.approx(0.5)
-    assert macro_f1(labels, predictions) == pytest.approx(2 / 3)
+    assert METRICS["matthews"](labels, predictions) == pytest.approx(0.5)
+    assert METRICS["macro_f1"](labels, predictions) == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(
     "metric, labels, predictions",
     [
-        (f1, [0, 0], [0, 0]),
-        (matthews, [0, 1], [1, 1]),
-        (matthews, [1, 1], [1, 1]),
-        (matthews, [1, 1], [0, 1]),
-        (pearson, [1.0, 2.0], [3.0, 3.0]),
-        (pearson, [1.0], [1.0]),
-        (spearman, [2.0, 2.0], [1.0, 3.0]),
-        (spearman, [1.0], [1.0]),
+        ("f1", [0, 0], [0, 0]),
+        ("matthews", [0, 1], [1, 1]),
+        ("matthews", [1, 1], [1, 1]),
+        ("matthews", [1, 1], [0, 1]),
+        ("pearson", [1.0, 2.0], [3.0, 3.0]),
+        ("pearson", [1.0], [1.0]),
+        ("spearman", [2.0, 2.0], [1.0, 3.0]),
+        ("spearman", [1.0], [1.0]),
     ],
 )
 def test_what_is_undefined_is_zero_without_a_warning(metric, labels, predictions):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert metric(labels, predictions) == 0.0
+        assert METRICS[metric](labels, predictions) == 0.0
 
 
 def test_the_bootstrap_repeats_with_its_seed(classes):
     first = bootstrap_interval("f1", *classes, resamples=50, seed=3)
-    assert first == bootstrap_interval(f1, *classes, resamples=50, seed=3)
-    assert first != bootstrap_interval(f1, *classes, resamples=50, seed=4)
-    assert first.low < f1(*classes) < first.high
+    assert first == bootstrap_interval(METRICS["f1"], *classes, resamples=50, seed=3)
+    assert first != bootstrap_interval("f1", *classes, resamples=50, seed=4)
+    assert first.low < METRICS["f1"](*classes) < first.high
 
 
 def test_the_bootstrap_takes_any_metric_of_any_examples():
@@ -96,5 +90,5 @@ def test_the_bootstrap_takes_any_metric_of_any_examples():
 
 def test_the_interval_of_accuracy_is_that_of_the_library(classes):
     fast = bootstrap_interval("accuracy", *classes, resamples=50)
-    slow = bootstrap_interval(lambda *pair: accuracy(*pair), *classes, resamples=50)
+    slow = bootstrap_interval(lambda *pair: METRICS["accuracy"](*pair), *classes, resamples=50)
     assert fast == pytest.approx(slow, abs=1e-12)
