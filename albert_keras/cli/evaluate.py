@@ -35,8 +35,8 @@ def evaluate(
 ):
     """Evaluate a model on held-out examples, compared with guessing, or on minimal pairs.
 
-    A file of examples is read as in training; --delimiter, --encoding and --skip-bad-rows change
-    that. --predictions scores a file as the official scripts do, without a model.
+    A file of examples is read as in training; --encoding and --skip-bad-rows change that.
+    --predictions scores a file as the official scripts do, without a model.
 
     Examples:
       albert-keras evaluate --run runs/books --data records-heldout/
@@ -60,7 +60,7 @@ def evaluate(
       overwrite: With --minimal-pairs, replace the file of --out if it exists.
       step
       batch_size {1..}: Rows per batch.
-      ~strategy ~delimiter ~encoding ~skip_bad_rows
+      ~strategy ~encoding ~skip_bad_rows
       bag_of_words: For a fine-tuned model, also score a linear model on counts of words, trained on
         the same examples.
       allow_trained_rows: Score examples or records even if the model was trained on all of them.

@@ -50,8 +50,6 @@ SHARED = """
     none.
   data_dir (as in training): Folder of the official files.
   step (the newest; for a fine-tuning the best): Checkpoint: a number or `best`.
-  delimiter CHARACTER (as in training, or detected): Character between the columns of the table, or
-    `tab`.
   encoding NAME (as in training, or detected): Encoding of the table, such as utf-16 or
     windows-1252.
   skip_bad_rows (as in training): Skip the rows of the table that cannot be used, and list them in

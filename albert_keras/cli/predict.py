@@ -15,7 +15,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.text import storage
 
 _FIELDS = ("pair", "question", "option")
-_OF_A_TABLE = ("delimiter", "encoding", "skip_bad_rows")
+_OF_A_TABLE = ("encoding", "skip_bad_rows")
 _TABLES = ("file", "out", "overwrite", "text_column", "pair_column", *_OF_A_TABLE)
 _SCORED, _PRETRAINED = "a model with `--score`", "a pre-trained model"
 _FINETUNING, _EXPORT = "a fine-tuning", "the export of a fine-tuning"
@@ -59,7 +59,7 @@ def predict(
     "question": ..., "options": [...]} or {"words": [...]}, with an optional "id". Missing keys are
     taken from --pair, --question and --option. Lines are answered as they arrive. With --json,
     each answer to a line or to a row of --file is one line of JSON. A file is read as in training;
-    --delimiter, --encoding and --skip-bad-rows change that.
+    --encoding and --skip-bad-rows change that.
 
     Options:
       model <MODEL>: Export, one of its versions, or the name of a shipped model; fine-tuning or one
@@ -80,7 +80,7 @@ def predict(
       data_dir
       out: Table of answers, .csv or .jsonl, or a folder for files such as a submission.
       overwrite: Replace the table of --out if it exists.
-      ~delimiter ~encoding ~skip_bad_rows
+      ~encoding ~skip_bad_rows
     """
     kind = _SCORED if score else _kind_of(model)
     others = {name for names in _TAKEN.values() for name in names} - set(_TAKEN[kind])

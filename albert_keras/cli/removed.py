@@ -38,6 +38,10 @@ REMOVED = {
     "evaluate --all-seeds": _BEST,
     "predict --all-seeds": _BEST,
     "predict --with": _BEST,
+    **{
+        f"{command} --delimiter": "It is detected, from the names of the columns as well."
+        for command in ("finetune", "evaluate", "predict", "data check", "distill")
+    },
     "finetune --cache": "Nothing is stored: texts are encoded when a training starts.",
     "data check --figure": "`--json` has the numbers.",
     **{

@@ -84,7 +84,7 @@ def check_request(
     Args:
         sources: `inputs`, `file` and `split` by name.
         data_dir: As in `predict_task`.
-        of_file: How to read `file`, by name: columns, delimiter, encoding, ...
+        of_file: How to read `file`, by name: columns, encoding, ...
     """
     given = [name for name, value in sources.items() if value]
     if len(given) != 1:

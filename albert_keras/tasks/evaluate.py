@@ -61,7 +61,6 @@ def evaluate_task(
     step: int | str | None = "best",
     batch_size: int = 64,
     strategy: str = "auto",
-    delimiter: str | None = None,
     encoding: str | None = None,
     skip_bad_rows: bool | None = None,
     bag_of_words: bool = True,
@@ -78,7 +77,7 @@ def evaluate_task(
         out: str, Path or None. Folder for answers, errors and the confusion figure.
         step, strategy: See `open_finetuned`.
         batch_size: int. Rows per device and call.
-        delimiter, encoding, skip_bad_rows: How to read `data`, if not as in training.
+        encoding, skip_bad_rows: How to read `data`, if not as in training.
         bag_of_words: bool. Whether to train the bag-of-words baseline on the examples of the
             training, if their files are still there and unchanged, and score it, too.
         allow_trained_rows: bool. Whether to score examples that were all trained on. Without it
@@ -96,7 +95,7 @@ def evaluate_task(
     if data is not None and (split is not None or data_dir is not None):
         other = "split" if split is not None else "data_dir"
         raise InputError(f"Only one of `data` and `{other}` may be given. Received: both.")
-    changes = {"delimiter": delimiter, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
+    changes = {"encoding": encoding, "skip_bad_rows": skip_bad_rows}
     check_required(changes, "data", data)
     if out is not None and not Path(out).is_dir():
         check_output_folder(Path(out))

@@ -113,7 +113,7 @@ def changed_task(task: Task, **changes: Any) -> Task:
     """Returns a trained task with other settings; None is no change.
 
     Args:
-        changes: `data_dir`, how tables are written (`delimiter`, `encoding`, `skip_bad_rows`), and
+        changes: `data_dir`, how tables are written (`encoding`, `skip_bad_rows`), and
             the columns `text` and `pair`.
 
     Raises:

@@ -47,7 +47,6 @@ def predict_task(
     strategy: str = "auto",
     text: str | int | None = None,
     pair: str | int | None = None,
-    delimiter: str | None = None,
     encoding: str | None = None,
     skip_bad_rows: bool | None = None,
     overwrite: bool = False,
@@ -67,7 +66,7 @@ def predict_task(
         step, strategy: Of a run, see `open_finetuned`.
         batch_size: int. Of a run: rows per device and call.
         text, pair: str, int or None. Columns of `file`, if they differ from the training.
-        delimiter, encoding, skip_bad_rows: How to read `file`, if it differs from the training.
+        encoding, skip_bad_rows: How to read `file`, if it differs from the training.
             Skipped rows have no example; they are listed in or beside `out`.
         overwrite: bool. Whether an existing .csv or .jsonl `out` is replaced.
 
@@ -84,7 +83,6 @@ def predict_task(
     changes: dict[str, Any] = {
         "text": text,
         "pair": pair,
-        "delimiter": delimiter,
         "encoding": encoding,
         "skip_bad_rows": skip_bad_rows,
     }

@@ -1,19 +1,20 @@
 """Scores predictions in the official files of a task, whoever made them."""
 
-import re
+import functools
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from albert_keras.tasks import metrics
-from albert_keras.tasks.classification.glue_files import HEADER, read_glue_file
+from albert_keras.tasks.classification.glue_files import read_glue_file
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_task
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.spans.files import read_null_odds, read_predictions, read_questions
 from albert_keras.tasks.spans.scores import best_thresholds, official_scores
-from albert_keras.tasks.tables.rows import Problems, tsv_rows
+from albert_keras.tasks.tables.cells import class_of, score_of
+from albert_keras.tasks.tables.files import read_table
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -58,7 +59,7 @@ def score_predictions(
     if task in GLUE_TASKS:
         examples = read_glue_file(task, data)
         settings, scores = glue_task(task), _glue_scores(task, examples, predictions)
-        positive_class = settings.labels[1] if metrics.f1.__name__ in scores else None
+        positive_class = settings.labels[1] if "f1" in scores else None
         return FileScores(task, len(examples), scores, positive_class)
     examples, answers = read_questions(data, needs_positions=False), read_predictions(predictions)
     scores = official_scores(examples, answers, version=1 if task in SPANS.official_tasks else 2)
@@ -69,23 +70,9 @@ def score_predictions(
 
 def _glue_scores(task, examples, path):
     settings = glue_task(task)
-    rows = tsv_rows(path)
-    _, header = next(rows, (1, []))
-    if "\t".join(header) != HEADER:
-        raise InputError(
-            f"`{path}` line 1 must be the header `index`, `prediction`. "
-            f"Received: {', '.join(header)[:100] or 'nothing'}."
-        )
-    problems, values = Problems(path), []
-    for line, fields in rows:
-        value = fields[1] if len(fields) == 2 else ""
-        if settings.labels and value not in settings.labels:
-            known = " or ".join(settings.labels)
-            problems.add(line, f"must be an index and {known}. Received: {' '.join(fields)}.")
-        elif not settings.labels and not re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", value):
-            problems.add(line, f"must be an index and a score. Received: {' '.join(fields)}.")
-        values.append(value)
-    problems.check()
+    kind = functools.partial(class_of, known=settings.labels) if settings.labels else score_of
+    rows = read_table(path, "index", None, "prediction", kind, is_official=True)
+    values = [row.label for row in rows]
     if len(values) != len(examples):
         raise InputError(
             f"`{path}` must contain a prediction for each of {len(examples)} rows. "

@@ -13,7 +13,7 @@ from albert_keras.tasks.kinds import (
     SPANS,
     SPANS_OR_NONE,
 )
-from albert_keras.tasks.tables.dialect import Dialect, checked_delimiter, checked_encoding
+from albert_keras.tasks.tables.raw_table import checked_encoding
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
 #: Tasks with official files, and tasks on the user's own files.
@@ -90,12 +90,6 @@ class TaskConfig(Settings):
         "label to the development examples.",
         gt=0,
         lt=1,
-    )
-    delimiter: str | None = option(
-        None,
-        "Character between the columns of a .csv or .tsv, or `tab`.",
-        default_text="detected",
-        metavar="CHARACTER",
     )
     encoding: str | None = option(
         None,
@@ -174,7 +168,6 @@ class TaskConfig(Settings):
             ),
             "must not be given: your own examples come from `train`",
         ),
-        _only_for("delimiter", _READ_FROM_TABLES),
         _only_for("encoding", _READ_FROM_TABLES),
         _only_for("skip_bad_rows", _READ_FROM_TABLES + _QUESTIONS),
         _only_for("label_separator", _TABLES),
@@ -207,20 +200,16 @@ class TaskConfig(Settings):
     )
 
     @property
-    def dialect(self) -> Dialect:
-        """How the tables are written; None is detected."""
-        return Dialect(self.encoding, self.delimiter)
-
-    @property
     def has_several_labels(self) -> bool:
         """Whether a row of a table has several labels: several columns, or several in one."""
         return isinstance(self.label, tuple) or self.label_separator is not None
 
     @model_validator(mode="before")
     @classmethod
-    def _has_one_classifier(cls, values):
+    def _of_earlier_versions(cls, values):
         """Accepts the settings of a run of an earlier version, unless it had early exit."""
         values = dict(values)
+        values.pop("delimiter", None)  # it is detected
         if values.pop("exit_heads", False):
             raise ValueError(
                 "`exit_heads` was removed. Train again with one classifier, after the last layer"
@@ -243,11 +232,6 @@ class TaskConfig(Settings):
         if not columns or len(set(columns)) < len(columns):
             raise ValueError("must be one or more different columns")
         return label if len(label) > 1 else label[0]
-
-    @field_validator("delimiter")
-    @classmethod
-    def _is_delimiter(cls, delimiter):
-        return None if delimiter is None else checked_delimiter(delimiter)
 
     @field_validator("encoding")
     @classmethod

@@ -3,17 +3,18 @@
 Rows are lines. Fields are separated by tabs and not quoted, so that they may contain a lone `"`.
 """
 
+import functools
 import logging
-import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, Column, glue_file, glue_task
+from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_file, glue_task
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.tables.rows import Problems, tsv_rows
+from albert_keras.tasks.tables.cells import class_of, score_of
+from albert_keras.tasks.tables.files import read_table
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
 from data_pipeline.text import storage
@@ -64,31 +65,27 @@ def read_glue_file(
     columns = settings.labelled if is_labelled else settings.unlabelled
     if columns is None:
         raise InputError(f"`{path}` must have no labels: {task} is only a test set.")
-    rows = tsv_rows(path)
-    width = columns.width or _width_of_header(path, columns, rows)
-    skips = settings.skips_short_rows and is_labelled
-    problems, examples, short = Problems(path), [], []
-    for number, (line, fields) in enumerate(rows):
-        if skips and len(fields) < width:
-            short.append(line)
-        elif len(fields) != width:
-            problems.add(line, f"must have {width} columns. It has {len(fields)}.")
-        else:
-            label = _label(settings, columns, fields, line, problems)
-            second = fields[columns.second.number] if columns.second else None
-            name = fields[columns.id.number] if columns.id else str(number)
-            examples.append(TextExample(name, fields[columns.first.number], second, label))
-    problems.check()
-    if not examples:
-        raise InputError(f"`{path}` must contain at least one row of {task}. It has none.")
+    kind = functools.partial(score_of, limits=settings.score_range)
+    if settings.labels:
+        kind = functools.partial(class_of, known=settings.labels)
+    short = []
+    examples = read_table(
+        path,
+        columns.first,
+        columns.second,
+        columns.label,
+        kind,
+        id=columns.id,
+        is_official=True,
+        short=short if settings.skips_short_rows and is_labelled else None,
+    )
     if short:
         some = ", ".join(map(str, short[:5])) + (", ..." if len(short) > 5 else "")
         logger.warning(
-            "%s: skipped %d of %d rows that have fewer than %d columns (line %s).",
+            "%s: skipped %d of %d rows that have too few columns (line %s).",
             path,
             len(short),
             len(short) + len(examples),
-            width,
             some,
         )
     return examples
@@ -149,35 +146,3 @@ def _path(data_dir, folder, name):
         f"`{folder}` itself with `{name}` in it.",
         Mistake.NO_TASK_FILES,
     )
-
-
-def _width_of_header(path, columns, rows):
-    """Reads the header from `rows`, checks that it is the task's, and returns its width."""
-    _, header = next(rows, (1, []))
-    for column in columns:
-        if isinstance(column, Column) and column.name not in header[column.number :][:1]:
-            position = "last" if column.number < 0 else f"number {column.number}, counted from 0"
-            raise InputError(
-                f"`{path}` line 1 must be the header, with the column `{column.name}` {position}. "
-                f"Received: {', '.join(header)[:200] or 'nothing'}."
-            )
-    return len(header)
-
-
-def _label(task, columns, fields, line, problems):
-    """Returns the label of a row, None if it has none; adds a problem if it is unknown."""
-    if columns.label is None:
-        return None
-    text = fields[columns.label.number]
-    if task.labels:
-        if text not in task.labels:
-            problems.add(line, f"must have the label {' or '.join(task.labels)}. Received: {text}.")
-        return text
-    low, high = task.score_range
-    try:
-        score = float(text)
-    except ValueError:
-        score = math.nan
-    if not low <= score <= high:
-        problems.add(line, f"must have a score from {low} to {high}. Received: {text}.")
-    return score

@@ -10,19 +10,13 @@ from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
 
-class Column(NamedTuple):
-    number: int  # from 0, -1 for the last
-    name: str | None = None  # as in the header
-
-
 class Columns(NamedTuple):
-    """The columns of a file that are read."""
+    """The columns of a file that are read, by name, or by number if the file has no header."""
 
-    first: Column  # the first text
-    second: Column | None = None  # the second text of a pair
-    label: Column | None = None  # None in test files
-    id: Column | None = None  # None if the id is the number of the row, from 0
-    width: int | None = None  # number of columns of a file without a header; None if it has one
+    first: str | int  # the first text
+    second: str | None = None  # the second text of a pair
+    label: str | int | None = None  # None in test files
+    id: str | None = None  # None if the id is the number of the row, from 0
 
 
 class GlueFile(NamedTuple):
@@ -43,37 +37,23 @@ class GlueTask(NamedTuple):
     metrics: tuple[str, ...]
     labelled: Columns | None  # of training and development files; None for AX
     unlabelled: Columns  # of test files
-    files: dict[str, GlueFile]  # by split
+    submissions: dict[str, str]  # test split -> name of the file of predictions
+    labelled_splits: tuple[str, ...] = ("train", "dev")
+    test_file: str | None = None  # if it is not called like its split
     score_range: tuple[float, float] | None = None  # lowest and highest score for regression
     #: Whether labelled rows with too few columns are skipped with a warning, as in the reference;
     #: otherwise they are errors.
     skips_short_rows: bool = False
 
 
-_INDEX = Column(0, "index")
 _FALSE_TRUE = ("0", "1")
 _ENTAILMENT = ("entailment", "not_entailment")
 _INFERENCE = ("contradiction", "entailment", "neutral")
-_SENTENCE = Columns(Column(1, "sentence"), id=_INDEX)
-
-
-def _pair(first, second, names=("sentence1", "sentence2"), label=None, id=_INDEX):
-    """Returns the columns of a pair; `first` and `second` are numbers, `label` is a name."""
-    last = Column(-1, label) if label else None
-    return Columns(Column(first, names[0]), Column(second, names[1]), last, id)
-
-
-def _files(submission):
-    return {
-        "train": GlueFile("train.tsv"),
-        "dev": GlueFile("dev.tsv"),
-        "test": GlueFile("test.tsv", submission),
-    }
-
-
-_STRINGS = ("#1 String", "#2 String")
-_QUESTIONS = ("question1", "question2")
-_QUESTION_SENTENCE = ("question", "sentence")
+_SENTENCE = Columns("sentence", id="index")
+_SENTENCES = Columns("sentence1", "sentence2", id="index")
+_STRINGS = Columns("#1 String", "#2 String", id="index")
+_QUESTIONS = Columns("question1", "question2", id="id")
+_QUESTION = Columns("question", "sentence", id="index")
 
 #: dict of str to GlueTask. All tasks by the name used on the command line.
 GLUE_TASKS = {
@@ -81,89 +61,86 @@ GLUE_TASKS = {
         "CoLA",
         _FALSE_TRUE,
         ("matthews", "accuracy"),
-        Columns(Column(3), label=Column(1), width=4),
+        Columns(3, label=1),
         _SENTENCE,
-        _files("CoLA.tsv"),
+        {"test": "CoLA.tsv"},
     ),
     "sst-2": GlueTask(
         "SST-2",
         _FALSE_TRUE,
         ("accuracy",),
-        Columns(Column(0, "sentence"), label=Column(1, "label")),
+        Columns("sentence", label="label"),
         _SENTENCE,
-        _files("SST-2.tsv"),
+        {"test": "SST-2.tsv"},
     ),
     "mrpc": GlueTask(
         "MRPC",
         _FALSE_TRUE,
         ("accuracy", "f1"),
-        _pair(3, 4, _STRINGS, id=None)._replace(label=Column(0, "Quality")),
-        _pair(3, 4, _STRINGS),
-        _files("MRPC.tsv"),
+        _STRINGS._replace(label="Quality", id=None),
+        _STRINGS,
+        {"test": "MRPC.tsv"},
     ),
     "qqp": GlueTask(
         "QQP",
         _FALSE_TRUE,
         ("accuracy", "f1"),
-        _pair(3, 4, _QUESTIONS, "is_duplicate", Column(0, "id")),
-        _pair(1, 2, _QUESTIONS, id=Column(0, "id")),
-        _files("QQP.tsv"),
+        _QUESTIONS._replace(label="is_duplicate"),
+        _QUESTIONS,
+        {"test": "QQP.tsv"},
         skips_short_rows=True,
     ),
     "sts-b": GlueTask(
         "STS-B",
         (),
         ("pearson", "spearman", "mean_squared_error"),
-        _pair(7, 8, label="score"),
-        _pair(7, 8),
-        _files("STS-B.tsv"),
+        _SENTENCES._replace(label="score"),
+        _SENTENCES,
+        {"test": "STS-B.tsv"},
         score_range=(0.0, 5.0),
     ),
     "mnli": GlueTask(
         "MNLI",
         _INFERENCE,
         ("accuracy",),
-        _pair(8, 9, label="gold_label"),
-        _pair(8, 9),
-        {
-            "train": GlueFile("train.tsv"),
-            "dev_matched": GlueFile("dev_matched.tsv"),
-            "dev_mismatched": GlueFile("dev_mismatched.tsv"),
-            "test_matched": GlueFile("test_matched.tsv", "MNLI-m.tsv"),
-            "test_mismatched": GlueFile("test_mismatched.tsv", "MNLI-mm.tsv"),
-        },
+        _SENTENCES._replace(label="gold_label"),
+        _SENTENCES,
+        {"test_matched": "MNLI-m.tsv", "test_mismatched": "MNLI-mm.tsv"},
+        ("train", "dev_matched", "dev_mismatched"),
     ),
     "qnli": GlueTask(
         "QNLI",
         _ENTAILMENT,
         ("accuracy",),
-        _pair(1, 2, _QUESTION_SENTENCE, "label"),
-        _pair(1, 2, _QUESTION_SENTENCE),
-        _files("QNLI.tsv"),
+        _QUESTION._replace(label="label"),
+        _QUESTION,
+        {"test": "QNLI.tsv"},
     ),
     "rte": GlueTask(
         "RTE",
         _ENTAILMENT,
         ("accuracy",),
-        _pair(1, 2, label="label"),
-        _pair(1, 2),
-        _files("RTE.tsv"),
+        _SENTENCES._replace(label="label"),
+        _SENTENCES,
+        {"test": "RTE.tsv"},
     ),
     "wnli": GlueTask(
         "WNLI",
         _FALSE_TRUE,
         ("accuracy",),
-        _pair(1, 2, label="label"),
-        _pair(1, 2),
-        _files("WNLI.tsv"),
+        _SENTENCES._replace(label="label"),
+        _SENTENCES,
+        {"test": "WNLI.tsv"},
     ),
     "ax": GlueTask(
         "diagnostic",
         _INFERENCE,
         ("matthews",),
         None,
-        _pair(1, 2),
-        {"test": GlueFile("diagnostic.tsv", "AX.tsv")},
+        _SENTENCES,
+        {"test": "AX.tsv"},
+        (),
+        "diagnostic.tsv",
     ),
 }
 
@@ -177,10 +154,12 @@ def glue_task(name: str) -> GlueTask:
 
 def glue_file(task: str, split: str) -> GlueFile:
     """Returns the file of a split, by the names of task and split; InputError if unknown."""
-    files = glue_task(task).files
-    if split not in files:
-        raise InputError(f"The split `{split}` of {task} is unknown{did_you_mean(split, files)}")
-    return files[split]
+    found = glue_task(task)
+    splits = (*found.labelled_splits, *found.submissions)
+    if split not in splits:
+        raise InputError(f"The split `{split}` of {task} is unknown{did_you_mean(split, splits)}")
+    submission = found.submissions.get(split)
+    return GlueFile(submission and found.test_file or f"{split}.tsv", submission)
 
 
 def glue_splits(name: str) -> dict[str, tuple[str, str]]:
@@ -194,7 +173,8 @@ def glue_splits(name: str) -> dict[str, tuple[str, str]]:
         labels, then those without.
     """
     base = "mnli" if name == "ax" else name
-    splits = {split: (base, split) for split in glue_task(base).files}
+    of_base = glue_task(base)
+    splits = {split: (base, split) for split in (*of_base.labelled_splits, *of_base.submissions)}
     if base == "mnli":
         splits["ax"] = ("ax", "test")
     return {

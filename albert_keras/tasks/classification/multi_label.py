@@ -12,7 +12,7 @@ from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.kinds import MULTI_LABEL
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.predictions import logits_of, one_line
-from albert_keras.tasks.tables.cells import LabelColumns, LabelList
+from albert_keras.tasks.tables.cells import listed_labels, marked_labels
 from albert_keras.tasks.tables.files import label_names
 from albert_keras.tasks.task import Error, with_dropped_tokens
 from data_pipeline.errors import InputError
@@ -119,7 +119,7 @@ class MultiLabelTask(TextTask):
     def with_truth(self, example, truth):
         names = (truth,) if isinstance(truth, str) else truth
         if not all(isinstance(name, str) for name in names):  # zeros and ones
-            names = LabelColumns(self.labels).read(self._complete(truth), self.labels)
+            names = marked_labels(self._complete(truth), self.labels, self.labels)
         self._numbers([names])  # raises for an unknown one
         return example._replace(label=tuple(sorted(names, key=self.labels.index)))
 
@@ -213,8 +213,9 @@ class MultiLabelTask(TextTask):
 
     def _label_kind(self, known_labels):
         if isinstance(self.config.label, tuple):
-            return LabelColumns(self.labels)
-        return LabelList(self.config.label_separator or "|", known_labels)
+            return functools.partial(marked_labels, names=self.labels)
+        separator = self.config.label_separator or "|"
+        return functools.partial(listed_labels, separator=separator, known=known_labels or ())
 
     def _given(self, answers):
         return self._numbers([answer.labels for answer in answers])

@@ -10,7 +10,7 @@ from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.kinds import MULTI_REGRESSION, REGRESSION
 from albert_keras.tasks.predictions import logits_of, one_line
-from albert_keras.tasks.tables.cells import ScoreLabel
+from albert_keras.tasks.tables.cells import score_of
 from albert_keras.tasks.task import Error, with_dropped_tokens
 from data_pipeline.errors import InputError
 
@@ -85,7 +85,7 @@ class ScoreTask(TextTask):
                 f"Received: {len(values)}."
             )
         names = ["label"] if self._is_single else self.labels
-        return example._replace(label=self._label_kind(None).read(values, names))
+        return example._replace(label=score_of(values, names))
 
     def features(self, examples, tokenizer, training=False):
         features = super().features(examples, tokenizer, training)
@@ -152,7 +152,7 @@ class ScoreTask(TextTask):
         return ", ".join(f"{name}{value:.6g}" for name, value in pairs)
 
     def _label_kind(self, known_labels):
-        return ScoreLabel()
+        return score_of
 
     def _given(self, answers):
         if self._is_single:

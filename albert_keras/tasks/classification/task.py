@@ -19,7 +19,7 @@ from albert_keras.tasks.kinds import CLASSIFICATION
 from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.predictions import logits_of, one_line
-from albert_keras.tasks.tables.cells import ClassLabel
+from albert_keras.tasks.tables.cells import class_of
 from albert_keras.tasks.tables.files import label_columns, label_names, read_table
 from albert_keras.tasks.tables.rows import is_number
 from albert_keras.tasks.task import Error, Task, with_dropped_tokens
@@ -128,7 +128,7 @@ class TextTask(Task):
         is_number = isinstance(truth, int) and not isinstance(truth, bool)
         if is_number and labels and str(truth) not in labels and 0 <= truth < len(labels):
             truth = labels[truth]
-        return example._replace(label=self._label_kind(labels or None).read([truth], ["label"]))
+        return example._replace(label=self._label_kind(labels)([truth], ["label"]))
 
     def features(self, examples, tokenizer, training=False):
         labels = None
@@ -228,7 +228,7 @@ class TextTask(Task):
             self._label_kind(known_labels),
             # From all columns, so that a file without labels is read like one with labels.
             has_header=not all(is_number(column) for column in columns if column is not None),
-            dialect=config.dialect,
+            encoding=config.encoding,
             skipped=skipped if config.skip_bad_rows else None,
             all_columns=all_columns,
             pair_may_be_blank=self.pair_may_be_blank,
@@ -238,7 +238,7 @@ class TextTask(Task):
 
     def _label_kind(self, known_labels):
         """Returns how a label is read; names besides `known_labels`, if any, are refused."""
-        return ClassLabel(known_labels)
+        return functools.partial(class_of, known=known_labels or ())
 
     def _truth(self, examples):
         """Returns the labels of examples as numbers."""

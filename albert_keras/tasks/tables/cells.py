@@ -3,19 +3,16 @@
 A cell that cannot be used is a CellError, whose text continues "line 7 ...".
 """
 
-import abc
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from albert_keras.tasks.examples import text_problem
 from data_pipeline.settings import did_you_mean
 
 _YES, _NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no")
-
-
 #: A list or dictionary as Python and JSON write it, or an array as NumPy does.
 _NUMBER = r"-?[\d.]+(?:e[-+]?\d+)?"
 _STRUCTURE = re.compile(
@@ -29,86 +26,70 @@ class CellError(ValueError):
     """Why a cell cannot be used."""
 
 
-class Label(abc.ABC):
-    """How the cells of the columns of a label become the label of an example."""
-
-    @abc.abstractmethod
-    def read(self, values: list[Any], columns: Sequence[str | int]) -> Any:
-        """Returns the label in the cells of `columns`; raises CellError if there is none."""
+#: How the cells of the columns of a label become the label of an example: from values and columns.
+Label = Callable[[list[Any], Sequence[str | int]], Any]
 
 
-class ClassLabel(Label):
-    """The name of a class, without surrounding white space; `known` are all that are allowed."""
-
-    def __init__(self, known: Sequence[str] | None = None):
-        self._known = known
-
-    def read(self, values, columns):
-        [value] = values
-        if isinstance(value, (bool, int)):
-            value = json.dumps(value)
-        if not isinstance(value, str) or not value.strip():
-            raise CellError(f"must have a name as label. Received: {value!r}.")
-        name = value.strip()
-        check_plain(name, "one name as label")
-        if self._known is not None:
-            _check_known(name, self._known)
-        return name
+def class_of(values: list[Any], columns: Sequence[str | int], known: Sequence[str] = ()) -> str:
+    """Returns the name of a class, without white space around it; `known`, if any, are allowed."""
+    [value] = values
+    if isinstance(value, (bool, int)):
+        value = json.dumps(value)
+    if not isinstance(value, str) or not value.strip():
+        raise CellError(f"must have a name as label. Received: {value!r}.")
+    name = value.strip()
+    check_plain(name, "one name as label")
+    _check_known(name, known)
+    return name
 
 
-#: The name of any class.
-ANY_CLASS = ClassLabel()
+def score_of(
+    values: list[Any],
+    columns: Sequence[str | int],
+    limits: tuple[float, float] = (-math.inf, math.inf),
+) -> float | tuple[float, ...]:
+    """Returns a number within limits, or a tuple of the numbers of several columns."""
+    numbers = [_number(value) for value in values]
+    for number, value, column in zip(numbers, values, columns, strict=True):
+        if number is None or not limits[0] <= number <= limits[1]:
+            rule = "" if limits[0] == -math.inf else f" from {limits[0]} to {limits[1]}"
+            raise CellError(f"must have a number{rule} in `{column}`. Received: {value!r}.")
+    return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
-class ScoreLabel(Label):
-    """A number, or a tuple of the numbers of several columns."""
+def marked_labels(
+    values: list[Any], columns: Sequence[str | int], names: Sequence[str]
+) -> tuple[str, ...]:
+    """Returns the `names`, of a column each, of the labels that apply, in their order.
 
-    def read(self, values, columns):
-        numbers = [_number(value) for value in values]
-        for number, value, column in zip(numbers, values, columns, strict=True):
-            if number is None:
-                raise CellError(f"must have a number in `{column}`. Received: {value!r}.")
-        return numbers[0] if len(numbers) == 1 else tuple(numbers)
-
-
-class LabelColumns(Label):
-    """Labels with a column each, which contains 1, true or yes if the label applies, else 0, false
-    or no: the `names` of the labels that apply, in their order."""
-
-    def __init__(self, names: Sequence[str]):
-        self._names = names
-
-    def read(self, values, columns):
-        found = [_applies(*cell) for cell in zip(values, columns, strict=True)]
-        return tuple(name for name, applies in zip(self._names, found, strict=True) if applies)
-
-
-class LabelList(Label):
-    """Names in one cell between separators, or in a list of a .jsonl: each once, sorted.
-
-    An empty cell has no label. `known` are all names that are allowed.
+    A column contains 1, true or yes if its label applies, else 0, false or no.
     """
+    found = [_applies(*cell) for cell in zip(values, columns, strict=True)]
+    return tuple(name for name, applies in zip(names, found, strict=True) if applies)
 
-    def __init__(self, separator: str, known: Sequence[str] | None = None):
-        self._separator, self._known = separator, known
 
-    def read(self, values, columns):
-        [value] = values
-        if isinstance(value, str):
-            check_plain(value, f"names between `{self._separator}` as label")
-            value = value.split(self._separator)
-        if value is None:
-            value = []
-        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-            raise CellError(
-                f"must have names between `{self._separator}`, or a list of names, as label. "
-                f"Received: {value!r}."
-            )
-        names = sorted({name.strip() for name in value} - {""})
-        if self._known is not None:
-            for name in names:
-                _check_known(name, self._known)
-        return tuple(names)
+def listed_labels(
+    values: list[Any], columns: Sequence[str | int], separator: str, known: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Returns names in one cell between separators, or in a list of a .jsonl: each once, sorted.
+
+    An empty cell has no label. `known`, if any, are all names that are allowed.
+    """
+    [value] = values
+    if isinstance(value, str):
+        check_plain(value, f"names between `{separator}` as label")
+        value = value.split(separator)
+    if value is None:
+        value = []
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise CellError(
+            f"must have names between `{separator}`, or a list of names, as label. "
+            f"Received: {value!r}."
+        )
+    names = sorted({name.strip() for name in value} - {""})
+    for name in names:
+        _check_known(name, known)
+    return tuple(names)
 
 
 def check_plain(value: str, what: str) -> None:
@@ -150,5 +131,5 @@ def _number(value):
 
 
 def _check_known(name, known):
-    if name not in known:
+    if known and name not in known:
         raise CellError(f"has an unknown label, `{name}`{did_you_mean(name, known)}")

@@ -11,8 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.tables.cells import ANY_CLASS, CellError, Label, text_of
-from albert_keras.tasks.tables.dialect import DETECTED, Dialect
+from albert_keras.tasks.tables.cells import CellError, Label, class_of, text_of
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from albert_keras.tasks.tables.rows import SkippedRow, is_number, skip_or_raise
 from data_pipeline.errors import InputError, Mistake
@@ -26,12 +25,15 @@ def read_table(
     text: str | int,
     pair: str | int | None = None,
     label: str | int | Sequence[str | int] | None = None,
-    label_kind: Label = ANY_CLASS,
+    label_kind: Label = class_of,
     has_header: bool | None = None,
-    dialect: Dialect = DETECTED,
+    encoding: str | None = None,
     skipped: list[SkippedRow] | None = None,
     all_columns: list[dict[str, Any]] | None = None,
     pair_may_be_blank: bool = True,
+    id: str | None = None,
+    is_official: bool = False,
+    short: list[int] | None = None,
 ) -> list[TextExample]:
     """Reads a table: .tsv, .csv or .jsonl; see `read_raw_table`.
 
@@ -41,14 +43,18 @@ def read_table(
         label_kind: How the cells of `label` are read.
         has_header: Whether the first row of a .tsv or .csv names the columns; None if it does so
             as soon as any column is given by name.
-        dialect: What is None is detected.
+        encoding: None detects it.
         skipped: Receives the rows that cannot be used. None makes them an error.
         all_columns: Receives the whole row of each example, see `RawTable.columns`.
         pair_may_be_blank: Whether a row may have a blank text in the column `pair`.
+        id: Column of the ids; None takes the numbers of the rows.
+        is_official: Whether it is a file of a benchmark: a .tsv in UTF-8 whatever its name, whose
+            texts are taken as they are.
+        short: Receives the lines of rows with too few columns, which then are left out.
 
     Returns:
-        `id` is the number of the row in `RawTable.rows`, from 0. `label` is as `label_kind` reads
-        it, or None if no column is given.
+        `id` is the number of the row in `RawTable.rows`, from 0, unless it has a column. `label`
+        is as `label_kind` reads it, or None if no column is given.
 
     Raises:
         InputError: If the file cannot be read or has another format, if a column is missing, or
@@ -56,29 +62,38 @@ def read_table(
             few of these are listed. With `skipped`, only if nearly all rows are such.
     """
     labels = label_columns(label)
-    columns = [text] + ([] if pair is None else [pair]) + labels
+    columns = [text, *(column for column in (pair, id) if column is not None), *labels]
     if has_header is None:
         has_header = not all(is_number(column) for column in columns)
-    table = read_raw_table(path, columns, has_header, dialect)
+    table = read_raw_table(path, columns, has_header, encoding, is_official)
     examples, bad, keys = [], [], table.keys(columns)
+    read_text = _as_it_is if is_official else text_of
     for number, row in enumerate(table.rows):
+        if short is not None and len(row.fields) < len(table.names):
+            short.append(row.line)
+            continue
         try:
             if row.problem is not None:
                 raise CellError(row.problem)
             first, *cells = (row.fields[key] for key in keys)
-            first = text_of(first, text)
-            second = None if pair is None else text_of(cells.pop(0), pair, pair_may_be_blank)
-            value = label_kind.read(cells, labels) if labels else None
-            examples.append(TextExample(str(number), first, second, value))
+            first = read_text(first, text)
+            second = None if pair is None else read_text(cells.pop(0), pair, pair_may_be_blank)
+            name = str(number) if id is None else cells.pop(0)
+            value = label_kind(cells, labels) if labels else None
+            examples.append(TextExample(name, first, second, value))
             if all_columns is not None:
                 all_columns.append(table.columns(row))
         except CellError as error:
             raw = row.raw.removesuffix("\n").removesuffix("\r")
             bad.append(SkippedRow(str(path), row.line, str(error), raw))
-    skip_or_raise(path, bad, len(table.rows), skipped)
+    skip_or_raise(path, bad, len(table.rows), skipped, may_skip=not is_official)
     if not examples:
         raise InputError(f"`{path}` must contain at least one row. It is empty.")
     return examples
+
+
+def _as_it_is(value, column, may_be_blank=True):
+    return value
 
 
 def label_columns(label: str | int | Sequence[str | int] | None) -> list[str | int]:

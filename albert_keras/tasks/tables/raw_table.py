@@ -1,5 +1,6 @@
 """Reads a .tsv, .csv or .jsonl as it is: a file → its header and all of its rows, as written."""
 
+import codecs
 import csv
 import io
 import itertools
@@ -9,14 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from albert_keras.tasks.tables.dialect import (
-    DETECTED,
-    USUAL_DELIMITERS,
-    USUAL_ENCODING,
-    Dialect,
-    broken_byte,
-    decoded,
-)
 from albert_keras.tasks.tables.rows import is_number, without_last_blanks
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import bounded_lines, parse_json
@@ -25,11 +18,27 @@ from data_pipeline.text import storage
 
 logger = logging.getLogger(__name__)
 
+#: Delimiter of each ending; an object per line has none.
+_USUAL_DELIMITERS = {".tsv": "\t", ".csv": ",", ".jsonl": None}
 _DELIMITERS = (",", ";", "\t", "|")
+_USUAL_ENCODING = "utf-8"
 #: Rows that are read to detect the delimiter, and the least share of them that must be as wide as
 #: the first.
 _SAMPLE_ROWS, _SAME_WIDTH = 200, 0.9
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?\n?', re.IGNORECASE)  # written by Excel
+#: Bytes in which zeros reveal UTF-16 without a byte order mark, as every Latin letter, digit and
+#: line break has one, and the least share of zeros in that half of the characters' bytes.
+_SAMPLE_BYTES, _SOME_ZEROS = 1 << 16, 0.01
+#: Text of Western Europe has at most this share of accented letters among its letters.
+_MOST_ACCENTED = 0.25
+_ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that `surrogateescape` could not decode
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark is its beginning
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 # The text of a row may be longer than the 131,072 characters that Python allows by default.
 csv.field_size_limit(2**31 - 1)
 
@@ -49,7 +58,6 @@ class RawTable(NamedTuple):
     #: Names of the columns; without a header their numbers, from 0; None for a .jsonl.
     names: list[str] | None
     rows: list[Row]  # below the header; rows that cannot be used have a `problem`
-    dialect: Dialect
 
     def keys(self, columns: Sequence[str | int]) -> list[int] | list[str]:
         """Returns what finds each of these columns in the `fields` of a row without a problem."""
@@ -79,7 +87,8 @@ def read_raw_table(
     path: str | PurePath,
     columns: Sequence[str | int] = (),
     has_header: bool = True,
-    dialect: Dialect = DETECTED,
+    encoding: str | None = None,
+    is_official: bool = False,
 ) -> RawTable:
     """Reads all columns and rows of a table that ends in .tsv, .csv or .jsonl.
 
@@ -90,7 +99,9 @@ def read_raw_table(
     Args:
         columns: Columns that must exist, by name, or by number from 0; in a .jsonl always names.
         has_header: Whether the first row of a .tsv or .csv names the columns.
-        dialect: What is None is detected; a detected value that is not the usual one is logged.
+        encoding: None detects it. An encoding or a delimiter that was detected, and is not the
+            usual one, is logged.
+        is_official: Whether it is a .tsv in UTF-8 whatever its name, as the files of benchmarks.
 
     Returns:
         RawTable. A row that is broken, has another number of columns than the first, or lacks one
@@ -100,29 +111,30 @@ def read_raw_table(
         InputError: If the file cannot be read or decoded, is empty, has an endless line, or lacks a
             column.
     """
-    ending = PurePath(path).suffix.lower()
-    if ending not in USUAL_DELIMITERS:
+    ending = ".tsv" if is_official else PurePath(path).suffix.lower()
+    given = _USUAL_ENCODING if is_official else encoding
+    if ending not in _USUAL_DELIMITERS:
         raise InputError(f"`{path}` must end in .tsv, .csv or .jsonl.", Mistake.FILE_ENDING)
     with storage.open_to_read(path) as file:
         data = b"".join(bounded_lines(file, f"`{path}`"))
-    text, encoding = decoded(path, data, dialect.encoding)
+    text, encoding = _decoded(path, data, given)
     lines = list(io.StringIO(text, newline="\n"))  # only LF ends a line
     first = 1
     if ending == ".jsonl":
         delimiter, rows = None, _objects(lines, list(map(str, columns)))
     else:
-        delimiter = dialect.delimiter
+        delimiter = "\t" if is_official else None
         if ending == ".csv" and lines and (named := _SEPARATOR_LINE.fullmatch(lines[0])):
-            delimiter, lines, first = delimiter or named[1], lines[1:], 2
+            delimiter, lines, first = named[1], lines[1:], 2
         delimiter = delimiter or _detect_delimiter(lines, ending, columns, has_header)
         rows = _rows(lines, ending, delimiter, first)
-    found = Dialect(encoding, delimiter)
-    _log_detected(path, found, dialect, ending)
-    rows = [_decodable(row, encoding) for row in without_last_blanks(rows)]
+    _log_detected(path, encoding if given is None else None, delimiter, ending)
+    advice = "" if given else " --encoding selects another encoding."
+    rows = [_decodable(row, encoding, advice) for row in without_last_blanks(rows)]
     if not rows:
         raise InputError(f"`{path}` must contain at least one row. It is empty.")
     if ending == ".jsonl":
-        return RawTable(None, rows, found)
+        return RawTable(None, rows)
     top = rows[0]
     has_header = has_header or _is_default_header(top.fields)
     if has_header and top.problem:
@@ -130,7 +142,18 @@ def read_raw_table(
     names = top.fields if has_header else list(map(str, range(len(top.fields))))
     _check_columns(path, names, columns)
     rows = [_of_width(row, len(names)) for row in rows[has_header:]]
-    return RawTable(names, rows, found)
+    return RawTable(names, rows)
+
+
+def checked_encoding(name: str) -> str:
+    """Returns the name of an encoding; raises ValueError if Python has no such text encoding."""
+    try:
+        "".encode(name)
+    except (LookupError, ValueError) as error:
+        raise ValueError(
+            "must be the name of an encoding, such as utf-8, utf-16, windows-1252 or latin-1"
+        ) from error
+    return name
 
 
 def _rows(lines, ending, delimiter, first=1) -> Iterator[Row]:
@@ -173,7 +196,8 @@ def _detect_delimiter(lines, ending, columns, has_header):
     """Detects the delimiter of a table: the usual one of its ending unless another suits better.
 
     A delimiter suits if the first row then has all `columns`, and next if most rows are as wide
-    as the first, which has several columns.
+    as the first, which has several columns. Of other signs than the usual ones, only one between
+    the names of a header is a delimiter.
     """
 
     def suitability(delimiter):
@@ -189,27 +213,29 @@ def _detect_delimiter(lines, ending, columns, has_header):
         same = widths.count(len(top))
         return has_columns, len(top) > 1 and same >= _SAME_WIDTH * len(widths)
 
-    usual = USUAL_DELIMITERS[ending]
-    others = (delimiter for delimiter in _DELIMITERS if delimiter != usual)
-    return max((usual, *others), key=suitability)  # of equals the first
+    usual = _USUAL_DELIMITERS[ending]
+    best = max((usual, *_DELIMITERS), key=suitability)  # of equals the first
+    if not suitability(best)[0] and has_header and lines:
+        signs = dict.fromkeys(re.findall(r'[^\w\s"]', lines[0]))
+        return next((sign for sign in signs if suitability(sign)[0]), best)
+    return best
 
 
-def _log_detected(path, found, given, ending):
+def _log_detected(path, encoding, delimiter, ending):
     """Logs what was detected, if it is not what the ending of the file leads to expect."""
     detected = []
-    if given.encoding is None and found.encoding != USUAL_ENCODING:
-        detected.append(f"the encoding {found.encoding}")
-    if given.delimiter is None and found.delimiter != USUAL_DELIMITERS[ending]:
-        shown = "a tab" if found.delimiter == "\t" else f"`{found.delimiter}`"
+    if encoding not in (None, _USUAL_ENCODING):
+        detected.append(f"the encoding {encoding} (--encoding selects another)")
+    if delimiter != _USUAL_DELIMITERS[ending]:
+        shown = "a tab" if delimiter == "\t" else f"`{delimiter}`"
         detected.append(f"{shown} as the delimiter")
     if detected:
-        listing = " and ".join(detected)
-        logger.info("%s: detected %s; --encoding and --delimiter select others.", path, listing)
+        logger.info("%s: detected %s.", path, " and ".join(detected))
 
 
-def _decodable(row, encoding):
-    problem = broken_byte(row.raw, encoding)
-    return row if problem is None else row._replace(problem=problem)
+def _decodable(row, encoding, advice):
+    problem = _broken_byte(row.raw, encoding)
+    return row if problem is None else row._replace(problem=problem + advice)
 
 
 def _of_width(row, width):
@@ -243,4 +269,73 @@ def _check_columns(path, names, columns):
             faults.append(f"must have one column `{name}`. It has {names.count(name)}.")
     if faults:
         message = "\n".join(f"`{path}` {fault}" for fault in faults)
+        if len(names) == 1:
+            message += (
+                "\nDelimiters are `,`, `;`, `|` and tabs; or another sign, if a header has the "
+                "names of the columns."
+            )
         raise InputError(message, Mistake.NO_COLUMN)
+
+
+def _decoded(path, data: bytes, encoding: str | None) -> tuple[str, str]:
+    """Returns the text of a table and its encoding, which is detected if it is None.
+
+    In the text, bytes that do not suit the encoding are surrogate escapes, see `_broken_byte`.
+
+    Raises:
+        InputError: If bytes do not suit an encoding whose characters have several bytes, UTF-16
+            for instance, so that no row can be read.
+    """
+    encoding = encoding or _detect_encoding(data)
+    try:
+        text = data.decode(encoding, "surrogateescape")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"`{path}` must be {encoding}. Its byte {error.start} (0x{data[error.start]:02x}) is "
+            "not. Give its encoding with --encoding."
+        ) from None
+    return text.removeprefix("\ufeff"), encoding
+
+
+def _broken_byte(raw: str, encoding: str) -> str | None:
+    """Describes the first byte of a row that did not suit the encoding; None if all do."""
+    found = _ESCAPED.search(raw)
+    if found is None:
+        return None
+    position = len(raw[: found.start()].encode(encoding, "surrogateescape"))
+    byte = f"Its byte {position} (0x{ord(found[0]) - 0xDC00:02x})"
+    return f"must be {encoding.upper()}. {byte} is not."
+
+
+def _detect_encoding(data):
+    """Detects an encoding: by its byte order mark, as UTF-16 or UTF-8, or as Windows-1252.
+
+    Windows-1252, which includes Latin-1, is guessed only for text that has neither valid UTF-8
+    sequences nor more accented letters than the languages of Western Europe. All other bytes are
+    called UTF-8, so that the rows with broken bytes are reported.
+    """
+    for mark, name in _BYTE_ORDER_MARKS.items():
+        if data.startswith(mark):
+            return name
+    sample = data[:_SAMPLE_BYTES]
+    even, odd = (sample[start::2].count(0) for start in (0, 1))
+    if max(even, odd) > max(_SOME_ZEROS * len(sample) / 2, 2 * min(even, odd)):
+        name = "utf-16-le" if odd > even else "utf-16-be"
+        if _suits(data, name):
+            return name
+    if _suits(data, "utf-8"):
+        return "utf-8"
+    text = data.decode("utf-8", "surrogateescape")
+    broken = len(_ESCAPED.findall(text))
+    valid = sum(not letter.isascii() for letter in text) - broken
+    letters = sum(letter.isascii() and letter.isalpha() for letter in text) + broken
+    is_western = 10 * valid <= broken <= _MOST_ACCENTED * letters
+    return "windows-1252" if is_western and _suits(data, "windows-1252") else "utf-8"
+
+
+def _suits(data, encoding):
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True

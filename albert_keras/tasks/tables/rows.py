@@ -1,7 +1,6 @@
-"""Reads UTF-8 lines and tab-separated rows of a file, and collects the problems of its rows."""
+"""Reads the UTF-8 lines of a file, and collects the problems of its rows."""
 
 import logging
-from collections.abc import Iterator
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -59,11 +58,13 @@ def skip_or_raise(
     bad: list[SkippedRow],
     num_rows: int,
     skipped: list[SkippedRow] | None,
+    may_skip: bool = True,
 ):
     """Adds the rows of a file that cannot be used to `skipped`, with a warning.
 
     Raises:
         InputError: If there are such rows and `skipped` is None, or if they are nearly all rows.
+            If `may_skip`, it names the option.
     """
     if not bad:
         return
@@ -71,12 +72,12 @@ def skip_or_raise(
     for row in bad:
         problems.add(row.line, row.reason)
     if skipped is None:
-        problems.check("Correct this, or skip such rows with --skip-bad-rows.")
+        problems.check("Correct this, or skip such rows with --skip-bad-rows." * may_skip)
     if len(bad) > _MOST_SKIPPED * num_rows:
         raise InputError(
             f"`--skip-bad-rows` must leave at least {1 - _MOST_SKIPPED:.0%} of the rows. "
             f"Received: `{path}`, in which {len(bad):,} of {num_rows:,} rows cannot be used. Check "
-            "the file, and for tables --delimiter, --encoding and the columns."
+            "the file, and for tables --encoding and the columns."
         )
     skipped += bad
     logger.warning(
@@ -91,18 +92,6 @@ def skip_or_raise(
 def is_number(column: str | int) -> bool:
     """Returns whether a column is given by number, not by name."""
     return str(column).isdecimal()
-
-
-def tsv_rows(path: str | PurePath) -> Iterator[tuple[int, list[str]]]:
-    """Yields line, from 1, and fields of the rows of tab-separated values without quoting.
-
-    Only LF or CRLF ends a line; other control characters are text. Blank lines at the end of the
-    file are skipped. InputError if the file cannot be read or is not UTF-8.
-    """
-    return without_last_blanks(
-        (line, text.removesuffix("\n").removesuffix("\r").split("\t"))
-        for line, text in numbered_lines(path)
-    )
 
 
 def numbered_lines(path):

@@ -51,8 +51,7 @@ def tuned(place):
 def test_bad_rows_are_an_error_that_names_them_and_the_option(place, capsys):
     assert main(begin(place, "none")) == 2
     shown = capsys.readouterr().err
-    assert "remarks.csv: detected the encoding utf-16 and `;` as the delimiter" in shown
-    assert "--encoding and --delimiter select others" in shown
+    assert "remarks.csv: detected the encoding utf-16" in shown and "`;` as the delimiter" in shown
     assert "2 problems in" in shown and "--skip-bad-rows:\n  line 5 must have 0 or 1" in shown
     assert "  line 6 must have 3 columns, like the first row. It has 1." in shown
     assert not (place / "none").exists()
@@ -73,13 +72,13 @@ def test_skipped_rows_are_listed_and_the_rest_is_learned(place, tuned, capsys):
     assert [row[1::2] for row in rows] == [["5", "no label;;"], ["6", "too few"]]
     task = json.loads((tuned / "seed-12345" / "run.json").read_text())["config"]["task"]
     assert task["label"] == task["labels"] == ["toxic", "insult"] and task["skip_bad_rows"]
-    assert task["delimiter"] is task["encoding"] is None
+    assert task["encoding"] is None
 
 
 def test_other_tables_are_evaluated_and_answered(place, tuned, tmp_path, capsys):
     table = "Bemerkung|toxic|insult\nGr\u00fc\u00dfe|0|1\nDu, Tor|1|1\nHo|0\n"
     (tmp_path / "new.csv").write_bytes(table.encode("cp850"))
-    words = ["--delimiter", "|", "--encoding", "cp850", "--skip-bad-rows"]
+    words = ["--encoding", "cp850", "--skip-bad-rows"]
     command = ["evaluate", "--run", str(tuned), "--data", f"{tmp_path}/new.csv", *words]
     assert main([*command, "--out", f"{tmp_path}/scores", "--json"]) == 0
     scores = json.loads(capsys.readouterr().out)["scores"]

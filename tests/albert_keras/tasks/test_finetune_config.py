@@ -47,7 +47,7 @@ def test_every_flag_reaches_its_key():
     }  # fmt: skip
     of_tables = {
         "task": "classification", "text": "a", "label": "c", "label_separator": "|",
-        "delimiter": ";", "encoding": "utf-16", "skip_bad_rows": True, "class_weights": "balanced",
+        "encoding": "utf-16", "skip_bad_rows": True, "class_weights": "balanced",
     }  # fmt: skip
     similarity = {"task": "similarity", "objective": "pairs"}
     apart = {"task": "mrpc", "pair_encoding": "separate"}
@@ -65,7 +65,7 @@ def test_every_flag_reaches_its_key():
 
 
 def test_early_exit_of_an_earlier_version_is_refused_unless_it_was_off():
-    assert TaskConfig(name="mrpc", exit_heads=False) == TaskConfig(name="mrpc")
+    assert TaskConfig(name="mrpc", exit_heads=False, delimiter=None) == TaskConfig(name="mrpc")
     with pytest.raises(InputError, match="`exit_heads` was removed"):
         TaskConfig(name="mrpc", exit_heads=True)
 

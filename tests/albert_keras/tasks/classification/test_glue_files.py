@@ -138,21 +138,36 @@ def test_short_rows_of_qqp_are_left_out_and_told(tmp_path, caplog):
         assert [example.id for example in read_glue_file("qqp", path)] == ["2", "3"]
     [record] = caplog.records
     assert record.getMessage() == (
-        f"{path}: skipped 2 of 4 rows that have fewer than 6 columns (line 2, 4)."
+        f"{path}: skipped 2 of 4 rows that have too few columns (line 2, 4)."
     )
 
 
 @pytest.mark.parametrize(
     "task, text, is_labelled, says",
     [
-        ("rte", "", True, "line 1 must be the header, with the column `sentence1` number 1"),
-        ("sts-b", STS_B.replace("score", "s"), True, "the column `score` last. Received: index, g"),
-        ("cola", "", True, "must contain at least one row of cola. It has none."),
-        ("cola", "s\t1\t\tA.\n\ns\t1\t\tA.\n", True, "line 2 must have 4 columns. It has 1."),
-        ("cola", "s\t2\t\tA.\n", True, "line 1 must have the label 0 or 1. Received: 2."),
-        ("qqp", QQP + "1\tx\ty\tA\t?\tB?\t0\n", True, "line 2 must have 6 columns. It has 7."),
+        ("rte", "", True, "must contain at least one row. It is empty."),
+        ("sts-b", STS_B.replace("score", "s"), True, "has no column `score`"),
+        ("cola", "", True, "must contain at least one row. It is empty."),
+        (
+            "cola",
+            "s\t1\t\tA.\n\ns\t1\t\tA.\n",
+            True,
+            "line 2 must have 4 columns, like the first row. It has 1.",
+        ),
+        ("cola", "s\t2\t\tA.\n", True, "line 1 has an unknown label, `2`. Expected one of: 0, 1"),
+        (
+            "qqp",
+            QQP + "1\tx\ty\tA\t?\tB?\t0\n",
+            True,
+            "line 2 must have 6 columns, like the first row. It has 7.",
+        ),
         ("qqp", "id\tquestion1\tquestion2\n1\tA?\n", False, "line 2 must have 3 columns"),
-        ("sts-b", STS_B + numbered(10, "nan"), True, "a score from 0.0 to 5.0. Received: nan."),
+        (
+            "sts-b",
+            STS_B + numbered(10, "nan"),
+            True,
+            "a number from 0.0 to 5.0 in `score`. Received: 'nan'.",
+        ),
         ("ax", "", True, "must have no labels: ax is only a test set."),
     ],
 )

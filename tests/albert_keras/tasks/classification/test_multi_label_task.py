@@ -89,7 +89,6 @@ def test_names_in_one_column_are_labels(tmp_path, name, rows):
         ),
         ({"labels": ("a", "b")}, "`labels` must have a name for each column of `label`"),
         ({"name": "race", "label": None, "skip_bad_rows": True}, "`skip_bad_rows` requires one"),
-        ({"delimiter": "ab"}, "`delimiter` must be one character"),
         ({"encoding": "utf-9"}, "`encoding` must be the name of an encoding"),
     ],
 )

@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.tables.cells import ScoreLabel
+from albert_keras.tasks.tables.cells import score_of
 from albert_keras.tasks.tables.files import label_names, read_table
 from data_pipeline.errors import InputError
 
@@ -61,7 +61,7 @@ def test_a_number_beside_a_name_counts_columns_below_the_header(tmp_path):
 
 def test_regression_reads_numbers(tmp_path):
     path = write(tmp_path, "x.tsv", "text\tscore\nA.\t 3.5\nB.\t-1e2\n")
-    labels = [example.label for example in read_table(path, "text", None, "score", ScoreLabel())]
+    labels = [example.label for example in read_table(path, "text", None, "score", score_of)]
     assert labels == [3.5, -100.0]
 
 

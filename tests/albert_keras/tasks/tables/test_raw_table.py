@@ -2,7 +2,6 @@ import logging
 
 import pytest
 
-from albert_keras.tasks.tables.dialect import Dialect
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from data_pipeline import limits
 from data_pipeline.errors import InputError
@@ -23,55 +22,66 @@ def read(tmp_path, name, data, columns=("text", "label"), **settings):
 
 
 @pytest.mark.parametrize(
-    "name, text, encoding, dialect",
+    "name, text, encoding, detected",
     [
-        ("x.csv", table(",", quote=True), "utf-8", Dialect("utf-8", ",")),
-        ("x.csv", table(",", quote=True), "utf-8-sig", Dialect("utf-8", ",")),
-        ("x.tsv", table("\t"), "utf-8", Dialect("utf-8", "\t")),
-        ("x.csv", table(";"), "utf-8", Dialect("utf-8", ";")),
-        ("x.csv", table("\t"), "utf-8", Dialect("utf-8", "\t")),
-        ("x.csv", table("|", quote=True), "utf-8", Dialect("utf-8", "|")),
-        ("x.tsv", table(";", quote=True), "utf-8", Dialect("utf-8", ";")),
-        ("x.csv", "sep=;\r\n" + table(";"), "utf-8", Dialect("utf-8", ";")),
-        ("x.csv", table(";"), "windows-1252", Dialect("windows-1252", ";")),
-        ("x.tsv", table("\t"), "latin-1", Dialect("windows-1252", "\t")),
-        ("x.csv", table("\t"), "utf-16", Dialect("utf-16", "\t")),
-        ("x.csv", table(";"), "utf-16-le", Dialect("utf-16-le", ";")),
-        ("x.csv", table(";"), "utf-16-be", Dialect("utf-16-be", ";")),
-        ("x.csv", table(";"), "utf-32", Dialect("utf-32", ";")),
+        ("x.csv", table(",", quote=True), "utf-8", ("utf-8", ",")),
+        ("x.csv", table(",", quote=True), "utf-8-sig", ("utf-8", ",")),
+        ("x.tsv", table("\t"), "utf-8", ("utf-8", "\t")),
+        ("x.csv", table(";"), "utf-8", ("utf-8", ";")),
+        ("x.csv", table("\t"), "utf-8", ("utf-8", "\t")),
+        ("x.csv", table("|", quote=True), "utf-8", ("utf-8", "|")),
+        ("x.tsv", table(";", quote=True), "utf-8", ("utf-8", ";")),
+        ("x.csv", "sep=;\r\n" + table(";"), "utf-8", ("utf-8", ";")),
+        ("x.csv", table(";"), "windows-1252", ("windows-1252", ";")),
+        ("x.tsv", table("\t"), "latin-1", ("windows-1252", "\t")),
+        ("x.csv", table("\t"), "utf-16", ("utf-16", "\t")),
+        ("x.csv", table(";"), "utf-16-le", ("utf-16-le", ";")),
+        ("x.csv", table(";"), "utf-16-be", ("utf-16-be", ";")),
+        ("x.csv", table(";"), "utf-32", ("utf-32", ";")),
     ],
 )
-def test_what_programs_write_is_detected(tmp_path, caplog, name, text, encoding, dialect):
+def test_what_programs_write_is_detected(tmp_path, caplog, name, text, encoding, detected):
     with caplog.at_level(logging.INFO):
         found = read(tmp_path, name, text.encode(encoding))
-    assert found.dialect == dialect and found.names == ["text", "label"]
+    assert found.names == ["text", "label"]
     assert [tuple(row.fields) for row in found.rows] == ROWS
-    is_usual = (name[-3:], *dialect) in [("csv", "utf-8", ","), ("tsv", "utf-8", "\t")]
+    is_usual = (name[-3:], *detected) in [("csv", "utf-8", ","), ("tsv", "utf-8", "\t")]
     assert len(caplog.records) == (0 if is_usual else 1)
-    assert ("`;` as the delimiter" in caplog.text) == (dialect.delimiter == ";")
+    assert ("`;` as the delimiter" in caplog.text) == (detected[1] == ";")
+    assert (f"the encoding {detected[0]}" in caplog.text) == (detected[0] != "utf-8")
 
 
 @pytest.mark.parametrize("text", ["Привет, как дела", "你好，一切都好吗"])
 def test_utf_16_is_recognized_in_any_script(tmp_path, text):
     table = "text\tlabel\n" + f"{text}\t1\n" * 20
     found = read(tmp_path, "x.tsv", table.encode("utf-16-le"))
-    assert found.dialect.encoding == "utf-16-le" and found.rows[-1].fields == [text, "1"]
+    assert found.rows[-1].fields == [text, "1"]
 
 
-def test_what_is_given_is_not_detected(tmp_path, caplog):
-    data = table(";", header=("text,x", "label")).encode("latin-1")
+def test_a_given_encoding_is_not_detected(tmp_path, caplog):
+    data = table(",").encode("latin-1")
     with caplog.at_level(logging.INFO):
-        found = read(tmp_path, "x.csv", data, ["label"], dialect=Dialect("latin-1", ";"))
-    assert found.dialect == Dialect("latin-1", ";") and not caplog.records
-    assert found.names == ["text,x", "label"]
-    with pytest.raises(InputError, match="has no column `label`. Expected one of: text,x;label"):
-        read(tmp_path, "x.csv", data, ["label"], dialect=Dialect("latin-1", "\t"))
+        found = read(tmp_path, "x.csv", data, encoding="latin-1")
+    assert [tuple(row.fields) for row in found.rows] == ROWS and not caplog.records
+
+
+def test_the_names_of_a_header_reveal_any_delimiter(tmp_path, caplog):
+    rows = ["text,x~label", *["Yes, we~1", "No~0"] * 9]
+    data = "\n".join(rows).encode()
+    with caplog.at_level(logging.INFO):
+        found = read(tmp_path, "x.csv", data, ["label"])
+    assert found.names == ["text,x", "label"] and found.rows[1].fields == ["No", "0"]
+    assert "detected `~` as the delimiter" in caplog.text
+    with pytest.raises(
+        InputError, match="has no column 1: it has 1.*\n.*another sign, if a header"
+    ):
+        read(tmp_path, "x.tsv", b"a~b\nc~d\n", [1], has_header=False)
 
 
 def test_the_rows_of_a_jsonl_are_objects(tmp_path):
     data = '{"text": "Grüße", "more": [1]}\n[2]\n{"txt": "B"}\n\n'.encode("utf-16")
     found = read(tmp_path, "x.jsonl", data, ["text"])
-    assert (found.names, found.dialect) == (None, Dialect("utf-16", None))
+    assert found.names is None
     assert found.rows[0].fields == {"text": "Grüße", "more": [1]}
     assert [row.problem and row.problem[:8] for row in found.rows] == [None, "must be ", "has no `"]
 
@@ -87,7 +97,6 @@ def test_the_rows_of_a_jsonl_are_objects(tmp_path):
 )
 def test_bytes_that_may_be_anything_are_reported_with_their_line(tmp_path, data):
     found = read(tmp_path, "x.tsv", data)
-    assert found.dialect.encoding == "utf-8"
     assert "must be UTF-8. Its byte" in found.rows[-1].problem
 
 
