@@ -129,14 +129,10 @@ def describe_task(evaluation):
     """Returns the lines that describe a TaskEvaluation, list of str."""
     from albert_keras.runs.trained_data import ROWS, Overlap
     from albert_keras.tasks.kinds import TAGGING
-    from albert_keras.tasks.metrics import count_caution, shown_metric
-    from albert_keras.tasks.result_table import MOST_FREQUENT_TAG
+    from albert_keras.tasks.metrics import count_caution
+    from albert_keras.tasks.result_table import MOST_FREQUENT_TAG, formatter, other_scores
 
-    is_percent = evaluation.task in ("squad1", "squad2")
-
-    def shown(value):
-        return f"{value:.1f}" if is_percent else f"{value:.3f}"
-
+    shown = formatter(evaluation.task)
     low, high = evaluation.interval
     metric, words = evaluation.metric, evaluation.bag_of_words
     caution = count_caution(evaluation.examples, metric, "evaluated set")
@@ -146,13 +142,7 @@ def describe_task(evaluation):
         f"{kind}{metric} {shown(evaluation.scores[metric])} [{shown(low)}, {shown(high)}] on "
         f"{count_of(evaluation.examples, 'example')} of {evaluation.split}"
     ]
-    others = [
-        f"{name} {value:,.0f}"
-        if name.endswith("_total")
-        else f"{shown_metric(name, evaluation.positive_class)} {shown(value)}"
-        for name, value in evaluation.scores.items()
-        if name not in (metric, "total")
-    ]
+    others = other_scores(evaluation.scores, metric, evaluation.positive_class, shown)
     if others:
         lines.append("  " + "  ".join(others))
     if evaluation.guessing is not None:

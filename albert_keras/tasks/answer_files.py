@@ -1,18 +1,22 @@
 """Files about answers to labelled examples: the answers, the wrong ones, and a figure."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from albert_keras.tasks.confusion_figure import draw_confusion, draw_scores
+import numpy as np
+
+from albert_keras.report import BLUE, ORANGE, new_figure, save_figure, shortened, tidy
 from albert_keras.tasks.kinds import REGRESSION
-from albert_keras.tasks.predictions import one_line
-from albert_keras.tasks.task import Error, Task
+from albert_keras.tasks.task import Error, Task, one_line
 from data_pipeline.files import naming, whole_file
 
 #: Name of the file of wrong answers.
 ERRORS = "errors.tsv"
 _HEADER = ("id", "confidence", "truth", "answer", "text")
+#: Up to this many classes a cell shows its count and proportion, and each class its name.
+_CELLS_UP_TO, _NAMES_UP_TO = 20, 60
+_LONGEST_NAME = 24
 
 
 def write_answers(
@@ -36,13 +40,14 @@ def write_answers(
         "answers": [str(path) for path in task.write(folder, split, examples, answers)],
         "errors": str(write_errors(folder / ERRORS, task.errors(examples, answers))),
     }
-    confusion = task.confusion(examples, answers)
-    if confusion is not None:
-        files["confusions"] = str(draw_confusion(folder / "confusion.png", *confusion, title))
-    if task.kind is REGRESSION:
-        truth = [example.label for example in examples]
-        scores = [answer.score for answer in answers]
-        files["scores"] = str(draw_scores(folder / "scores.png", truth, scores, title))
+    with naming(folder):
+        confusion = task.confusion(examples, answers)
+        if confusion is not None:
+            files["confusions"] = str(draw_confusion(folder / "confusion.png", *confusion, title))
+        if task.kind is REGRESSION:
+            truth = [example.label for example in examples]
+            scores = [answer.score for answer in answers]
+            files["scores"] = str(draw_scores(folder / "scores.png", truth, scores, title))
     return files
 
 
@@ -64,3 +69,71 @@ def write_errors(path: str | Path, errors: Iterable[Error]) -> Path:
 def _cells(error):
     values = (error.id, f"{error.confidence:.6g}", error.truth, error.answer, error.text)
     return [one_line(value) for value in values]
+
+
+def draw_confusion(path: str | Path, matrix, names: Sequence[str], title: str) -> Path:
+    """Draws a confusion matrix as PNG: rows are the truth, columns the answers.
+
+    Colours show the proportions of a row. Cells contain count and proportion, with many classes
+    nothing, and then only some classes have their names.
+
+    Args:
+        matrix: int [C, C].
+        names: C of them. Long names are shortened in the middle.
+    """
+    matrix, count = np.asarray(matrix), len(names)
+    side = float(np.clip(2.5 + 0.42 * count, 4.5, 15))
+    figure, panels = new_figure(side + 2.2, side + 0.8, title)
+    axes = panels[0, 0]
+    proportions = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+    image = axes.imshow(proportions, cmap="Blues", vmin=0, vmax=1)
+    bar = figure.colorbar(image, ax=axes, shrink=0.8, format=lambda value, _: f"{value:.0%}")
+    bar.set_label("proportion of the row")
+    ticks = np.arange(0, count, -(-count // _NAMES_UP_TO))
+    shown = [_drawable(names[number], number) for number in ticks]
+    axes.set_xticks(ticks, shown, rotation=90 if count > 4 else 0)
+    axes.set_yticks(ticks, shown)
+    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        label.set_parse_math(False)
+    axes.set(xlabel="answer", ylabel="truth")
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    if count <= _CELLS_UP_TO:
+        for (row, column), number in np.ndenumerate(matrix):
+            proportion = proportions[row, column]
+            colour = "white" if proportion > 0.55 else "black"
+            text = f"{number:,}\n{proportion:.0%}"
+            axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=8)
+    return save_figure(figure, path)
+
+
+def draw_scores(path: str | Path, truth, scores, title: str) -> Path:
+    """Draws the answers of a regression over the truth as PNG, with the line of equality.
+
+    Args:
+        truth, scores: float [count], at least one.
+    """
+    truth, scores = np.asarray(truth, np.float64), np.asarray(scores, np.float64)
+    low, high = min(truth.min(), scores.min()), max(truth.max(), scores.max())
+    figure, panels = new_figure(6, 6, title)
+    axes = panels[0, 0]
+    margin = 0.05 * (high - low) or 0.5
+    limits = (low - margin, high + margin)
+    opacity = float(np.clip(12 / np.sqrt(truth.size), 0.05, 0.7))
+    axes.plot(limits, limits, "--", color=ORANGE, linewidth=1.5, label="answer = truth", zorder=3)
+    axes.scatter(truth, scores, s=14, color=BLUE, alpha=opacity, linewidths=0)
+    axes.set(xlim=limits, ylim=limits, xlabel="truth", ylabel="answer", aspect="equal")
+    tidy(axes)
+    axes.legend(loc="upper left", fontsize=9, framealpha=0.7)
+    return save_figure(figure, path)
+
+
+def _drawable(name, number):
+    """Shortens a long name in the middle; a name the font cannot draw becomes its number."""
+    from matplotlib.font_manager import findfont, get_font
+
+    name = " ".join(str(name).split())
+    letters = get_font(findfont("DejaVu Sans")).get_charmap()
+    if not name or any(ord(letter) not in letters for letter in name):
+        return f"#{number}"
+    return shortened(name, _LONGEST_NAME, middle=True)

@@ -22,8 +22,7 @@ from albert_keras.tasks.examples import (
 )
 from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.metrics import count_caution
-from albert_keras.tasks.predictions import one_line
-from albert_keras.tasks.task import Task
+from albert_keras.tasks.task import Task, one_line
 from albert_keras.tasks.task_config import OWN_TASKS
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from albert_keras.tasks.examples import text_problem
+from albert_keras.tasks.examples import TextExample, text_problem
 from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, TAGGING, build_task
+from albert_keras.tasks.tables.files import label_names
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
@@ -107,17 +108,14 @@ def examples_of(task: Task, columns: dict[str, list], truths: list | None = None
         raise InputError(
             f"There must be at least one input, and as many labels. Received: {listing}."
         )
-    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-    examples = [
-        _located(number, typed_example, task, number, row) for number, row in enumerate(rows)
-    ]
-    if truths is None:
-        return examples
-    pairs = zip(examples, truths, strict=True)
-    return [
-        _located(number, task.with_truth, example, truth)
-        for number, (example, truth) in enumerate(pairs)
-    ]
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    examples = typed_examples(task, rows)
+    for number, truth in enumerate(truths or ()):
+        try:
+            examples[number] = task.with_truth(examples[number], truth)
+        except (InputError, ValueError) as error:
+            raise InputError(f"Label {number + 1} of {len(rows)}: {error}") from error
+    return examples
 
 
 def settings_of(settings: Mapping[str, Any], data: Any) -> dict[str, Any]:
@@ -149,11 +147,9 @@ def read_given(config: TaskConfig, data: Any) -> tuple[TaskConfig, list]:
     else:
         columns, truths = columns_of(task, *(data if isinstance(data, tuple) else (data,)))
     if config.labels is None and task.kind in (CLASSIFICATION, MULTI_LABEL, TAGGING):
-        several = task.kind is not CLASSIFICATION
-        names = {str(name) for truth in truths or () for name in (truth if several else (truth,))}
-        config = config.replace(labels=tuple(sorted(names, key=lambda name: (len(name), name))))
-        if not all(name.isdecimal() for name in names):
-            config = config.replace(labels=tuple(sorted(names)))
+        rows = [(truth,) if task.kind is CLASSIFICATION else truth for truth in truths or ()]
+        named = [TextExample("", "", None, tuple(map(str, labels))) for labels in rows]
+        config = config.replace(labels=label_names(named))
         task = build_task(config)
     return config, examples_of(task, columns, truths)
 
@@ -196,11 +192,3 @@ def _column(frame, name):
         known = ", ".join(map(str, frame.columns))
         raise InputError(f"The table has no column `{name}`. Received the columns {known}.")
     return frame[name]
-
-
-def _located(number, function, *arguments):
-    """Calls a function; an InputError names the number of the example."""
-    try:
-        return function(*arguments)
-    except (InputError, ValueError) as error:
-        raise InputError(f"Example {number}: {error}") from error

@@ -45,6 +45,7 @@ class TaskKind:
     official_tasks: tuple[str, ...] = ()
     own_tasks: tuple[str, ...] = ()  # names of tasks of this kind on a user's own files
     per_position: bool = False  # whether outputs have a value per position, not per row
+    counts_labels: bool = False  # whether the head depends on the number of classes, labels or tags
     has_several_labels: bool = False  # whether a row has a value for each label, not one of them
     uses_windows: bool = False  # whether a long text takes several rows, not truncated to one
     has_options: bool = False  # whether a row has one sequence for each option
@@ -74,7 +75,8 @@ class TaskKind:
             model({"input_ids": [[2, 48, 25, 3]]})["logits"]  # [1, 3]
         """
         built: Any = model_class or load_class(self.model_class)
-        return built.with_outputs(config, num_outputs, **{**self.model_settings, **kwargs})
+        of_head = {"num_labels": num_outputs} if self.counts_labels else {}
+        return built(config, **{**of_head, **self.model_settings, **kwargs})
 
 
 def load_class(name: str):
@@ -96,6 +98,7 @@ CLASSIFICATION = TaskKind(
     card_purpose="sorts {texts} into {labels} classes",
     hub_pipeline="text-classification",
     check_task={"name": "mnli"},
+    counts_labels=True,
 )
 REGRESSION = dataclasses.replace(
     CLASSIFICATION,
@@ -167,6 +170,7 @@ TAGGING = TaskKind(
     card_purpose="assigns one of {labels} tags to each word",
     hub_pipeline="token-classification",
     check_task={"name": "tagging", "labels": ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")},
+    counts_labels=True,
     per_position=True,
     uses_windows=True,
 )

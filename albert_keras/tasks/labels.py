@@ -3,12 +3,26 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from albert_keras.tasks.examples import TaggedExample
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
+
+
+def check_answered(examples: Iterable[Any], source: str = "the examples") -> None:
+    """Raises InputError unless each example of a source has its label, tags or right option."""
+    values = [
+        (one.id, one.tags if isinstance(one, TaggedExample) else one.label) for one in examples
+    ]
+    without = [id for id, value in values if value is None]
+    if without:
+        raise InputError(
+            f"In {source}, every example must have an answer. {len(without)} of {len(values)} have "
+            f"none, the first is {without[0]!r}."
+        )
 
 
 def check_labels(labels: Sequence[str], what: str):

@@ -26,25 +26,28 @@ class Interval(NamedTuple):
     high: float
 
 
-def _by_sklearn(name: str, **settings: Any) -> Metric:
-    """Returns a score of scikit-learn."""
+def _by_sklearn(name: str, is_correlation: bool = False, **settings: Any) -> Metric:
+    """Returns a score of scikit-learn; see `_by_scipy` for correlations."""
 
     def metric(labels, predictions):
         import sklearn.metrics
 
-        return float(getattr(sklearn.metrics, name)(*_checked(labels, predictions), **settings))
+        arrays = _checked(labels, predictions)
+        if is_correlation and _is_constant(arrays):
+            return 0.0
+        return float(getattr(sklearn.metrics, name)(*arrays, **settings))
 
     return metric
 
 
-def _correlation(name: str) -> Metric:
+def _by_scipy(name: str) -> Metric:
     """Returns a correlation of SciPy, -1 to 1; 0 where all labels or predictions are equal."""
 
     def metric(labels, predictions):
         import scipy.stats
 
         arrays = _checked(labels, predictions)
-        if any((array == array[0]).all() for array in arrays):
+        if _is_constant(arrays):
             return 0.0
         return float(getattr(scipy.stats, name)(*arrays).statistic)
 
@@ -59,9 +62,9 @@ METRICS: dict[str, Metric] = {
     # The mean over all classes that occur or are predicted.
     "macro_f1": _by_sklearn("f1_score", average="macro", zero_division=0.0),
     # Of two or more classes, -1 to 1; 0 if all labels or all predictions are the same class.
-    "matthews": _by_sklearn("matthews_corrcoef"),
-    "pearson": _correlation("pearsonr"),
-    "spearman": _correlation("spearmanr"),  # of ranks; equal numbers have their mean rank
+    "matthews": _by_sklearn("matthews_corrcoef", is_correlation=True),
+    "pearson": _by_scipy("pearsonr"),
+    "spearman": _by_scipy("spearmanr"),  # of ranks; equal numbers have their mean rank
     "mean_squared_error": _by_sklearn("mean_squared_error"),  # less is better
 }
 
@@ -130,6 +133,10 @@ def _metric(name):
     if name not in METRICS:
         raise InputError(f"The metric `{name}` is unknown{did_you_mean(name, METRICS)}")
     return METRICS[name]
+
+
+def _is_constant(arrays):
+    return any((array == array[0]).all() for array in arrays)
 
 
 def _checked(labels, predictions):

@@ -84,11 +84,6 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         self._compile_settings: dict[str, Any] | None = None
 
     @classmethod
-    def with_outputs(cls, config: AlbertConfig, num_outputs: int, **kwargs: Any) -> Any:
-        """Builds the model of a kind; `num_outputs` is ignored unless the head depends on it."""
-        return cls(config, **kwargs)
-
-    @classmethod
     def usual_task(cls, labels: tuple[str, ...] | None, **kwargs: Any) -> dict[str, Any]:
         """Returns the settings of the task that `from_preset` builds a model for."""
         raise NotImplementedError

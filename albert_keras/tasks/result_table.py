@@ -1,13 +1,14 @@
 """The result of a fine-tuning as lines of text."""
 
-from collections.abc import Iterator
+import statistics
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from albert_keras.report import table
 from albert_keras.runs.trained_data import ROWS, Overlap
 from albert_keras.tasks.kinds import KINDS, TAGGING
 from albert_keras.tasks.metrics import Interval, count_caution, shown_metric
-from albert_keras.tasks.results import FinetuneResult, Spread, spread
+from albert_keras.tasks.results import FinetuneResult
 
 #: Metrics of numbers instead of classes.
 _OF_NUMBERS = ("pearson", "spearman", "mean_squared_error")
@@ -55,9 +56,9 @@ def lines(result: FinetuneResult) -> list[str]:
 
 def rows(result: FinetuneResult) -> list[Row]:
     """Returns the main score of each split, the median of all seeds, followed by its baselines."""
-    number, found = _formatter(result), []
+    number, found = formatter(result.task), []
     for split in _splits(result):
-        ours, is_first = _spread(result, split).median, split == _splits(result)[0]
+        ours, is_first = _median(result, split), split == _splits(result)[0]
         count = len(result.seeds)
         name = "this model" if count == 1 else f"this model, median of {count} seeds"
         bounds = result.seeds[0].interval if count == 1 and is_first else None
@@ -101,10 +102,10 @@ def _splits(result) -> list[str]:
     return list(result.seeds[0].scores)
 
 
-def _formatter(result):
+def formatter(task: str) -> Callable[[float], str]:
     """Returns a function that formats a score: of SQuAD in percent, with fewer digits."""
     names = (kind.official_tasks for kind in KINDS.values() if kind.finds_spans)
-    digits = 1 if any(result.task in each for each in names) else 3
+    digits = 1 if any(task in each for each in names) else 3
     return lambda value: f"{value:.{digits}f}"
 
 
@@ -112,8 +113,8 @@ def _shown(number, interval):
     return f"[{number(interval[0])}, {number(interval[1])}]" if interval else ""
 
 
-def _spread(result, split, metric=None) -> Spread:
-    return spread(seed.scores[split][metric or result.metric] for seed in result.seeds)
+def _median(result, split, metric=None) -> float:
+    return statistics.median(seed.scores[split][metric or result.metric] for seed in result.seeds)
 
 
 def _step(seed):
@@ -122,18 +123,18 @@ def _step(seed):
 
 
 def _headline(result, split):
-    number, splits, scores = _formatter(result), _splits(result), result.seeds[0].scores[split]
+    number, splits, scores = formatter(result.task), _splits(result), result.seeds[0].scores[split]
     prefix = f"{split}: " if len(splits) > 1 else ""
     count = result.examples.get(split) or scores.get("total")
     examples = f" on {count:,.0f} example{'' if count == 1 else 's'}" if count else ""
     if len(result.seeds) > 1:
-        over = _spread(result, split)
+        values = [seed.scores[split][result.metric] for seed in result.seeds]
         collapsed = sum(1 for seed in result.seeds if seed.collapse)
         return (
-            f"{prefix}{result.metric} median {number(over.median)}, {number(over.minimum)} to "
-            f"{number(over.maximum)} over {over.count} seeds"
+            f"{prefix}{result.metric} median {number(statistics.median(values))}, "
+            f"{number(min(values))} to {number(max(values))} over {len(values)} seeds"
             f"{f' ({collapsed} collapsed)' if collapsed else ''}{examples} "
-            f"(standard deviation {number(over.standard_deviation)})"
+            f"(standard deviation {number(statistics.stdev(values))})"
         )
     line, [seed] = f"{prefix}{result.metric} {number(scores[result.metric])}", result.seeds
     if split == splits[0]:
@@ -143,7 +144,7 @@ def _headline(result, split):
 
 def _seed_rows(result):
     """Returns a header and a row for each seed."""
-    number, splits = _formatter(result), _splits(result)
+    number, splits = formatter(result.task), _splits(result)
     names = splits if len(splits) > 1 else [result.metric]
     cells = [["seed", names[0], "95 % interval", *names[1:], "best at"]]
     for seed in result.seeds:
@@ -153,15 +154,25 @@ def _seed_rows(result):
     return table((), cells, left=(-1,), indent=0)
 
 
+def other_scores(
+    scores: Mapping[str, float],
+    metric: str,
+    positive_class: str | None,
+    number: Callable[[float], str],
+) -> list[str]:
+    """Returns the scores besides the main one with their names; counts without a fraction."""
+    return [
+        f"{name} {value:,.0f}"
+        if name.endswith("_total")
+        else f"{shown_metric(name, positive_class)} {number(value)}"
+        for name, value in scores.items()
+        if name not in (metric, "total")
+    ]
+
+
 def _other_metrics(result, split):
-    number, shown = _formatter(result), []
-    for name in result.seeds[0].scores[split]:
-        if name in (result.metric, "total"):
-            continue
-        value = _spread(result, split, name).median
-        name = shown_metric(name, result.positive_class)
-        is_count = name.endswith("_total")
-        shown.append(f"{name} {value:,.0f}" if is_count else f"{name} {number(value)}")
+    medians = {name: _median(result, split, name) for name in result.seeds[0].scores[split]}
+    shown = other_scores(medians, result.metric, result.positive_class, formatter(result.task))
     title = "medians of" if len(result.seeds) > 1 else "also"
     return [f"  {title} {', '.join(shown)}"] if shown else []
 
@@ -187,7 +198,7 @@ def _baselines(result, split) -> Iterator[_Baseline]:
 
 
 def _baseline_cautions(result):
-    number, splits = _formatter(result), _splits(result)
+    number, splits = formatter(result.task), _splits(result)
     help = "more pre-training, more epochs or another learning rate may help"
     advice = {
         _BAG_OF_WORDS: ". Counts of words and word pairs predict at least as well as this "
@@ -198,7 +209,7 @@ def _baseline_cautions(result):
     for split in splits:
         suffix = f" on {split}" if len(splits) > 1 else ""
         for name, score, theirs in _baselines(result, split):
-            ours = _spread(result, split).median
+            ours = _median(result, split)
             if ours <= score:
                 yield (
                     f"no better than the {name}{suffix}: {result.metric} {number(ours)} versus "

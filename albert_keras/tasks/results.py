@@ -1,7 +1,6 @@
 """The result of a fine-tuning, stored as `results.json` in its folder."""
 
 import json
-import statistics
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,23 +76,6 @@ class FinetuneResult(NamedTuple):
 _RESULT = TypeAdapter(FinetuneResult)
 
 
-class Spread(NamedTuple):
-    """The spread of `count` values."""
-
-    median: float
-    minimum: float
-    maximum: float
-    standard_deviation: float  # of the sample (divided by count - 1), 0 for a single value
-    count: int
-
-
-def spread(values) -> Spread:
-    """Returns the spread of a score over all seeds (iterable of float, not empty)."""
-    values = [float(value) for value in values]
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return Spread(statistics.median(values), min(values), max(values), deviation, len(values))
-
-
 def first_split(result: FinetuneResult) -> str:
     """Returns the split that determines the best step and the best seed."""
     return next(iter(result.seeds[0].scores))
@@ -124,7 +106,7 @@ def as_json(result: FinetuneResult) -> dict:
         "random": result.random and result.random._asdict(),
         "bag_of_words": result.bag_of_words and result.bag_of_words._asdict(),
     }
-    return json.loads(json.dumps(values, default=_plain, allow_nan=False))
+    return json.loads(json.dumps(values, default=_number, allow_nan=False))
 
 
 def save_results(folder: str | Path, result: FinetuneResult) -> Path:
@@ -163,9 +145,5 @@ def _check_scores(path, result):
             )
 
 
-def _plain(value):
-    if hasattr(value, "item"):  # a NumPy number
-        return value.item()
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} is not plain JSON: {value!r}")
+def _number(value):
+    return value.item()  # of NumPy

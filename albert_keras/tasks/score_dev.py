@@ -11,6 +11,7 @@ from tensorflow import keras
 from albert_keras.report import BLUE, GREEN, ORANGE, RED
 from albert_keras.runs.curves import PANELS, Curve, Panel
 from albert_keras.runs.log_file import log_evaluation, read_evaluations
+from albert_keras.tasks.finetune_config import FinetuneTraining
 from albert_keras.tasks.metrics import shown_metric
 from albert_keras.tasks.task import Features, Task
 
@@ -66,9 +67,8 @@ class ScoreDev(keras.callbacks.Callback):
         folder: Of the run; scores go to its log.
         dev: Examples and features by split; the first one determines the best.
         predict: Computes the outputs for features, see `RowPredictor`.
-        every: Steps between scores.
-        patience: See `is_enough`.
-        first_step, last_step: Steps done before this `fit`, and the step that ends the run.
+        training: Its `evaluate_every`, `patience`, see `is_enough`, and `steps`.
+        first_step: Steps done before this `fit`.
         writes: Whether this worker writes the log.
 
     Attributes:
@@ -84,16 +84,14 @@ class ScoreDev(keras.callbacks.Callback):
         task: Task,
         dev: dict[str, tuple[list, Features]],
         predict: Callable[[Features], dict[str, np.ndarray]],
-        every: int,
-        patience: int | None,
+        training: FinetuneTraining,
         first_step: int,
-        last_step: int,
         writes: bool = True,
     ):
         super().__init__()
         self.folder, self.task, self.dev, self.predict = folder, task, dev, predict
-        self.every, self.patience, self.writes = every, patience, writes
-        self.done, self.first_step, self.last_step = first_step, first_step, last_step
+        self.every, self.patience, self.writes = training.evaluate_every, training.patience, writes
+        self.done, self.first_step, self.last_step = first_step, first_step, training.steps
         self.score = self.step = self.collapse = self.saving = None
         self.scored_on = None  # a run has only these examples
         self._values = values_so_far(folder, task.metric, first_step)

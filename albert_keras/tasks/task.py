@@ -4,6 +4,8 @@ No TensorFlow here. The model runs between `features` and `answers`; `kind` dete
 """
 
 import abc
+import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,11 +15,13 @@ from albert_keras.config import AlbertConfig
 from albert_keras.tasks.examples import text_problem
 from albert_keras.tasks.kinds import FIELD_OPTIONS, TaskKind
 from albert_keras.tasks.metrics import Interval
-from albert_keras.tasks.predictions import write_predictions
 from albert_keras.tasks.tables.rows import SkippedRow
 from data_pipeline.errors import InputError
+from data_pipeline.files import whole_file
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
+
+_WHITE_SPACE = re.compile(r"\s+")
 
 
 class Error(NamedTuple):
@@ -246,8 +250,8 @@ class Task(abc.ABC):
         return f"all {len(answers)} answers are {different.pop()}"
 
     def shown(self, answer) -> str:
-        """Returns an answer as `collapse` shows it."""
-        raise NotImplementedError
+        """Returns an answer as `collapse` shows it: what comes after its id."""
+        return f"`{answer[1]}`"
 
     def errors(self, examples, answers) -> list[Error]:
         """Returns the wrong answers, the most confident first."""
@@ -256,22 +260,26 @@ class Task(abc.ABC):
 
     def error(self, example, answer) -> Error | None:
         """Returns what is wrong with the answer to an example; None if it is right."""
-        raise NotImplementedError
+        return None
 
     def confusion(self, examples, answers):
         """Counts the answers for each truth: int [C, C] (rows: truth) and names, or None."""
         return None
 
     def write(self, folder, split, examples, answers) -> list[Path]:
-        """Writes answers to the task's official files or `predictions-SPLIT.jsonl`.
+        """Writes answers to the task's official files, or a line each to `predictions-SPLIT.jsonl`.
 
         For a test split the name is `predictions-TASK-SPLIT.jsonl`, so that one folder can take
         the answers of several tasks, as leaderboards want them.
         """
-        is_test = split in self.test_splits
-        return [
-            write_predictions(folder, f"{self.config.name}-{split}" if is_test else split, answers)
-        ]
+        name = f"{self.config.name}-{split}" if split in self.test_splits else split
+        path = Path(folder) / f"predictions-{name}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+            # In ASCII, so that a line separator or half a surrogate pair in a text does no harm.
+            rows = (answer._asdict() for answer in answers)
+            file.writelines(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+        return [path]
 
 
 def known_fields(example: Any) -> dict[str, Any]:
@@ -297,3 +305,35 @@ def check_text(name: str, text: Any, may_be_blank: bool = False):
     problem = text_problem(text, may_be_blank)
     if problem is not None:
         raise InputError(f"`{name}` {problem}")
+
+
+def logits_of(outputs: dict[str, np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    """Returns the `logits` of a model, float64 of the required shape.
+
+    Raises:
+        InputError: If the array has another shape, or a number in it is not finite.
+    """
+    check_numbers(outputs)
+    values = np.asarray(outputs["logits"]).astype(np.float64)
+    if values.shape != tuple(shape):
+        raise InputError(
+            f"The `logits` of a model must be {list(shape)}. Received: {list(values.shape)}."
+        )
+    return values
+
+
+def check_numbers(outputs: dict[str, np.ndarray]):
+    """Raises InputError if an output is NaN or infinite."""
+    for name, array in outputs.items():
+        faults = np.count_nonzero(~np.isfinite(array))
+        if faults:
+            raise InputError(
+                f"{faults} of {np.size(array)} `{name}` of the model are not finite. Its training "
+                "may have diverged; a lower learning rate may help."
+            )
+
+
+def one_line(*texts: str | None) -> str:
+    """Returns texts in one line without tabs, separated by ` ||| `; None is skipped."""
+    lines = [_WHITE_SPACE.sub(" ", text).strip() for text in texts if text is not None]
+    return " ||| ".join(lines)

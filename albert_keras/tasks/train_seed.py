@@ -102,10 +102,8 @@ def train_seed(
             task,
             data.dev,
             predictor.predict,
-            training.evaluate_every,
-            training.patience,
+            training,
             first_step,
-            training.steps,
             is_chief(strategy),
         )
     logger.info(
@@ -123,7 +121,29 @@ def train_seed(
         last_step = first_step
     else:
         last_step = fit(context, scores)
-    return _evaluate_best(strategy, data, run, model, predictor, last_step, started, loaded.lines())
+    best_step = run.checkpoints.best() if is_chief(strategy) else None
+    best_step = broadcast(strategy, best_step or 0) or last_step
+    with strategy.scope():
+        run.checkpoints.restore(best_step, model)
+    scored = score_splits(task, data.dev, predictor.predict)
+    first = next(iter(data.dev))
+    if is_chief(strategy):
+        save_tuned(run, scored.tuned)
+    values = values_so_far(run.path, task.metric, last_step)
+    # The log has the seconds of earlier calls, which were interrupted.
+    logged = sum(line.get("seconds", 0) for line in read_log(run.path))
+    result = SeedResult(
+        seed=seed,
+        path=run.path.name,
+        best_step=best_step,
+        last_step=last_step,
+        scores=scored.scores,
+        interval=task.interval(data.dev[first].examples, scored.answers[first]),
+        collapse=scored.collapse,
+        stopped_early=last_step < training.steps and is_enough(values, training.patience),
+        seconds=round(max(time.monotonic() - started, logged), 1),
+    )
+    return SeedOutcome(result, scored.answers, scored.tuned, loaded.lines())
 
 
 def _is_same_task(weights, task):
@@ -156,31 +176,3 @@ def build_trained(
     model.is_in_run = True
     model.compile_for(config)
     return model
-
-
-def _evaluate_best(strategy, data, run, model, predictor, last_step, started, loaded):
-    """Loads the best weights and scores their answers."""
-    task, training = data.task, data.config.training
-    best_step = run.checkpoints.best() if is_chief(strategy) else None
-    best_step = broadcast(strategy, best_step or 0) or last_step
-    with strategy.scope():
-        run.checkpoints.restore(best_step, model)
-    scored = score_splits(task, data.dev, predictor.predict)
-    first = next(iter(data.dev))
-    if is_chief(strategy):
-        save_tuned(run, scored.tuned)
-    values = values_so_far(run.path, task.metric, last_step)
-    # The log has the seconds of earlier calls, which were interrupted.
-    logged = sum(line.get("seconds", 0) for line in read_log(run.path))
-    result = SeedResult(
-        seed=run.record["config"]["training"]["seed"],
-        path=run.path.name,
-        best_step=best_step,
-        last_step=last_step,
-        scores=scored.scores,
-        interval=task.interval(data.dev[first].examples, scored.answers[first]),
-        collapse=scored.collapse,
-        stopped_early=last_step < training.steps and is_enough(values, training.patience),
-        seconds=round(max(time.monotonic() - started, logged), 1),
-    )
-    return SeedOutcome(result, scored.answers, scored.tuned, loaded)

@@ -11,8 +11,8 @@ from albert_keras.formats.open_model import open_model
 from albert_keras.models.pooling import POOLINGS, Pooling
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
-from albert_keras.tasks.predictions import check_numbers
 from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.tasks.task import check_numbers
 from data_pipeline.errors import InputError
 
 #: Longest sequence if the length of the training is not known.

@@ -9,10 +9,10 @@ import scipy.special
 from albert_keras.tasks.choice.files import LEVELS, read_race, read_race_path
 from albert_keras.tasks.examples import ChoiceExample
 from albert_keras.tasks.kinds import CHOICE
+from albert_keras.tasks.labels import check_answered
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
-from albert_keras.tasks.predictions import logits_of, one_line
-from albert_keras.tasks.task import Error, Task, with_dropped_tokens
+from albert_keras.tasks.task import Error, Task, logits_of, one_line, with_dropped_tokens
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -55,11 +55,14 @@ class ChoiceTask(Task):
                 f"race must have a `data_dir` with the folder `RACE/{split}`. Received: none."
             )
         examples = read_race(self.config.data_dir, split, self.config.levels)
-        return _labelled(examples, f"{self.config.data_dir}, {split}")
+        check_answered(examples, f"{self.config.data_dir}, {split}")
+        return examples
 
     def read_file(self, path, labelled):
         examples = read_race_path(path, self.config.levels)
-        return _labelled(examples, path) if labelled else examples
+        if labelled:
+            check_answered(examples, path)
+        return examples
 
     def example(self, number, fields):
         """Returns an example of "context", "question" and "options"; see `Task.example`."""
@@ -82,7 +85,7 @@ class ChoiceTask(Task):
         if not examples:
             raise InputError("There must be at least one question. Received: none.")
         if training:
-            _labelled(examples, "the training examples")
+            check_answered(examples, "the training examples")
         length = self.max_seq_length
         max_qa_length = self.config.max_qa_length or min(128, length // 4)
         pairs = encode_choices(examples, tokenizer, length, max_qa_length)
@@ -199,16 +202,6 @@ def encode_choices(
     lengths[:, 1] -= surplus
     lengths[:, 0] = np.minimum(lengths[:, 0], max_seq_length - num_special - lengths[:, 1])
     return EncodedPairs(ids, starts, lengths, totals - lengths.sum(axis=1))
-
-
-def _labelled(examples, source):
-    without = [example.id for example in examples if example.label is None]
-    if without:
-        raise InputError(
-            f"In {source}, every question must have an answer. {len(without)} of "
-            f"{len(examples)} have none, the first is {without[0]!r}."
-        )
-    return examples
 
 
 def _is_right(examples, answers):

@@ -95,10 +95,6 @@ class AlbertForClassification(AlbertTaskModel):
         """Returns the cross-entropy of the class, and 1 where it is right."""
         return of_classes(outputs["logits"], features["labels"])
 
-    @classmethod
-    def with_outputs(cls, config: AlbertConfig, num_outputs: int, **kwargs: Any) -> Any:
-        return cls(config, num_outputs, **kwargs)
-
     def get_config(self) -> dict[str, Any]:
         config = super().get_config() | {"num_labels": self.num_labels}
         if self.pair_encoding != "joint":

@@ -11,10 +11,9 @@ from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.kinds import MULTI_LABEL
 from albert_keras.tasks.labels import label_numbers
-from albert_keras.tasks.predictions import logits_of, one_line
 from albert_keras.tasks.tables.cells import listed_labels, marked_labels
 from albert_keras.tasks.tables.files import label_names
-from albert_keras.tasks.task import Error, with_dropped_tokens
+from albert_keras.tasks.task import Error, logits_of, one_line, with_dropped_tokens
 from data_pipeline.errors import InputError
 
 #: A label applies from this probability on, unless a threshold was set or fitted.

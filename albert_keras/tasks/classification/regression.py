@@ -9,9 +9,8 @@ import numpy as np
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.kinds import MULTI_REGRESSION, REGRESSION
-from albert_keras.tasks.predictions import logits_of, one_line
 from albert_keras.tasks.tables.cells import score_of
-from albert_keras.tasks.task import Error, with_dropped_tokens
+from albert_keras.tasks.task import Error, logits_of, one_line, with_dropped_tokens
 from data_pipeline.errors import InputError
 
 #: Scores that spread less than this fraction of the range of labels count as all the same.

@@ -16,13 +16,12 @@ from albert_keras.tasks.classification.glue_files import (
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_file, glue_splits
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import CLASSIFICATION
-from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
+from albert_keras.tasks.labels import check_answered, check_labels, hold_out, label_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
-from albert_keras.tasks.predictions import logits_of, one_line
 from albert_keras.tasks.tables.cells import class_of
 from albert_keras.tasks.tables.files import label_columns, label_names, read_table
 from albert_keras.tasks.tables.rows import is_number
-from albert_keras.tasks.task import Error, Task, with_dropped_tokens
+from albert_keras.tasks.task import Error, Task, logits_of, one_line, with_dropped_tokens
 from data_pipeline.errors import InputError
 
 
@@ -166,9 +165,6 @@ class TextTask(Task):
         proportions = np.bincount(truth, minlength=self.num_outputs) / len(truth)
         return class_answers(examples, self.labels, np.tile(proportions, (len(examples), 1)))
 
-    def shown(self, answer):
-        return f"`{answer.label}`"
-
     def error(self, example, answer):
         if example.label == answer.label:
             return None
@@ -242,9 +238,7 @@ class TextTask(Task):
 
     def _truth(self, examples):
         """Returns the labels of examples as numbers."""
-        for example in examples:
-            if example.label is None:
-                raise InputError(f"Example {example.id} must have a label. It has none.")
+        check_answered(examples)
         return self._numbers([example.label for example in examples])
 
     def _given(self, answers):

@@ -9,8 +9,7 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
-from albert_keras.tasks.predictions import check_numbers
-from albert_keras.tasks.task import Task, check_text, with_dropped_tokens
+from albert_keras.tasks.task import Task, check_numbers, check_text, with_dropped_tokens
 from data_pipeline.errors import InputError
 
 _GLUE = "sts-b"

@@ -7,8 +7,8 @@ import numpy as np
 import scipy.special
 
 from albert_keras.tasks.examples import QuestionExample
-from albert_keras.tasks.predictions import check_numbers
 from albert_keras.tasks.spans.windows import SpanFeatures
+from albert_keras.tasks.task import check_numbers
 
 _NO_WINDOW = 1e6  # the null score of a question without windows
 #: Text and scores where no span is possible: of version 1, and of version 2.

@@ -9,7 +9,6 @@ import scipy.special
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
-from albert_keras.tasks.predictions import one_line
 from albert_keras.tasks.spans.decoding import decode
 from albert_keras.tasks.spans.files import Rule, read_questions
 from albert_keras.tasks.spans.scores import (
@@ -19,7 +18,7 @@ from albert_keras.tasks.spans.scores import (
     question_scores,
 )
 from albert_keras.tasks.spans.windows import SquadWindowConfig, span_features
-from albert_keras.tasks.task import Error, Task, with_dropped_tokens
+from albert_keras.tasks.task import Error, Task, one_line, with_dropped_tokens
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 

@@ -65,9 +65,5 @@ class AlbertForTagging(AlbertTaskModel):
         is_scored = tf.convert_to_tensor(features["tag_ids"]) >= 0
         return super().weights_of(features)[:, None] * float32(is_scored)
 
-    @classmethod
-    def with_outputs(cls, config: AlbertConfig, num_outputs: int, **kwargs: Any) -> Any:
-        return cls(config, num_outputs, **kwargs)
-
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"num_labels": self.num_labels}

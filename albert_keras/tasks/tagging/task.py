@@ -11,12 +11,11 @@ import scipy.special
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.kinds import TAGGING
-from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
-from albert_keras.tasks.predictions import logits_of, one_line
+from albert_keras.tasks.labels import check_answered, check_labels, hold_out, label_numbers
 from albert_keras.tasks.tagging.features import tag_features
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.scores import entity_counts, entity_scores, has_entities
-from albert_keras.tasks.task import Error, Task, check_text
+from albert_keras.tasks.task import Error, Task, check_text, logits_of, one_line
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -121,7 +120,7 @@ class TagTask(Task):
 
     def features(self, examples, tokenizer, training=False):
         if training:
-            _truth(examples)  # raises where tags are missing
+            check_answered(examples)
         has_tags = all(example.tags is not None for example in examples)
         names = self.labels if has_tags else None
         return tag_features(examples, tokenizer, self.max_seq_length, names)
@@ -248,9 +247,7 @@ def _answers(examples, tags, probabilities):
 
 
 def _truth(examples):
-    for example in examples:
-        if example.tags is None:
-            raise InputError(f"Sentence {example.id} must have tags. It has none.")
+    check_answered(examples)
     return [example.tags for example in examples]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from albert_keras.tasks.confusion_figure import draw_confusion, draw_scores
+from albert_keras.tasks.answer_files import draw_confusion, draw_scores
 
 
 @pytest.fixture

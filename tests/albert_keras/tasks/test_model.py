@@ -183,7 +183,7 @@ def test_what_does_not_suit_the_task_is_refused(encoder):
     model = build(encoder, labels=["no", "yes"])
     with pytest.raises(InputError, match="16 of text, 3 of labels"):
         model.fit(TEXTS, LABELS[:3])
-    with pytest.raises(InputError, match="Example 1: .*unknown label, `maybe`"):
+    with pytest.raises(InputError, match="Label 2 of .*unknown label, `maybe`"):
         model.fit(["a", "b"], ["yes", "maybe"])
     with pytest.raises(InputError, match="`loss` must not be given"):
         model.compile(loss="mse")

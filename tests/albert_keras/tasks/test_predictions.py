@@ -7,15 +7,16 @@ import numpy as np
 from albert_keras.tasks.classification.regression import ScoreAnswer, score_answers
 from albert_keras.tasks.classification.task import ClassAnswer, class_answers
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.predictions import write_predictions
+from albert_keras.tasks.kinds import build_task
+from albert_keras.tasks.task_config import TaskConfig
 
 EXAMPLES = [TextExample("a", "x"), TextExample("b", "y")]
 
 
 def test_answers_are_written_line_by_line(tmp_path):
     answers = [ScoreAnswer("1", 0.5), ScoreAnswer("\u2028 \ud800 ä", -1.0)]
-    path = write_predictions(tmp_path / "new", "dev_matched", answers)
-    assert path == tmp_path / "new" / "predictions-dev_matched.jsonl"
+    [path] = build_task(TaskConfig(name="sts-b")).write(tmp_path / "new", "dev", [], answers)
+    assert path == tmp_path / "new" / "predictions-dev.jsonl"
     assert [path] == list((tmp_path / "new").iterdir())
     lines = path.read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == [

@@ -8,6 +8,7 @@ import pytest
 
 from albert_keras.runs.checkpoints import CheckpointFolder
 from albert_keras.runs.log_file import read_evaluations
+from albert_keras.tasks.finetune_config import FinetuneTraining
 from albert_keras.tasks.score_dev import ScoreDev, is_enough, values_so_far
 from albert_keras.training.saving import SaveCheckpoints
 
@@ -48,10 +49,8 @@ def run(
         task,
         dev,
         lambda _: {"value": next(script)},
-        every,
-        patience,
+        FinetuneTraining(evaluate_every=every, patience=patience, steps=steps),
         first_step,
-        steps,
         **words,
     )
     saved = {}
