@@ -3,7 +3,7 @@
 from data_pipeline.errors import InputError
 
 _FASTER = "`albert-keras distill` trains a smaller model, which answers faster."
-_BEST = "A fine-tuning answers with its best seed; the mean over seeds is in its results.json."
+_BEST = "A fine-tuning answers with its best seed; results.json has the scores of all seeds."
 _PROXY = "The local server is for one user; put your own proxy in front of it."
 _LOAD = "Measure speed with a load tool such as wrk."
 _VERSIONS = (

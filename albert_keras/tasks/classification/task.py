@@ -60,6 +60,8 @@ class TextTask(Task):
     def __init__(self, config):
         super().__init__(config)
         self._glue = GLUE_TASKS.get(config.name)
+        #: The task of GLUE whose layout the files have; None for tables with named columns.
+        self._layout = config.name if self._glue else None
         self._metrics = self._glue.metrics if self._glue else self.usual_metrics
         self.dev_splits, self.test_splits = ("dev",), ()
         if self._glue:
@@ -107,13 +109,13 @@ class TextTask(Task):
         return rest if split == "train" else held
 
     def read_file(self, path, labelled):
-        if not self._glue:
+        if self._layout is None:
             return self._table(path, labelled, self.labels if labelled else None)
-        is_mnli = self.config.name == "ax" and labelled
-        return read_glue_file("mnli" if is_mnli else self.config.name, path, labelled)
+        is_mnli = self._layout == "ax" and labelled
+        return read_glue_file("mnli" if is_mnli else self._layout, path, labelled)
 
     def read_rows(self, path):
-        if self._glue:
+        if self._layout is not None:
             return super().read_rows(path)
         columns: list[dict[str, Any]] = []
         return self._table(path, False, None, columns), columns

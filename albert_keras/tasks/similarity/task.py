@@ -3,13 +3,13 @@
 import numpy as np
 import scipy.stats
 
-from albert_keras.tasks.classification.glue_files import read_glue, read_glue_file
+from albert_keras.tasks.classification.glue_files import read_glue
 from albert_keras.tasks.classification.regression import ScoreTask, score_answers
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
-from albert_keras.tasks.task import Task, check_numbers, check_text, with_dropped_tokens
+from albert_keras.tasks.task import check_numbers, check_text, with_dropped_tokens
 from data_pipeline.errors import InputError
 
 _GLUE = "sts-b"
@@ -32,6 +32,7 @@ class SimilarityTask(ScoreTask):
     def __init__(self, config):
         super().__init__(config)
         self.takes_pair = True
+        self._layout = _GLUE if config.text is None and config.data_dir is not None else None
         self.test_splits = ("test",) if config.data_dir is not None else ()
         self.objective = config.objective
         if config.objective == "auto":  # without a file it is STS-B, or no training any more
@@ -61,16 +62,6 @@ class SimilarityTask(ScoreTask):
                 "Received: neither `dev` nor `data_dir`."
             )
         return hold_out(self._training(), config.dev_share)[1]
-
-    def read_file(self, path, labelled):
-        if self.config.text is None and self.config.data_dir is not None:
-            return read_glue_file(_GLUE, path, labelled)
-        return super().read_file(path, labelled)
-
-    def read_rows(self, path):
-        if self.config.text is None and self.config.data_dir is not None:
-            return Task.read_rows(self, path)
-        return super().read_rows(path)
 
     def example(self, number, fields):
         example = super().example(number, fields)
