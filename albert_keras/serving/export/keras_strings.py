@@ -36,7 +36,7 @@ class FunctionalModel(tf.Module):
 
     #: Lengths of the warm-up requests, in words.
     buckets = (16, 32, 64, 128)
-    step = None
+    step = load_trained = None
 
     def __init__(self, model: keras.Model):
         super().__init__(name="functional_model")
