@@ -105,15 +105,20 @@ class StringModel(tf.Module):
         """Counts the tokens of texts, int64 [B]; `ids` are the ids of the part that is read."""
         return num_tokens_of(texts, ids, self.max_bytes)
 
-    def _sequences(self, text):
-        """Builds the sequences of the input of `encode` and `explain_tokens`, string [B].
+    def sequences_of(self, *texts, drops_empty=False):
+        """Builds the sequences of one text each, string [B], or of two, see `TextPacker.pack`.
 
         Returns:
-            dict, see `TextPacker.pack`; int32 [B], the tokens that are not in the sequence.
+            dict, as `TextPacker.pack`; int32 [B], the tokens that are not in the sequence.
         """
-        ids = self.ids(text)
-        packed = self.packer.pack(ids)
-        return packed, self.packer.num_dropped(packed, self.num_tokens(text, ids))
+        ids = [self.ids(part) for part in texts]
+        packed = self.packer.pack(*ids, drops_empty=drops_empty)
+        num_tokens = sum(self.num_tokens(*part) for part in zip(texts, ids, strict=True))
+        return packed, self.packer.num_dropped(packed, num_tokens)
+
+    def _sequences(self, text):
+        """Builds the sequences of the input of `encode` and `explain_tokens`, as `sequences_of`."""
+        return self.sequences_of(text)
 
     def _encode(self, text):
         packed, dropped = self._sequences(text)
@@ -127,7 +132,7 @@ class StringModel(tf.Module):
         }
 
     def _embed(self, text):
-        packed, dropped = StringModel._sequences(self, text)  # of one text, even in a task of pairs
+        packed, dropped = self.sequences_of(text)  # of one text, even in a task of pairs
         vectors = self._pooling(self.stored.encode(packed), packed["input_mask"])
         return {"embedding": tf.math.l2_normalize(vectors, axis=-1), "dropped_tokens": dropped}
 

@@ -63,11 +63,6 @@ class TaskModel(StringModel):
     def _predict_tokens(self, packed):
         return self.stored.outputs(packed)
 
-    def _most_likely(self, logits):
-        """Returns names and probabilities of the best labels: [..., C] → string, float32 [...]."""
-        names = tf.gather(self._labels, tf.argmax(logits, axis=-1))
-        return names, tf.reduce_max(tf.nn.softmax(logits), axis=-1)
-
     def _split_at_tab(self, text):
         """Splits texts, string [B], at their first tab into two string [B]."""
         parts = tf.strings.split(text, "\t", maxsplit=1)
@@ -104,33 +99,33 @@ class TextTaskModel(TaskModel):
 
     def _pairs(self, first, second):
         """Builds the sequences of pairs, string [B] each; returns as `_sequences`."""
-        ids = self.ids(first), self.ids(second)
-        packed = self.packer.pack(*ids, drops_empty=True)
-        num_tokens = self.num_tokens(first, ids[0]) + self.num_tokens(second, ids[1])
-        return packed, self.packer.num_dropped(packed, num_tokens)
+        return self.sequences_of(first, second, drops_empty=True)
 
     def _answer_text(self, text):
-        if self._takes_pair:
-            return self._answer_pair(*self._split_at_tab(text))
-        packed, dropped = self._sequences(text)
-        return self._answer(packed) | {"dropped_tokens": dropped}
+        return self._answer_texts(*(self._split_at_tab(text) if self._takes_pair else [text]))
 
-    def _answer_pair(self, first, second):
-        packed, dropped = self._pairs(first, second)
+    def _answer_pair(self, first, second):  # inputs have the names of their signature
+        return self._answer_texts(first, second)
+
+    def _answer_texts(self, *texts):
+        packed, dropped = (self._pairs if self._takes_pair else self._sequences)(*texts)
         return self._answer(packed) | {"dropped_tokens": dropped}
 
     def _answer_examples(self, inputs):
         names = ("text", "pair") if self._takes_pair else ("text",)
         features = {name: tf.io.RaggedFeature(tf.string) for name in names}
         parsed = tf.io.parse_example(inputs, features)
-        texts = [first_values(parsed[name]) for name in names]
-        packed, _ = (self._pairs if self._takes_pair else self._sequences)(*texts)
-        answer = self._answer(packed)
+        answer = self._answer_texts(*(first_values(parsed[name]) for name in names))
         if self._example_name == "regress":
             return {"outputs": answer["score"]}
         return {"classes": answer["labels"], "scores": answer["probabilities"]}
 
-    def _repeated(self, values, logits):
+    def _answer(self, packed):
+        """Returns the answers to sequences; each row has all labels and what they have."""
+        logits = self.stored.outputs(packed)["logits"]
+        return {"labels": self._in_each_row(self._labels, logits)} | self._of_labels(logits)
+
+    def _in_each_row(self, values, logits):
         """Repeats values of the labels, [C], for each row of logits, [B, C]."""
         return tf.repeat(values[None], tf.shape(logits)[0], axis=0)
 
@@ -141,15 +136,11 @@ class ClassificationModel(TextTaskModel):
 
     _example_name = "classify"
 
-    def _answer(self, packed):
-        logits = self.stored.outputs(packed)["logits"]
-        label, probability = self._most_likely(logits)
-        return {
-            "label": label,
-            "probability": probability,
-            "labels": self._repeated(self._labels, logits),
-            "probabilities": tf.nn.softmax(logits),
-        }
+    def _of_labels(self, logits):
+        label = tf.gather(self._labels, tf.argmax(logits, axis=-1))
+        probabilities = tf.nn.softmax(logits)
+        probability = tf.reduce_max(probabilities, axis=-1)
+        return {"label": label, "probability": probability, "probabilities": probabilities}
 
 
 class RegressionModel(TextTaskModel):
@@ -167,22 +158,17 @@ class MultiLabelModel(TextTaskModel):
 
     _example_name = "classify"
 
-    def _answer(self, packed):
-        logits = self.stored.outputs(packed)["logits"]
-        return {
-            "labels": self._repeated(self._labels, logits),
-            "probabilities": tf.sigmoid(logits),
-            "thresholds": self._repeated(self._thresholds, logits),
-        }
+    def _of_labels(self, logits):
+        thresholds = self._in_each_row(self._thresholds, logits)
+        return {"probabilities": tf.sigmoid(logits), "thresholds": thresholds}
 
 
 class MultiRegressionModel(TextTaskModel):
     """Several numbers: `labels` string and `scores` float32 [B, C]; there is no `regress`, which
     returns one number."""
 
-    def _answer(self, packed):
-        scores = self.stored.outputs(packed)["logits"]
-        return {"labels": self._repeated(self._labels, scores), "scores": scores}
+    def _of_labels(self, logits):
+        return {"scores": logits}
 
 
 class SimilarityModel(TextTaskModel):

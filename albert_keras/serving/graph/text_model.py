@@ -26,13 +26,9 @@ class TextModel(StringModel):
         return signatures
 
     def _order(self, first, second):
-        first_ids, second_ids = self.ids(first), self.ids(second)
-        packed = self.packer.pack(first_ids, second_ids)
-        num_tokens = self.num_tokens(first, first_ids) + self.num_tokens(second, second_ids)
-        return {
-            "in_order": tf.nn.softmax(self.stored.sentence_order(packed))[:, 0],
-            "dropped_tokens": self.packer.num_dropped(packed, num_tokens),
-        }
+        packed, dropped = self.sequences_of(first, second)
+        in_order = tf.nn.softmax(self.stored.sentence_order(packed))[:, 0]
+        return {"in_order": in_order, "dropped_tokens": dropped}
 
     def _predict_tokens(self, packed):
         pieces, scores, _ = self._candidates(packed)
