@@ -18,6 +18,8 @@ from data_pipeline.limits import read_json
 
 #: What a user types for a masked token; only `fill_mask` reads it as more than text.
 MASK_LITERAL = "[MASK]"
+#: Features of a `tf.Example` that graphs read, see `TextTaskModel`; not all read `pair`.
+EXAMPLE_FEATURES = ("text", "pair")
 #: Candidates for each [MASK].
 TOP_K = 10
 #: File in the folder of a version with the shape of the model.

@@ -126,10 +126,16 @@ class Predictor:
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
 
-        from albert_keras.serving.saved_model.loading import load_saved_model
-
         self._tf = tf
-        self._model = _GraphOfRun(self.path) if is_run else load_saved_model(self.path)
+        if is_run:
+            from albert_keras.serving.export.source import open_source
+
+            self._model = open_source(self.path).string_model("float32")
+        else:
+            from albert_keras.serving.saved_model.server_ops import load_saved_model
+
+            self._model = load_saved_model(self.path)
+        self._functions = self._model.functions if is_run else self._model.signatures
 
     def answer(self, inputs: list[dict[str, Any] | str] | dict[str, Any] | str) -> list[Any]:
         """Answers inputs of a fine-tuned model.
@@ -238,7 +244,9 @@ class Predictor:
         """Calls any signature, with arrays or nested lists [B, ...] by name; as `ask`."""
         self._check_signature(signature)
         function = self._signatures[signature]
-        specs = function.structured_input_signature[1]
+        # Of a run it is a tf.function.
+        listed = getattr(function, "input_signature", None) or function.structured_input_signature
+        specs = {spec.name: spec for spec in self._tf.nest.flatten(listed)}
         if set(inputs) != set(specs):
             raise InputError(
                 f"The signature `{signature}` takes the inputs {', '.join(sorted(specs))}. "
@@ -256,12 +264,12 @@ class Predictor:
             ) from error
 
     @functools.cached_property
-    def _signatures(self) -> Any:
+    def _signatures(self) -> Mapping[str, Any]:
         """The signatures of the model; the first use reports the device."""
         from albert_keras.training.strategy import describe_devices
 
         logger.info("predicting on %s", describe_devices())
-        return self._model.signatures
+        return self._functions
 
     def _rows(self, signature, **inputs):
         from albert_keras.serving.task_answers import call_by_rows
@@ -277,27 +285,8 @@ class Predictor:
         return self._exported
 
     def _check_signature(self, name):
-        if name not in self._model.signatures:
+        if name not in self._functions:
             raise InputError(f"`{self.path}` has no signature `{name}`.")
-
-
-class _GraphOfRun:
-    """The string model of a pre-training run, called as a SavedModel is."""
-
-    def __init__(self, run: Path):
-        from albert_keras.serving.export.source import open_source
-
-        functions = open_source(run).string_model("float32").functions
-        self.signatures = {name: _SignatureOfRun(one) for name, one in functions.items()}
-
-
-class _SignatureOfRun:
-    def __init__(self, function: Any):
-        self._function = function
-        self.structured_input_signature = (), {one.name: one for one in function.input_signature}
-
-    def __call__(self, **inputs: Any) -> dict[str, Any]:
-        return self._function(*(inputs[name] for name in self.structured_input_signature[1]))
 
 
 def fill_mask(export: str | Path, texts: list[str], top_k: int = 5) -> list[FilledMask]:

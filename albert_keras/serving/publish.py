@@ -28,8 +28,11 @@ from albert_keras.serving.layout import (
     size_of,
 )
 from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.saved_model.signature_methods import read_signatures, set_method_names
-from albert_keras.serving.saved_model.warm_up import write_warm_up
+from albert_keras.serving.saved_model.signatures import (
+    read_signatures,
+    set_method_names,
+    write_warm_up,
+)
 from data_pipeline.errors import InputError
 from data_pipeline.files import digest_of, write_digests
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER

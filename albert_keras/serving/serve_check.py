@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from albert_keras.serving.layout import EXAMPLE_FEATURES
 from albert_keras.serving.rest_client import (
     RestClient,
     ServingError,
@@ -18,9 +19,6 @@ from albert_keras.serving.rest_client import (
     request,
 )
 from data_pipeline.errors import InputError
-
-#: Features of a `tf.Example` that our exports read.
-FEATURES = ("text", "pair")
 
 
 class GoldenCase(NamedTuple):
@@ -149,7 +147,7 @@ def names_of(signatures: dict[str, Signature]) -> dict[str, str]:
         classify, regress: Signatures with these methods; `example`: their features as JSON, which
             metadata does not list.
     """
-    names = {"example": json.dumps(dict.fromkeys(FEATURES, "a"))}
+    names = {"example": json.dumps(dict.fromkeys(EXAMPLE_FEATURES, "a"))}
     for name, signature in sorted(signatures.items(), key=lambda one: one[0] != "serving_default"):
         inputs = sorted(signature.inputs)
         takes_texts = all(one == ("DT_STRING", (-1,)) for one in signature.inputs.values())

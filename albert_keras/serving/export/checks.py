@@ -18,8 +18,7 @@ import tensorflow as tf
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.layout import MASK_LITERAL
 from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.saved_model.signature_methods import Signature
-from albert_keras.serving.saved_model.warm_up import sample_inputs
+from albert_keras.serving.saved_model.signatures import Signature, sample_inputs
 from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.given import typed_examples

@@ -14,7 +14,7 @@ from albert_keras.serving.export.checks import (
     largest_difference,
 )
 from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.saved_model.signature_methods import Signature
+from albert_keras.serving.saved_model.signatures import Signature
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

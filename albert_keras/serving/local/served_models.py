@@ -10,8 +10,7 @@ from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.rest_client import signatures_from_json
 from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.serving.saved_model.server_ops import read_saved_model
-from albert_keras.serving.saved_model.signature_methods import read_signatures
-from albert_keras.serving.saved_model.warm_up import sample_inputs
+from albert_keras.serving.saved_model.signatures import read_signatures, sample_inputs
 from albert_keras.tasks.task import check_text
 from data_pipeline.errors import InputError
 

@@ -1,4 +1,4 @@
-"""Which operations a served SavedModel may use.
+"""Loads SavedModels, and decides which operations they may use.
 
 `tensorflow_model_server` 2.12 to 2.19 has the operations of TensorFlow and of tensorflow-text
 2.12.1; a model with any other, or with newer attributes, does not load there. And since a
@@ -8,13 +8,22 @@ SavedModel is a program, it must not use operations that access files, Python or
 import functools
 import re
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
+from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
-from albert_keras.serving.layout import AFTER_DAMAGE
+from albert_keras.serving.layout import AFTER_DAMAGE, EXPORT_RECORD, read_export_record
 from data_pipeline.errors import InputError
+from data_pipeline.limits import check_regular_file
+
+_GRAPH, _INDEX = "saved_model.pb", "variables/variables.index"
+#: Hash in a fingerprint -> the file whose parsed content it was computed from. The other files of
+#: variables contain checksums, which TensorFlow compares when it reads them.
+_HASHED = {"saved_model_checksum": _GRAPH, "checkpoint_hash": _INDEX}
 
 #: Operations of tensorflow-text 2.12.1. Later versions add `TFText>RoundRobinTrim`,
 #: `TFText>RoundRobinGenerateMasks` and `TFText>Utf8Binarize`.
@@ -75,6 +84,33 @@ _SAVE_OPS = frozenset({"SaveV2", "ShardedFilename", "MergeV2Checkpoints"})
 _RESTORE_OPS = frozenset({"RestoreV2"})
 
 
+def load_saved_model(folder: Path) -> Any:
+    """Loads a version, whose operations of tensorflow-text must be registered.
+
+    Raises:
+        InputError: If its files are damaged, if they differ from the hashes in `export.json`, if
+            one is a pipe or a device, or if it has operations that are not allowed, see
+            `check_ops`. Then nothing of it is loaded.
+    """
+    for path in folder.rglob("*"):
+        check_regular_file(path)
+    read_saved_model(folder)
+    expected = read_export_record(folder).get("fingerprint")
+    try:
+        if isinstance(expected, dict):
+            _check_hashes(folder, expected)
+        check_ops(folder)
+        return tf.saved_model.load(str(folder))
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # of any type, as the loader trusts its files
+        reason = error.message if isinstance(error, tf.errors.OpError) else str(error)
+        reason = reason.strip().split("\n")[0][:200] or type(error).__name__
+        raise InputError(
+            f"`{_damaged_file(folder)}` is damaged: {reason.rstrip('.')}. {AFTER_DAMAGE}"
+        ) from error
+
+
 @functools.cache
 def core_ops() -> frozenset[str]:
     """Returns the names of the operations of TensorFlow that a served model may use.
@@ -94,16 +130,16 @@ def newer_attributes(op: str) -> frozenset[str]:
     return frozenset().union(*found)
 
 
-def check_ops(folder: Path, saved_model: saved_model_pb2.SavedModel | None = None) -> None:
+def check_ops(folder: Path) -> None:
     """Raises InputError unless a version uses only operations that servers have and may run.
 
     All nodes of the graph and of its functions are checked, whether or not a signature calls them.
     None may require compilation by XLA, which the server does not do by default. No output may have
     a name that ends in `_bytes`, which the REST interface of the server takes for binary. Only the
     functions that save and restore the variables may access files, and only the loader may call
-    them. `saved_model` is what `read_saved_model` returns, if it has been called.
+    them.
     """
-    for graph in (saved_model or read_saved_model(folder)).meta_graphs:
+    for graph in read_saved_model(folder).meta_graphs:
         faults = list(_faults(graph))
         if faults:
             more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
@@ -116,14 +152,14 @@ def read_saved_model(folder: Path) -> saved_model_pb2.SavedModel:
     There must not be another form of it, which a server could load instead.
     """
     found = sorted(path.name for path in folder.glob("saved_model.*"))
-    if found != ["saved_model.pb"]:
+    if found != [_GRAPH]:
         raise InputError(
             f"`{folder}` must contain saved_model.pb and no other form of it. "
             f"Received: {', '.join(found) or 'none'}."
         )
     saved_model = saved_model_pb2.SavedModel()
     try:
-        saved_model.ParseFromString((folder / "saved_model.pb").read_bytes())
+        saved_model.ParseFromString((folder / _GRAPH).read_bytes())
     except DecodeError as error:
         raise InputError(
             f"`{folder}/saved_model.pb` is damaged: {error}. {AFTER_DAMAGE}"
@@ -139,7 +175,7 @@ def _is_denied(name):
 
 def _faults(graph):
     """Yields the faults of a MetaGraphDef, each as the rest of a sentence."""
-    functions = {function.signature.name for function in graph.graph_def.library.function}
+    functions = {function.signature.name: function for function in graph.graph_def.library.function}
     saver_nodes = {
         _node_of(graph.saver_def.save_tensor_name): _SAVE_OPS,
         _node_of(graph.saver_def.restore_op_name): _RESTORE_OPS,
@@ -150,21 +186,18 @@ def _faults(graph):
         for node in graph.graph_def.node
         if node.name in saver_nodes and "f" in node.attr
     }
-    where = "the main graph"
+    known = core_ops() | TEXT_OPS | {name for name in functions if not _is_denied(name)}
     for node in graph.graph_def.node:
-        yield from _faults_of_node(node, where, functions)
-        if node.name not in saver_nodes:
-            yield from _calls_of_savers(node, where, savers)
+        is_saver = node.name in saver_nodes
+        yield from _faults_of_node(node, "the main graph", known, () if is_saver else savers)
         for name in saver_nodes.keys() & {_node_of(tensor) for tensor in node.input}:
-            yield f"node `{node.name}` of {where} depends on the saver's node `{name}`"
-    for function in graph.graph_def.library.function:
-        name = function.signature.name
+            yield f"node `{node.name}` of the main graph depends on the saver's node `{name}`"
+    for name, function in functions.items():
         where = f"function `{name}`"
         if _must_compile(function):
             yield f"{where} requires compilation by XLA (`jit_compile=True`)"
         for node in function.node_def:
-            yield from _faults_of_node(node, where, functions, savers.get(name, frozenset()))
-            yield from _calls_of_savers(node, where, savers)
+            yield from _faults_of_node(node, where, known | savers.get(name, set()), savers)
     for name in sorted(savers.keys() & set(graph.object_graph_def.concrete_functions)):
         yield f"it makes function `{name}` of the saver callable"
     for name, signature in graph.signature_def.items():
@@ -177,26 +210,22 @@ def _faults(graph):
                 yield f"signature `{name}` runs the saver for output `{output}`"
 
 
-def _faults_of_node(node, where, functions, saver_ops=frozenset()):
+def _faults_of_node(node, where, known, savers):
+    """Yields the faults of a node, which may use `known` operations and not call `savers`."""
     op = node.op
-    if op not in core_ops() | TEXT_OPS | saver_ops:
+    if op not in known:
+        reason = "is not an operation of tensorflow_model_server"
         if _is_denied(op):
-            yield f"`{op}` in {where} may access files, Python or other processes"
-        elif op not in functions:
-            yield f"`{op}` in {where} is not an operation of tensorflow_model_server"
+            reason = "may access files, Python or other processes"
+        yield f"`{op}` in {where} {reason}"
     for name in sorted(newer_attributes(op) & set(node.attr)):
         yield f"`{op}` in {where} has the attribute `{name}`, which servers of 2.15 do not know"
     if _must_compile(node):
         yield f"`{op}` in {where} requires compilation by XLA (`jit_compile=True`)"
-
-
-def _calls_of_savers(node, where, savers):
-    called = {node.op}
-    for value in node.attr.values():
-        called.add(value.func.name)
-        called.update(function.name for function in value.list.func)
-    for name in sorted(savers.keys() & called):
-        yield f"`{node.op}` in {where} calls function `{name}` of the saver"
+    called = {op, *(value.func.name for value in node.attr.values())}
+    called.update(one.name for value in node.attr.values() for one in value.list.func)
+    for name in sorted(called.intersection(savers)):
+        yield f"`{op}` in {where} calls function `{name}` of the saver"
 
 
 def _must_compile(thing):
@@ -206,3 +235,26 @@ def _must_compile(thing):
 def _node_of(tensor):
     """Returns the name of the node in `node:0` or `^node`."""
     return tensor.removeprefix("^").split(":")[0]
+
+
+def _check_hashes(folder, expected):
+    found = FingerprintDef.FromString(fingerprinting.CreateFingerprintDef(str(folder)))
+    for name, file in _HASHED.items():
+        if expected.get(name) not in (None, f"{getattr(found, name):016x}"):
+            raise InputError(
+                f"`{folder / file}` is damaged, or it was changed after the export: "
+                f"`{name}` in {EXPORT_RECORD} differs. {AFTER_DAMAGE}"
+            )
+
+
+def _damaged_file(folder):
+    """Returns the file of a version that cannot be loaded that is most likely the reason."""
+    if not (folder / _INDEX).is_file():
+        return folder / _INDEX
+    try:
+        reader = tf.train.load_checkpoint(str((folder / _INDEX).with_suffix("")))
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)
+    except Exception:  # as above
+        return folder / "variables"
+    return folder / _GRAPH

@@ -12,11 +12,11 @@ from albert_keras.serving.export.checks import (
     check_signature,
 )
 from albert_keras.serving.export.source import open_source
-from albert_keras.serving.saved_model.signature_methods import Signature
+from albert_keras.serving.saved_model.signatures import Signature
 from data_pipeline.errors import InputError
 from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
 
-TEXT = Signature("ask", "predict", {"text": tf.TensorSpec([None], tf.string)}, {}, {})
+TEXT = Signature("ask", "predict", {"text": tf.TensorSpec([None], tf.string)}, {})
 
 
 @pytest.fixture(scope="module")

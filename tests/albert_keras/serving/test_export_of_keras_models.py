@@ -13,7 +13,7 @@ from albert_keras.runs.run import Run
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
 from albert_keras.serving.saved_model.server_ops import check_ops
-from albert_keras.serving.saved_model.warm_up import WARM_UP_FILE
+from albert_keras.serving.saved_model.signatures import WARM_UP_FILE
 from albert_keras.serving.serve_check import serve_check
 from albert_keras.tasks.classification.model import AlbertForClassification
 from data_pipeline.errors import InputError

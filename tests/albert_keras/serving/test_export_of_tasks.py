@@ -12,8 +12,7 @@ from albert_keras.serving.export.checks import TEXTS
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
-from albert_keras.serving.saved_model.signature_methods import read_signatures
-from albert_keras.serving.saved_model.warm_up import WARM_UP_FILE
+from albert_keras.serving.saved_model.signatures import WARM_UP_FILE, read_signatures
 from albert_keras.tasks.finetuned import open_finetuned
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.small_exports import make_model, write_run

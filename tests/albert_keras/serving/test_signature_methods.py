@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.serving.saved_model.server_ops import read_saved_model
-from albert_keras.serving.saved_model.signature_methods import (
+from albert_keras.serving.saved_model.signatures import (
     read_signatures,
     set_method_names,
 )
@@ -77,11 +77,10 @@ def test_the_fingerprint_is_that_of_the_new_file(model):
     }
 
 
-def test_signatures_are_read_with_shapes_and_features(model):
+def test_signatures_are_read_with_shapes(model):
     first, second, third = read_signatures(model[0])
     assert (first.name, first.method) == ("classify", "classify")
-    assert first.features == {"text": tf.string, "pair": tf.string}
     assert first.outputs["scores"] == tf.TensorSpec([None, 2], tf.float32, "scores")
-    assert (second.name, second.features) == ("predict_tokens", {})
+    assert (second.name, second.method) == ("predict_tokens", "predict")
     assert second.inputs == {"ids": tf.TensorSpec([None, None], tf.int32, "ids")}
     assert third.method == "regress"

@@ -5,10 +5,11 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.saved_model.signature_methods import Signature, read_signatures
-from albert_keras.serving.saved_model.warm_up import (
+from albert_keras.serving.saved_model.signatures import (
     WARM_UP_FILE,
+    Signature,
     _prediction_log,
+    read_signatures,
     sample_inputs,
     sample_requests,
     write_warm_up,
@@ -16,11 +17,10 @@ from albert_keras.serving.saved_model.warm_up import (
 from data_pipeline.errors import InputError
 
 STRINGS = tf.TensorSpec([None], tf.string)
-TEXT = Signature("fill_mask", "predict", {"text": STRINGS}, {}, {})
-PAIR = Signature("sentence_order", "predict", {"first": STRINGS, "second": STRINGS}, {}, {})
-TOKENS = Signature("tokens", "predict", {"ids": tf.TensorSpec([None, None], tf.int64)}, {}, {})
-FEATURES = {"text": tf.string, "pair": tf.string}
-CLASSIFY = Signature("classify", "classify", {"inputs": STRINGS}, {}, FEATURES)
+TEXT = Signature("fill_mask", "predict", {"text": STRINGS}, {})
+PAIR = Signature("sentence_order", "predict", {"first": STRINGS, "second": STRINGS}, {})
+TOKENS = Signature("tokens", "predict", {"ids": tf.TensorSpec([None, None], tf.int64)}, {})
+CLASSIFY = Signature("classify", "classify", {"inputs": STRINGS}, {})
 
 #: What `tensorflow-serving-api` 2.15.1 writes.
 PREDICT = (
@@ -92,7 +92,7 @@ def test_numbers_are_ones_and_further_strings_repeat_the_text():
         "ids": tf.TensorSpec([None, 3], tf.int32),
         "choices": tf.TensorSpec([None] * 2, "string"),
     }
-    inputs = sample_inputs(Signature("n", "predict", specs, {}, {}), [b"a", b"b"], 16)
+    inputs = sample_inputs(Signature("n", "predict", specs, {}), [b"a", b"b"], 16)
     assert inputs["ids"].dtype == np.int32 and inputs["ids"].tolist() == [[1] * 3] * 2
     assert inputs["choices"].tolist() == [[b"a", b"a"], [b"b", b"b"]]
 

@@ -1,29 +1,85 @@
-"""Warm-up requests: a server answers them while it loads a version, so that no user waits.
+"""The signatures of a SavedModel: their methods, requests to each, and the warm-up requests.
 
-`assets.extra/tf_serving_warmup_requests` is a TFRecord file of `tensorflow.serving.PredictionLog`.
-A server refuses a file of more than 1000 requests.
+TensorFlow 2 always writes the method `tensorflow/serving/predict`; classify and regress take
+`tf.Example`s and require fixed names and shapes. A server answers the warm-up requests while it
+loads a version, so that no user waits: `assets.extra/tf_serving_warmup_requests` is a TFRecord file
+of `tensorflow.serving.PredictionLog`. A server refuses a file of more than 1000 requests.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.saved_model import fingerprinting_utils
 
-from albert_keras.serving.saved_model.signature_methods import Signature
+from albert_keras.serving.layout import EXAMPLE_FEATURES
+from albert_keras.serving.saved_model.server_ops import read_saved_model
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)
 
+#: Prefix of the methods of requests in a SavedModel.
+_METHOD = "tensorflow/serving/"
+#: The graph that servers load.
+_TAG = "serve"
+#: Prefix of the signatures that only the loader runs.
+_INTERNAL = "__saved_model_"
 #: Where a server looks, in the folder of a version.
 WARM_UP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 #: Numbers of rows of the requests. Those of several rows have at most so many tokens, rows times
 #: length: exporter and server answer each request, and on a CPU 32 rows of 512 tokens take a
 #: base-sized model about a minute (machine and commit not recorded).
 _BATCH_SIZES, _MAX_TOKENS = (1, 8, 32), 256
+
+
+class Signature(NamedTuple):
+    """A signature of a SavedModel."""
+
+    name: str
+    method: str  #: "predict"; "classify" or "regress" take `tf.Example`s.
+    inputs: dict[str, tf.TensorSpec]  #: The batch is the first dimension; None is free.
+    outputs: dict[str, tf.TensorSpec]
+
+
+def read_signatures(folder: Path) -> list[Signature]:
+    """Reads the signatures of a version, ordered by name, without running any of it."""
+    graphs = read_saved_model(folder).meta_graphs
+    graph = next((graph for graph in graphs if graph.meta_info_def.tags == [_TAG]), None)
+    if graph is None:
+        raise InputError(f"`{folder}` contains no graph with the tag `{_TAG}`.")
+    return [
+        Signature(
+            name,
+            definition.method_name.removeprefix(_METHOD),
+            _specs(definition.inputs),
+            _specs(definition.outputs),
+        )
+        for name, definition in sorted(graph.signature_def.items())
+        if not name.startswith(_INTERNAL)
+    ]
+
+
+def set_method_names(folder: Path) -> None:
+    """Sets the method of the signatures `classify` and `regress` of a version."""
+    saved_model = read_saved_model(folder)
+    for graph in saved_model.meta_graphs:
+        for name in graph.signature_def.keys() & {"classify", "regress"}:
+            graph.signature_def[name].method_name = _METHOD + name
+    with whole_file(folder / "saved_model.pb") as temporary:
+        temporary.write_bytes(saved_model.SerializeToString(deterministic=True))
+    fingerprinting_utils.write_fingerprint(str(folder))
+
+
+def _specs(tensors):
+    return {
+        name: tf.TensorSpec(tf.TensorShape(info.tensor_shape), tf.as_dtype(info.dtype), name)
+        for name, info in sorted(tensors.items())
+    }
 
 
 def sample_requests(
@@ -37,7 +93,9 @@ def sample_requests(
     """
     for signature in signatures:
         inputs = [spec.dtype for spec in signature.inputs.values()]
-        num_texts = max(1, len(signature.features) or inputs.count(tf.string))
+        num_texts = max(1, inputs.count(tf.string))
+        if signature.method != "predict":
+            num_texts = len(EXAMPLE_FEATURES)
         for length in buckets:
             # [CLS], and [SEP] after each text.
             num_words = max(1, (length - 1 - num_texts) // num_texts)
@@ -65,8 +123,7 @@ def sample_inputs(
                 f"dimension. Received: shape {spec.shape}."
             )
     if signature.method != "predict":
-        examples = [_example(signature.features, text) for text in texts]
-        return {"inputs": np.array(examples, object)}
+        return {"inputs": np.array(list(map(_example, texts)), object)}
     inputs = {}
     for name, spec in signature.inputs.items():
         free = 2 if spec.dtype == tf.string else length
@@ -119,8 +176,8 @@ def _prediction_log(signature, inputs):
     return log
 
 
-def _example(features, text):
+def _example(text):
     example = tf.train.Example()
-    for name in features:
+    for name in EXAMPLE_FEATURES:
         example.features.feature[name].bytes_list.value.append(text)
     return example.SerializeToString(deterministic=True)
