@@ -4,6 +4,7 @@ A server gives the same answers, and so does the Python code of training and eva
 exports are compared before they are published.
 """
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -33,11 +34,11 @@ from albert_keras.tasks.task import Task
 from data_pipeline.errors import InputError
 
 #: Sequences that are computed at a time; of a choice, which has several for each example, fewer.
-_ROWS, _CHOICES = 32, 8
+ROWS, CHOICES = 32, 8
 
 
 def call_by_rows(
-    call: Callable, signature: str, batch_size: int = _ROWS, /, **inputs: list
+    call: Callable, signature: str, batch_size: int = ROWS, /, **inputs: list
 ) -> list[dict]:
     """Calls a signature for any number of rows, in batches of similar length.
 
@@ -45,23 +46,26 @@ def call_by_rows(
         call: Takes the name of a signature, and lists of str by name; returns a dict of np.ndarray
             [B, ...].
         batch_size: Rows of a batch.
-        inputs: By name, equally long: texts or lists of texts.
+        inputs: By name, equally long: texts or lists of texts, whose length may differ.
 
     Returns:
         The answer to each row, in order; it includes padding to the longest of its batch.
     """
     rows = list(zip(*inputs.values(), strict=True))
-    order = sorted(range(len(rows)), key=lambda row: sum(map(_size, rows[row])))
+    # A batch has the same number of texts in each row.
+    counts = [[len(value) for value in row if not isinstance(value, str)] for row in rows]
+    sizes = [sum(map(_size, row)) for row in rows]
+    order = sorted(range(len(rows)), key=lambda row: (counts[row], sizes[row]))
     answers = [None] * len(rows)
-    for begin in range(0, len(rows), batch_size):
-        chosen = order[begin : begin + batch_size]
-        columns = zip(*(rows[row] for row in chosen), strict=True)
-        found = call(signature, **dict(zip(inputs, map(list, columns), strict=True)))
-        for name, values in found.items():
-            if values.dtype.kind == "f" and not np.isfinite(values).all():
-                raise InputError(f"The model returned values of `{name}` that are not finite.")
-        for number, row in enumerate(chosen):
-            answers[row] = {name: values[number] for name, values in found.items()}
+    for _, several in itertools.groupby(order, counts.__getitem__):
+        while chosen := list(itertools.islice(several, batch_size)):
+            columns = zip(*(rows[row] for row in chosen), strict=True)
+            found = call(signature, **dict(zip(inputs, map(list, columns), strict=True)))
+            for name, values in found.items():
+                if values.dtype.kind == "f" and not np.isfinite(values).all():
+                    raise InputError(f"The model returned values of `{name}` that are not finite.")
+            for number, row in enumerate(chosen):
+                answers[row] = {name: values[number] for name, values in found.items()}
     return answers
 
 
@@ -79,13 +83,17 @@ def answer_by_signatures(
     """
     if not examples:
         return []
-    if task.kind.finds_spans:
-        return _spans(call, task, examples, tuned)
-    if task.kind is CHOICE:
-        return _choices(call, examples)
     if task.kind is TAGGING:
         return _tags(call, examples)
-    return _of_texts(call, task, examples)
+    if task.kind.finds_spans:
+        answers, rows = _spans(call, task, examples, tuned)
+    elif task.kind is CHOICE:
+        answers, rows = _choices(call, examples)
+    else:
+        answers, rows = _of_texts(call, task, examples)
+    counts = [int(row.get("dropped_tokens", 0)) for row in rows]
+    pairs = zip(answers, counts, strict=True)
+    return [answer._replace(dropped_tokens=count) for answer, count in pairs]
 
 
 def _spans(call, task, examples, tuned):
@@ -112,7 +120,7 @@ def _spans(call, task, examples, tuned):
         pairs = zip(examples, rows, strict=True)
         null_scores = {example.id: float(row["null_score"]) for example, row in pairs}
     decoded = DecodedAnswers(predictions, nbest, null_scores, locations)
-    return _with_dropped(task.decoded_answers(examples, decoded, tuned), rows)
+    return task.decoded_answers(examples, decoded, tuned), rows
 
 
 def _of_texts(call, task, examples):
@@ -124,8 +132,7 @@ def _of_texts(call, task, examples):
         seconds = [example.second for example in examples]
         rows = call_by_rows(call, "text_pair", first=firsts, second=seconds)
     if task.kind in (REGRESSION, SIMILARITY):
-        answers = score_answers(examples, np.array([row["score"] for row in rows]))
-        return _with_dropped(answers, rows)
+        return score_answers(examples, np.array([row["score"] for row in rows])), rows
     labels = [label.decode() for label in rows[0]["labels"]]
     columns = {
         name: np.array([row[name] for row in rows])
@@ -140,36 +147,24 @@ def _of_texts(call, task, examples):
         answers = labels_answers(examples, labels, columns["probabilities"], thresholds)
     else:
         answers = scores_answers(examples, labels, columns["scores"])
-    return _with_dropped(answers, rows)
-
-
-def _with_dropped(answers, rows):
-    counts = [int(row.get("dropped_tokens", 0)) for row in rows]
-    pairs = zip(answers, counts, strict=True)
-    return [answer._replace(dropped_tokens=count) for answer, count in pairs]
+    return answers, rows
 
 
 def _choices(call, examples):
-    answers = [None] * len(examples)
-    by_count = {}  # a batch has the same number of options in each row
-    for number, example in enumerate(examples):
-        by_count.setdefault(len(example.options), []).append(number)
-    for numbers in by_count.values():
-        several = [examples[number] for number in numbers]
-        rows = call_by_rows(
-            call,
-            "multiple_choice",
-            _CHOICES,
-            context=[example.context for example in several],
-            question=[example.question for example in several],
-            options=[list(example.options) for example in several],
-        )
-        for number, example, row in zip(numbers, several, rows, strict=True):
-            choice, probabilities = int(row["choice"]), tuple(row["probabilities"].tolist())
-            option, probability = example.options[choice], probabilities[choice]
-            answer = ChoiceAnswer(example.id, choice, option, probability, probabilities)
-            (answers[number],) = _with_dropped([answer], [row])
-    return answers
+    rows = call_by_rows(
+        call,
+        "multiple_choice",
+        CHOICES,
+        context=[example.context for example in examples],
+        question=[example.question for example in examples],
+        options=[list(example.options) for example in examples],
+    )
+    answers = []
+    for example, row in zip(examples, rows, strict=True):
+        choice, probabilities = int(row["choice"]), tuple(row["probabilities"].tolist())
+        option, probability = example.options[choice], probabilities[choice]
+        answers.append(ChoiceAnswer(example.id, choice, option, probability, probabilities))
+    return answers, rows
 
 
 def _tags(call, examples):
@@ -189,6 +184,5 @@ def _tags(call, examples):
         missing = count - len(found)
         tags = (*found, *[""] * missing)
         probabilities = (*row["probability"][:count].tolist(), *[0.0] * missing)
-        answer = TagAnswer(example.id, example.words, tags, probabilities, tags.count(""))
-        answers.append(answer)
+        answers.append(TagAnswer(example.id, example.words, tags, probabilities, tags.count("")))
     return answers

@@ -13,6 +13,7 @@ import tensorflow as tf
 from albert_keras.serving.export.checks import (
     answer_in_python,
     inputs_of_texts,
+    masked_probabilities,
     masked_sequence,
 )
 from albert_keras.serving.export.lite import LiteModel
@@ -141,11 +142,9 @@ def _in_python(source):
     if source.task is not None:
         return functools.partial(answer_in_python, source)
 
-    def fill_mask(ids, position):
-        inputs = {"input_ids": tf.constant([ids]), "masked_lm_positions": tf.constant([[position]])}
-        return tf.nn.softmax(source.model(inputs)["masked_lm_logits"])[0, 0].numpy()
-
-    return _by_filling(source, fill_mask)
+    return _by_filling(
+        source, lambda ids, position: masked_probabilities(source.model, ids, [position])[0]
+    )
 
 
 def _by_filling(source, fill_mask):

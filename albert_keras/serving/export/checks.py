@@ -19,7 +19,7 @@ from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.layout import MASK_LITERAL
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.saved_model.signatures import Signature, sample_inputs
-from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
+from albert_keras.serving.task_answers import CHOICES, ROWS, answer_by_signatures, call_by_rows
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.given import typed_examples
 from albert_keras.tasks.kinds import TAGGING, TaskKind
@@ -63,8 +63,6 @@ _HOSTILE = (
     ),
     (b"much too long " * 2000,),
 )
-#: Sequences that the Python code computes at a time; fewer of a choice, which has several each.
-_ROWS, _CHOICES = 32, 8
 
 
 class Parity(NamedTuple):
@@ -196,15 +194,19 @@ def _masks(source, call, texts):
         yield text, len(positions), int((shown[:, 0] > 0).sum())
         if not positions:
             continue
-        inputs = {"input_ids": [ids], "masked_lm_positions": [positions]}
-        logits = source.model({name: tf.constant(rows) for name, rows in inputs.items()})
-        expected = tf.nn.softmax(logits["masked_lm_logits"])[0].numpy()  # [masks, V]
+        expected = masked_probabilities(source.model, ids, positions)
         for probabilities, pieces, scores in zip(expected, answer["pieces"], shown, strict=False):
             # Equally likely pieces may be in any order: each must have its own probability, and
             # the probabilities must be the largest ones.
             of_pieces = [source.tokenizer.id_of(piece.decode()) for piece in pieces]
             yield text, probabilities[of_pieces].tolist(), scores.tolist()
             yield text, (-np.sort(-probabilities)[: len(scores)]).tolist(), scores.tolist()
+
+
+def masked_probabilities(model, ids, positions):
+    """Returns the probabilities of all pieces at the masks of a sequence, float32 [masks, V]."""
+    inputs = {"input_ids": tf.constant([ids]), "masked_lm_positions": tf.constant([positions])}
+    return tf.nn.softmax(model(inputs)["masked_lm_logits"])[0].numpy()
 
 
 def masked_sequence(tokenizer, text, max_seq_length):
@@ -246,7 +248,7 @@ def answer_in_python(source: ExportSource, examples: list) -> list:
     """Answers examples of the task by the Python code, whose sequences are built in NumPy."""
     task, strategy = source.task, tf.distribute.get_strategy()
     features = task.features(examples, source.tokenizer)
-    rows = _CHOICES if task.kind.has_options else _ROWS
+    rows = CHOICES if task.kind.has_options else ROWS
     outputs = RowPredictor(strategy, source.model, task.kind, rows).predict(features)
     return task.answers(examples, features, outputs, source.tuned or None)
 

@@ -39,9 +39,9 @@ class ExportSource(NamedTuple):
     model: AlbertForPretraining | AlbertForTask  #: float32, with the weights of the checkpoint.
     tokenizer: Tokenizer
     max_seq_length: int  #: S.
-    task: Task | None  #: None for a pre-trained model.
-    tuned: dict[str, float]  #: As `Task.tuned_answers` returns it.
-    scores: dict[str, Any]  #: Scores of the checkpoint on development examples; may be empty.
+    task: Task | None = None  #: None for a pre-trained model.
+    tuned: dict[str, float] = {}  #: As `Task.tuned_answers` returns it.
+    scores: dict[str, Any] = {}  #: Scores of the checkpoint on development examples; may be empty.
     #: Main score of each baseline on these examples, by its name in a FinetuneResult; may be empty.
     baselines: dict[str, float] = {}
     #: Loads the model in the precision of its training; None if that is float32 or unknown.
@@ -128,7 +128,7 @@ def _in_memory(model, max_seq_length):
         task = build_task(task.config.replace(max_seq_length=length))
     tuned = dict(getattr(model, "tuned", {}))
     model, tokenizer = _in_float32(model), model.tokenizer
-    return ExportSource(kind, record, None, model, tokenizer, length, task, tuned, {})
+    return ExportSource(kind, record, None, model, tokenizer, length, task, tuned)
 
 
 def _in_float32(model):
@@ -168,10 +168,7 @@ def _of_weights(origin, max_seq_length):
     length = _checked_length(config, max_seq_length or usual)
     model = AlbertForPretraining(config, sentence_head=sentence_head, dtype="float32")
     origin.load(model, heads=HEADS["masked_lm"] + HEADS["sentence_order"])
-    record = {"kind": "pretraining"} | _known_of(origin)
-    return ExportSource(
-        "pretraining", record, origin.step, model, origin.tokenizer, length, None, {}, {}
-    )
+    return _of_origin("pretraining", origin, model, length)
 
 
 def _encoder(origin, max_seq_length):
@@ -191,20 +188,18 @@ def _encoder(origin, max_seq_length):
     settings = {"name": SIMILARITY.own_tasks[0], "pooling": pooling, "max_seq_length": length}
     model = SIMILARITY.build_model(config, 1, dtype="float32", pooling=pooling)
     origin.load(model)
-    record = {"kind": "finetuning"} | _known_of(origin)
-    task = build_task(TaskConfig(**settings))
-    return ExportSource(
-        "finetuning", record, origin.step, model, origin.tokenizer, length, task, {}, {}
-    )
+    return _of_origin("finetuning", origin, model, length, build_task(TaskConfig(**settings)))
 
 
-def _known_of(origin):
-    """Returns what `run.json` would say about weights that come from elsewhere."""
-    return {
+def _of_origin(kind, origin, model, length, task=None):
+    """Returns the source of weights that come from elsewhere, with a record like `run.json`."""
+    record = {
+        "kind": kind,
         "albert_config": origin.albert_config.to_dict(),
         "tokenizer_digest": origin.tokenizer.digest,
         "data": {"origin": Path(origin.path).name, "origin_digest": origin.digest},
     }
+    return ExportSource(kind, record, origin.step, model, origin.tokenizer, length, task)
 
 
 def _checked_length(config, length):
