@@ -180,7 +180,7 @@ SPANS = TaskKind(
     official_tasks=("squad1",),
     task_class="albert_keras.tasks.spans.task:SpanTask",
     model_class="albert_keras.tasks.spans.model:AlbertForSpans",
-    graph_class="albert_keras.serving.graph.task_models:SpanModel",
+    graph_class="albert_keras.serving.graph.span_model:SpanModel",
     fields=("context", "question"),
     sample={
         "question": "When did the ferry leave?",

@@ -1,4 +1,5 @@
-"""Fine-tuned models that take plain strings, one class for each kind of task but tagging.
+"""Fine-tuned models that take plain strings, one class for each kind of task; here all but
+spans and tagging.
 
 Sequences are built as in Python (`Task.features`), and answers are the same as in Python
 (`Task.answers`), as long as no text exceeds `TextPacker.max_bytes`.
@@ -15,8 +16,6 @@ from albert_keras.layers.text_packing import (
     row_slices,
 )
 from albert_keras.models.task_model import AlbertForTask
-from albert_keras.serving.graph.aligners import aligning_tokenizer
-from albert_keras.serving.graph.span_answers import SpanReader
 from albert_keras.serving.graph.string_model import StringModel, string_function
 from albert_keras.tasks.choice.task import EQUALLY_LIKELY
 from albert_keras.tasks.kinds import MULTI_LABEL, SPANS_OR_NONE, load_class
@@ -264,43 +263,6 @@ class ChoiceModel(TaskModel):
         filled = tf.strings.join([first_values(parts), tf.strings.reduce_join(rest, axis=1)])
         unfilled = tf.strings.join([question, " ", option])
         return tf.where(rest.row_lengths() > 0, filled, unfilled)
-
-
-class SpanModel(TaskModel):
-    """Answers that are spans of a context.
-
-    question_answering  `question`, `context` string [B] → see `SpanReader.answers`
-    serving_default     `text` string [B], question and context separated by the first tab
-
-    `encode` and `explain_tokens` take the same text, and return the first window.
-    """
-
-    _make_tokenizer = staticmethod(aligning_tokenizer)
-
-    def _functions(self):
-        self._reader = SpanReader(
-            self.tokenizer, self.stored, self.packer, self._config, self._null_threshold
-        )
-        answers = self._reader.answers
-        return {
-            "serving_default": string_function(
-                lambda text: answers(*self._split_at_tab(text)), "text"
-            ),
-            "question_answering": string_function(answers, "question", "context"),
-        }
-
-    def _sequences(self, text):
-        texts = self._split_at_tab(text)
-        question, context = ids = [self.ids(part) for part in texts]
-        num_tokens = sum(self.num_tokens(*part) for part in zip(texts, ids, strict=True))
-        question = question[:, : self._config.max_query_length]
-        room = self.packer.max_seq_length - self.packer.num_special - question.row_lengths()
-        lengths = tf.minimum(context.row_lengths(), room)
-        packed = self.packer.join(question, row_slices(context, 0, lengths))
-        return packed, self.packer.num_dropped(packed, num_tokens)
-
-    def _predict_tokens(self, packed):
-        return self._reader.outputs(packed)
 
 
 def build_task_model(

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.serving.graph.aligners import aligning_tokenizer
-from albert_keras.serving.graph.span_answers import NUM_BYTES
+from albert_keras.serving.graph.span_model import NUM_BYTES
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.windows import max_context
 from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops
@@ -190,13 +190,12 @@ def test_the_threshold_decides_what_is_left_unanswered(tiny_tokenizer, asked):
     asked_about = [
         tf.constant([getattr(one, name) for one in examples]) for name in ("question", "context")
     ]
-    reader = task_model._reader
     # Not from the signature: its graph may round the last bit differently, and one score is tied.
-    scores = reader.answers(*asked_about)["null_score"].numpy()
+    scores = task_model.answers(*asked_about)["null_score"].numpy()
     middle = float(np.sort(scores)[len(scores) // 2])
-    assert reader._null_threshold == 0.0
+    assert task_model._null_threshold == 0.0
     other = build_task_model(model, tiny_tokenizer, task, tuned={"null_threshold": middle})
-    starts = other._reader.answers(*asked_about)["start"].numpy()
+    starts = other.answers(*asked_about)["start"].numpy()
     assert (starts[scores >= middle] == -1).all() and (starts[scores < middle] >= 0).any()
 
 

@@ -1,21 +1,16 @@
-"""Answers to questions about a context, in the graph: windows, the best span, its characters.
+"""Fine-tuned models that answer questions about a context: windows, the best span, its characters.
 
 Equivalent to `tasks/spans/windows.py` and `tasks/spans/decoding.py` for one model.
 """
 
 import tensorflow as tf
 
-from albert_keras.layers.text_packing import (
-    TextPacker,
-    num_tokens_of,
-    readable,
-    row_slices,
-)
-from albert_keras.serving.graph.aligners import Aligner
-from albert_keras.serving.graph.precision import StoredModel
+from albert_keras.layers.text_packing import num_tokens_of, readable, row_slices
+from albert_keras.serving.graph.aligners import aligning_tokenizer
+from albert_keras.serving.graph.string_model import string_function
+from albert_keras.serving.graph.task_models import TaskModel
 from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows, max_context
 from albert_keras.tasks.spans.windows import SquadWindowConfig
-from albert_keras.tasks.task_config import TaskConfig
 
 #: Bytes that are read of a context, in `TextPacker.max_bytes`.
 NUM_BYTES = 16
@@ -26,40 +21,47 @@ _NO_SPAN = -2e6  # score if no span is possible
 _OUTSIDE = -1e30  # logit of a position beyond the sequence
 
 
-class SpanReader:
-    """Answers questions about contexts.
+class SpanModel(TaskModel):
+    """Answers that are spans of a context.
 
-    Questions with the null score `null_threshold` or more are left unanswered; it is None for a
-    model that always answers.
+    question_answering  `question`, `context` string [B] → see `answers`
+    serving_default     `text` string [B], question and context separated by the first tab
+
+    `encode` and `explain_tokens` take the same text, and return the first window. Questions with
+    the null score `null_threshold` or more are left unanswered; squad1 always answers.
     """
 
-    def __init__(
-        self,
-        tokenizer: Aligner,
-        stored: StoredModel,
-        packer: TextPacker,
-        config: TaskConfig,
-        null_threshold: float | None = None,
-    ):
-        windows = SquadWindowConfig(
-            max_seq_length=packer.max_seq_length,
-            doc_stride=config.doc_stride,
-            max_query_length=config.max_query_length,
-        )
-        windows.check_room(packer.num_special)
-        self._tokenizer, self._stored, self._packer = tokenizer, stored, packer
-        self._config, self._null_threshold = config, null_threshold
-        self._has_null = null_threshold is not None
-        # Twice as many, since a text counts once however often it is in the context.
-        self._num_spans = 2 * config.n_best
+    _make_tokenizer = staticmethod(aligning_tokenizer)
 
-    @property
-    def max_bytes(self) -> int:
-        """Bytes of a context that are read."""
-        return NUM_BYTES * self._packer.max_bytes
+    def _functions(self):
+        windows = SquadWindowConfig(
+            max_seq_length=self.packer.max_seq_length,
+            doc_stride=self._config.doc_stride,
+            max_query_length=self._config.max_query_length,
+        )
+        windows.check_room(self.packer.num_special)
+        self._has_null = self._null_threshold is not None
+        # Twice as many, since a text counts once however often it is in the context.
+        self._num_spans = 2 * self._config.n_best
+        return {
+            "serving_default": string_function(
+                lambda text: self.answers(*self._split_at_tab(text)), "text"
+            ),
+            "question_answering": string_function(self.answers, "question", "context"),
+        }
+
+    def _sequences(self, text):
+        texts = self._split_at_tab(text)
+        question, context = ids = [self.ids(part) for part in texts]
+        num_tokens = sum(self.num_tokens(*part) for part in zip(texts, ids, strict=True))
+        question = question[:, : self._config.max_query_length]
+        room = self.packer.max_seq_length - self.packer.num_special - question.row_lengths()
+        lengths = tf.minimum(context.row_lengths(), room)
+        packed = self.packer.join(question, row_slices(context, 0, lengths))
+        return packed, self.packer.num_dropped(packed, num_tokens)
 
     def answers(self, question, context):
-        """Finds the answers in all windows of the first `max_bytes` bytes.
+        """Finds the answers in all windows of the part of the context that is read.
 
         Args:
             question, context: string [B].
@@ -75,23 +77,23 @@ class SpanReader:
             `nbest_ends` int32 and `nbest_start_scores`, `nbest_end_scores` float32 [B, K], the best
             first, -1 and -2e6 where there are fewer.
         """
-        max_bytes = self._packer.max_bytes
-        whole_context, context = context, readable(context, self.max_bytes)
-        aligned = self._tokenizer.align(context)
-        whole_query = self._tokenizer(readable(question, max_bytes))
+        context_bytes = NUM_BYTES * self.packer.max_bytes
+        whole_context, context = context, readable(context, context_bytes)
+        aligned = self.tokenizer.align(context)
+        whole_query = self.ids(question)
         query = whole_query[:, : self._config.max_query_length]
-        dropped = num_tokens_of(question, whole_query, max_bytes) - query.row_lengths()
-        dropped += num_tokens_of(whole_context, aligned.ids, self.max_bytes)
+        dropped = self.num_tokens(question, whole_query) - query.row_lengths()
+        dropped += num_tokens_of(whole_context, aligned.ids, context_bytes)
         dropped -= aligned.ids.row_lengths()
-        budget = self._packer.max_seq_length - self._packer.num_special - query.row_lengths()
+        budget = self.packer.max_seq_length - self.packer.num_special - query.row_lengths()
         totals = aligned.ids.row_lengths()
         rows, offsets, lengths = lay_out_windows(totals, budget, self._config.doc_stride)
         query_lengths = tf.gather(query.row_lengths(), rows)
-        packed = self._packer.join(
+        packed = self.packer.join(
             row_slices(query, 0, query_lengths, rows),
             row_slices(aligned.ids, offsets, lengths, rows),
         )
-        begins = query_lengths + 1 + self._packer.pair_separators
+        begins = query_lengths + 1 + self.packer.pair_separators
         positions = tf.range(tf.shape(packed["input_ids"])[1], dtype=tf.int64) - begins[:, None]
         firsts = tf.gather(aligned.ids.row_starts(), rows) + offsets
         may_start = max_context(positions, lengths, firsts)
@@ -109,7 +111,7 @@ class SpanReader:
         )
         begin, end = aligned.characters(starts, ends)
         end = tf.where(is_span, end, begin)
-        texts, begin, end = self._tokenizer.texts_at(context, begin, end)
+        texts, begin, end = self.tokenizer.texts_at(context, begin, end)
         best = tf.where(is_span, _at(scores, order), _NO_SPAN)[:, 0]
         is_answer = is_span[:, 0]
         answers = {
@@ -130,13 +132,13 @@ class SpanReader:
             answers[name] = tf.where(is_answer, edges[:, 0], -1)
         return answers
 
-    def outputs(self, packed):
+    def _predict_tokens(self, packed):
         """Returns the outputs of the model; answers must be in the second segment or at [CLS]."""
         mask, segments = packed["input_mask"], packed["segment_ids"]
         position = tf.range(tf.shape(mask)[1])[None]
         last_sep = tf.reduce_sum(mask, axis=1, keepdims=True) - 1
         may_be_answer = ((segments > 0) & (position < last_sep)) | (position == 0)
-        return self._stored.outputs(packed | {"p_mask": 1 - tf.cast(may_be_answer, tf.int32)})
+        return self.stored.outputs(packed | {"p_mask": 1 - tf.cast(may_be_answer, tf.int32)})
 
     def _best(self, packed, *more):
         """Returns the best K spans of each window, computed for a few windows at a time.
@@ -149,7 +151,7 @@ class SpanReader:
         specs += [tf.TensorSpec([None], tf.float32)] * self._has_null
 
         def best(packed, *more):
-            return self._best_of_outputs(self.outputs(packed), *more)
+            return self._best_of_outputs(self._predict_tokens(packed), *more)
 
         found = compute_in_parts(best, specs, packed, *more)
         return found[: len(types)], found[-1] if self._has_null else None
