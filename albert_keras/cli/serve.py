@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import finish, shell, show
+from albert_keras.cli.output import finish, plain, shell, show
 
 #: Exit code if a server returns wrong answers.
 WRONG_ANSWERS = 4
@@ -90,7 +90,7 @@ def serve_check(arguments):
 
     result = check(**arguments)
     error = None if result.ok else typer.Exit(WRONG_ANSWERS)
-    return Output(result.to_dict(), result.lines, error)
+    return Output(plain(result) | {"ok": result.ok}, result.lines, error)
 
 
 @command("albert_keras.serving.kit.server_kit:write_kit")

@@ -17,6 +17,7 @@ from albert_keras.serving.layout import (
     read_export_record,
     version_folder,
 )
+from albert_keras.serving.rest_client import bytes_of
 from albert_keras.tasks.kinds import SPANS_OR_NONE, build_task
 from albert_keras.tasks.task import Task, check_text
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
@@ -238,7 +239,7 @@ class Predictor:
         Raises:
             InputError: If the signature does not exist, or takes other inputs.
         """
-        return self.call(signature, {name: _bytes_of(texts) for name, texts in inputs.items()})
+        return self.call(signature, {name: _encoded(texts) for name, texts in inputs.items()})
 
     def call(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Calls any signature, with arrays or nested lists [B, ...] by name; as `ask`."""
@@ -302,14 +303,8 @@ def _short_message(error):
     return lines[-1] if lines[0] == "Graph execution error:" else lines[0]
 
 
-def _bytes_of(texts):
-    if not isinstance(texts, str):
-        return [_bytes_of(text) for text in texts]
-    try:
-        # Undecodable bytes of a command line arrive as lone surrogates; pass them on unchanged.
-        return texts.encode(errors="surrogateescape")
-    except UnicodeEncodeError:
-        raise InputError("A text must be valid Unicode. It has half a surrogate pair.") from None
+def _encoded(texts):
+    return bytes_of(texts) if isinstance(texts, str) else list(map(_encoded, texts))
 
 
 def _candidates(pieces, scores, num_masks, top_k):

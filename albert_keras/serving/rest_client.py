@@ -66,14 +66,12 @@ class RestClient:
         client.predict(text=["The [MASK] left."])["filled_text"]
     """
 
-    def __init__(
-        self,
-        url: str,
-        model: str,
-        version: int | None = None,
-        timeout: float = 30.0,
-    ):
-        self.url, self.model, self._timeout = check_url(url), model, check_timeout(timeout)
+    def __init__(self, url: str, model: str, version: int | None = None, timeout: float = 30.0):
+        if not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):
+            raise InputError(
+                f"`timeout` must be a positive number of seconds. Received: {timeout!r}."
+            )
+        self.url, self.model, self._timeout = check_url(url), model, timeout
         self._path = f"/v1/models/{urllib.parse.quote(model, safe='')}"
         if version is not None:
             self._path += f"/versions/{version:d}"
@@ -165,13 +163,6 @@ def check_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def check_timeout(timeout: float) -> float:
-    """Returns a number of seconds; InputError if it is not positive and finite."""
-    if not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):
-        raise InputError(f"`timeout` must be a positive number of seconds. Received: {timeout!r}.")
-    return timeout
-
-
 def to_json_value(value: Any) -> Any:
     """Returns a value in the form that the server reads from JSON.
 
@@ -184,17 +175,25 @@ def to_json_value(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_json_value(one) for one in value]
     if isinstance(value, str):
-        try:
-            encoded = value.encode(errors="surrogateescape")
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"A text must be valid Unicode. It has half a surrogate pair: {ascii(value)}."
-            ) from error
+        encoded = bytes_of(value)
         return value if encoded.decode(errors="replace") == value else to_json_value(encoded)
     if isinstance(value, bytes):
         return {"b64": base64.b64encode(value).decode()}
     # Arrays and numbers of NumPy are converted.
     return to_json_value(value.tolist()) if hasattr(value, "tolist") else value
+
+
+def bytes_of(text: str) -> bytes:
+    """Returns a text as UTF-8; undecodable bytes of a command line, lone surrogates, as they were.
+
+    Raises InputError for half a surrogate pair.
+    """
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"A text must be valid Unicode. It has half a surrogate pair: {ascii(text)}."
+        ) from error
 
 
 def signatures_from_json(definitions: dict[str, dict]) -> dict[str, Signature]:

@@ -6,7 +6,7 @@ harms a server: JSON that is nested so deeply that it ends the process is not am
 
 import json
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
@@ -15,7 +15,6 @@ from albert_keras.serving.rest_client import (
     RestClient,
     ServingError,
     Signature,
-    check_timeout,
     request,
 )
 from data_pipeline.errors import InputError
@@ -81,10 +80,6 @@ class ServeCheckResult(NamedTuple):
             lines.append(f"{skipped}, because the model has no {', '.join(missing)}")
         return lines + [f"failed: {case.name}: {case.fault}" for case in self.faults]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the result as dicts and lists, with `ok`."""
-        return self._asdict() | {"ok": self.ok, "cases": [one._asdict() for one in self.cases]}
-
 
 GOLDEN_CASES = tuple(
     GoldenCase(**case)
@@ -94,11 +89,7 @@ GOLDEN_CASES = tuple(
 )
 
 
-def serve_check(
-    url: str,
-    model: str,
-    timeout: float = 30.0,
-) -> ServeCheckResult:
+def serve_check(url: str, model: str, timeout: float = 30.0) -> ServeCheckResult:
     """Sends a server all golden cases that apply to its model.
 
     Check the server itself: a proxy in front of it answers some of the cases differently.
@@ -112,7 +103,7 @@ def serve_check(
         ServingError: If the server does not answer, or has no such model.
         InputError: If an argument is invalid, or no version is loaded.
     """
-    client = RestClient(url, model, timeout=check_timeout(timeout))
+    client = RestClient(url, model, timeout=timeout)
     states = client.status()
     ready = [one.version for one in states if one.state == "AVAILABLE"]
     if not ready:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
@@ -14,7 +13,7 @@ from albert_keras.serving.export.checks import (
     largest_difference,
 )
 from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.saved_model.signatures import Signature
+from albert_keras.serving.saved_model.signatures import Signature, sample_inputs
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -79,11 +78,7 @@ class FunctionalModel(tf.Module):
         """Checks that a loaded version answers as `model.predict`; RuntimeError if not."""
         (signature,) = signatures
         check_signature(signature, predictor.call, _ROUNDING)
-        inputs = {}
-        for name, spec in signature.inputs.items():
-            texts = np.array([text.encode() for text in TEXTS], object)
-            sizes = [len(TEXTS), *(size or 1 for size in spec.shape[1:])]
-            inputs[name] = np.broadcast_to(texts.reshape([-1] + [1] * (len(sizes) - 1)), sizes)
+        inputs = sample_inputs(signature, [text.encode() for text in TEXTS])
         expected = self.answers({name: tf.constant(one) for name, one in inputs.items()})
         found = predictor.call("serving_default", inputs)
         pairs = [

@@ -76,10 +76,13 @@ def write_kit(
         "memory_gib": math.ceil(2 * (size / 2**30 + 1)) if memory_gib is None else memory_gib,
         "rest_port": rest_port,
     }
-    least = {"max_batch_size": _WARM_UP_ROWS}
-    most = {"rest_port": 65535}
     for name, number in numbers.items():
-        _check_number(name, number, least.get(name, 1), most.get(name, 2**20))
+        least = _WARM_UP_ROWS if name == "max_batch_size" else 1
+        most = 65535 if name == "rest_port" else 2**20
+        if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+            raise InputError(
+                f"`{name}` must be an int from {least} to {most}. Received: {number!r}."
+            )
     check_output_folder(folder, "folder")
     # The powers of two below the largest batch size, and that size.
     powers = [2**power for power in range(max_batch_size.bit_length())]
@@ -101,9 +104,3 @@ def write_kit(
             text = _KitTemplate(template.read_text(encoding="utf-8")).substitute(values)
             (staging / name).write_text(text.rstrip() + "\n", encoding="utf-8")
     return folder
-
-
-def _check_number(name, number, least, most):
-    is_int = isinstance(number, int) and not isinstance(number, bool)
-    if not is_int or not least <= number <= most:
-        raise InputError(f"`{name}` must be an int from {least} to {most}. Received: {number!r}.")

@@ -1,7 +1,7 @@
 """The web application of a local server: its page, the list of models, and the REST routes.
 
-POST /v1/models/NAME[/versions/N | /labels/L]:predict
-GET  /v1/models/NAME[/versions/N | /labels/L][/metadata]
+POST /v1/models/NAME[/versions/N]:predict
+GET  /v1/models/NAME[/versions/N][/metadata]
 """
 
 import json
@@ -29,9 +29,10 @@ logger = logging.getLogger(__name__)
 MAX_BODY_BYTES = 1 << 20
 #: Requests in TensorFlow at a time; others wait.
 _AT_A_TIME = 2
-_VERSION = r"(?:/versions/(?P<version>\d{1,19})|/labels/(?P<label>[^/:]+))?"
 _ROUTE = re.compile(
-    rf"/v1/models/(?P<model>[^/:]+){_VERSION}(?:(?P<method>:predict)|(?P<part>/metadata))?", re.A
+    r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d{1,19}))?"
+    r"(?:(?P<method>:predict)|(?P<part>/metadata))?",
+    re.A,
 )
 #: The page loads nothing from elsewhere.
 _HEADERS = {
@@ -108,8 +109,6 @@ def _answer(models, route, body):
     if name not in models:
         raise HTTPException(404, f"This server has no model `{name}`.")
     model = models[name]
-    if route["label"]:
-        raise InputError(f"The model `{name}` has no version with the label `{route['label']}`.")
     if route["version"] and int(route["version"]) >= 2**63:
         raise InputError(f"A version must be less than 2^63. Received: {route['version']}.")
     if route["version"] and int(route["version"]) != model.version:
