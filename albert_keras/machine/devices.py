@@ -63,18 +63,16 @@ def find_device(name: str) -> Device:
     return DEVICES[name]
 
 
-def measured_tflops(precision: str, on_cpu: bool = True) -> float:
-    """Measures the peak of this machine in a precision for two seconds, in TFLOP/s.
+def measured_tflops(precision: str) -> float:
+    """Measures the peak of this CPU in a precision for two seconds, in TFLOP/s.
 
-    Args:
-        precision: Precision of the run; "auto" is the one that this machine would choose.
-        on_cpu: Whether the CPU is measured even if this machine has a GPU or a TPU.
+    "auto" is the precision that this machine would choose.
     """
     from albert_keras.training import peak
     from albert_keras.training.strategy import choose_precision
 
     precision = choose_precision(None) if precision == "auto" else precision
-    return peak.measure_peak(precision, seconds=2, on_cpu=on_cpu) / 1e12
+    return peak.measure_peak(precision, seconds=2, on_cpu=True) / 1e12
 
 
 def parse_bytes(text: str, name: str = "a size") -> float:

@@ -1,30 +1,41 @@
 """Examines this machine part by part. Nothing here imports TensorFlow into this process."""
 
+import contextlib
 import logging
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.machine.hardware import (
-    LEAST_DISK,
-    ask_driver,
-    disk_finding,
-    gpu_finding,
-    memory_finding,
-    processor_finding,
-    read_memory,
-)
 from albert_keras.machine.packages import (
     FAULT,
     OK,
+    WARNING,
     Finding,
     keras_findings,
     package_findings,
     python_finding,
 )
 from albert_keras.machine.probe import Probe, run_probe
+from albert_keras.machine.step_memory import PROCESS_BYTES, TRACE_BYTES
+from albert_keras.report import bytes_text
 from data_pipeline.tensorflow_line import required_line
 
 logger = logging.getLogger(__name__)
+
+#: Free space below which a folder is a fault: a few checkpoints of ALBERT-base take about 1 GB.
+LEAST_DISK = 2e9
+#: Available memory that a small model needs, and that ALBERT-base needs at its usual batch sizes.
+_LEAST_MEMORY, _USUAL_MEMORY = PROCESS_BYTES + TRACE_BYTES + 300e6, 4e9
+#: Instruction sets that decide the speed, the oldest first.
+_INSTRUCTIONS = ("avx", "avx2", "avx512f", "avx512_bf16", "amx_bf16")
+#: The oldest driver for CUDA 12, which every supported TensorFlow is built with.
+_OLDEST_DRIVER = (525, 60)
+_INSTALL = "sudo apt-get install nvidia-driver-535 && sudo reboot"
+_REINSTALL = "sudo apt-get install --reinstall nvidia-driver-535 && sudo reboot"
+_QUERY = ("--query-gpu=name,driver_version,memory.total", "--format=csv,noheader")
 
 
 class Examination(NamedTuple):
@@ -69,3 +80,135 @@ def tensorflow_findings(probe: Probe, is_explained: bool = False) -> list[Findin
         rates = (f"{name} {rate / 1e12:.3g} TFLOP/s" for name, rate in probe.peaks.items())
         found.append(Finding("speed", OK, f"product of matrices: {', '.join(rates)}"))
     return found
+
+
+class Memory(NamedTuple):
+    """Memory of the machine, or of the container that the program runs in."""
+
+    total: int  # in bytes
+    available: int  # in bytes
+
+
+class Driver(NamedTuple):
+    """The answer of `nvidia-smi`."""
+
+    works: bool
+    answer: str  # what it printed, without empty lines
+
+
+def processor_finding(root: Path = Path("/")) -> Finding:
+    """Checks the instruction sets, which Linux states below `root`."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    text = f"{cores} core{'s' if cores != 1 else ''}"
+    info = root / "proc" / "cpuinfo"
+    content = info.read_text(errors="replace") if info.is_file() else ""
+    flags = next((line for line in content.splitlines() if line.startswith("flags")), "").split()
+    known = [flag for flag in _INSTRUCTIONS if flag in flags]
+    if flags and "avx" not in known:
+        text = f"{text} without AVX, which the packages of TensorFlow need"
+        version = required_line().tensorflow
+        fix = f"use another machine, or build TensorFlow {version} from source for this one"
+        return Finding("processor", FAULT, text, fix)
+    return Finding("processor", OK, f"{text}, {' '.join(known)}" if known else text)
+
+
+def read_memory(root: Path = Path("/")) -> Memory | None:
+    """Reads the memory from the files that Linux has below `root`; None if there are none."""
+    try:
+        lines = (root / "proc" / "meminfo").read_text().splitlines()
+        values = {line.split(":")[0]: 1024 * int(line.split()[1]) for line in lines}
+        total, available = values["MemTotal"], values["MemAvailable"]
+    except (OSError, ValueError, KeyError, IndexError):
+        return None
+    group = root / "sys" / "fs" / "cgroup"
+    with contextlib.suppress(OSError, ValueError):  # ValueError: "max", no limit
+        limit = int((group / "memory.max").read_text())
+        used = int((group / "memory.current").read_text())
+        total, available = min(total, limit), min(available, max(limit - used, 0))
+    return Memory(total, available)
+
+
+def memory_finding(memory: Memory | None) -> Finding:
+    """Judges the memory that is available now."""
+    if memory is None:
+        return Finding("memory", WARNING, "the amount of memory is not known on this system")
+    text = f"{bytes_text(memory.available)} available of {bytes_text(memory.total)}"
+    if memory.available >= _USUAL_MEMORY:
+        return Finding("memory", OK, text)
+    fix = "end other programs; albert-keras pretrain --dry-run measures what a run needs"
+    if memory.available >= _LEAST_MEMORY:
+        return Finding("memory", WARNING, f"{text}; only small models will fit", fix)
+    text = f"{text}; a training needs at least {bytes_text(_LEAST_MEMORY)}"
+    return Finding("memory", FAULT, text, fix)
+
+
+def disk_finding(folder: Path, least: float = LEAST_DISK) -> Finding:
+    """Checks the free space of the disk of an output folder, and whether it can be written to.
+
+    Args:
+        folder: It need not exist; the nearest existing parent is examined.
+        least: Free bytes that are needed.
+    """
+    parent = folder.absolute()
+    while not parent.is_dir():
+        parent = parent.parent
+    free = shutil.disk_usage(parent).free
+    text = f"{bytes_text(free)} free in `{parent}`"
+    if not os.access(parent, os.W_OK | os.X_OK):
+        fix = f"sudo chown $USER '{parent}', or choose another --out"
+        return Finding("disk", FAULT, f"`{parent}` cannot be written", fix)
+    if free < least:
+        fix = f"remove runs, see albert-keras runs list {folder}, or choose another --out"
+        return Finding("disk", FAULT, f"{text}; {bytes_text(least)} are needed", fix)
+    return Finding("disk", OK, text)
+
+
+def ask_driver(program: str = "nvidia-smi", timeout: float = 20) -> Driver | None:
+    """Asks the driver for its GPUs; None if the program is not installed."""
+    try:
+        done = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=timeout)
+    except FileNotFoundError:
+        return None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Driver(False, str(error))
+    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    works = done.returncode == 0 and bool(lines) and "," in lines[0]
+    return Driver(works, "\n".join(lines) or f"exit code {done.returncode}")
+
+
+def gpu_finding(
+    driver: Driver | None,
+    usable: int | None,
+    environ: Mapping[str, str] = os.environ,
+) -> Finding:
+    """Judges the GPUs of this machine.
+
+    Args:
+        driver: Answer of `ask_driver`.
+        usable: Number of GPUs that TensorFlow can use; None if it does not start.
+        environ: The environment of the process.
+    """
+    if usable:
+        return Finding("GPU", OK, f"TensorFlow uses {usable} GPU{'s' if usable > 1 else ''}")
+    if driver is None:
+        text = f"no NVIDIA driver: everything runs on the CPU (with a GPU: {_INSTALL})"
+        return Finding("GPU", OK, text)
+    if not driver.works:
+        text = f"the NVIDIA driver is broken. nvidia-smi: {driver.answer.splitlines()[0]}"
+        fix = "sudo reboot" if "version mismatch" in driver.answer else _REINSTALL
+        return Finding("GPU", FAULT, text, fix)
+    cards = driver.answer.splitlines()
+    version = cards[0].split(",")[1].strip()
+    text = f"{len(cards)} x {cards[0].split(',')[0].strip()}, driver {version}"
+    if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _OLDEST_DRIVER:
+        oldest = ".".join(map(str, _OLDEST_DRIVER))
+        return Finding("GPU", FAULT, f"{text}; TensorFlow needs {oldest} or later", _INSTALL)
+    hidden = environ.get("CUDA_VISIBLE_DEVICES")
+    if hidden is not None and hidden.strip() in ("", "-1"):
+        text = f"{text}, hidden by CUDA_VISIBLE_DEVICES={hidden!r}"
+        return Finding("GPU", WARNING, text, "unset CUDA_VISIBLE_DEVICES")
+    if usable is None:
+        return Finding("GPU", OK, text)
+    text = f"{text}; TensorFlow cannot use it: the CUDA libraries are missing"
+    fix = f"pip install 'tensorflow[and-cuda]=={required_line().tensorflow}'"
+    return Finding("GPU", FAULT, text, fix)

@@ -20,18 +20,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.errors import InputError
-
 #: Runs by the recipes for small models, on English novels; docs/search.md says how they were made.
 MEASURED_RUNS = Path(__file__).parent / "measured_runs.csv"
 _ALPHA, _BETA = 0.34, 0.28
 #: Epochs after which a repeated token has lost most of its value (Muennighoff et al., R_D*).
 _EPOCHS_OF_USE = 15.4
 #: Updates of 4,096 positions before which a run has hardly left its first plateau, where the law
-#: does not hold: with 30 % masks this takes 650 of 1,500 (docs/search.md). Shorter runs are not
-#: fitted.
+#: does not hold: with 30 % masks this takes 650 of 1,500 (docs/search.md). No measured run is
+#: shorter.
 LEAST_UPDATES = 1500
-_LEAST_TOKENS = LEAST_UPDATES * 4096
 _FEWEST_RUNS = 4
 #: A run is extrapolated if it is larger or longer than the largest measured one by this factor.
 _FAR = 2
@@ -122,13 +119,7 @@ def measured_law() -> ScalingLaw:
 
 
 def fit_law(runs: Sequence[MeasuredRun]) -> ScalingLaw:
-    """Fits the law to runs; InputError if fewer than four of them left the first plateau."""
-    runs = [run for run in runs if run.tokens >= _LEAST_TOKENS]
-    if len(runs) < _FEWEST_RUNS:
-        raise InputError(
-            f"`runs` must contain at least {_FEWEST_RUNS} runs with {_LEAST_TOKENS:,} tokens or "
-            f"more, to fit 3 parameters. Received: {len(runs)}."
-        )
+    """Fits the law to at least four runs, of `LEAST_UPDATES` or more."""
     useful = [useful_tokens(run.tokens, run.text_tokens) for run in runs]
     terms = np.array([_terms(run.weights, one) for run, one in zip(runs, useful, strict=True)])
     losses = np.array([run.loss for run in runs])

@@ -8,8 +8,8 @@ from importlib import metadata
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.machine import doctor, hardware
-from albert_keras.machine.hardware import ask_driver, gpu_finding
+from albert_keras.machine import doctor
+from albert_keras.machine.doctor import ask_driver, gpu_finding
 from albert_keras.machine.packages import (
     FAULT,
     OK,
@@ -139,10 +139,10 @@ def test_the_packages_of_this_environment_are_right():
 
 
 def test_too_little_disk_names_the_command(tmp_path):
-    found = hardware.disk_finding(tmp_path / "runs" / "a", least=1e18)
+    found = doctor.disk_finding(tmp_path / "runs" / "a", least=1e18)
     assert found.state == FAULT and "1,000,000 TB are needed" in found.text
     assert f"albert-keras runs list {tmp_path}" in found.fix and "--out" in found.fix
-    assert hardware.disk_finding(tmp_path / "runs" / "a", least=1).state == OK
+    assert doctor.disk_finding(tmp_path / "runs" / "a", least=1).state == OK
     assert not list(tmp_path.iterdir())
 
 
@@ -152,19 +152,19 @@ def test_memory_is_that_of_the_container(tmp_path):
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "meminfo").write_text("MemTotal: 16000000 kB\nMemAvailable: 9000000 kB\n")
     (group / "memory.max").write_text("max\n")
-    assert hardware.memory_finding(hardware.read_memory(tmp_path)).state == OK
+    assert doctor.memory_finding(doctor.read_memory(tmp_path)).state == OK
     (group / "memory.max").write_text("2000000000\n")
     (group / "memory.current").write_text("1500000000\n")
-    found = hardware.memory_finding(hardware.read_memory(tmp_path))
+    found = doctor.memory_finding(doctor.read_memory(tmp_path))
     assert found.state == FAULT and "500 MB available of 2 GB" in found.text
     assert "albert-keras pretrain --dry-run" in found.fix
-    assert hardware.memory_finding(hardware.Memory(int(4e9), int(2e9))).state == WARNING
+    assert doctor.memory_finding(doctor.Memory(int(4e9), int(2e9))).state == WARNING
 
 
 def test_a_processor_without_avx_is_a_fault(tmp_path):
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "cpuinfo").write_text("processor: 0\nflags\t\t: fpu sse2\n")
-    assert hardware.processor_finding(tmp_path).state == FAULT
+    assert doctor.processor_finding(tmp_path).state == FAULT
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_tensorflow_that_fails_is_reported(fake_tensorflow, code, error):
 def test_the_command_exits_with_0_or_1(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(doctor, "run_probe", lambda: GOOD)
     monkeypatch.setattr(doctor, "ask_driver", lambda: None)
-    memory = hardware.Memory(int(32e9), int(16e9))
+    memory = doctor.Memory(int(32e9), int(16e9))
     monkeypatch.setattr(doctor, "read_memory", lambda: memory)
     assert main(["doctor", "--out", f"{tmp_path}/runs", "--disk", "1MB"]) == 0
     shown = capsys.readouterr().out

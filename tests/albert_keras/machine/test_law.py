@@ -6,9 +6,14 @@ import math
 import pytest
 
 from albert_keras.machine.ladder import rung
-from albert_keras.machine.law import MeasuredRun, fit_law, measured_law, useful_tokens
+from albert_keras.machine.law import (
+    LEAST_UPDATES,
+    MeasuredRun,
+    fit_law,
+    measured_law,
+    useful_tokens,
+)
 from albert_keras.models.weight_count import count_weights
-from data_pipeline.errors import InputError
 
 SHAPES, TOKENS = ((2, 128), (4, 256), (6, 256)), (6.2e6, 1.6e7, 3.3e7)
 
@@ -46,14 +51,10 @@ def test_text_that_is_repeated_counts_less():
     assert 1.9e7 < twice < 2e7 and often == pytest.approx(16.4e7)
 
 
-def test_short_runs_are_not_fitted():
-    with pytest.raises(InputError, match="at least 4 runs with 6,144,000 tokens .* Received: 3."):
-        fit_law([*runs_of()[:3], runs_of()[4]._replace(tokens=6e6)])
-
-
 def test_the_law_describes_the_measured_runs():
     law = measured_law()
     for run in law.runs:
+        assert run.tokens >= 4096 * LEAST_UPDATES
         config = rung(int(run.layers), int(run.hidden_size), 8000).replace(sharing="none")
         assert run.weights == count_weights(config).blocks
         found = law.expect(run.weights, run.tokens, run.text_tokens)
