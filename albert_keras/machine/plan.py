@@ -15,7 +15,6 @@ from albert_keras.machine.candidates import (
 from albert_keras.machine.corpus import Text, examine_text, text_of_size
 from albert_keras.machine.devices import find_device, measured_tflops, rounded_up
 from albert_keras.machine.ladder import (
-    CPU_POSITIONS,
     LADDER,
     MASK_RATE,
     Stage,
@@ -27,7 +26,7 @@ from albert_keras.machine.ladder import (
 from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text
 from albert_keras.runs.run_record import read_record
-from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.config import PretrainingConfig, TrainingConfig
 from albert_keras.training.epoch_report import copies_for
 from data_pipeline.errors import InputError
 from data_pipeline.progress import format_duration, parse_duration
@@ -63,11 +62,15 @@ class Plan(NamedTuple):
     config: dict[str, Any]  # settings of the run
 
 
-def make_plan(request: PlanRequest) -> Plan:
+def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan:
     """Plans a run; the peak of a CPU is measured for two seconds unless `tflops` is given.
 
     The model is the smallest of `LADDER` whose expected loss is about the lowest, among those that
     are trained for enough updates on enough text.
+
+    Args:
+        request: What is planned for.
+        given: Settings of a run on records, of which batch size, mask rate and masks are kept.
 
     Raises:
         InputError: If a name is unknown, text or time are too little, or no model fits into memory.
@@ -83,12 +86,14 @@ def make_plan(request: PlanRequest) -> Plan:
         info = DatasetInfo.read(request.data)
         text, vocab_size = _text_of_records(info), info.vocab_size
         positions = stages[0].batch_size * stages[0].max_seq_length
-        stages = (_stage_of_records(info, None, None, positions, device.replicas),)
+        given = given or TrainingConfig()
+        stages = (_stage_of_records(info, given, positions, device.replicas),)
     else:
         text, vocab_size = _text_of(request)
     if device.kind == "cpu" and request.tflops is None:
         request = request.replace(tflops=measured_tflops("auto"))
-    models = _ladder(vocab_size, stages)
+    longest = stages[-1].max_seq_length
+    models = {f"{one[0]}x{one[1]}": rung(*one, vocab_size, longest) for one in LADDER}
     copies, wanted = 0, 1
     while copies < wanted:  # more copies take time from the training, so that fewer are wanted
         copies = wanted
@@ -110,8 +115,8 @@ def make_plan(request: PlanRequest) -> Plan:
     parts["training"] = seconds - before
     budget = {"time_budget": f"{int(parts['training'])}s"}
     config = run_settings(chosen.config, chosen.steps, stages, **budget, **chosen.training)
-    if request.data is not None:
-        _keep_static_masks(config, info)
+    if request.data is not None and given.masks != "dynamic" and info.static_masks:
+        config["training"].pop("mask_rate", None)  # the rate of dynamic masks
     PretrainingConfig.of(config)  # what is printed must be accepted
     found = tuple(candidates)
     return Plan(request, text, vocab_size, stages, copies, parts, chosen, found, config)
@@ -139,29 +144,25 @@ def suggest_config(
     run_file = None if out is None else Path(out) / "run.json"
     if run_file is not None and run_file.is_file():
         return completed(config, read_record(run_file)["config"])
-    info, training = DatasetInfo.read(data), config.training
-    if not _trains_on_one_cpu(training.strategy):
+    DatasetInfo.read(data)  # an error of the records comes first
+    if not _trains_on_one_cpu(config.training.strategy):
         return config
-    given = training.batch_size if "batch_size" in training.model_fields_set else None
-    stage = _stage_of_records(info, training.mask_rate, given, CPU_POSITIONS)
-    request = PlanRequest(data=str(data), tflops=measured_tflops(training.precision))
-    models = _ladder(info.vocab_size, (stage,))
-    seconds, text = parse_duration(training.time_budget), _text_of_records(info)
-    chosen = choose(candidates_for(request, models, (stage,), text, seconds))
-    settings = run_settings(chosen.config, chosen.steps, (stage,), **chosen.training)
-    if training.masks != "dynamic":
-        _keep_static_masks(settings, info)
+    seconds = parse_duration(config.training.time_budget)
+    hours = (max(seconds, _LEAST_SECONDS) + _RUN_START_SECONDS) / 3600
+    tflops = measured_tflops(config.training.precision)
+    plan = make_plan(PlanRequest(data=str(data), hours=hours, tflops=tflops), config.training)
+    chosen = plan.chosen
     logger.info(
         "chosen for %s on this machine: %s, hidden size %d, batches of %d; expected masked-LM loss "
         "%.2f ± %.2f, as for English novels. --size chooses another model.",
         format_duration(seconds),
         model_line(chosen.config),
         chosen.config.hidden_size,
-        stage.batch_size,
+        plan.stages[0].batch_size,
         chosen.expected.loss,
         chosen.expected.error,
     )
-    return completed(config, settings)
+    return completed(config, plan.config)
 
 
 def completed(config: PretrainingConfig, settings: dict[str, Any]) -> PretrainingConfig:
@@ -176,17 +177,6 @@ def completed(config: PretrainingConfig, settings: dict[str, Any]) -> Pretrainin
     training = settings["training"] | given.get("training", {})
     # The settings of an optimizer belong together: a given one replaces the suggested one.
     return PretrainingConfig.of(settings | given | {"training": training})
-
-
-def _ladder(vocab_size, stages):
-    longest = stages[-1].max_seq_length
-    return {f"{one[0]}x{one[1]}": rung(*one, vocab_size, longest) for one in LADDER}
-
-
-def _keep_static_masks(settings, info):
-    """Removes the rate of dynamic masks if the records have static ones."""
-    if info.static_masks:
-        settings["training"].pop("mask_rate", None)
 
 
 def _trains_on_one_cpu(strategy):
@@ -227,11 +217,13 @@ def _text_of_records(info):
     return Text(math.nan, language, math.nan, tokens, "records that are there")
 
 
-def _stage_of_records(info, rate, batch_size, positions, replicas=1):
+def _stage_of_records(info, given, positions, replicas):
     """Returns the Stage of a run with these records throughout."""
     length = info.max_seq_length
-    rate = rate or min(MASK_RATE, info.max_predictions_per_seq / length)
-    batch_size = batch_size or max(1, positions // length // replicas) * replicas
+    rate = given.mask_rate or min(MASK_RATE, info.max_predictions_per_seq / length)
+    batch_size = max(1, positions // length // replicas) * replicas
+    if "batch_size" in given.model_fields_set:
+        batch_size = given.batch_size
     return Stage(length, math.ceil(rate * length), 1.0, batch_size, round(rate, 3))
 
 
