@@ -1,12 +1,27 @@
-"""A server of exported models for this computer: a page, and REST routes of the model server."""
+"""A server of exported models for this computer: a page, and REST routes of the model server.
+
+POST /v1/models/NAME[/versions/N]:predict
+GET  /v1/models/NAME[/versions/N][/metadata]
+"""
 
 import contextlib
+import json
 import logging
+import mimetypes
+import re
 import socket
 from collections.abc import Iterable
 from pathlib import Path
 
+import anyio
 import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from albert_keras.serving.layout import (
     check_model_name,
@@ -26,6 +41,27 @@ HOST, PORT = "127.0.0.1", 8501
 _LOCAL_NAMES = ("127.0.0.1", "localhost")
 #: Seconds for the answers in progress when the server is stopped.
 DRAINING_SECONDS = 10
+#: Maximum number of bytes of the body of a request.
+MAX_BODY_BYTES = 1 << 20
+#: Requests in TensorFlow at a time; others wait.
+_AT_A_TIME = 2
+_ROUTE = re.compile(
+    r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d{1,19}))?"
+    r"(?:(?P<method>:predict)|(?P<part>/metadata))?",
+    re.A,
+)
+#: The page loads nothing from elsewhere.
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+
+# Some systems map it to another type, with which browsers refuse to run the scripts.
+mimetypes.add_type("text/javascript", ".js")
 
 
 class LocalServer:
@@ -59,9 +95,7 @@ class LocalServer:
         folders = find_exports(models)
         self._socket = _listen(host, port)  # before models are loaded, as the port may be in use
         try:
-            # These load TensorFlow.
-            from albert_keras.serving.local.app import build_app
-            from albert_keras.serving.local.served_models import ServedModel
+            from albert_keras.serving.local.served_models import ServedModel  # loads TensorFlow
 
             self.models = {}
             for name, folder in folders.items():
@@ -80,7 +114,7 @@ class LocalServer:
         name = f"[{host}]" if ":" in host else host
         self.url = f"http://{name}:{self._socket.getsockname()[1]}/"
         config = uvicorn.Config(
-            build_app(self.models, _LOCAL_NAMES if is_local else ("*",)),
+            _build_app(self.models, _LOCAL_NAMES if is_local else ("*",)),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -151,3 +185,88 @@ def _listen(host, port):
             f"`--host` must be an address of this computer, such as {HOST}, and `--port` a free "
             f"port that you may use, or 0 for any. Received: {host} and {port} ({error})."
         ) from error
+
+
+def _build_app(models, hosts):
+    """Returns the ASGI application; `hosts` are the names by which clients may address it."""
+    descriptions = [model.describe() for model in models.values()]
+    page = _Page(packages=[("albert_keras.serving.local", "page")])
+    at_a_time = anyio.CapacityLimiter(_AT_A_TIME)
+
+    async def index(request):
+        return await page.get_response("index.html", request.scope)
+
+    async def list_models(request):
+        return JSONResponse(descriptions, headers=_HEADERS)
+
+    async def rest(request):
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                limit = f"A body must have at most {MAX_BODY_BYTES} bytes."
+                raise HTTPException(413, limit, {"Connection": "close"})
+        path = request.scope["raw_path"].decode("ascii")
+        route = _ROUTE.fullmatch(path.partition("?")[0])
+        if not route or bool(route["method"]) != (request.method == "POST"):
+            raise InputError(f"{request.method} {path} is not a route of this server.")
+        # In a thread, so that other requests are answered meanwhile.
+        call = anyio.to_thread.run_sync
+        answer = await call(_answer, models, route, body, limiter=at_a_time)
+        return Response(answer, media_type="application/json", headers=_HEADERS)
+
+    app = Starlette(
+        routes=[
+            Route("/", index),
+            Mount("/page", page),
+            Route("/models.json", list_models),
+            Route("/v1/{path:path}", rest, methods=["GET", "POST"]),
+        ],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
+        exception_handlers={
+            HTTPException: lambda request, error: _error(
+                error.detail, error.status_code, error.headers
+            ),
+            InputError: lambda request, error: _error(str(error)[:1024], 400),
+            Exception: _internal_error,
+        },
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+class _Page(StaticFiles):
+    def file_response(self, *args, **kwargs):
+        response = super().file_response(*args, **kwargs)
+        response.headers.update(_HEADERS)
+        return response
+
+
+def _answer(models, route, body):
+    """Returns the JSON of the answer to a request."""
+    name = route["model"]
+    model = models.get(name)
+    if model is None:
+        raise HTTPException(404, f"This server has no model `{name}`.")
+    if route["version"] and int(route["version"]) >= 2**63:
+        raise InputError(f"A version must be less than 2^63. Received: {route['version']}.")
+    if route["version"] and int(route["version"]) != model.version:
+        raise HTTPException(404, f"The model `{name}` has no version {route['version']} here.")
+    if route["method"]:
+        return model.answer(body)
+    if route["part"]:
+        spec = {"name": name, "signature_name": "", "version": str(model.version)}
+        metadata = {"signature_def": {"signature_def": model.definitions}}
+        return json.dumps({"model_spec": spec, "metadata": metadata})
+    status = {"error_code": "OK", "error_message": ""}
+    entry = {"version": str(model.version), "state": "AVAILABLE", "status": status}
+    return json.dumps({"model_version_status": [entry]})
+
+
+def _error(message, status, headers=None):
+    return JSONResponse({"error": message}, status, headers)
+
+
+def _internal_error(request, error):
+    logger.error("internal error: %s: %s", type(error).__name__, error)
+    return _error("Internal error. See the log of the server.", 500)

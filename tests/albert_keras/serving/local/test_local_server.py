@@ -6,8 +6,7 @@ import socket
 
 import pytest
 
-from albert_keras.serving.local.app import MAX_BODY_BYTES
-from albert_keras.serving.local.local_server import LocalServer, find_exports
+from albert_keras.serving.local.local_server import MAX_BODY_BYTES, LocalServer, find_exports
 from albert_keras.serving.rest_client import RestClient
 from albert_keras.serving.serve_check import GOLDEN_CASES, serve_check
 from data_pipeline.errors import InputError
@@ -70,7 +69,7 @@ def test_the_page_may_load_from_the_server_alone(server, path, content):
 
 
 @pytest.mark.parametrize(
-    "path", ["/page/../app.py", "/page/%2e%2e%2fapp.py", "/page/", "//etc/passwd"]
+    "path", ["/page/../local_server.py", "/page/%2e%2e%2flocal_server.py", "/page/", "//etc/passwd"]
 )
 def test_other_paths_do_not_exist(server, path):
     answer = ask(server, "GET", path)
