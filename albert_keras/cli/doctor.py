@@ -26,15 +26,15 @@ def doctor(out: Path = Path("runs"), disk: str = "2GB"):
     from albert_keras.machine.doctor import examine
     from albert_keras.machine.packages import FAULT, OK, WARNING
 
-    seen = examine(out, parse_bytes(disk, "--disk"))
-    counts = {state: seen.count(state) for state in (OK, WARNING, FAULT)}
+    findings, probe = examine(out, parse_bytes(disk, "--disk"))
+    counts = {state: [one.state for one in findings].count(state) for state in (OK, WARNING, FAULT)}
     warnings, faults = count_of(counts[WARNING], "warning"), count_of(counts[FAULT], "fault")
     summary = f"{count_of(counts[OK], 'check')} passed, {warnings}, {faults}"
-    lines = [line for finding in seen.findings for line in finding.lines()]
+    lines = [line for finding in findings for line in finding.lines()]
     values = {
-        "findings": [plain(finding) for finding in seen.findings],
+        "findings": plain(findings),
         "counts": counts,
-        "measured": plain(seen.probe),
+        "measured": plain(probe),
     }
     error = typer.Exit(1) if counts[FAULT] else None
     return Output(values, [*lines, summary], error)

@@ -38,23 +38,17 @@ _REINSTALL = "sudo apt-get install --reinstall nvidia-driver-535 && sudo reboot"
 _QUERY = ("--query-gpu=name,driver_version,memory.total", "--format=csv,noheader")
 
 
-class Examination(NamedTuple):
-    """What was found, and what was measured."""
-
-    findings: tuple[Finding, ...]
-    probe: Probe
-
-    def count(self, state: str) -> int:
-        """Returns the number of findings in a state."""
-        return sum(finding.state == state for finding in self.findings)
-
-
-def examine(out: Path = Path("runs"), least_disk: float = LEAST_DISK) -> Examination:
+def examine(
+    out: Path = Path("runs"), least_disk: float = LEAST_DISK
+) -> tuple[list[Finding], Probe]:
     """Examines packages, processor, memory, disk, GPUs and TensorFlow; takes about 20 seconds.
 
     Args:
         out: Folder that runs will be written to.
         least_disk: Free bytes that its disk needs.
+
+    Returns:
+        What was found, and what was measured.
     """
     findings = [python_finding(), *package_findings(), processor_finding()]
     findings += [memory_finding(read_memory()), disk_finding(out, least_disk)]
@@ -63,7 +57,7 @@ def examine(out: Path = Path("runs"), least_disk: float = LEAST_DISK) -> Examina
     findings += keras_findings(probe.keras)
     causes = any(one.state == FAULT and one.topic != "disk" for one in findings)
     findings.append(gpu_finding(ask_driver(), probe.gpus))
-    return Examination((*findings, *tensorflow_findings(probe, causes)), probe)
+    return [*findings, *tensorflow_findings(probe, causes)], probe
 
 
 def tensorflow_findings(probe: Probe, is_explained: bool = False) -> list[Finding]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from albert_keras.serving.export.checks import (
     answer_in_python,
@@ -77,13 +76,7 @@ def compare(
         return {}
     logger.info("comparing %s with float32", ", ".join(variants))
     inputs = (masked_texts() if source.task is None else _examples(source.task))[:count]
-    module = source.string_model("float32")
-
-    def call_float32(name, **texts):
-        tensors = {key: tf.constant(one, tf.string) for key, one in texts.items()}
-        return {key: one.numpy() for key, one in module.functions[name](**tensors).items()}
-
-    expected = _by_signatures(source, call_float32)(inputs)
+    expected = _in_python(source)(inputs)
     return {name: loss_of(name, expected, answers(inputs)) for name, answers in variants.items()}
 
 
