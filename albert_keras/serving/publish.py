@@ -1,19 +1,22 @@
 """Exports a model: source → graph → checks → model card → one rename to a version."""
 
 import functools
+import io
 import json
 import logging
+import zipfile
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import h5py
+import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.serving.export.accuracy import AccuracyLoss, compare
 from albert_keras.serving.export.checks import check_answers
-from albert_keras.serving.export.keras_model import PRECISIONS, round_weights
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import LITE_WEIGHTS, write_lite
 from albert_keras.serving.export.model_card import read_card_facts, write_model_card
@@ -34,10 +37,15 @@ from albert_keras.serving.saved_model.signatures import (
     write_warm_up,
 )
 from data_pipeline.errors import InputError
-from data_pipeline.files import digest_of, write_digests
+from data_pipeline.files import digest_of, whole_file, write_digests
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
+
+#: Precision of the weights in a `.keras` file; loaded, they are float32. HDF5 has no bfloat16: its
+#: values are stored as float16 and leave three of its bits empty, so that they compress better.
+KERAS_PRECISIONS = ("float32", "float16", "bfloat16")
+_WEIGHTS = "model.weights.h5"
 
 
 class ExportResult(NamedTuple):
@@ -105,8 +113,11 @@ def export(
         RuntimeError: If the model answers differently from the Python code.
     """
     out, lite = Path(out), tuple(dict.fromkeys(lite))
-    chosen = [("precision", precision, POLICIES), ("keras_precision", keras_precision, PRECISIONS)]
-    for name, value, choices in [*chosen, *(("lite", weights, LITE_WEIGHTS) for weights in lite)]:
+    for name, value, choices in (
+        ("precision", precision, POLICIES),
+        ("keras_precision", keras_precision, KERAS_PRECISIONS),
+        *(("lite", weights, LITE_WEIGHTS) for weights in lite),
+    ):
         if value not in choices:
             raise InputError(f"`{name}` must be one of {', '.join(choices)}. Received: {value}.")
     check_model_name(out.absolute().name)
@@ -214,3 +225,51 @@ def _fingerprint(folder):
     names = ("saved_model_checksum", "graph_def_program_hash", "signature_def_hash")
     names += ("saved_object_graph_hash", "checkpoint_hash")
     return {name: f"{getattr(found, name):016x}" for name in names}
+
+
+def round_weights(path: Path, precision: str) -> None:
+    """Rounds the float32 kernels and tables of a `.keras` file, and compresses them.
+
+    Biases and norms stay float32: they are few, and large output biases would lose most.
+    Keras loads the file as before, with float32 weights. Raises InputError, and changes nothing,
+    if a weight is too large for float16.
+
+    Args:
+        path: The `.keras` file, which is replaced.
+        precision: "float16" or "bfloat16".
+    """
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    contents[_WEIGHTS] = _rounded(contents[_WEIGHTS], precision)
+    with whole_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+
+
+def _rounded(content, precision):
+    """Returns an HDF5 file of weights, as bytes, with rounded ones as float16 for float32."""
+    dtype = tf.as_dtype(precision).as_numpy_dtype
+    result = io.BytesIO()
+    with h5py.File(io.BytesIO(content)) as old, h5py.File(result, "w") as new:
+
+        def copy(name, item):
+            if isinstance(item, h5py.Group):
+                new.require_group(name)
+                return
+            if item.ndim < 2:
+                new.create_dataset(name, data=item[()])
+                return
+            with np.errstate(over="ignore"):  # checked below
+                values = item[()].astype(dtype).astype(np.float16)
+            if not np.isfinite(values).all():
+                raise InputError(
+                    f"The weights of the model must be at most {np.finfo(np.float16).max:g} to be "
+                    f"stored as {precision}. Received: {np.abs(item[()]).max():g} in {name}. Use "
+                    "`keras_precision` float32."
+                )
+            # In one chunk, as many small ones compress less.
+            options = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
+            new.create_dataset(name, data=values, chunks=values.shape, **options)
+
+        old.visititems(copy)
+    return result.getvalue()

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.formats.keras_file import open_keras_file
-from albert_keras.serving.export.keras_model import round_weights
+from albert_keras.serving.publish import round_weights
 from data_pipeline.errors import InputError
 
 
