@@ -116,20 +116,22 @@ class CardVersion:
     """A version: its files, and the values of its `export.json`.
 
     Values are found by their keys, the outermost first. A value that is missing or has the wrong
-    type is empty. `at`, `raw_number` and `scores` return raw values, all others escaped Markdown;
+    type is empty. `at`, `raw_number` and `scores` return raw values, and `record` has them; all
+    others are escaped Markdown;
     `file_name` is the last part of a path, since the rest says where and by whom a model was made.
     """
 
     def __init__(self, folder: Path):
-        self.version, self._record = int(folder.name), _read_json(folder / EXPORT_RECORD)
+        self.version, self.record = int(folder.name), _read_json(folder / EXPORT_RECORD)
         self.kind = self.at("kind") or self.at("run", "kind")
+        #: What an Overlap counts.
+        self.overlap_kind = RECORDS if self.kind == "pretraining" else ROWS
         is_finetuned = self.kind == "finetuning"
         self.task_kind = kinds.KINDS.get(self.at("task", "kind")) if is_finetuned else None
         self.num_labels = len(self.at("task", "labels", kind=list))
         self.num_stages = len(self.at("run", "config", "stages", kind=list))
         self.takes_pair = self.at("task", "takes_pair", kind=bool)
         signatures = self.at("signatures", kind=dict)
-        self.has_record = bool(self._record)
         self.signatures = sorted(name for name, one in signatures.items() if isinstance(one, dict))
         self.num_bytes = size_of(folder)
         files = [*sorted(folder.glob("lite/*.tflite")), keras_file(folder)]
@@ -148,13 +150,10 @@ class CardVersion:
         return shape and model_line(shape, self.raw_number("num_parameters"))
 
     def at(self, *keys, kind=str):
-        value = self._record
+        value = self.record
         for key in keys:
             value = value.get(key) if isinstance(value, dict) else None
         return value if isinstance(value, kind) else kind()
-
-    def has(self, key):
-        return key in self._record
 
     def file_name(self, *keys):
         return as_text(re.split(r"[/\\]", self.at(*keys).rstrip("/\\"))[-1])
@@ -200,11 +199,6 @@ class CardVersion:
             f" ({overlap.sentence(self.overlap_kind)})" if overlap and overlap.normalised else ""
         )
         return f"{as_words(name)} {as_number(scores[name])}{remark}"
-
-    @property
-    def overlap_kind(self):
-        """What an Overlap counts."""
-        return RECORDS if self.kind == "pretraining" else ROWS
 
     def overlap(self):
         """Returns how much of what was scored was trained on, an Overlap; None if unknown."""
