@@ -23,8 +23,7 @@ def doctor(out: Path = Path("runs"), disk: str = "2GB"):
       disk: Free space that the disk of this folder must have.
     """
     from albert_keras.machine.devices import parse_bytes
-    from albert_keras.machine.doctor import examine
-    from albert_keras.machine.packages import FAULT, OK, WARNING
+    from albert_keras.machine.doctor import FAULT, OK, WARNING, examine
 
     findings, probe = examine(out, parse_bytes(disk, "--disk"))
     counts = {state: [one.state for one in findings].count(state) for state in (OK, WARNING, FAULT)}

@@ -9,11 +9,12 @@ import pytest
 
 from albert_keras.cli import main
 from albert_keras.machine import doctor
-from albert_keras.machine.doctor import ask_driver, gpu_finding
-from albert_keras.machine.packages import (
+from albert_keras.machine.doctor import (
     FAULT,
     OK,
     WARNING,
+    ask_driver,
+    gpu_finding,
     keras_findings,
     package_findings,
     python_finding,
