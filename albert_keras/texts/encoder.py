@@ -135,7 +135,7 @@ class TextEncoder:
         pairs = EncodedPairs(ids, np.stack([starts, starts], 1), np.stack([lengths, alone], 1))
         features = PairFeatures(pairs, self.tokenizer, self.settings.max_seq_length)
         found = self._predictor.predict(features) if len(texts) else {}
-        check_numbers([found])
+        check_numbers(found)
         empty = np.zeros([0, self.size], np.float32)
         return Vectors(found.get("vectors", empty), num_truncated)
 
