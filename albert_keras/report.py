@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from data_pipeline.files import whole_file
 
@@ -121,6 +121,26 @@ def optional(value: float | None, form: str = ".3f") -> str:
 
 
 # Text
+
+
+class Finding(NamedTuple):
+    """One property of some data, as a check reports it."""
+
+    is_good: bool | None  # False is a reason for a warning; None neither good nor bad
+    name: str
+    text: str
+    details: tuple[str, ...] = ()  # examples of it
+
+    @property
+    def warning(self) -> str:
+        """The text of a warning; "" if this is no reason for one."""
+        return f"{self.name}: {self.text}" if self.is_good is False else ""
+
+    def lines(self) -> list[str]:
+        """Returns it with a mark, and its examples, for the screen."""
+        mark = {True: "✔", False: "⚠", None: " "}[self.is_good]
+        first = f"{mark} {self.name:<17}  {self.text}"
+        return [first, *(f"{'':19}  {detail}" for detail in self.details)]
 
 
 def shortened(text: str, longest: int, middle: bool = False) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_keras.report import percent, shortened
+from albert_keras.report import Finding, percent, shortened
 from albert_keras.tasks.examples import (
     ChoiceExample,
     QuestionExample,
@@ -37,15 +37,6 @@ _SIGNS = re.compile(r"(?<=\w)[\s_/-]+")
 IN_TRAINING = "in training"
 
 
-class Finding(NamedTuple):
-    """One property of the examples of a split."""
-
-    is_good: bool | None  # False is a reason for a warning; None neither good nor bad
-    name: str
-    text: str
-    details: tuple[str, ...] = ()  # examples of it
-
-
 class SplitReport(NamedTuple):
     """The examples of one split; texts count as equal if they are when `normalised`."""
 
@@ -54,7 +45,7 @@ class SplitReport(NamedTuple):
 
     @property
     def warnings(self) -> list[str]:
-        return [f"{one.name}: {one.text}" for one in self.findings if one.is_good is False]
+        return [one.warning for one in self.findings if one.warning]
 
 
 def report_task(

@@ -5,14 +5,13 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.data.check_task import ExampleOptions, check_task
 from albert_keras.cli.output import plain
 from albert_keras.cli.parameters import refuse
-from albert_keras.report import bytes_text, count_of, percent
+from albert_keras.report import Finding, bytes_text, count_of, percent
+from albert_keras.tasks.task_config import OWN_TASKS, TaskConfig
 from data_pipeline.errors import InputError
-from data_pipeline.settings import options_of
+from data_pipeline.settings import option, options_of
 
-_GOOD, _WARNING = "✔", "⚠"
 #: Options that only a corpus has.
 _OF_A_CORPUS = ("corpus_format", "language", "splitter", "copies", "sample_mb", "heldout")
 _USUAL_LENGTH = 512
@@ -22,6 +21,25 @@ _MOST_REPEATED, _MOST_ONE_SENTENCE, _MOST_UNKNOWN, _MOST_TRUNCATED = 0.01, 0.1, 
 _MOST_PIECES_PER_WORD, _LEAST_IN_SCRIPT = 2.5, 0.5
 _PROBLEMS_SHOWN, _UNKNOWN_SHOWN, _LEAST_NAMED = 10, 5, 0.005
 _PAIRS_SHOWN, _FILES_SHOWN, _MARKUP_SHOWN, _MOST_MARKUP = 5, 5, 3, 0.01
+
+
+class ExampleOptions(TaskConfig):
+    """The options of `data check`: the options of a task, but none is required."""
+
+    name: str | None = option(
+        None,
+        "Task whose examples are checked: a GLUE task, squad1, squad2 or race; or classification, "
+        "pair, regression, tagging or similarity for your own files.",
+        keyword="task",
+    )
+    skip_bad_rows: bool = option(
+        False, "Skip the rows of tables that cannot be used; --json lists all of them."
+    )
+    max_seq_length: int | None = option(
+        None,
+        "Tokens per record or per row of a task.",
+        default_text="512; with --task the default of finetune",
+    )
 
 
 @command(config=ExampleOptions)
@@ -70,7 +88,7 @@ def check(
         refuse(context, others, "is an option for the examples of a task; add `--task`.")
     else:
         refuse(context, _OF_A_CORPUS, "is an option for a corpus, not for examples of a task.")
-        return check_task(flags, tokenizer)
+        return _check_task(flags, tokenizer)
     from albert_keras.formats.open_model import load_tokenizer
     from data_pipeline.config import PretrainingDataConfig
     from data_pipeline.reports.corpus_check import check_corpus
@@ -84,15 +102,47 @@ def check(
     loaded = load_tokenizer(tokenizer) if tokenizer else None
     report = check_corpus(corpus, loaded, config, corpus_format, sample_mb, heldout)
     findings = list(_findings(report, config))
-    warnings = [text for mark, text in findings if mark == _WARNING]
-    lines = [
-        *_summary(report),
-        *(f"{mark} {text}" for mark, text in findings),
-        *_outlook(report, config),
-        count_of(len(warnings), "warning"),
-    ]
+    warnings = [one.warning for one in findings if one.warning]
+    lines = [*_summary(report), *(line for one in findings for line in one.lines())]
     values = plain(report) | {"warnings": warnings}
-    return Output(values, lines, _refusal(report))
+    return Output(values, [*lines, count_of(len(warnings), "warning")], _refusal(report))
+
+
+def _check_task(flags, tokenizer):
+    """Checks the examples of a task; `flags` are the values by the keywords of ExampleOptions."""
+    paths = {keyword: option.path for keyword, option in options_of(ExampleOptions).items()}
+    config = TaskConfig(**{paths[keyword][0]: value for keyword, value in flags.items()})
+    if config.name in OWN_TASKS and config.train is None:
+        raise InputError(
+            f"`--train` must be the file of examples of {config.name}. Received: none."
+        )
+    from albert_keras.formats.open_model import load_tokenizer
+    from albert_keras.tasks.example_report import report_task
+    from albert_keras.tasks.kinds import build_task
+
+    task = build_task(config)
+    reports = report_task(task, load_tokenizer(tokenizer) if tokenizer else None)
+    skipped = [row for rows in task.skipped_rows.values() for row in rows]
+    length = task.max_seq_length
+    lines = [f"{config.name}: rows of at most {length} tokens, scored by {task.metric}"]
+    for split, one in reports.items():
+        lines.append(f"{split}: {count_of(one.examples, 'example')}")
+        lines += [line for finding in one.findings for line in finding.lines()]
+    warnings = [f"{split}: {text}" for split, one in reports.items() for text in one.warnings]
+    if tokenizer is None:
+        text = "give --tokenizer for lengths in tokens and unknown tokens"
+        lines += Finding(None, "tokens", text).lines()
+    if skipped:
+        warnings.append(f"skipped rows: {count_of(len(skipped), 'row')} cannot be used")
+        text = f"{len(skipped):,}; --json lists all of them"
+        lines += Finding(False, "skipped rows", text).lines()
+    values = {
+        "task": config.name,
+        "splits": plain(reports),
+        "skipped_rows": plain(skipped),
+        "warnings": warnings,
+    }
+    return Output(values, [*lines, count_of(len(warnings), "warning")])
 
 
 def _refusal(report):
@@ -129,97 +179,81 @@ def _summary(report):
 
 
 def _findings(report, config):
-    """Yields (mark, text) for each property of the corpus."""
+    """Yields each property of the corpus."""
     from data_pipeline.text.letters import expected_scripts
 
-    count = report.counts
-    yield _encodings(report)
-    if not (documents := count["documents"]):
+    count, estimate = report.counts, report.estimate
+    yield _files(report)
+    if not count["documents"]:
         return
-    repeated = report.repeated_documents
-    yield (
-        _mark(max(repeated, report.repeated_text) <= _MOST_REPEATED),
-        f"repeated           {percent(repeated)} of the documents, "
-        f"{percent(report.repeated_text)} of the text",
-    )
+
+    def share(name, total):
+        return count[name] / max(count[total], 1)
+
+    repeated = max(report.repeated_documents, report.repeated_text)
+    text = f"{percent(report.repeated_documents)} of the documents, "
+    text += f"{percent(report.repeated_text)} of the text"
+    yield Finding(repeated <= _MOST_REPEATED, "repeated", text)
     yield from _near_duplicates(report.near_duplicates)
-    markup = count["markup_paragraphs"] / max(count["paragraphs"], 1)
-    shown = f", such as {'; '.join(report.markup[:_MARKUP_SHOWN])}" if report.markup else ""
-    yield (
-        _mark(markup <= _MOST_MARKUP),
-        f"markup             {percent(markup)} of the paragraphs look like it{shown}",
-    )
-    lone = count["one_sentence_documents"] / documents
-    yield (
-        _mark(lone <= _MOST_ONE_SENTENCE),
-        f"one sentence only  {percent(lone)} of the documents, which have no sentence order; "
-        f"{count['empty_documents']} are empty",
-    )
-    if report.estimate:
-        yield from _piece_findings(count, report.unknown_characters, config)
+    markup = share("markup_paragraphs", "paragraphs")
+    text = f"{percent(markup)} of the paragraphs look like it"
+    if report.markup:
+        text += f", such as {'; '.join(report.markup[:_MARKUP_SHOWN])}"
+    yield Finding(markup <= _MOST_MARKUP, "markup", text)
+    lone = share("one_sentence_documents", "documents")
+    text = f"{percent(lone)} of the documents, which have no sentence order; "
+    text += f"{count['empty_documents']} are empty"
+    yield Finding(lone <= _MOST_ONE_SENTENCE, "one sentence only", text)
+    if estimate:
+        truncated = share("long_sentences", "sentences")
+        text = (
+            f"{percent(truncated)} of the sentences have more than {config.max_num_tokens} tokens"
+        )
+        yield Finding(truncated <= _MOST_TRUNCATED, "truncated", text)
+        per_word = share("pieces", "words")
+        is_good = per_word <= _MOST_PIECES_PER_WORD
+        hint = "" if is_good else ": wrong vocabulary or language?"
+        yield Finding(is_good, "tokens per word", f"{per_word:.2f}{hint}")
+        unknown, text = share("unknown_pieces", "pieces"), ""
+        if shown := report.unknown_characters[:_UNKNOWN_SHOWN]:
+            named = ", ".join(f'"{character}" {seen:,}' for character, seen in shown)
+            text = f", most often {named}"
+        text = f"{percent(unknown, 2)}{text}"
+        yield Finding(unknown <= _MOST_UNKNOWN, "unknown tokens", text)
     scripts = {name: part for name, part in report.scripts.items() if part >= _LEAST_NAMED}
     named = ", ".join(f"{name} {percent(part)}" for name, part in scripts.items()) or "none"
     expected = sum(report.scripts.get(script, 0) for script in expected_scripts(config.language))
-    right = not scripts or expected >= _LEAST_IN_SCRIPT
-    hint = f": not the script of --language {config.language}"
-    yield _mark(right), f"letters            {named}{'' if right else hint}"
+    is_good = not scripts or expected >= _LEAST_IN_SCRIPT
+    hint = "" if is_good else f": not the script of --language {config.language}"
+    yield Finding(is_good, "letters", f"{named}{hint}")
+    text = "give --tokenizer for an estimate of tokens and records"
+    if estimate:
+        text = (
+            f"about {estimate.records:,} records of {config.max_seq_length} tokens, "
+            f"{bytes_text(estimate.bytes)}, with {percent(estimate.padding)} padding and "
+            f"{percent(estimate.kept_text)} of the text"
+        )
+    yield Finding(None, "build", text)
 
 
-def _encodings(report):
+def _files(report):
     refused = sum(bool(problem.file) for problem in report.problems)
     found = "all are UTF-8" if report.share_read == 1 else "the sample is UTF-8"
     found = [f"{count_of(refused, 'file')} cannot be read, see below" if refused else found]
     if empty := report.files_without_text:
         named = ", ".join(empty[:_FILES_SHOWN]) + (", ..." if len(empty) > _FILES_SHOWN else "")
         found.append(f"{len(empty):,} without text: {named}")
-    return _mark(not refused and not empty), f"files              {', '.join(found)}"
+    return Finding(not refused and not empty, "files", ", ".join(found))
 
 
 def _near_duplicates(pairs):
-    """Yields the lines about texts that share many runs of 8 words."""
+    """Yields the findings about texts that share many runs of 8 words."""
+    name = "near-duplicates"
     if not pairs:
-        yield _GOOD, "near-duplicates    no two texts share a fifth of their runs of 8 words"
+        yield Finding(True, name, "no two texts share a fifth of their runs of 8 words")
     for pair in pairs[:_PAIRS_SHOWN]:
         leak = ": held-out text must not be in the corpus" if pair.held_out else ""
         shared = f"{percent(pair.share)} of its runs of 8 words are in {pair.other}"
-        yield _WARNING, f"near-duplicates    {pair.name}: {shared}{leak}"
+        yield Finding(False, name, f"{pair.name}: {shared}{leak}")
     if (more := len(pairs) - _PAIRS_SHOWN) > 0:
-        yield _WARNING, f"near-duplicates    {more:,} more pairs, see --json"
-
-
-def _piece_findings(count, unknown_characters, config):
-    truncated = count["long_sentences"] / max(count["sentences"], 1)
-    yield (
-        _mark(truncated <= _MOST_TRUNCATED),
-        f"truncated          {percent(truncated)} of the sentences have more than "
-        f"{config.max_num_tokens} tokens",
-    )
-    per_word = count["pieces"] / max(count["words"], 1)
-    right = per_word <= _MOST_PIECES_PER_WORD
-    hint = ": wrong vocabulary or language?"
-    yield _mark(right), f"tokens per word    {per_word:.2f}{'' if right else hint}"
-    unknown = count["unknown_pieces"] / max(count["pieces"], 1)
-    shown = unknown_characters[:_UNKNOWN_SHOWN]
-    named = ", ".join(f'"{character}" {seen:,}' for character, seen in shown)
-    yield (
-        _mark(unknown <= _MOST_UNKNOWN),
-        f"unknown tokens     {percent(unknown, 2)}{f', most often {named}' if named else ''}",
-    )
-
-
-def _outlook(report, config):
-    estimate = report.estimate
-    if not report.counts["documents"]:
-        return
-    if estimate is None:
-        yield "  build              give --tokenizer for an estimate of tokens and records"
-    else:
-        yield (
-            f"  build              about {estimate.records:,} records of "
-            f"{config.max_seq_length} tokens, {bytes_text(estimate.bytes)}, with "
-            f"{percent(estimate.padding)} padding and {percent(estimate.kept_text)} of the text"
-        )
-
-
-def _mark(is_good):
-    return _GOOD if is_good else _WARNING
+        yield Finding(False, name, f"{more:,} more pairs, see --json")
