@@ -22,42 +22,20 @@ from albert_keras.cli import (
     runs,
     serve,
     similar,
-    study,
     vocab,
 )
 from albert_keras.cli.command import PANELS, USAGE_ERRORS, App
 from albert_keras.cli.interruption import EXIT_CODE, ending_in_time
 from albert_keras.cli.output import finish, report_error, restart_if_worker_lost
 
-#: The commands by the panel of the help that lists them, as data flows.
-_COMMANDS = dict(
-    zip(
-        PANELS,
-        (
-            {"demo": demo.demo, "doctor": doctor.doctor, "init": init.init},
-            {"vocab": vocab.app, "data": data.app},
-            {
-                "plan": plan.plan,
-                "pretrain": pretrain.pretrain,
-                "distill": distill.distill,
-                "finetune": finetune.finetune,
-            },
-            {
-                "evaluate": evaluate.evaluate,
-                "predict": predict.predict,
-                "embed": embed.embed,
-                "similar": similar.similar,
-            },
-            {
-                "export": export.export,
-                "serve": serve.serve,
-                "serve-check": serve.serve_check,
-                "server-kit": serve.server_kit,
-            },
-            {"convert": convert.convert, "analyze": analyze.app, "runs": runs.app},
-        ),
-        strict=False,
-    )
+#: The commands of each panel of the help.
+_COMMANDS = (
+    (demo.demo, doctor.doctor, init.init),
+    (vocab.app, data.app),
+    (plan.plan, pretrain.pretrain, distill.distill, finetune.finetune),
+    (evaluate.evaluate, predict.predict, embed.embed, similar.similar),
+    (export.export, serve.serve, serve.serve_check, serve.server_kit),
+    (convert.convert, analyze.app, runs.app),
 )
 
 app = App(
@@ -69,13 +47,12 @@ app = App(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-runs.app.command("study")(study.study)
-for _panel, _commands in _COMMANDS.items():
-    for _name, _command in _commands.items():
+for _panel, _commands in zip(PANELS, _COMMANDS, strict=True):
+    for _command in _commands:
         if isinstance(_command, App):
-            app.add_typer(_command, name=_name, rich_help_panel=_panel)
+            app.add_typer(_command, rich_help_panel=_panel)
         else:
-            app.command(_name, rich_help_panel=_panel)(_command)
+            app.command(rich_help_panel=_panel)(_command)
 
 
 @app.callback(invoke_without_command=True)

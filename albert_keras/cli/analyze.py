@@ -7,7 +7,7 @@ from albert_keras.formats.detection import detect
 from albert_keras.report import count_of, optional, table
 from data_pipeline.files import check_output_folder
 
-app = App(help="Analyse the layers of trained models.", no_args_is_help=True)
+app = App(name="analyze", help="Analyse the layers of trained models.", no_args_is_help=True)
 
 
 @app.command()

@@ -26,8 +26,8 @@ _COMMON = (
 )
 #: The errors that typer raises for unknown, missing and wrong options.
 USAGE_ERRORS = typer.BadParameter.__mro__[1]
-#: Groups of commands in the order of the help: as data flows.
-PANELS = ("Start", "Data", "Train", "Ask", "Serve", "Exchange and research", "Commands")
+#: Groups of the commands in the order of the help: as data flows.
+PANELS = ("Start", "Data", "Train", "Ask", "Serve", "Exchange and research")
 _COMMON_LINE = (
     "Every command: --json (the result), --log-format json (the messages), -v (more of them), "
     "--debug (tracebacks)."
@@ -81,9 +81,9 @@ class _Group(_GivenOnce, typer.core.TyperGroup):
         rows: dict[str, list] = {panel: [] for panel in PANELS}
         width = formatter.width - 6 - max(map(len, self.commands))
         for name, command in self.commands.items():
-            panel = getattr(command, "rich_help_panel", None) or PANELS[-1]
-            rows[panel].append((name, command.get_short_help_str(width)))
-        for panel in filter(rows.get, PANELS):
+            panel = getattr(command, "rich_help_panel", None) or "Commands"
+            rows.setdefault(panel, []).append((name, command.get_short_help_str(width)))
+        for panel in filter(rows.get, rows):
             with formatter.section(panel):
                 formatter.write_dl(rows[panel])
 

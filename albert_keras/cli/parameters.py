@@ -175,7 +175,8 @@ def _parameter(entry: _Entry, declared: _Declared) -> inspect.Parameter:
         option = typer.Argument(show_default=False, **how)
     else:
         flag = entry.flag or f"--{entry.name.replace('_', '-')}"
-        if bool in (declared.type, *get_args(declared.type)) and default is not False:
+        # A flag that is off by default needs no opposite, unless a file may turn it on.
+        if bool in get_args(declared.type) or declared.type is bool and default is not False:
             flag += f"/--no-{flag.removeprefix('--')}"
         option = typer.Option(flag, show_default=shown, **how)
     default = None if default == () else default
@@ -193,25 +194,18 @@ def _of_setting(keyword: str, option: Option, is_hidden: bool) -> inspect.Parame
 
     So all problems of the settings are reported together.
     """
-    flag = option.flag or f"--{keyword.replace('_', '-')}"
     value_type, choices = _type_of_setting(option)
     default = option.field.default if option.key is None else option.field.default[option.key]
-    if value_type is bool:
-        flag += f"/--no-{flag.removeprefix('--')}"
-    return inspect.Parameter(
+    entry = _Entry(
         keyword,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=None if default is PydanticUndefined else default,
-        annotation=Annotated[
-            value_type | None,
-            typer.Option(
-                flag,
-                help=option.field.description,
-                metavar=option.metavar or choices,
-                show_default=option.default_text or True,
-                hidden=is_hidden,
-            ),
-        ],
+        is_hidden,
+        option.flag,
+        metavar=option.metavar or choices,
+        shown=option.default_text,
+        help=option.field.description,
+    )
+    return _parameter(
+        entry, _Declared(value_type | None, None if default is PydanticUndefined else default)
     )
 
 

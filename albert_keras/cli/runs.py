@@ -5,9 +5,10 @@ from pathlib import Path
 
 from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.output import plain
+from albert_keras.cli.study import study
 from albert_keras.report import bytes_text, count_of, shortened, table
 
-app = App(help="List, compare and describe runs.", no_args_is_help=True)
+app = App(name="runs", help="List, compare and describe runs.", no_args_is_help=True)
 
 _LONGEST_VALUE = 40
 
@@ -81,6 +82,9 @@ def report(arguments):
 
     path = write_report(**arguments)
     return Output({"path": path}, [f"report: {path}"])
+
+
+app.command()(study)
 
 
 def _row(run):

@@ -163,6 +163,6 @@ def _paragraphs(corpus, corpus_format):
         yield from document.paragraphs
 
 
-app = App()
+app = App(name="vocab")
 app.callback(invoke_without_command=True)(vocab)
-app.command("extend")(extend)
+app.command()(extend)
