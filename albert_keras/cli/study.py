@@ -56,7 +56,7 @@ def study(
         if texts in arguments:
             find_files(arguments[texts])
     if dry_run:
-        from albert_keras.research.study.cost import cost_lines, study_cost
+        from albert_keras.research.study.updates import cost_lines, study_cost
 
         seeds = arguments.get("seeds", read.seeds)
         cost = study_cost(planned, arguments.get("minutes"), seeds)

@@ -13,16 +13,11 @@ content share it, and a run whose settings have changed gets a folder of its own
 
 import hashlib
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from data_pipeline import files, limits
-from data_pipeline.files import FolderLock
 
-STUDY_FILE = "study.json"
-RESULT_FILE = "result.json"
-LOCK_FILE = ".lock"
 _ID_LENGTH = 12
 
 
@@ -44,18 +39,3 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
     """Writes a JSON file of the study, completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write_json(path, values, ensure_ascii=False)
-
-
-def run_folder(out: Path, name: str, seed: int, run_id: str) -> Path:
-    """Returns the folder of a run: one that has the same id, whatever its name, or a new one."""
-    found = sorted((out / "runs").glob(f"*-{run_id}"))
-    if found:
-        return found[0]
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
-    return out / "runs" / f"{slug}-seed-{seed}-{run_id}"
-
-
-def lock_of(folder: Path) -> FolderLock:
-    """Returns the lock of a study, which one process works on at a time."""
-    advice = "Wait until it has ended."
-    return FolderLock(folder, name=LOCK_FILE, work="is in use", advice=advice, makes_folder=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from albert_keras.research.study.config import VocabularyConfig
 from albert_keras.research.study.folder import content_id
-from albert_keras.research.study.planned import PlannedRun, PlannedStudy
+from albert_keras.research.study.planned import PlannedStudy
 from data_pipeline.building.build import build_records
 from data_pipeline.building.encoding import corpus_digest, range_digest
 from data_pipeline.config import PretrainingDataConfig
@@ -24,20 +24,25 @@ logger = logging.getLogger(__name__)
 HELD_OUT_FRACTION = 0.1
 
 
-class StudyCorpus(NamedTuple):
+class Text(NamedTuple):
     """Sources of text, as `read_corpus` takes them."""
 
-    training: tuple[str, ...]
-    held_out: tuple[str, ...]
-    training_format: str
-    held_out_format: str
-    digest: str  # of the training text
-    held_out_digest: str
+    sources: list[str]
+    format: str
+    digest: str  # of the text, whatever the names of its sources
+
+    @classmethod
+    def of(cls, sources: Sequence[str], corpus_format: str) -> "Text":
+        """Reads the text once for its digest."""
+        ranges = corpus_ranges(list(sources), corpus_format)
+        return cls(list(sources), corpus_format, corpus_digest(map(range_digest, ranges)))
 
 
-def digest_of(sources: Sequence[str], corpus_format: str) -> str:
-    """Returns the digest of the text of sources, whatever their names."""
-    return corpus_digest(map(range_digest, corpus_ranges(list(sources), corpus_format)))
+class StudyCorpus(NamedTuple):
+    """The text of a study."""
+
+    training: Text
+    held_out: Text
 
 
 def prepare_corpus(
@@ -49,42 +54,36 @@ def prepare_corpus(
         InputError: If a source cannot be read, both parts are the same text, or there is only one
             document and none to hold out.
     """
-    digest = digest_of(corpus, corpus_format)
+    text = Text.of(corpus, corpus_format)
     if eval_corpus:
-        held_out_digest = digest_of(eval_corpus, corpus_format)
-        if digest == held_out_digest:
+        held_out = Text.of(eval_corpus, corpus_format)
+        if text.digest == held_out.digest:
             raise InputError(
                 "The text of `--eval-corpus` must not be the text of `--corpus`: the scores would "
                 f"be training scores. Received: {', '.join(eval_corpus)} for both."
             )
-        formats = (corpus_format, corpus_format)
-        return StudyCorpus(tuple(corpus), tuple(eval_corpus), *formats, digest, held_out_digest)
-    folder = out / "corpus" / content_id("split", digest, HELD_OUT_FRACTION)
+        return StudyCorpus(text, held_out)
+    folder = out / "corpus" / content_id("split", text.digest, HELD_OUT_FRACTION)
     paths = folder / "train.jsonl", folder / "heldout.jsonl"
     if not all(path.is_file() for path in paths):
-        parts = split_heldout(read_corpus(list(corpus), corpus_format), HELD_OUT_FRACTION)
+        parts = split_heldout(read_corpus(*text[:2]), HELD_OUT_FRACTION)
         for documents, path in zip(parts, paths, strict=True):
             write_jsonl(documents, path)
         logger.info("held out %d of %d documents", len(parts[1]), sum(map(len, parts)))
-    train, held_out = ((str(path),) for path in paths)
-    digests = (digest_of(train, "jsonl"), digest_of(held_out, "jsonl"))
-    return StudyCorpus(train, held_out, "jsonl", "jsonl", *digests)
+    return StudyCorpus(*(Text.of([str(path)], "jsonl") for path in paths))
 
 
-def share_of(out: Path, corpus: StudyCorpus, share: float) -> tuple[tuple[str, ...], str]:
-    """Returns sources of a share of the training text, and their format.
+def share_of(out: Path, text: Text, share: float) -> Text:
+    """Returns a share of the training text.
 
     Whole documents are taken in the order of their digests until they have this share of the
     characters, so a smaller share is part of a larger one.
     """
     if share >= 1:
-        return corpus.training, corpus.training_format
-    path = out / "corpus" / content_id("share", corpus.digest, share) / "train.jsonl"
+        return text
+    path = out / "corpus" / content_id("share", text.digest, share) / "train.jsonl"
     if not path.is_file():
-        documents = sorted(
-            read_corpus(list(corpus.training), corpus.training_format),
-            key=lambda document: document.digest,
-        )
+        documents = sorted(read_corpus(*text[:2]), key=lambda document: document.digest)
         limit = share * sum(len(document.text) for document in documents)
         taken, size = [], 0
         for document in documents:
@@ -94,7 +93,7 @@ def share_of(out: Path, corpus: StudyCorpus, share: float) -> tuple[tuple[str, .
             size += len(document.text)
         write_jsonl(taken, path)
         logger.info("using %d of %d documents, a share of %g", len(taken), len(documents), share)
-    return (str(path),), "jsonl"
+    return Text.of([str(path)], "jsonl")
 
 
 class Materials(NamedTuple):
@@ -119,23 +118,25 @@ def prepare_materials(
     """
     made = {}
     for run in planned.runs:
-        tokenizer = _tokenizer(out, run.vocabulary, corpus)
+        tokenizer = _tokenizer(out, run.vocabulary, corpus.training)
+
+        def records(text, config, tokenizer=tokenizer):
+            return _records(out, text, tokenizer, config, workers)
+
         held_out = {
-            name: _held_out(out, corpus, tokenizer, config, workers)
-            for name, config in planned.held_out.items()
+            name: records(corpus.held_out, config) for name, config in planned.held_out.items()
         }
-        followed = _held_out(out, corpus, tokenizer, planned.followed(run), workers)
-        records = _training(out, run, corpus, tokenizer, workers)
-        made[run.name] = Materials(records, followed, held_out)
+        followed = records(corpus.held_out, planned.followed(run))
+        training = records(share_of(out, corpus.training, run.corpus_share), run.data)
+        made[run.name] = Materials(training, followed, held_out)
     return made
 
 
-def _tokenizer(out, vocabulary: VocabularyConfig, corpus):
-    settings = vocabulary.model_dump()
-    folder = out / "vocabularies" / content_id(settings, corpus.digest)
+def _tokenizer(out, vocabulary: VocabularyConfig, text: Text):
+    folder = out / "vocabularies" / content_id(vocabulary.model_dump(), text.digest)
     if not folder.is_dir():
         logger.info("training a vocabulary of %s pieces", f"{vocabulary.size:,}")
-        documents = read_corpus(list(corpus.training), corpus.training_format)
+        documents = read_corpus(*text[:2])
         texts = (paragraph for document in documents for paragraph in document.paragraphs)
         if vocabulary.kind == "bpe":
             train_byte_bpe(texts, folder, vocabulary.size)
@@ -146,25 +147,12 @@ def _tokenizer(out, vocabulary: VocabularyConfig, corpus):
     return Tokenizer.load(folder)
 
 
-def _training(out, run: PlannedRun, corpus, tokenizer, workers):
-    sources, corpus_format = share_of(out, corpus, run.corpus_share)
-    digest = corpus.digest if run.corpus_share >= 1 else digest_of(sources, corpus_format)
-    text = (sources, corpus_format, digest)
-    return _records(out, text, tokenizer, run.data, workers)
-
-
-def _held_out(out, corpus, tokenizer, config, workers):
-    text = (corpus.held_out, corpus.held_out_format, corpus.held_out_digest)
-    return _records(out, text, tokenizer, config, workers)
-
-
-def _records(out, text, tokenizer, config: PretrainingDataConfig, workers):
-    sources, corpus_format, digest = text
+def _records(out, text: Text, tokenizer, config: PretrainingDataConfig, workers):
     # "sop" is the default of pairs: the same records, whether it is given or not.
     settings = config.model_dump() | {"objective": config.label_objective}
-    folder = out / "records" / content_id(settings, tokenizer.digest, digest)
+    folder = out / "records" / content_id(settings, tokenizer.digest, text.digest)
     if not (folder / INFO_FILE).is_file():
-        result = build_records(list(sources), tokenizer, folder, config, corpus_format, workers)
+        result = build_records(text.sources, tokenizer, folder, config, text.format, workers)
         logger.info("%s: %s records", folder, f"{result.info.num_records:,}")
     return folder
 

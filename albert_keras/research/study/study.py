@@ -9,24 +9,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.research.study.config import StudyConfig, read_study
-from albert_keras.research.study.folder import (
-    LOCK_FILE,
-    RESULT_FILE,
-    STUDY_FILE,
-    lock_of,
-    read_json,
-    run_folder,
-    write_json,
-)
+from albert_keras.research.study.folder import read_json, write_json
 from albert_keras.research.study.materials import StudyCorpus, prepare_corpus, prepare_materials
 from albert_keras.research.study.planned import PlannedStudy, plan_study
 from albert_keras.research.study.report import REPORT_FOLDER, write_report
-from albert_keras.research.study.training import Job, is_complete, run_job
+from albert_keras.research.study.training import Job, run_job
 from albert_keras.research.study.updates import measure_seconds, needs_times, updates_in_time
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder
+from data_pipeline.files import FolderLock, check_output_folder
 
 logger = logging.getLogger(__name__)
+
+_STUDY_FILE, _LOCK_FILE = "study.json", ".lock"
 
 
 class StudyResult(NamedTuple):
@@ -86,27 +80,47 @@ def study(
             f"Received: seeds={seeds}, minutes={minutes}."
         )
     planned = plan_study(config, scale, changes)
-    if not (out / STUDY_FILE).is_file():
+    if not (out / _STUDY_FILE).is_file():
         check_new_folder(out)
-    with lock_of(out) as lock:
+    lock = FolderLock(
+        out,
+        name=_LOCK_FILE,
+        work="is in use",
+        advice="Wait until it has ended.",
+        makes_folder=True,
+    )
+    with lock:
         lock.take()
         text = prepare_corpus(out, _sources(corpus), _sources(eval_corpus), corpus_format)
         _check_same(out, planned, text, minutes)
-        if not (out / STUDY_FILE).is_file():
-            write_json(out / STUDY_FILE, _described(planned, text, minutes))
+        if not (out / _STUDY_FILE).is_file():
+            write_json(out / _STUDY_FILE, _described(planned, text, minutes))
         materials = prepare_materials(out, planned, text, workers)
         planned = _with_updates(out, planned, text, materials, minutes)
-        jobs = {
-            (run.name, seed): Job(run, seed, materials[run.name])
-            for seed in range(1, seeds + 1)
-            for run in planned.runs
-        }
-        trained_here = sum(not is_complete(one, _result(out, one, jobs)) for one in jobs.values())
-        for job in jobs.values():
-            _complete(out, job, jobs)
-        results = {key: _result(out, job, jobs) for key, job in jobs.items()}
+        jobs = _jobs(out, planned, materials, seeds)
+        unfinished = [job for job in jobs if not job.is_complete]
+        for job in unfinished:
+            run_job(job)
+        results = {(job.run.name, job.seed): job.result() for job in jobs}
         report = write_report(out / REPORT_FOLDER, planned, results, seeds)
-    return StudyResult(out, report, len(jobs), trained_here)
+    return StudyResult(out, report, len(jobs), len(unfinished))
+
+
+def _jobs(out, planned, materials, seeds) -> list[Job]:
+    """Returns the trainings of all runs and seeds, each teacher before its students."""
+    runs, jobs = {run.name: run for run in planned.runs}, {}
+
+    def add(name, seed):
+        if (name, seed) not in jobs:
+            run = runs[name]
+            teacher = None if run.teacher is None else add(run.teacher, seed)
+            jobs[name, seed] = Job(out, run, seed, materials[name], teacher)
+        return jobs[name, seed]
+
+    for seed in range(1, seeds + 1):
+        for name in runs:
+            add(name, seed)
+    return list(jobs.values())
 
 
 def check_new_folder(out: Path) -> None:
@@ -114,7 +128,7 @@ def check_new_folder(out: Path) -> None:
 
     A process that ended before `study.json` was written has left text at most.
     """
-    if out.is_dir() and all(entry.name in ("corpus", LOCK_FILE) for entry in out.iterdir()):
+    if out.is_dir() and all(entry.name in ("corpus", _LOCK_FILE) for entry in out.iterdir()):
         return
     check_output_folder(out)
 
@@ -131,13 +145,13 @@ def _described(planned: PlannedStudy, text: StudyCorpus, minutes):
         "scale": planned.scale,
         "minutes": minutes,
         "equal": planned.study.equal,
-        "corpus": text.digest,
-        "eval_corpus": text.held_out_digest,
+        "corpus": text.training.digest,
+        "eval_corpus": text.held_out.digest,
     }
 
 
 def _check_same(out, planned, text, minutes):
-    saved = read_json(out / STUDY_FILE)
+    saved = read_json(out / _STUDY_FILE)
     if saved is None:
         return
     described = _described(planned, text, minutes)
@@ -156,14 +170,14 @@ def _check_same(out, planned, text, minutes):
 def _with_updates(out, planned, text, materials, minutes):
     """Returns the study with the final updates of its runs, which the first call has chosen."""
     if needs_times(planned, minutes):
-        saved = (read_json(out / STUDY_FILE) or {}).get("updates", {})
+        saved = (read_json(out / _STUDY_FILE) or {}).get("updates", {})
         names = {run.name for run in planned.runs}
         if not names <= saved.keys():
             logger.info("measuring the time of an update of %d runs", len(names))
             seconds = measure_seconds(planned, materials)
             saved = updates_in_time(planned, seconds, minutes, saved)
             described = _described(planned, text, minutes)
-            write_json(out / STUDY_FILE, described | {"updates": saved})
+            write_json(out / _STUDY_FILE, described | {"updates": saved})
         updates = saved
     else:
         updates = updates_in_time(planned, {}, minutes)
@@ -173,35 +187,3 @@ def _with_updates(out, planned, text, materials, minutes):
         logger.info("%s: %s updates", run.name, f"{changed.training.steps:,}")
         runs.append(run._replace(config=changed))
     return planned._replace(runs=tuple(runs))
-
-
-def _id_of(job, jobs):
-    teacher = job.run.teacher
-    return job.id(None if teacher is None else _id_of(jobs[teacher, job.seed], jobs))
-
-
-def _folder_of(out, job, jobs):
-    return run_folder(out, job.run.name, job.seed, _id_of(job, jobs))
-
-
-def _result(out, job, jobs):
-    return read_json(_folder_of(out, job, jobs) / RESULT_FILE)
-
-
-def _complete(out, job, jobs):
-    """Trains and scores a run, its teacher first, unless that was done by an earlier call."""
-    folder = _folder_of(out, job, jobs)
-    if is_complete(job, read_json(folder / RESULT_FILE)):
-        return
-    teacher = None
-    if job.run.teacher is not None:
-        teaching = jobs[job.run.teacher, job.seed]
-        _complete(out, teaching, jobs)
-        diverged_at = _result(out, teaching, jobs)["diverged_at"]
-        if diverged_at is not None:
-            raise InputError(
-                f"The training of `{teaching.title}`, the teacher of `{job.run.name}`, diverged at "
-                f"update {diverged_at:,}. Lower the learning rate of the teacher."
-            )
-        teacher = _folder_of(out, teaching, jobs) / "run"
-    run_job(job, folder, _id_of(job, jobs), teacher)

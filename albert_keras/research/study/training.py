@@ -3,6 +3,7 @@
 import gc
 import logging
 import math
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from tensorflow import keras
 
 from albert_keras.distillation.distill import distill
 from albert_keras.models.weight_count import count_weights
-from albert_keras.research.study.folder import RESULT_FILE, content_id, read_json, write_json
+from albert_keras.research.study.folder import content_id, read_json, write_json
 from albert_keras.research.study.materials import Materials, fingerprint_of
 from albert_keras.research.study.planned import PlannedRun
 from albert_keras.runs.log_file import read_evaluations, read_log
@@ -18,19 +19,23 @@ from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingDiverged
 from albert_keras.training.evaluate import evaluate
 from albert_keras.training.pretrain import pretrain
+from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
+_RESULT_FILE = "result.json"
 #: Scores during the training of a run, for its curve.
 _CURVE_POINTS = 10
 
 
 class Job(NamedTuple):
-    """A run with one of its seeds."""
+    """A run with one of its seeds, in the folder of a study."""
 
+    out: Path  # of the study
     run: PlannedRun  # with final settings, but for the seed
     seed: int  # number of the seed, counted from 1
     materials: Materials
+    teacher: "Job | None"
 
     @property
     def title(self) -> str:
@@ -45,54 +50,72 @@ class Job(NamedTuple):
         changed = training.replace(seed=training.seed + self.seed - 1, evaluate_every=every)
         return self.run.config.replace(training=changed)
 
-    def id(self, teacher: str | None = None) -> str:
-        """Returns the id of the weights; `teacher` is the id of the teacher's."""
+    @property
+    def id(self) -> str:
+        """str. What decides the weights."""
         config = self.config().model_dump(mode="json")
+        teacher = self.teacher and self.teacher.id
         return content_id(config, fingerprint_of(self.materials.records), teacher)
 
+    @property
+    def folder(self) -> Path:
+        """Path. The folder that has the same id, whatever its name, or a new one."""
+        if found := sorted((self.out / "runs").glob(f"*-{self.id}")):
+            return found[0]
+        slug = re.sub(r"[^a-z0-9]+", "-", self.run.name.lower()).strip("-") or "run"
+        return self.out / "runs" / f"{slug}-seed-{self.seed}-{self.id}"
 
-def run_job(job: Job, folder: Path, job_id: str, teacher: Path | None) -> None:
+    def result(self) -> dict[str, Any] | None:
+        """Returns what is known of the trained run; None if it was not trained."""
+        return read_json(self.folder / _RESULT_FILE)
+
+    @property
+    def is_complete(self) -> bool:
+        """bool. Whether the result has all scores of the run."""
+        result = self.result()
+        if result is None:
+            return False
+        return result["diverged_at"] is not None or all(
+            result["scores"].get(name, {}).get("records") == fingerprint_of(records)
+            for name, records in self.materials.held_out.items()
+        )
+
+
+def run_job(job: Job) -> None:
     """Trains and scores a run, and writes its `result.json`; scores that exist are kept.
 
-    Args:
-        folder: Folder of the run in the study, see `folder.py`.
-        teacher: The teacher's training; None for a run without one.
-
     Raises:
+        InputError: If the training of its teacher diverged.
         TrainingStopped: As `pretrain`.
     """
-    result = read_json(folder / RESULT_FILE)
+    teacher, folder, job_id = job.teacher, job.folder, job.id
+    if teacher is not None and (diverged_at := teacher.result()["diverged_at"]) is not None:
+        raise InputError(
+            f"The training of `{teacher.title}`, the teacher of `{job.run.name}`, diverged at "
+            f"update {diverged_at:,}. Lower the learning rate of the teacher."
+        )
+    result = job.result()
     if result is None or result["id"] != job_id:
-        result = _trained(job, folder / "run", teacher) | {"id": job_id, "scores": {}}
+        result = _trained(job, folder / "run") | {"id": job_id, "scores": {}}
     if result["diverged_at"] is None:
         for name, records in job.materials.held_out.items():
             fingerprint = fingerprint_of(records)
             if result["scores"].get(name, {}).get("records") != fingerprint:
                 result["scores"][name] = _score(folder / "run", records) | {"records": fingerprint}
     result |= {"run": job.run.name, "seed": job.seed}
-    write_json(folder / RESULT_FILE, result)
+    write_json(folder / _RESULT_FILE, result)
 
 
-def is_complete(job: Job, result: dict[str, Any] | None) -> bool:
-    """Returns whether a result has all scores of a run."""
-    if result is None:
-        return False
-    return result["diverged_at"] is not None or all(
-        result["scores"].get(name, {}).get("records") == fingerprint_of(records)
-        for name, records in job.materials.held_out.items()
-    )
-
-
-def _trained(job, path, teacher):
+def _trained(job, path):
     """Trains a run to its end; returns what is known of it apart from its scores."""
     config, diverged_at = job.config(), None
     logger.info("%s: %s updates", job.title, f"{config.training.steps:,}")
     records, followed = job.materials.records, job.materials.followed
     try:
-        if teacher is None:
+        if job.teacher is None:
             pretrain(records, path, config, followed)
         else:
-            distill(teacher, records, path, config, followed)
+            distill(job.teacher.folder / "run", records, path, config, followed)
     except TrainingDiverged as error:
         logger.warning("%s diverged: %s", job.title, error)
         diverged_at = error.step

@@ -1,13 +1,18 @@
-"""How many updates each run of a study makes: by its settings, and by the time it may take."""
+"""How many updates each run of a study makes, by its settings or its time, and what they cost."""
 
 import logging
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from albert_keras.models.weight_count import count_weights
+from albert_keras.report import bytes_text
 from albert_keras.research.study.materials import Materials
 from albert_keras.research.study.planned import PlannedRun, PlannedStudy
 from albert_keras.runs.log_file import read_log
 from albert_keras.training.flops import training_flops
+from albert_keras.training.peak import measure_peak
 from albert_keras.training.pretrain import pretrain
 from data_pipeline.progress import format_duration
 
@@ -16,7 +21,11 @@ logger = logging.getLogger(__name__)
 #: Steps of a trial; the first ones build the graph, and the fastest of the others counts.
 _TRIAL_STEPS = 8
 #: A teacher takes part in a step with its forward pass, a third of the work of its own step.
-TEACHER_COST = 1 / 3
+_TEACHER_COST = 1 / 3
+#: Fraction of the measured peak that training is assumed to reach; small models reach less.
+_ASSUMED_MFU = 0.3
+#: Weights and two moments, in float32.
+_BYTES_PER_WEIGHT = 12
 
 
 def planned_updates(planned: PlannedStudy) -> dict[str, int]:
@@ -71,8 +80,13 @@ def needs_times(planned: PlannedStudy, minutes: float | None) -> bool:
 def measure_seconds(planned: PlannedStudy, materials: dict[str, Materials]) -> dict[str, float]:
     """Measures the time of an update of each run on this machine by a few steps, in seconds."""
     alone = {run.name: _trial(run, materials[run.name].records) for run in planned.runs}
+    return _with_teachers(planned, alone)
+
+
+def _with_teachers(planned, alone):
+    """Returns the seconds of an update with its teacher, by run; `alone` are those without."""
     return {
-        run.name: alone[run.name] + (TEACHER_COST * alone[run.teacher] if run.teacher else 0.0)
+        run.name: alone[run.name] + (_TEACHER_COST * alone[run.teacher] if run.teacher else 0.0)
         for run in planned.runs
     }
 
@@ -102,3 +116,55 @@ def step_flops(run: PlannedRun) -> float:
     has_head = data.label_objective != "none" and config.training.sentence_order_weight > 0
     lengths = data.max_seq_length, data.num_predictions
     return training_flops(shape, config.training.batch_size, *lengths, sentence_head=has_head)
+
+
+def study_cost(planned: PlannedStudy, minutes: float | None, seeds: int) -> dict[str, Any]:
+    """Estimates time and disk of the trainings; the arguments are the same as for `study`.
+
+    Returns:
+        dict for JSON. `title`, `scale`, `seeds`; `runs`, a list of dicts with `name`, `parameters`
+        (of the whole model), `updates`, and for one training `seconds` and `checkpoint_bytes`;
+        `seconds` and `disk_bytes` of all trainings; `peak_tflops` of this machine.
+    """
+    peak = measure_peak("float32", seconds=1.0) or 1e12
+    alone = {run.name: step_flops(run) / (_ASSUMED_MFU * peak) for run in planned.runs}
+    seconds = _with_teachers(planned, alone)
+    updates = updates_in_time(planned, seconds, minutes)
+    runs = [_cost(run, updates[run.name], seconds[run.name]) for run in planned.runs]
+    return {
+        "title": planned.study.title,
+        "scale": planned.scale,
+        "runs": runs,
+        "seeds": seeds,
+        "seconds": seeds * sum(run["seconds"] for run in runs),
+        "disk_bytes": seeds * sum(run["checkpoint_bytes"] for run in runs),
+        "peak_tflops": peak / 1e12,
+    }
+
+
+def _cost(run, updates, seconds):
+    weights = count_weights(run.config.albert_config(run.vocabulary.size)).total
+    kept = run.config.training.keep_checkpoints + 2  # the best one, and one that is being written
+    return {
+        "name": run.name,
+        "parameters": weights,
+        "updates": updates,
+        "seconds": updates * seconds,
+        "checkpoint_bytes": weights * _BYTES_PER_WEIGHT * kept,
+    }
+
+
+def cost_lines(cost: dict[str, Any]) -> Iterator[str]:
+    """Yields the result of `study_cost` as text."""
+    number = len(cost["runs"]) * cost["seeds"]
+    yield f"{cost['title']}, scale {cost['scale']}: {number} trainings, {cost['seeds']} of each run"
+    for run in cost["runs"]:
+        yield (
+            f"  {run['name']}: {run['parameters'] / 1e6:,.2f} million weights, "
+            f"{run['updates']:,} updates, {format_duration(run['seconds'])} for each seed"
+        )
+    yield (
+        f"time: about {format_duration(cost['seconds'])} for all trainings on one machine like "
+        f"this one, at {_ASSUMED_MFU:.0%} of its measured peak, {cost['peak_tflops']:.3g} TFLOP/s"
+    )
+    yield f"disk: about {bytes_text(cost['disk_bytes'])} for the checkpoints, besides the records"

@@ -6,16 +6,16 @@ import pytest
 import yaml
 
 from albert_keras.cli import main
-from albert_keras.research.study import cost as cost_module
-from albert_keras.research.study.cost import study_cost
+from albert_keras.research.study import updates as module
 from albert_keras.research.study.planned import plan_study
+from albert_keras.research.study.updates import study_cost
 from tests.albert_keras.research.study.conftest import MICRO
 
 
 @pytest.fixture(autouse=True)
 def peak(monkeypatch):
     """Sets the measured peak to 1 TFLOP/s."""
-    monkeypatch.setattr(cost_module, "measure_peak", lambda precision, seconds: 1e12)
+    monkeypatch.setattr(module, "measure_peak", lambda precision, seconds: 1e12)
 
 
 def test_time_and_disk_follow_from_settings(micro_study):

@@ -35,8 +35,9 @@ def use_fakes(monkeypatch):
     """Replaces training, scoring and drawing by fakes; returns a list of the trainings made."""
     made = []
 
-    def train(job, path, teacher):
-        made.append((job.run.name, job.seed, None if teacher is None else teacher.parent.name))
+    def train(job, path):
+        teacher = None if job.teacher is None else job.teacher.folder.name
+        made.append((job.run.name, job.seed, teacher))
         return _TRAINED | {"curve": [[3, 0.1], [6, 0.2 + job.seed / 100]], "seconds": 1.0}
 
     monkeypatch.setattr(training_module, "_trained", train)
@@ -192,9 +193,9 @@ def test_a_share_of_the_text_is_part_of_a_larger_one(study_text, tmp_path):
     corpus = prepare_corpus(tmp_path, [str(study_text)], (), "auto")
     shares = []
     for share in (0.1, 0.5):
-        (path,), corpus_format = share_of(tmp_path, corpus, share)
-        shares.append({document.text for document in read_corpus([path], corpus_format)})
-    held_out = {document.text for document in read_corpus(list(corpus.held_out), "jsonl")}
+        part = share_of(tmp_path, corpus.training, share)
+        shares.append({document.text for document in read_corpus(part.sources, part.format)})
+    held_out = {document.text for document in read_corpus(corpus.held_out.sources, "jsonl")}
     assert 1 <= len(shares[0]) < len(shares[1]) and shares[0] < shares[1]
     assert not held_out & shares[1]
 
