@@ -1,7 +1,7 @@
 """Embeds texts: from a list or a file to vectors in memory or in a file."""
 
+import contextlib
 import logging
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,11 +12,10 @@ from albert_keras.texts.encoder import EmbeddingSettings, TextEncoder
 from albert_keras.texts.reading import given_texts, in_chunks, read_texts
 from albert_keras.texts.vectors import check_vector_file, writing_vectors
 from data_pipeline.errors import InputError
+from data_pipeline.progress import CountedProgress
 
 #: Texts in memory at a time, which are sorted by length among themselves.
 CHUNK = 4096
-#: Seconds between two progress lines.
-_PROGRESS_EVERY = 5.0
 
 logger = logging.getLogger(__name__)
 
@@ -85,47 +84,28 @@ def embed(
     else:
         rows = read_texts(str(file), text_column, id_column)
     encoder = TextEncoder(model, pooling, layers, normalize, max_seq_length, batch_size, step)
-    if target is None:
-        ids: list[str] = []
-        parts = [np.zeros([0, encoder.size], np.float32)]
-
-        def keep(chunk, vectors):
-            ids.extend(text.id for text in chunk)
-            parts.append(vectors)
-
-        count, num_truncated = _encode(encoder, rows, keep)
-        return Embeddings(
-            count,
-            encoder.size,
-            num_truncated,
-            encoder.settings,
-            np.concatenate(parts),
-            tuple(ids),
-        )
-    with writing_vectors(target, encoder.size) as writer:
-        count, num_truncated = _encode(encoder, rows, writer.add)
-        writer.description = {
-            **encoder.describe(),
-            "num_texts": count,
-            "num_truncated": num_truncated,
-        }
-    return Embeddings(count, encoder.size, num_truncated, encoder.settings, path=str(target))
-
-
-def _encode(encoder, rows, add):
-    """Encodes texts in chunks; returns how many they are, and how many were truncated."""
+    ids: list[str] = []
+    parts = [np.zeros([0, encoder.size], np.float32)]
     count = num_truncated = 0
-    started = last = time.monotonic()
-    for chunk in in_chunks(rows, CHUNK):
-        vectors, truncated = encoder.encode([row.text for row in chunk])
-        add(chunk, vectors)
-        count, num_truncated = count + len(chunk), num_truncated + truncated
-        now = time.monotonic()
-        if now - last > _PROGRESS_EVERY:
-            last = now
-            logger.info("%s texts, %.0f texts/s", f"{count:,}", count / (now - started))
-    if not count:
-        raise InputError("There must be at least one text to embed. Received: none.")
+    progress = CountedProgress(logger, "embedding", None, "texts")
+    with contextlib.ExitStack() as stack:
+        writer = None
+        if target is not None:
+            writer = stack.enter_context(writing_vectors(target, encoder.size))
+        for chunk in in_chunks(rows, CHUNK):
+            found = encoder.encode([row.text for row in chunk])
+            if writer is not None:
+                writer.add(chunk, found.vectors)
+            else:
+                ids += [row.id for row in chunk]
+                parts.append(found.vectors)
+            count, num_truncated = count + len(chunk), num_truncated + found.num_truncated
+            progress.add(len(chunk))
+        if not count:
+            raise InputError("There must be at least one text to embed. Received: none.")
+        counts = {"num_texts": count, "num_truncated": num_truncated}
+        if writer is not None:
+            writer.description = encoder.describe() | counts
     if num_truncated:
         logger.warning(
             "%s of %s texts have more than %d tokens and were truncated "
@@ -134,4 +114,11 @@ def _encode(encoder, rows, add):
             f"{count:,}",
             encoder.settings.max_seq_length,
         )
-    return count, num_truncated
+    return Embeddings(
+        **counts,
+        size=encoder.size,
+        settings=encoder.settings,
+        vectors=np.concatenate(parts) if target is None else None,
+        ids=tuple(ids),
+        path=None if target is None else str(target),
+    )

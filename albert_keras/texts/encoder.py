@@ -76,39 +76,36 @@ class TextEncoder:
     ):
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
-        initial_weights = open_model(model, step)
-        task = initial_weights.task or {}
+        weights = open_model(model, step)
+        config, task = weights.albert_config, weights.task or {}
         trained = task.get("pooling") if task.get("name") in SIMILARITY.own_tasks else None
-        config = initial_weights.albert_config
+        pooling = pooling or trained or weights.pooling or "mean"
+        if pooling not in POOLINGS:
+            raise InputError(
+                f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {pooling}."
+            )
         self.settings = EmbeddingSettings(
-            _checked_pooling(pooling or trained or initial_weights.pooling or "mean"),
+            pooling,
             _checked_layers(layers, config.num_hidden_layers * config.inner_group_num),
-            normalize or initial_weights.normalize,
-            _checked_length(
-                max_seq_length,
-                initial_weights.longest_text or initial_weights.max_seq_length,
-                config,
-            ),
+            normalize or weights.normalize,
+            _checked_length(max_seq_length, weights.longest_text or weights.max_seq_length, config),
         )
-        if self.settings.pooling == "pooler" and self.settings.layers != (-1,):
+        if pooling == "pooler" and self.settings.layers != (-1,):
             raise InputError(
                 "The pooling `pooler` must be used with the last layer alone, on which the pooler "
                 f"was trained. Received: layers {', '.join(map(str, layers))}."
             )
-        self.origin, self.step = str(model), initial_weights.step
-        self.size, self.tokenizer = config.hidden_size, initial_weights.tokenizer
-        self.digest = initial_weights.digest
-        strategy = tf.distribute.get_strategy()
-        pooling = self.settings.pooling
+        self.origin, self.step, self.digest = str(model), weights.step, weights.digest
+        self.size, self.tokenizer = config.hidden_size, weights.tokenizer
         loaded = SIMILARITY.build_model(config, 1, dtype="float32", pooling=pooling)
-        if initial_weights.load(loaded).new:
+        if weights.load(loaded).new:
             raise InputError(
                 f"The pooling `pooler` must not be used with `{model}`, which was trained without "
                 "a pooler. Use mean or cls."
             )
-        self._encoder, self._pooling = loaded.encoder, Pooling(self.settings.pooling)
+        self._encoder, self._pooling = loaded.encoder, Pooling(pooling)
         self._predictor = RowPredictor(
-            strategy, self._outputs, SIMILARITY, batch_size, config=config
+            tf.distribute.get_strategy(), self._outputs, SIMILARITY, batch_size, config=config
         )
 
     def describe(self) -> dict[str, Any]:
@@ -154,12 +151,6 @@ class TextEncoder:
             outputs["sequence_output"] = tf.add_n(chosen) / len(chosen)
         vectors = self._pooling(outputs, mask)
         return {"vectors": tf.math.l2_normalize(vectors, -1) if settings.normalize else vectors}
-
-
-def _checked_pooling(pooling):
-    if pooling not in POOLINGS:
-        raise InputError(f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {pooling}.")
-    return pooling
 
 
 def _checked_layers(layers, depth):

@@ -12,7 +12,7 @@ Source:
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from albert_keras.tasks.answer_table import check_answer_table
 from albert_keras.tasks.examples import text_problem
@@ -24,8 +24,6 @@ from data_pipeline.text import storage
 _ENDING = ".jsonl"
 #: Keys of the two sentences, and of the group.
 _FORMATS = (("sentence_good", "sentence_bad", "UID"), ("good", "bad", "group"))
-#: Keys of what several groups have in common.
-_FIELD, _TERM = "field", "linguistics_term"
 
 
 class MinimalPair(NamedTuple):
@@ -105,18 +103,15 @@ def _pair(text: str, file: Path, line: int, default_group: str) -> MinimalPair |
             "must have the keys `sentence_good` and `sentence_bad`, or `good` and `bad`. "
             f"Received: {', '.join(row) or 'none'}."
         )
-    good, bad, group = formats[0]
-    for key in (good, bad):
-        problem = text_problem(row.get(key))
-        if problem:
+    keys = (*formats[0], "field", "linguistics_term")
+    for key in keys:
+        is_optional = key not in formats[0][:2]
+        if not (is_optional and row.get(key) is None) and (problem := text_problem(row.get(key))):
             return f"`{key}` {problem}"
-    names: list[Any] = [row.get(key) for key in (group, _FIELD, _TERM)]
-    for key, name in zip((group, _FIELD, _TERM), names, strict=True):
-        problem = None if name is None else text_problem(name)
-        if problem:
-            return f"`{key}` {problem}"
-    names[0] = default_group if names[0] is None else names[0]
-    return MinimalPair(row[good], row[bad], *names, str(file), line)
+    good, bad, group, *names = map(row.get, keys)
+    return MinimalPair(
+        good, bad, default_group if group is None else group, *names, str(file), line
+    )
 
 
 def check_score_file(out: Path, overwrite: bool, pairs: Sequence[Path]) -> None:

@@ -48,12 +48,14 @@ class VectorWriter:
     def __init__(self, file, ids, size: int):
         self.description: dict[str, Any] = {}
         self._file, self._ids, self._size, self._count = file, ids, size, 0
-        self._write_header()
+        self.write_header()
 
-    def _write_header(self):
+    def write_header(self):
+        """Writes the number of vectors so far at the beginning of the file."""
         # NumPy leaves room in a header for a larger number of rows.
         shape = (self._count, self._size)
         header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        self._file.seek(0)
         np.lib.format.write_array_header_1_0(self._file, header)
 
     def add(self, texts: list[Text], vectors: np.ndarray) -> None:
@@ -61,11 +63,6 @@ class VectorWriter:
         self._file.write(np.ascontiguousarray(vectors, "<f4").tobytes())
         self._ids.writelines(json.dumps(text._asdict()) + "\n" for text in texts)
         self._count += len(texts)
-
-    def finish(self) -> None:
-        """Writes the number of vectors into the header."""
-        self._file.seek(0)
-        self._write_header()
 
 
 @contextlib.contextmanager
@@ -81,7 +78,7 @@ def writing_vectors(path: Path, size: int) -> Iterator[VectorWriter]:
         with open(vectors, "wb") as file, open(ids, "w", encoding="utf-8") as ids_of_rows:
             writer = VectorWriter(file, ids_of_rows, size)
             yield writer
-            writer.finish()
+            writer.write_header()
         text = json.dumps(writer.description, indent=2, ensure_ascii=False)
         about.write_text(text + "\n", encoding="utf-8")
 
