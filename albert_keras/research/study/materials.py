@@ -1,13 +1,15 @@
 """What the runs of a study read: text, vocabularies and records, each made once for all runs."""
 
+import hashlib
+import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from albert_keras.research.study.config import VocabularyConfig
-from albert_keras.research.study.folder import content_id
 from albert_keras.research.study.planned import PlannedStudy
+from data_pipeline import files, limits
 from data_pipeline.building.build import build_records
 from data_pipeline.building.encoding import corpus_digest, range_digest
 from data_pipeline.config import PretrainingDataConfig
@@ -22,6 +24,26 @@ logger = logging.getLogger(__name__)
 
 #: Fraction of the documents that is held out unless other text is given for that.
 HELD_OUT_FRACTION = 0.1
+
+
+def content_id(*parts: Any) -> str:
+    """Returns the id of what the parts, JSON values, decide: 12 hexadecimal digits."""
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Returns the content of a JSON file of the study; None if it does not exist.
+
+    Raises InputError if it is damaged.
+    """
+    return limits.read_json(path, "Remove it.") if path.is_file() else None
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    """Writes a JSON file of the study, completely or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write_json(path, values, ensure_ascii=False)
 
 
 class Text(NamedTuple):

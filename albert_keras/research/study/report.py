@@ -21,6 +21,7 @@ from albert_keras.report import (
 )
 from albert_keras.research.study.planned import PlannedStudy
 from albert_keras.research.study.results import Column, Findings, count_in_order, findings_of
+from albert_keras.runs.run_record import flat_values
 from data_pipeline.files import whole_file
 
 #: Name of the folder of the reports, in the folder of a study.
@@ -181,8 +182,11 @@ def settings_table(planned: PlannedStudy) -> tuple[list[str], list[list[str]]]:
     for run in planned.study.runs:
         own = run.scales.get(planned.scale)
         # The settings of the scale replace those of the run.
-        changes = dict(_flat(run.values())) | dict(_flat(own.values() if own else {}))
-        listing = ", ".join(f"{name}: {value}" for name, value in changes.items())
+        changes = flat_values(run.values()) | flat_values(own.values() if own else {})
+        listing = ", ".join(
+            f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+            for name, value in changes.items()
+        )
         rows.append([run.name, listing or "nothing"])
     return ["run", "differs from the base in"], rows
 
@@ -225,15 +229,6 @@ def _published(runs, key):
     values = {run.name: run.published[key] for run in runs if key in run.published}
     decimals = max((len(f"{value:g}".partition(".")[2]) for value in values.values()), default=0)
     return {name: f"{value:.{decimals}f}" for name, value in values.items()}
-
-
-def _flat(values, path=""):
-    for key, value in values.items():
-        name = f"{path}.{key}" if path else key
-        if isinstance(value, dict):
-            yield from _flat(value, name)
-        else:
-            yield name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _scores(planned, findings):

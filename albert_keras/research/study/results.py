@@ -1,6 +1,7 @@
 """The results of a study: means over seeds, their spread, and which differences are noise."""
 
 import math
+import statistics
 from typing import Any, NamedTuple
 
 from albert_keras.research.study.config import HeldOutSet, Measure
@@ -19,15 +20,12 @@ class Cell(NamedTuple):
     @property
     def mean(self) -> float:
         """float. Mean over the seeds."""
-        return math.fsum(self.values) / len(self.values)
+        return statistics.fmean(self.values)
 
     @property
     def spread(self) -> float | None:
         """float or None. Standard deviation over the seeds; None for a single one."""
-        if len(self.values) < 2:
-            return None
-        squares = math.fsum((value - self.mean) ** 2 for value in self.values)
-        return math.sqrt(squares / (len(self.values) - 1))
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
 
 
 class Column(NamedTuple):

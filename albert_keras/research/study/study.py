@@ -1,6 +1,16 @@
 """Runs a study: text, vocabularies and records once, then one run after the other, then the report.
 
-One process at a time works in the folder of a study.
+One process at a time works in the folder of a study:
+
+    study.json           what was asked for, and the updates of the runs if time decided them
+    corpus/<id>/         training and held-out text, if a part of the corpus is held out
+    vocabularies/<id>/   one for each vocabulary
+    records/<id>/        records, for training and held out
+    runs/<name>-seed-<n>-<id>/    `run/`, the training; `result.json`, its scores
+    report/              report.md, pictures and tables
+
+An id is computed from the settings and the text that decide the content, so runs that need the same
+content share it, and a run whose settings have changed gets a folder of its own.
 """
 
 import logging
@@ -9,8 +19,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.research.study.config import StudyConfig, read_study
-from albert_keras.research.study.folder import read_json, write_json
-from albert_keras.research.study.materials import StudyCorpus, prepare_corpus, prepare_materials
+from albert_keras.research.study.materials import (
+    StudyCorpus,
+    prepare_corpus,
+    prepare_materials,
+    read_json,
+    write_json,
+)
 from albert_keras.research.study.planned import PlannedStudy, plan_study
 from albert_keras.research.study.report import REPORT_FOLDER, write_report
 from albert_keras.research.study.training import Job, run_job

@@ -11,8 +11,13 @@ from tensorflow import keras
 
 from albert_keras.distillation.distill import distill
 from albert_keras.models.weight_count import count_weights
-from albert_keras.research.study.folder import content_id, read_json, write_json
-from albert_keras.research.study.materials import Materials, fingerprint_of
+from albert_keras.research.study.materials import (
+    Materials,
+    content_id,
+    fingerprint_of,
+    read_json,
+    write_json,
+)
 from albert_keras.research.study.planned import PlannedRun
 from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run import Run
