@@ -1,11 +1,8 @@
 """`albert-keras analyze ...`."""
 
-from albert_keras.cli.arguments import check_files, check_records
 from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.output import plain
-from albert_keras.formats.detection import detect
 from albert_keras.report import count_of, optional, table
-from data_pipeline.files import check_output_folder
 
 app = App(name="analyze", help="Analyse the layers of trained models.", no_args_is_help=True)
 
@@ -35,7 +32,6 @@ def layers(arguments):
       batch_size {1..}: Sequences per batch.
       seed {0..}: Seed of the random weights.
     """
-    _check(arguments)
     from albert_keras.research.analyze.layers import analyze_layers
 
     result = analyze_layers(**arguments)
@@ -56,18 +52,5 @@ def layers(arguments):
             if row.model == model["model"]
         ]
         lines += table(header, rows, left=())
-    return Output(plain(result), [*lines, *_file_lines(result)])
-
-
-def _check(arguments):
-    """Finds mistakes in paths before TensorFlow is imported."""
-    check_output_folder(arguments["out"])
-    for model in arguments["models"]:
-        detect(model)
-    data = arguments.get("data")
-    check = check_records if data is not None and data.is_dir() else check_files
-    check(data)
-
-
-def _file_lines(result):
-    return [f"{count_of(len(result.files), 'file')}: {', '.join(result.files)}"]
+    lines.append(f"{count_of(len(result.files), 'file')}: {', '.join(result.files)}")
+    return Output(plain(result), lines)

@@ -6,18 +6,15 @@ from typing import Any
 from albert_keras.cli.command import Output, streamed
 from albert_keras.cli.output import plain
 from albert_keras.cli.typed_inputs import text_batches
-from albert_keras.formats.detection import detect, kind_of_run
+from albert_keras.formats.detection import detect
 from albert_keras.report import count_of, percent
-from albert_keras.texts.minimal_pairs import check_score_file, pair_files
-from data_pipeline.errors import InputError
+from albert_keras.texts.minimal_pairs import pair_files
 
 
 def evaluate_pairs(run: Path, files: list[Path], arguments: dict[str, Any]) -> Output:
     """Evaluates a model on files of minimal pairs; for the arguments see `evaluate`."""
-    _check_pretrained(run)
-    paths = pair_files(files)
-    if "out" in arguments:
-        check_score_file(arguments["out"], "overwrite" in arguments, [*files, *paths])
+    detect(run)
+    pair_files(files)  # before TensorFlow is imported
     from albert_keras.texts.pair_accuracy import evaluate_minimal_pairs
 
     result = evaluate_minimal_pairs(run, files, **arguments)
@@ -59,7 +56,7 @@ def _shown(one):
 
 def score_texts(model: Path, texts: list[str] | None, mask_rest_of_word: bool) -> Output:
     """Scores the texts of the command line, or lines of stdin as they arrive."""
-    _check_pretrained(model)
+    detect(model)
     batches = text_batches(texts)
     from albert_keras.texts.sentence_scores import PseudoLikelihood
 
@@ -75,13 +72,3 @@ def describe_score(score) -> list[str]:
         f"{score.score:9.3f}  {score.score_per_token:8.3f} per token  {score.text}",
         f"    {tokens}",
     ]
-
-
-def _check_pretrained(model):
-    """Raises InputError if there is no model at a path, or a fine-tuned one."""
-    detect(model)
-    if model.is_dir() and kind_of_run(model) == "finetuning":
-        raise InputError(
-            f"`{model}` must be a pre-trained model with a masked-LM head, which scores sentences. "
-            "Received: a fine-tuned model."
-        )

@@ -140,37 +140,27 @@ def report_error(error, debug):
     from data_pipeline.errors import InputError
     from data_pipeline.files import failed_path, failure_reason, is_disk_full
 
+    code, mistakes = 2, mistakes_of(error)
     if isinstance(error, TrainingStopped):
-        _print_error(f"{error}:\n  {command_line()}")
-        return 143
-    if isinstance(error, Interrupted):
-        _print_error(str(error))
-        return EXIT_CODE
-    if debug:
+        code, text = 143, f"{error}:\n  {command_line()}"
+    elif isinstance(error, Interrupted):
+        code, text = EXIT_CODE, str(error)
+    elif debug:
         raise error
-    if isinstance(error, TrainingDiverged):
-        _print_error(f"error: {error}", mistakes_of(error))
-        return 3
-    if isinstance(error, InputError):
-        _print_error(f"error: {error}", mistakes_of(error))
-        return 2
-    if is_disk_full(error):
+    elif isinstance(error, TrainingDiverged | InputError):
+        code, text = 2 if isinstance(error, InputError) else 3, f"error: {error}"
+    elif is_disk_full(error):
         name = failed_path(error) if isinstance(error, OSError) else None
         detail = f"`{name}` could not be written." if name else f"{error}."
-        message = f"The disk is full: {detail} Free some space or choose a folder on another disk."
-        _print_error(f"error: {message}", (Mistake.DISK_FULL,))
-        return 2
-    if isinstance(error, OSError):
-        name = failed_path(error) or "input or output"
-        _print_error(f"error: {name}: {failure_reason(error)}")
-        return 2
-    _print_error(f"internal error: {type(error).__name__}: {error}")
-    _print_error("Run the command again with --debug for details.")
-    return 1
-
-
-def _print_error(text, mistakes=()):
+        advice = "Free some space or choose a folder on another disk."
+        text, mistakes = f"error: The disk is full: {detail} {advice}", (Mistake.DISK_FULL,)
+    elif isinstance(error, OSError):
+        text = f"error: {failed_path(error) or 'input or output'}: {failure_reason(error)}"
+    else:
+        code, text = 1, f"internal error: {type(error).__name__}: {error}"
+        text += "\nRun the command again with --debug for details."
     if _progress is None:
         typer.echo(with_numbers(text, mistakes), err=True)
     else:
         _progress.print_error(text, mistakes)
+    return code

@@ -3,7 +3,6 @@
 import itertools
 from pathlib import Path
 
-from albert_keras.cli.arguments import check_files
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import plain
 from albert_keras.cli.typed_inputs import text_batches
@@ -27,7 +26,6 @@ def similar(arguments, corpus: Path, texts: list[str] | None = None):
       batch_size {1..}: Texts per batch.
     """
     queries = list(itertools.chain.from_iterable(text_batches(texts)))
-    check_files(corpus)
     from albert_keras.texts.similar import similar as find_similar
 
     found = find_similar(corpus, queries, **arguments)
