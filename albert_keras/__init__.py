@@ -1,9 +1,8 @@
 """Pre-train, fine-tune and serve ALBERT with TensorFlow."""
 
-import importlib
-import importlib.metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from data_pipeline.lazy_names import attach
 from data_pipeline.tensorflow_line import silence_startup, use_keras_2
 
 if TYPE_CHECKING:  # for type checkers and editors, which do not see names loaded at first use
@@ -60,61 +59,5 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
 silence_startup()
 use_keras_2()
 
-#: Public name -> module that holds it. Loaded at first use, so that `import albert_keras` and
-#: `albert-keras --help` do not wait for TensorFlow.
-_HOMES = {
-    "AdamW": "albert_keras.optimization.lamb",
-    "AlbertConfig": "albert_keras.config",
-    "AlbertEncoder": "albert_keras.models.encoder",
-    "AlbertForPretraining": "albert_keras.models.pretraining",
-    "AlbertForClassification": "albert_keras.tasks.classification.model",
-    "AlbertForMultiLabel": "albert_keras.tasks.classification.model",
-    "AlbertForRegression": "albert_keras.tasks.classification.model",
-    "AlbertForMultipleChoice": "albert_keras.tasks.choice.model",
-    "AlbertForTagging": "albert_keras.tasks.tagging.model",
-    "AlbertForSpans": "albert_keras.tasks.spans.model",
-    "AlbertForSimilarity": "albert_keras.tasks.similarity.model",
-    "AlbertForTask": "albert_keras.models.task_model",
-    "AlbertPreprocessor": "albert_keras.models.preprocessor",
-    "FinetuneConfig": "albert_keras.tasks.finetune_config",
-    "Lamb": "albert_keras.optimization.lamb",
-    "Muon": "albert_keras.optimization.muon",
-    "Objective": "albert_keras.models.objective_model",
-    "OptimizerConfig": "albert_keras.optimization.config",
-    "Predictor": "albert_keras.serving.predictor",
-    "PretrainingConfig": "albert_keras.training.config",
-    "TaskConfig": "albert_keras.tasks.task_config",
-    "TrainingConfig": "albert_keras.training.config",
-    "WarmupPolynomialDecay": "albert_keras.optimization.schedules",
-    "convert": "albert_keras.conversion.convert",
-    "distill": "albert_keras.distillation.distill",
-    "distill_task": "albert_keras.distillation.task",
-    "embed": "albert_keras.texts.embed",
-    "evaluate": "albert_keras.training.evaluate",
-    "evaluate_minimal_pairs": "albert_keras.texts.pair_accuracy",
-    "evaluate_task": "albert_keras.tasks.evaluate",
-    "export": "albert_keras.serving.publish",
-    "fill_mask": "albert_keras.serving.predictor",
-    "finetune": "albert_keras.tasks.finetune",
-    "load_tokenizer": "albert_keras.formats.open_model",
-    "open_finetuned": "albert_keras.tasks.finetuned",
-    "open_model": "albert_keras.formats.open_model",
-    "predict_task": "albert_keras.tasks.predict",
-    "pretrain": "albert_keras.training.pretrain",
-    "score_sentences": "albert_keras.texts.sentence_scores",
-    "similar": "albert_keras.texts.similar",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        return importlib.metadata.version("albert-keras")
-    if name not in _HOMES:
-        raise AttributeError(f"module `albert_keras` has no attribute `{name}`")
-    return getattr(importlib.import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+# The names above are loaded at first use, so that the import does not wait for TensorFlow.
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

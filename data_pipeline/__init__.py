@@ -1,8 +1,8 @@
 """Text → records → tf.data: the data pipeline of ALBERT pre-training, usable by any trainer."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from data_pipeline.lazy_names import attach
 from data_pipeline.tensorflow_line import silence_startup, use_keras_2
 
 if TYPE_CHECKING:  # for type checkers and editors, which do not see names loaded at first use
@@ -36,37 +36,5 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
 silence_startup()
 use_keras_2()
 
-#: Public name -> its module, which is imported at first use so that `import data_pipeline` is fast.
-_HOMES = {
-    "DatasetInfo": "data_pipeline.records.dataset_info",
-    "Document": "data_pipeline.text.corpus",
-    "InputError": "data_pipeline.errors",
-    "MaskingConfig": "data_pipeline.config",
-    "PretrainingDataConfig": "data_pipeline.config",
-    "RecordFiles": "data_pipeline.records.record_folder",
-    "Tokenizer": "data_pipeline.tokenizers.tokenization",
-    "adopt_records": "data_pipeline.records.adoption",
-    "build_records": "data_pipeline.building.build",
-    "check_corpus": "data_pipeline.reports.corpus_check",
-    "evaluation_dataset": "data_pipeline.reader.reader",
-    "inspect_records": "data_pipeline.reports.inspection",
-    "mask_ngrams": "data_pipeline.instances.masking",
-    "read_corpus": "data_pipeline.text.corpus",
-    "train_byte_bpe": "data_pipeline.tokenizers.library_training",
-    "train_vocabulary": "data_pipeline.tokenizers.vocabulary",
-    "train_wordpiece": "data_pipeline.tokenizers.library_training",
-    "training_dataset": "data_pipeline.reader.reader",
-    "verify_records": "data_pipeline.reports.inspection",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module `data_pipeline` has no attribute `{name}`")
-    return getattr(importlib.import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+# The names above are loaded at first use, so that the import does not wait for TensorFlow.
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

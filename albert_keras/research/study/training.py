@@ -70,19 +70,20 @@ class Job(NamedTuple):
         slug = re.sub(r"[^a-z0-9]+", "-", self.run.name.lower()).strip("-") or "run"
         return self.out / "runs" / f"{slug}-seed-{self.seed}-{self.id}"
 
-    def result(self) -> dict[str, Any] | None:
-        """Returns what is known of the trained run; None if it was not trained."""
-        return read_json(self.folder / _RESULT_FILE)
+    def result(self) -> dict[str, Any]:
+        """Returns what is known of the trained run; {} if it was not trained."""
+        return read_json(self.folder / _RESULT_FILE) or {}
 
     @property
     def is_complete(self) -> bool:
         """bool. Whether the result has all scores of the run."""
         result = self.result()
-        if result is None:
-            return False
-        return result["diverged_at"] is not None or all(
-            result["scores"].get(name, {}).get("records") == fingerprint_of(records)
-            for name, records in self.materials.held_out.items()
+        return bool(result) and (
+            result["diverged_at"] is not None
+            or all(
+                result["scores"].get(name, {}).get("records") == fingerprint_of(records)
+                for name, records in self.materials.held_out.items()
+            )
         )
 
 
@@ -100,7 +101,7 @@ def run_job(job: Job) -> None:
             f"update {diverged_at:,}. Lower the learning rate of the teacher."
         )
     result = job.result()
-    if result is None or result["id"] != job_id:
+    if result.get("id") != job_id:
         result = _trained(job, folder / "run") | {"id": job_id, "scores": {}}
     if result["diverged_at"] is None:
         for name, records in job.materials.held_out.items():
