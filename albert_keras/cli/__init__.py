@@ -21,7 +21,6 @@ from albert_keras.cli import (
     pretrain,
     runs,
     serve,
-    similar,
     vocab,
 )
 from albert_keras.cli.command import PANELS, USAGE_ERRORS, App
@@ -33,7 +32,7 @@ _COMMANDS = (
     (demo.demo, doctor.doctor, init.init),
     (vocab.app, data.app),
     (plan.plan, pretrain.pretrain, distill.distill, finetune.finetune),
-    (evaluate.evaluate, predict.predict, embed.embed, similar.similar),
+    (evaluate.evaluate, predict.predict, embed.embed, embed.similar),
     (export.export, serve.serve, serve.serve_check, serve.server_kit),
     (convert.convert, analyze.app, runs.app),
 )

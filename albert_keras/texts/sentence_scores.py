@@ -169,10 +169,12 @@ class PseudoLikelihood:
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
         weights = open_model(model, step)
-        if weights.task is not None:
-            raise _without_head(model, "a fine-tuned model")
-        if "masked_lm" not in weights.heads:
-            raise _without_head(weights, f"heads {', '.join(weights.heads) or 'none'}")
+        if weights.task is not None or "masked_lm" not in weights.heads:
+            heads = f"heads {', '.join(weights.heads) or 'none'}"
+            raise InputError(
+                f"`{model}` must be a pre-trained model with a masked-LM head, which scores "
+                f"sentences. Received: {heads if weights.task is None else 'a fine-tuned model'}."
+            )
         self.step, self.tokenizer = weights.step, weights.tokenizer
         self.max_tokens = _trained_length(weights) - NUM_SPECIAL
         self._mask_rest_of_word = mask_rest_of_word
@@ -288,10 +290,3 @@ def _trained_length(weights: OpenedModel) -> int:
         # Rotary positions may have replaced a table, whose training they do not continue.
         weights = dataclasses.replace(weights, origin_positions=0)
     return weights.trained_positions
-
-
-def _without_head(model, received):
-    return InputError(
-        f"`{model}` must be a pre-trained model with a masked-LM head, which scores sentences. "
-        f"Received: {received}."
-    )

@@ -113,19 +113,18 @@ def _unit_length(vectors):
 
 def _encoder_of(file, model, batch_size):
     """Returns a TextEncoder with the model and the settings that made the vectors of a file."""
-    about = file.made_by
     # Only runs have several steps.
-    is_run = model is None and (Path(about.model) / "run.json").is_file()
+    is_run = model is None and (Path(file.model) / "run.json").is_file()
     encoder = TextEncoder(
-        about.model if model is None else model,
-        *about.settings,
+        file.model if model is None else model,
+        *file.settings,
         batch_size,
-        step=about.step if is_run else None,
+        step=file.step if is_run else None,
     )
-    if (encoder.digest, encoder.tokenizer.digest) != about.digests:
+    if (encoder.digest, encoder.tokenizer.digest) != file.digests:
         raise InputError(
             f"The queries must be embedded by the model that embedded `{file.path}`, "
-            f"{about.model} (digest {about.digests[0][:8]}). Received: {encoder.origin} "
+            f"{file.model} (digest {file.digests[0][:8]}). Received: {encoder.origin} "
             f"(digest {encoder.digest[:8]}). Embed the corpus again, or give that model."
         )
     return encoder

@@ -5,7 +5,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -83,20 +83,13 @@ def writing_vectors(path: Path, size: int) -> Iterator[VectorWriter]:
         about.write_text(text + "\n", encoding="utf-8")
 
 
-class MadeBy(NamedTuple):
-    """What made the vectors of a file, see `TextEncoder.describe`."""
-
-    model: str
-    step: int | None
-    digests: tuple[str, str]  # of the encoder and of the tokenizer
-    settings: EmbeddingSettings
-
-
 class VectorFile:
     """Vectors that `embed` wrote.
 
     Attributes:
-        made_by: MadeBy.
+        model, step: The model that made them, and its checkpoint, see `TextEncoder.describe`.
+        digests: tuple of str. Of its encoder and of its tokenizer.
+        settings: EmbeddingSettings.
         vectors: float32 [N, H], mapped from the disk.
 
     Raises:
@@ -113,13 +106,9 @@ class VectorFile:
                 f"`{beside.name}`, which does not exist. {repair}"
             )
         with reading_json(beside, repair) as about:
-            settings = [about[name] for name in EmbeddingSettings._fields]
-            self.made_by = MadeBy(
-                str(about["model"]),
-                about.get("step"),
-                (str(about["encoder_digest"]), str(about["tokenizer_digest"])),
-                EmbeddingSettings(*settings),
-            )
+            self.model, self.step = str(about["model"]), about.get("step")
+            self.digests = str(about["encoder_digest"]), str(about["tokenizer_digest"])
+            self.settings = EmbeddingSettings(*(about[name] for name in EmbeddingSettings._fields))
             size = int(about["size"])
         try:
             self.vectors = map_array(self.path)

@@ -12,21 +12,6 @@ from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 
 
-def _check_beam_options(context: typer.Context, words):
-    """Refuses words before `--`, which typer takes for the same argument, and our own options."""
-    ours = {name for parameter in context.command.params for name in parameter.opts}
-    for word in words or ():
-        if not word.startswith("--"):
-            context.fail(
-                f"Got unexpected extra argument ({word}). Quote a pattern such as 'books/*.txt'. "
-                "Options of Apache Beam have the form `--name=value` and follow `--`."
-            )
-        if (name := word.partition("=")[0]) in ours:
-            context.fail(
-                f"`{name}` must precede `--`. Only options of Apache Beam may follow `--`."
-            )
-
-
 @command(config=PretrainingDataConfig, resumes=True)
 def build(
     context: typer.Context,
@@ -66,11 +51,10 @@ def build(
       config FILE: YAML or JSON file of settings.
       assignments
     """
-    _check_beam_options(context, beam_options)
+    beam_flags = _beam_flags(context, runner, workers, beam_options or [])
     from albert_keras.formats.open_model import load_tokenizer
     from data_pipeline.reports.corpus_check import check_before_build
 
-    beam_flags = _beam_flags(runner, workers, beam_options or [])
     values = read_values(config, assignments, kind=None) | flags
     settings = PretrainingDataConfig.preset(preset, **values)
     loaded = load_tokenizer(tokenizer)
@@ -98,8 +82,19 @@ def build(
     return Output(values, _lines(result, settings))
 
 
-def _beam_flags(runner, workers, beam_options):
+def _beam_flags(context, runner, workers, beam_options):
     """Returns the options of Apache Beam, or an empty list for a build without it."""
+    ours = {name for parameter in context.command.params for name in parameter.opts}
+    for word in beam_options:  # words before `--` are the same argument for typer
+        if not word.startswith("--"):
+            context.fail(
+                f"Got unexpected extra argument ({word}). Quote a pattern such as 'books/*.txt'. "
+                "Options of Apache Beam have the form `--name=value` and follow `--`."
+            )
+        if (name := word.partition("=")[0]) in ours:
+            context.fail(
+                f"`{name}` must precede `--`. Only options of Apache Beam may follow `--`."
+            )
     if runner is None:
         if beam_options:
             raise InputError(

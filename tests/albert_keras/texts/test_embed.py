@@ -87,7 +87,7 @@ def test_a_file_is_embedded_in_chunks_as_in_memory(
     file = VectorFile(out)
     np.testing.assert_allclose(file.vectors, expected, atol=1e-6)
     assert file.lookup([0, 59]) == {0: ("n0", tiny_corpus[0]), 59: ("n59", tiny_corpus[59])}
-    assert file.made_by.digests[0] == TextEncoder(tiny_run).digest
+    assert file.digests[0] == TextEncoder(tiny_run).digest
     np.testing.assert_allclose(np.load(out), expected, atol=1e-6)
     assert {path.name for path in tmp_path.iterdir()} == {"x.npy", "x.npy.ids.jsonl", "x.npy.json"}
 
