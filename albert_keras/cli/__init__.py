@@ -25,7 +25,7 @@ from albert_keras.cli import (
 )
 from albert_keras.cli.command import PANELS, USAGE_ERRORS, App
 from albert_keras.cli.interruption import EXIT_CODE, ending_in_time
-from albert_keras.cli.output import finish, report_error, restart_if_worker_lost
+from albert_keras.cli.output import finish, report_error
 
 #: The commands of each panel of the help.
 _COMMANDS = (
@@ -87,7 +87,6 @@ def main(argv=None):
             error.message = error.message.removeprefix("Value error, ")  # of pydantic
             error.show()
             return error.exit_code
-        restart_if_worker_lost(error)
         return report_error(error, debug="--debug" in argv)
     finally:
         finish()

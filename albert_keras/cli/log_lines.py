@@ -39,20 +39,28 @@ class LogLines(logging.StreamHandler):
     def emit(self, record):
         if record.levelno != UPDATE:
             self._note()
-            super().emit(record)
+            with self.lock:
+                self._close_line()
+                super().emit(record)
 
     def finish(self):
         """Stops the thread that prints the elapsed time."""
         self._finished.set()
         self._thread.join()
+        self._close_line()
 
     def quiet(self):
-        """Stops the lines about elapsed time, which would disturb a question or a result."""
+        """Stops what moves, which would disturb a question or a result."""
         self._finished.set()
+        self._close_line()
 
     def print_error(self, text, mistakes=()):
         """Prints the message of an error, and the numbers of its mistakes."""
+        self._close_line()
         self._write(f"{with_numbers(text, mistakes)}\n")
+
+    def _close_line(self):
+        """Erases a line that is overwritten; only a terminal has one."""
 
     def _note(self):
         """Notes that there is output now."""
@@ -88,24 +96,10 @@ class TerminalLines(LogLines):
     def emit(self, record):
         state = getattr(record, "progress", None)
         if state is None:
-            with self.lock:
-                self._close_line()
-                super().emit(record)
+            super().emit(record)
         elif record.levelno == UPDATE and not self._finished.is_set():  # others are for log files
             self._note()
             self._overwrite(f"{state.as_bar()}  memory {bytes_text(1e6 * peak_mb())}")
-
-    def finish(self):
-        super().finish()
-        self._close_line()
-
-    def quiet(self):
-        super().quiet()
-        self._close_line()
-
-    def print_error(self, text, mistakes=()):
-        self._close_line()
-        super().print_error(text, mistakes)
 
     def _print_waiting(self, seconds):
         self._overwrite("starting" if self._is_silent else f"... {seconds:.0f} s")
@@ -117,7 +111,6 @@ class TerminalLines(LogLines):
             self._is_open = True
 
     def _close_line(self):
-        """Erases the line that is overwritten."""
         if self._is_open:
             self._is_open = False
             self._write(f"\r{_CLEAR_LINE}")

@@ -110,23 +110,10 @@ def shell(*words):
     return shlex.join(map(str, words))
 
 
-def restart_if_worker_lost(error):
-    """Restarts the program if another worker is lost; the new process waits for that worker.
-
-    Does not return in this case.
-    """
-    if type(error).__name__ != "WorkerLost":
-        return
-    from albert_keras.training import cluster
-
-    if isinstance(error, cluster.WorkerLost):
-        typer.echo(f"{error}; restarting to resume training when it is back", err=True)
-        finish()
-        cluster.restart()
-
-
 def report_error(error, debug):
     """Prints an error and returns its exit code.
+
+    If another worker is lost, it restarts the program, which waits for that worker.
 
     Args:
         error: Exception.
@@ -136,10 +123,16 @@ def report_error(error, debug):
         int. Exit code.
     """
     from albert_keras.cli.interruption import EXIT_CODE, Interrupted, command_line
-    from albert_keras.training.errors import TrainingDiverged, TrainingStopped
+    from albert_keras.training.errors import TrainingDiverged, TrainingStopped, WorkerLost
     from data_pipeline.errors import InputError
     from data_pipeline.files import failed_path, failure_reason, is_disk_full
 
+    if isinstance(error, WorkerLost):
+        from albert_keras.training.cluster import restart
+
+        typer.echo(f"{error}; restarting to resume training when it is back", err=True)
+        finish()
+        restart()
     code, mistakes = 2, mistakes_of(error)
     if isinstance(error, TrainingStopped):
         code, text = 143, f"{error}:\n  {command_line()}"

@@ -3,9 +3,12 @@
 import re
 from pathlib import Path
 
+import typer
+
 from albert_keras.cli.arguments import check_records, read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
+from albert_keras.cli.parameters import refuse
 from albert_keras.formats.detection import detect
 from albert_keras.report import percent
 from albert_keras.training.config import PretrainingConfig
@@ -15,6 +18,7 @@ from data_pipeline.errors import InputError
 
 @command(config=PretrainingConfig, resumes=True)
 def pretrain(
+    context: typer.Context,
     data: Path,
     out: Path,
     *,
@@ -66,7 +70,14 @@ def pretrain(
         from albert_keras.machine.plan import suggest_config
 
         settings = suggest_config(data, settings, out)
-    initial = _initial_weights(init_from, from_step, albert_config, tokenizer)
+    initial = None
+    if init_from is None:
+        of_weights = ("from_step", "albert_config", "tokenizer")
+        refuse(context, of_weights, "requires `--init-from`, which is not given.")
+    else:
+        from albert_keras.formats.open_model import open_model
+
+        initial = open_model(init_from, from_step, albert_config, tokenizer)
     if dry_run:
         from albert_keras.dry_run import dry_run as run_trial
 
@@ -99,16 +110,3 @@ def export_command(run):
     """Returns the command that exports a run, under a name that an export can have."""
     name = re.sub(r"[^a-z0-9_-]+", "-", run.absolute().name.lower()).strip("-_")[:64] or "model"
     return shell("albert-keras", "export", "--run", run, "--out", f"saved_models/{name}")
-
-
-def _initial_weights(init_from, from_step, albert_config, tokenizer):
-    """Opens the weights to start from: OpenedModel, or None for random ones."""
-    related = {"--from-step": from_step, "--albert-config": albert_config, "--tokenizer": tokenizer}
-    if init_from is None:
-        for name, value in related.items():
-            if value is not None:
-                raise InputError(f"`{name}` requires `--init-from`, which is not given.")
-        return None
-    from albert_keras.formats.open_model import open_model
-
-    return open_model(init_from, from_step, albert_config, tokenizer)

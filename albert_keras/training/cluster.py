@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from albert_keras.training.errors import WorkerLost
 from data_pipeline.errors import InputError
 
 _FORM = (
@@ -31,10 +32,6 @@ _SIGNS_OF_LOSS = (
     "failed to connect",
     "socket closed",
 )
-
-
-class WorkerLost(Exception):
-    """Another worker is gone; training can only resume in a new process, from a checkpoint."""
 
 
 class Workers(NamedTuple):

@@ -68,8 +68,7 @@ class StageConfig(Settings):
 
     def changes(self) -> dict:
         """Returns the settings of the training in which the stage differs from the run."""
-        values = {"batch_size": self.batch_size, "mask_rate": self.mask_rate}
-        return {name: value for name, value in values.items() if value is not None}
+        return self.model_dump(include={"batch_size", "mask_rate"}, exclude_none=True)
 
 
 #: Default of `model.size`.

@@ -13,6 +13,10 @@ class TrainingStopped(Exception):
         )
 
 
+class WorkerLost(Exception):
+    """Another worker is gone; training can only resume in a new process, from a checkpoint."""
+
+
 class TrainingDiverged(Exception):
     """A run ended because too many consecutive updates had to be skipped; its state is saved."""
 

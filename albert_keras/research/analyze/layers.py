@@ -187,20 +187,10 @@ def _states(model: AnalyzedModel, sequences: AnalysisData, depth: int) -> list[L
     means = sums / np.array([num_tokens] * 4 + [max(num_masked, 1)] * 2)
     has_read = model.has_masked_lm and num_masked > 0
     found = []
-    for number, row in enumerate(means.tolist()):
-        norm, l2, cosine, degrees, loss, accuracy = row
-        found.append(
-            LayerState(
-                model=model.label,
-                depth=number,
-                norm=norm,
-                l2=l2 if number > 0 else None,
-                cosine=cosine if number > 0 else None,
-                degrees=degrees if number > 0 else None,
-                masked_lm_loss=loss if has_read else None,
-                masked_lm_accuracy=accuracy if has_read else None,
-            )
-        )
+    for number, (norm, *row) in enumerate(means.tolist()):
+        changes = row[:3] if number > 0 else [None] * 3
+        read = row[3:] if has_read else [None] * 2
+        found.append(LayerState(model.label, number, norm, *changes, *read))
     return found
 
 
