@@ -29,7 +29,7 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
         InputError: If there is neither such a file nor such a recipe, the file does not contain a
             mapping, or an assignment has no `=`.
     """
-    from data_pipeline.limits import read_yaml
+    from data_pipeline.limits import NotYaml, parse_yaml, read_yaml
 
     values, assigned = {}, {}
     if config_file is not None:
@@ -39,7 +39,10 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
         key, equals, text = assignment.partition("=")
         if not equals:
             raise InputError(f"`--set` must be KEY=VALUE. Received: {assignment!r}.")
-        assigned[key.strip()] = _parse(text, f"`--set {assignment}`"), assignment
+        try:
+            assigned[key.strip()] = parse_yaml(text), assignment
+        except NotYaml as error:
+            raise InputError(f"`--set {assignment}` {error}") from error
     if "training.epochs" in assigned and "training.steps" not in assigned:
         drop_steps(values)
     if "training.steps" in assigned and "optimizer.warmup_steps" not in assigned:
@@ -73,15 +76,6 @@ def _find(config_file, kind):
         f"`{path}` is neither a configuration file nor the name of a recipe{hint}",
         Mistake.NO_CONFIG_FILE,
     )
-
-
-def _parse(text, source):
-    from data_pipeline.limits import NotYaml, parse_yaml
-
-    try:
-        return parse_yaml(text)
-    except NotYaml as error:
-        raise InputError(f"{source} {error}") from error
 
 
 def check_records(*folders: Path | None):

@@ -15,8 +15,7 @@ from albert_keras.layers.kernels import inference
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.execution import Execution
 from albert_keras.report import COLOURS, legend_below, new_figure, save_figure, shortened, tidy
-from albert_keras.research.analyze.inputs import AnalysisData
-from albert_keras.research.analyze.models import AnalyzedModel, open_models
+from albert_keras.research.analyze.inputs import AnalysisData, AnalyzedModel, open_models
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, naming, whole_folder
 from data_pipeline.progress import CountedProgress

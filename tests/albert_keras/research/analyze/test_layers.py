@@ -8,14 +8,13 @@ import pytest
 
 from albert_keras.cli import main
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.research.analyze.inputs import AnalysisData
+from albert_keras.research.analyze.inputs import AnalysisData, open_models
 from albert_keras.research.analyze.layers import (
     _checked_depth,
     _states,
     analyze_layers,
     differences,
 )
-from albert_keras.research.analyze.models import open_models
 from albert_keras.training.evaluate import evaluate
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
