@@ -17,23 +17,16 @@ _SHOWN = 20
 _SHOWN_CHARACTERS = 10
 
 
-class Kind(str, enum.Enum):
-    """Kinds of vocabularies that can be trained."""
-
-    unigram = "unigram"
-    wordpiece = "wordpiece"
-    bpe = "bpe"
-
-
 #: The function that trains each kind.
 _TRAINERS = {
-    Kind.unigram: "data_pipeline.tokenizers.vocabulary:train_vocabulary",
-    Kind.wordpiece: "data_pipeline.tokenizers.library_training:train_wordpiece",
-    Kind.bpe: "data_pipeline.tokenizers.library_training:train_byte_bpe",
+    "unigram": "data_pipeline.tokenizers.vocabulary:train_vocabulary",
+    "wordpiece": "data_pipeline.tokenizers.library_training:train_wordpiece",
+    "bpe": "data_pipeline.tokenizers.library_training:train_byte_bpe",
 }
+Kind = enum.Enum("Kind", {name: name for name in _TRAINERS}, type=str)  # type: ignore[misc]
 
 
-@command(_TRAINERS[Kind.unigram])
+@command(_TRAINERS["unigram"])
 def vocab(
     context: typer.Context,
     arguments,
@@ -75,8 +68,8 @@ def vocab(
     check_output_folder(out)
     find_files(corpus)  # before the trainer is loaded
     problem = f"must not be used with --kind {kind.value}."
-    refuse_others(context, _TRAINERS[kind], arguments, problem)
-    module, _, name = _TRAINERS[kind].partition(":")
+    refuse_others(context, _TRAINERS[kind.value], arguments, problem)
+    module, _, name = _TRAINERS[kind.value].partition(":")
     train = getattr(importlib.import_module(module), name)
     result = train(_paragraphs(corpus, corpus_format), out, size, **arguments)
     coverage = result.coverage
