@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import shell
+from albert_keras.cli.output import plain, shell
 from albert_keras.formats.detection import detect
 from albert_keras.report import percent
 from albert_keras.serving.layout import check_model_name
@@ -45,8 +45,7 @@ def export(arguments, run: Path | None = None, card: bool = False):
     from albert_keras.serving.publish import export as export_run
 
     result = export_run(run, **arguments)
-    losses = {variant: loss._asdict() for variant, loss in result.losses.items()}
-    return Output(result._asdict() | {"losses": losses}, _lines(result))
+    return Output(plain(result), _lines(result))
 
 
 def _write_card(model):

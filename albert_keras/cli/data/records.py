@@ -57,11 +57,10 @@ def verify(records: Path):
         f"{count_of(found.num_shards, 'shard')}, "
         f"{found.num_bytes / 1e6:.1f} MB at {speed:.0f} MB/s: {found.folder}"
     )
-    values = found._asdict() | {"problems": [problem._asdict() for problem in found.problems]}
     if not found.problems:
-        return Output(values, [line])
+        return Output(plain(found), [line])
     title = f"{count_of(len(found.problems), 'problem')} in `{found.folder}`:"
-    return Output(values, [], InputError("\n  ".join([title, *map(str, found.problems)])))
+    return Output(plain(found), [], InputError("\n  ".join([title, *map(str, found.problems)])))
 
 
 @command("data_pipeline.records.adoption:adopt_records")
@@ -86,15 +85,9 @@ def adopt(arguments, tokenizer: Path | None = None):
     folder = arguments["folder"]
     loaded = load_tokenizer(tokenizer) if tokenizer else None
     info = adopt_records(tokenizer=loaded, **arguments)
-    values = {
-        "path": folder,
-        "num_records": info.num_records,
-        "fingerprint": info.fingerprint,
-        "max_seq_length": info.max_seq_length,
-        "max_predictions_per_seq": info.max_predictions_per_seq,
-        "written_by": info.builder_version,
-        "objective": info.objective,
-    }
+    names = "num_records", "fingerprint", "max_seq_length", "max_predictions_per_seq", "objective"
+    values = {"path": folder, "written_by": info.builder_version}
+    values |= {name: getattr(info, name) for name in names}
     lines = [
         f"{info.num_records} records of {info.max_seq_length} tokens, "
         f"{info.max_predictions_per_seq} of them masked, written by {info.builder_version}",
