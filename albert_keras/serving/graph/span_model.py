@@ -10,7 +10,7 @@ from albert_keras.serving.graph.aligners import aligning_tokenizer
 from albert_keras.serving.graph.string_model import string_function
 from albert_keras.serving.graph.task_models import TaskModel
 from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows, max_context
-from albert_keras.tasks.spans.windows import SquadWindowConfig
+from albert_keras.tasks.spans.windows import check_room
 
 #: Bytes that are read of a context, in `TextPacker.max_bytes`.
 NUM_BYTES = 16
@@ -34,12 +34,8 @@ class SpanModel(TaskModel):
     _make_tokenizer = staticmethod(aligning_tokenizer)
 
     def _functions(self):
-        windows = SquadWindowConfig(
-            max_seq_length=self.packer.max_seq_length,
-            doc_stride=self._config.doc_stride,
-            max_query_length=self._config.max_query_length,
-        )
-        windows.check_room(self.packer.num_special)
+        longest_question = self._config.max_query_length
+        check_room(self.packer.max_seq_length, longest_question, self.packer.num_special)
         self._has_null = self._null_threshold is not None
         # Twice as many, since a text counts once however often it is in the context.
         self._num_spans = 2 * self._config.n_best

@@ -17,7 +17,7 @@ from albert_keras.tasks.spans.scores import (
     official_scores,
     question_scores,
 )
-from albert_keras.tasks.spans.windows import SquadWindowConfig, span_features
+from albert_keras.tasks.spans.windows import span_features
 from albert_keras.tasks.task import Error, Task, one_line, with_dropped_tokens
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
@@ -102,12 +102,8 @@ class SpanTask(Task):
         return example._replace(answers=answers, is_impossible=is_impossible)
 
     def features(self, examples, tokenizer, training=False):
-        config = SquadWindowConfig(
-            max_seq_length=self.max_seq_length,
-            doc_stride=self.config.doc_stride,
-            max_query_length=self.config.max_query_length,
-        )
-        return span_features(examples, tokenizer, config, training)
+        lengths = self.max_seq_length, self.config.doc_stride, self.config.max_query_length
+        return span_features(examples, tokenizer, *lengths, training)
 
     def tuned_answers(self, examples, features, outputs):
         """Finds the score for "no answer" from which squad2 leaves a question unanswered."""

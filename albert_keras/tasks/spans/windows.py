@@ -5,8 +5,6 @@ window can be mapped back to characters of the raw passage.
 """
 
 import logging
-from typing import NamedTuple
-
 import numpy as np
 
 from albert_keras.tasks.examples import QuestionExample
@@ -18,24 +16,17 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 logger = logging.getLogger(__name__)
 
 
-class SquadWindowConfig(NamedTuple):
-    """How passages are split into windows."""
+def check_room(max_seq_length: int, max_query_length: int, num_special: int) -> None:
+    """Raises InputError if a question could leave no room for the passage.
 
-    max_seq_length: int = 384  # length of a window in tokens, S
-    doc_stride: int = 128  # tokens between the starts of two windows of a passage
-    max_query_length: int = 64  # tokens after which a question is truncated
-
-    def check_room(self, num_special: int):
-        """Raises InputError if a question could leave no room for the passage.
-
-        `num_special` is `Tokenizer.num_special`.
-        """
-        if self.max_seq_length <= self.max_query_length + num_special:
-            raise InputError(
-                f"`max_seq_length` must be more than `max_query_length` + {num_special}, the "
-                "special tokens of this vocabulary. Received: "
-                f"max_seq_length={self.max_seq_length}, max_query_length={self.max_query_length}."
-            )
+    `num_special` is `Tokenizer.num_special`.
+    """
+    if max_seq_length <= max_query_length + num_special:
+        raise InputError(
+            f"`max_seq_length` must be more than `max_query_length` + {num_special}, the special "
+            f"tokens of this vocabulary. Received: max_seq_length={max_seq_length}, "
+            f"max_query_length={max_query_length}."
+        )
 
 
 def lay_out_windows(total: int, budget: int, stride: int) -> tuple[np.ndarray, np.ndarray]:
@@ -139,13 +130,16 @@ class SpanFeatures(PairFeatures):
 def span_features(
     examples: list[QuestionExample],
     tokenizer: Tokenizer,
-    config: SquadWindowConfig,
+    max_seq_length: int,
+    doc_stride: int,
+    max_query_length: int,
     training: bool = False,
 ) -> SpanFeatures:
     """Splits passages into windows.
 
     Questions about an empty passage have no window, and are logged. Only for training are answers
     located and read: windows without the whole answer have [CLS] as their answer, in version 1 too.
+    See TaskConfig for the lengths.
 
     Raises:
         InputError: If there is no question or all passages are empty; or in training, if a question
@@ -157,7 +151,7 @@ def span_features(
     """
     if not examples:
         raise InputError("There must be at least one question. Received: none.")
-    config.check_room(tokenizer.num_special)
+    check_room(max_seq_length, max_query_length, tokenizer.num_special)
     aligner, aligned, laid_out = TextAligner(tokenizer), {}, {}
     tokens, count = [], 0  # of passages and questions, and how many they are
     rows, passages, best_windows, dropped = [], [], [], []
@@ -169,11 +163,11 @@ def span_features(
             count += len(passage.ids)
         passage, first = aligned[example.context]
         whole_query = tokenizer.encode(example.question)
-        query = whole_query[: config.max_query_length]
+        query = whole_query[:max_query_length]
         dropped.append(len(whole_query) - len(query))
-        layout = len(passage.ids), config.max_seq_length - len(query) - tokenizer.num_special
+        layout = len(passage.ids), max_seq_length - len(query) - tokenizer.num_special
         if layout not in laid_out:
-            windows = lay_out_windows(*layout, config.doc_stride)
+            windows = lay_out_windows(*layout, doc_stride)
             laid_out[layout] = windows, max_context(*windows)
         (offsets, lengths), best = laid_out[layout]
         passages.append(passage)
@@ -191,7 +185,7 @@ def span_features(
     pairs = EncodedPairs(ids, columns[:, :2], columns[:, 2:4])
     spans = columns[:, 7:].astype(np.int32) if training else None
     features = SpanFeatures(
-        pairs, tokenizer, config.max_seq_length, columns[:, 4:7], passages, best_windows, spans
+        pairs, tokenizer, max_seq_length, columns[:, 4:7], passages, best_windows, spans
     )
     features.dropped_tokens = np.array(dropped, np.int64)
     _check_windows(examples, features)

@@ -6,10 +6,10 @@ import pytest
 from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.spans.decoding import decode
 from albert_keras.tasks.spans.scores import apply_null_threshold
-from albert_keras.tasks.spans.windows import SquadWindowConfig, span_features
+from albert_keras.tasks.spans.windows import span_features
 
 CONTEXT = "The old ferry left the  harbour; the old ferry (again) left before sunrise."
-WINDOWS = SquadWindowConfig(max_seq_length=24, doc_stride=6, max_query_length=4)
+WINDOWS = {"max_seq_length": 24, "doc_stride": 6, "max_query_length": 4}
 EXAMPLES = [
     QuestionExample("a", "Who left?", CONTEXT),
     QuestionExample("empty", "Who?", " "),
@@ -28,7 +28,7 @@ def candidates(*arrays):
 
 @pytest.fixture(scope="module")
 def features(tiny_tokenizer):
-    return span_features(EXAMPLES, tiny_tokenizer, WINDOWS)
+    return span_features(EXAMPLES, tiny_tokenizer, **WINDOWS)
 
 
 def decoded_by_hand(features, proposed, n_best, max_length, nothing):

@@ -7,7 +7,6 @@ from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.spans.files import read_questions
 from albert_keras.tasks.spans.scores import normalize_answer
 from albert_keras.tasks.spans.windows import (
-    SquadWindowConfig,
     lay_out_windows,
     max_context,
     span_features,
@@ -17,7 +16,7 @@ from data_pipeline.tokenizers.offsets import AlignedPieces
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 CONTEXT = "The old ferry left the harbour before  sunrise, and nobody (but me) wondered why."
-WINDOWS = SquadWindowConfig(max_seq_length=24, doc_stride=6, max_query_length=8)
+WINDOWS = {"max_seq_length": 24, "doc_stride": 6, "max_query_length": 8}
 
 
 def question(id="q", text=None, context=CONTEXT, is_impossible=None, asked="Who wondered?"):
@@ -58,7 +57,7 @@ def test_windows_and_their_max_context_are_those_of_the_original():
 
 
 def test_every_place_of_every_window_is_laid_out_as_in_the_original(tiny_tokenizer):
-    features = span_features([question()], tiny_tokenizer, WINDOWS)
+    features = span_features([question()], tiny_tokenizer, **WINDOWS)
     query = tiny_tokenizer.encode("Who wondered?")[:8]
     passage = tiny_tokenizer.encode(CONTEXT)
     spans = windows_by_hand(len(passage), 24 - len(query) - 3, 6)
@@ -84,8 +83,8 @@ def test_every_place_of_every_window_is_laid_out_as_in_the_original(tiny_tokeniz
 
 @pytest.mark.parametrize("answer", ["ferry", "harbour before  sunrise", "(but me)", "why.", "The"])
 def test_an_answer_is_placed_where_it_is_read_again(answer, tiny_tokenizer):
-    config = SquadWindowConfig(max_seq_length=60, doc_stride=10, max_query_length=8)
-    features = span_features([question("1", answer)], tiny_tokenizer, config, training=True)
+    config = {"max_seq_length": 60, "doc_stride": 10, "max_query_length": 8}
+    features = span_features([question("1", answer)], tiny_tokenizer, **config, training=True)
     targets = features.batch(np.arange(len(features)))
     found = 0
     for row, (start, end) in enumerate(features.spans):
@@ -98,7 +97,7 @@ def test_an_answer_is_placed_where_it_is_read_again(answer, tiny_tokenizer):
 
 
 def test_windows_without_the_whole_answer_stay_and_say_no(tiny_tokenizer):
-    features = span_features([question("1", "ferry")], tiny_tokenizer, WINDOWS, training=True)
+    features = span_features([question("1", "ferry")], tiny_tokenizer, **WINDOWS, training=True)
     impossible = features.batch(np.arange(len(features)))["is_impossible"].tolist()
     assert impossible[0] == 0 and features.spans[0, 1] > 0
     assert impossible[-1] == 1 and features.spans[-1].tolist() == [0, 0]
@@ -106,7 +105,7 @@ def test_windows_without_the_whole_answer_stay_and_say_no(tiny_tokenizer):
 
 def test_an_impossible_question_has_no_place(tiny_tokenizer):
     example = question(is_impossible=True)
-    features = span_features([example], tiny_tokenizer, WINDOWS, training=True)
+    features = span_features([example], tiny_tokenizer, **WINDOWS, training=True)
     assert not features.spans.any()
 
 
@@ -114,24 +113,24 @@ def test_training_wants_one_answer_that_leaves_something(tiny_tokenizer):
     two = question("7", "ferry")._replace(answers=(Answer("The", 0), Answer("old", 4)))
     for example, count in ((two, 2), (question("7"), 0)):
         with pytest.raises(InputError, match=f"'7' must have exactly one answer.*: {count}"):
-            span_features([example], tiny_tokenizer, WINDOWS, training=True)
+            span_features([example], tiny_tokenizer, **WINDOWS, training=True)
     lost = question("8", context="\x07 why")._replace(answers=(Answer("\x07", 0),))
     with pytest.raises(InputError, match="'8' must contain text that remains after"):
-        span_features([lost], tiny_tokenizer, WINDOWS, training=True)
+        span_features([lost], tiny_tokenizer, **WINDOWS, training=True)
 
 
 def test_an_empty_passage_has_no_window_and_is_logged(tiny_tokenizer, caplog):
     examples = [question("1", context="  "), question("2"), question("3", asked="")]
     with caplog.at_level(logging.WARNING):
-        features = span_features(examples, tiny_tokenizer, WINDOWS)
+        features = span_features(examples, tiny_tokenizer, **WINDOWS)
     assert set(features.example_indices) == {1, 2}
     last = features.batch([len(features) - 1])["input_ids"][0]
     assert last[1] == tiny_tokenizer.sep_id  # an empty question is no problem
     assert "1 of 3 questions are about an empty passage" in caplog.text
     with pytest.raises(InputError, match="at least one question"):
-        span_features([], tiny_tokenizer, WINDOWS)
+        span_features([], tiny_tokenizer, **WINDOWS)
     with pytest.raises(InputError, match="1 questions, all about empty passages"):
-        span_features(examples[:1], tiny_tokenizer, WINDOWS)
+        span_features(examples[:1], tiny_tokenizer, **WINDOWS)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +149,7 @@ def test_gold_answers_of_real_questions_are_read_again(name, official_model, sha
         for example in read_questions(shared_data / "squad" / name)
         if example.answers
     ]
-    features = span_features(examples, tokenizer, SquadWindowConfig(), training=True)
+    features = span_features(examples, tokenizer, 384, 128, 64, training=True)
     right = set()
     for row in np.flatnonzero(features.spans[:, 1]):
         number = int(features.example_indices[row])
@@ -164,7 +163,7 @@ def test_gold_answers_of_real_questions_are_read_again(name, official_model, sha
 
 def test_a_batch_is_cut_to_a_length(tiny_tokenizer):
     examples = [question("a", asked="Who?"), question("b", None, "It rained.", asked="Who?")]
-    features = span_features(examples, tiny_tokenizer, WINDOWS)
+    features = span_features(examples, tiny_tokenizer, **WINDOWS)
     row = int(np.argmin(features.lengths))
     longest = int(features.lengths[row])
     assert features.max_seq_length == 24 and longest < 24 == features.lengths.max()
@@ -181,7 +180,7 @@ def test_a_batch_is_cut_to_a_length(tiny_tokenizer):
 
 def test_space_around_a_text_is_no_part_of_it(tiny_tokenizer):
     context = " \t old ferry \n"
-    windows = span_features([QuestionExample("a", "Who?", context)], tiny_tokenizer, WINDOWS)
+    windows = span_features([QuestionExample("a", "Who?", context)], tiny_tokenizer, **WINDOWS)
     (passage,) = windows.passages
     wide = AlignedPieces(passage.ids, passage.starts * 0, passage.ends * 0 + len(context))
     windows.passages = [wide]
