@@ -5,6 +5,7 @@ window can be mapped back to characters of the raw passage.
 """
 
 import logging
+
 import numpy as np
 
 from albert_keras.tasks.examples import QuestionExample
