@@ -146,9 +146,10 @@ def read_given(config: TaskConfig, data: Any) -> tuple[TaskConfig, list]:
         columns, truths = _frame_columns(config, data)
     else:
         columns, truths = columns_of(task, *(data if isinstance(data, tuple) else (data,)))
-    if config.labels is None and task.kind in (CLASSIFICATION, MULTI_LABEL, TAGGING):
+    has_names = config.labels is not None or isinstance(config.label, tuple)
+    if not has_names and task.kind in (CLASSIFICATION, MULTI_LABEL, TAGGING):
         rows = [(truth,) if task.kind is CLASSIFICATION else truth for truth in truths or ()]
-        named = [TextExample("", "", None, tuple(map(str, labels))) for labels in rows]
+        named = [TextExample("", "", None, str(label)) for labels in rows for label in labels]
         config = config.replace(labels=label_names(named))
         task = build_task(config)
     return config, examples_of(task, columns, truths)
