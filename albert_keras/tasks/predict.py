@@ -99,8 +99,8 @@ def predict_task(
     if file:
         examples, rows = task.read_rows(file)
     else:
-        inputs = [inputs] if isinstance(inputs, str | dict) else inputs
-        examples = task.read(split) if split else typed_examples(task, list(inputs))
+        given = [inputs] if isinstance(inputs, str | dict) else list(inputs or ())
+        examples = task.read(split) if split else typed_examples(task, given)
         rows = list(map(known_fields, examples))
     write_skipped_rows(out, task.skipped_rows)
     answered = answer_stream(answer, [list(zip(rows, examples, strict=True))])

@@ -6,7 +6,7 @@ import pytest
 from albert_keras.conversion.convert import complete, convert
 from albert_keras.formats.hugging_face_config import to_values
 from albert_keras.formats.open_model import open_model
-from albert_keras.tasks import metrics, train_seed
+from albert_keras.tasks import metrics
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from data_pipeline.limits import read_json
@@ -29,7 +29,6 @@ def test_a_fine_tuning_begins_with_what_was_converted_and_is_converted_itself(
     assert origin.albert_config == open_model(google).albert_config
     assert origin.digest == result.encoder_digest
     assert origin.tokenizer.digest == result.vocabulary["digest"]
-    monkeypatch.setattr(train_seed, "draw_dev_curves", lambda *_: None)  # a second each
     monkeypatch.setattr(metrics, "bootstrap_interval", lambda *_: metrics.Interval(0.25, 0.75))
     words = ("yes", "no")
     lines = [f"{text}\t{words[number % 2]}" for number, text in enumerate(tiny_corpus[:24])]

@@ -128,8 +128,7 @@ def end_at_once():
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(train_seed, "fit", end)
-            # These two functions take a second each.
-            patch.setattr(train_seed, "draw_dev_curves", lambda *_: None)
+            # This function takes a second.
             patch.setattr(metrics, "bootstrap_interval", lambda *_: metrics.Interval(0.25, 0.75))
             yield begun
 
