@@ -7,6 +7,6 @@ Each format in the table `detection.FORMATS` has a module with these functions:
   names all tensors that are missing, unexpected, of another shape or not finite, damaged files, and
   what our models cannot express. Ours and Google's ALBERT are found by `own.find_weights` instead.
 - `read_tokenizer(path)` returns the `Vocabulary` beside the weights, or None.
-- `write(weights, folder)` writes `ModelWeights` into an empty folder. InputError names what the
-  format cannot express and missing tensors; OSError is passed on.
+- `write(weights, folder)` writes `ModelWeights`, all tensors of the model, into an empty folder.
+  InputError names what the format cannot express; OSError is passed on.
 """

@@ -16,7 +16,6 @@ from albert_keras.formats.tensor_table import (
     Row,
     expand,
     read_by_table,
-    read_reference_tensors,
     write_by_table,
 )
 from albert_keras.formats.vocabulary import vocabulary_beside, write_files
@@ -75,8 +74,8 @@ def write(weights, folder):
     """Writes a release of google-research/bert; see `formats`."""
     config = weights.config
     values = _config_values(config)
-    tensors = read_reference_tensors(config, weights.tensors, weights.source)
-    write_tensors(Path(folder, CHECKPOINT), write_by_table(_rows(tensors, config), tensors))
+    tensors = write_by_table(_rows(weights.tensors, config), weights.tensors)
+    write_tensors(Path(folder, CHECKPOINT), tensors)
     write_json(Path(folder, BERT_CONFIG), values)
     write_files(folder, weights.tokenizer_files)
 

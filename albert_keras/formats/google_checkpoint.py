@@ -10,7 +10,6 @@ from albert_keras.formats.model_weights import (
     groups_are_rounded_alike,
     sharing_rules,
 )
-from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.formats.vocabulary import write_files
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.files import write_json
@@ -26,8 +25,7 @@ logger = logging.getLogger(__name__)
 def write(weights, folder):
     """Writes a release of google-research/albert; see `formats`."""
     values = reference_config(weights.config)
-    tensors = read_reference_tensors(weights.config, weights.tensors, weights.source)
-    write_tensors(Path(folder, CHECKPOINT), tensors)
+    write_tensors(Path(folder, CHECKPOINT), weights.tensors)
     write_json(Path(folder, ALBERT_CONFIG), values)
     write_files(folder, weights.tokenizer_files)
 

@@ -37,7 +37,6 @@ from albert_keras.formats.tensor_table import (
     Row,
     expand,
     read_by_table,
-    read_reference_tensors,
     write_by_table,
 )
 from albert_keras.formats.vocabulary import vocabulary_of, write_files
@@ -136,7 +135,7 @@ def write(weights, folder):
     family, groups = family_for(weights.config)
     config, heads = weights.config, weights.heads
     class_name = class_of(family, heads, config.foreign_keys)
-    tensors = read_reference_tensors(config, weights.tensors, weights.source)
+    tensors = weights.tensors
     num_classes = len(tensors["output_bias"]) if "classifier" in heads else 0
     values = to_values(config, heads, weights.labels, num_classes)
     if f"{POOLER}/kernel" not in tensors and family.needs_pooler(heads, class_name):

@@ -31,7 +31,6 @@ from albert_keras.formats.tensor_table import (
     Row,
     expand,
     read_by_table,
-    read_reference_tensors,
     write_by_table,
 )
 from albert_keras.formats.vocabulary import read_vocabulary
@@ -119,7 +118,6 @@ def write(weights, folder):
             ", ".join(dropped),
         )
     tensors = {name: weights.tensors[name] for name in weights.tensors if name not in dropped}
-    tensors = read_reference_tensors(config, tensors, weights.source)
     if not config.projects_embeddings:
         tensors = tensors | blank(PROJECTION, config)
     for name, array in tensors.items():

@@ -26,7 +26,6 @@ from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
 from albert_keras.formats.loading import encoder_names
 from albert_keras.formats.model_weights import ModelWeights
 from albert_keras.formats.opened_model import EMBEDDING
-from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.formats.vocabulary import write_files
 from albert_keras.runs.checkpoints import find_damage
 from albert_keras.runs.run import Run
@@ -103,8 +102,7 @@ def write(weights: ModelWeights, folder: str | Path):
     `tokenizer_files` are the files of a tokenizer's folder, or empty.
     """
     folder = Path(folder)
-    tensors = read_reference_tensors(weights.config, weights.tensors, weights.source)
-    write_tensors(folder / _PREFIX, tensors)
+    write_tensors(folder / _PREFIX, weights.tensors)
     weights.config.save(folder / ALBERT_CONFIG)
     if weights.tokenizer_files:
         (folder / TOKENIZER_FOLDER).mkdir()

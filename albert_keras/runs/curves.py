@@ -113,42 +113,23 @@ def curves_of(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Any:
     """
     folder = Path(folder)
     log, evaluations = read_log(folder), read_evaluations(folder)
-    edges = stage_edges(read_stages(folder))
+    stages = read_stages(folder)
     reached = f"step {log[-1]['step']:,}" if log else "no report yet"
     figure, found = new_figure(15, 8, f"{folder.absolute().name}, {reached}", rows=2, columns=3)
     for axes, panel in zip(found.ravel(), panels, strict=True):
         _draw(axes, panel, log, evaluations)
-        _draw_edges(axes, edges, with_labels=panel == _LABELLED)
+        _draw_edges(axes, stages, with_labels=panel == _LABELLED)
     return figure
 
 
-def stage_edges(stages: list[tuple[int, dict]]) -> list[tuple[int, str]]:
-    """Returns the first step of each stage, and what distinguishes it from others as a short label.
-
-    Args:
-        stages: As `read_stages` returns them.
-
-    Returns:
-        list of (step, label), such as (900, "S 512, batch 16"); [] for a single stage.
-    """
-
-    def label(stage):
-        parts = {
-            "max_seq_length": f"S {stage['max_seq_length']}",
-            "batch_size": f"batch {stage['batch_size']}",
-        }
-        differ = [name for name in parts if len({other[name] for _, other in stages}) > 1]
-        return ", ".join(parts[name] for name in differ) or f"stage {stage['number']}"
-
-    return [(step, label(stage)) for step, stage in stages] if len(stages) > 1 else []
-
-
-def _draw_edges(axes, edges, with_labels):
-    for step, _ in edges[1:]:
+def _draw_edges(axes, stages, with_labels):
+    """Draws where each stage begins, if there are several, and perhaps what distinguishes them."""
+    for step, _ in stages[1:]:
         axes.axvline(step, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     left, right = axes.get_xlim()
-    for step, label in edges if with_labels else ():
+    for step, stage in stages if with_labels and len(stages) > 1 else ():
         if step < right:
+            label = f"S {stage['max_seq_length']}, batch {stage['batch_size']}"
             style = {"fontsize": 8, "color": "0.3", "rotation": 90, "va": "bottom", "ha": "left"}
             place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
             axes.annotate(label, (max(step, left), 0), xytext=(2, 4), **style, **place)

@@ -16,7 +16,7 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.results import best_seed, first_split, read_results
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.limits import read_json
+from data_pipeline.limits import reading_json
 from data_pipeline.progress import parse_duration
 
 logger = logging.getLogger(__name__)
@@ -95,13 +95,40 @@ def summarize(path: str | Path) -> RunSummary:
         InputError: If the folder is not a run, or is damaged.
     """
     path = Path(path)
-    kind = _kind(path)
-    try:
-        return _described(path, kind)
-    except InputError:
-        raise
-    except (ValueError, LookupError, TypeError) as error:
-        raise InputError(f"`{path}` is damaged: {error}.") from error
+    kind, (size, changed) = _kind(path), _size_and_time(path)
+    trainings = trainings_of(path)
+    scores, shape, training = scores_of(path, trainings), None, {}
+    if trainings:
+        record = trainings[0].record
+        shape = AlbertConfig.from_dict(record["albert_config"])
+        training = record["config"]["training"]
+    is_scored = (path / "results.json").is_file()
+    if is_scored:
+        metric = read_results(path).metric
+    else:
+        candidates = (_PRETRAINING_SCORE, f"training {_PRETRAINING_SCORE}", *sorted(scores))
+        metric = next((name for name in candidates if name in scores), None)
+    budget, steps = training.get("time_budget"), training.get("steps")
+    step = max((one.log[-1]["step"] for one in trainings if one.log), default=0)
+    if budget is not None:  # the steps of the settings end no run with a budget
+        steps = _planned_steps(trainings[0].path)
+    lines = [line for one in trainings for line in one.log]
+    return RunSummary(
+        path=str(path),
+        kind=kind,
+        model=shape and _name_of(shape),
+        shape=shape and model_line(shape),
+        step=step,
+        steps=None if budget else steps,
+        time_budget=parse_duration(budget) if budget else None,
+        is_finished=is_scored or (kind == "pretraining" and steps is not None and step >= steps),
+        metric=metric and metric.removeprefix("training "),
+        score=scores.get(metric),
+        is_held_out=metric is not None and not metric.startswith("training "),
+        seconds=sum(line.get("seconds", 0.0) for line in lines),
+        bytes=size,
+        changed=changed,
+    )
 
 
 def _kind(path):
@@ -187,47 +214,14 @@ def _settings_of(trainings):
     return values
 
 
-def _described(path, kind):
-    trainings, (size, changed) = trainings_of(path), _size_and_time(path)
-    scores, shape, training = scores_of(path, trainings), None, {}
-    if trainings:
-        record = trainings[0].record
-        shape = AlbertConfig.from_dict(record["albert_config"])
-        training = record["config"]["training"]
-    is_scored = (path / "results.json").is_file()
-    if is_scored:
-        metric = read_results(path).metric
-    else:
-        candidates = (_PRETRAINING_SCORE, f"training {_PRETRAINING_SCORE}", *sorted(scores))
-        metric = next((name for name in candidates if name in scores), None)
-    budget, steps = training.get("time_budget"), training.get("steps")
-    step = max((one.log[-1]["step"] for one in trainings if one.log), default=0)
-    if budget is not None:  # the steps of the settings end no run with a budget
-        steps = _planned_steps(trainings[0].path)
-    lines = [line for one in trainings for line in one.log]
-    return RunSummary(
-        path=str(path),
-        kind=kind,
-        model=shape and _name_of(shape),
-        shape=shape and model_line(shape),
-        step=step,
-        steps=None if budget else steps,
-        time_budget=parse_duration(budget) if budget else None,
-        is_finished=is_scored or (kind == "pretraining" and steps is not None and step >= steps),
-        metric=metric and metric.removeprefix("training "),
-        score=scores.get(metric),
-        is_held_out=metric is not None and not metric.startswith("training "),
-        seconds=sum(line.get("seconds", 0.0) for line in lines),
-        bytes=size,
-        changed=changed,
-    )
-
-
 def _planned_steps(run):
     """Returns the steps that fit into the time of a run, as its newest checkpoint says, or None."""
     states = sorted(run.glob("checkpoints/step-*/state.json"))
-    budget = read_json(states[-1])["state"].get("budget") if states else None
-    return budget and budget["num_steps"]
+    if not states:
+        return None
+    with reading_json(states[-1]) as values:
+        budget = values["state"].get("budget")
+        return budget and budget["num_steps"]
 
 
 def _name_of(shape):

@@ -134,7 +134,7 @@ def test_edges_of_stages_are_lines_with_what_is_new(drawn):
     for axes in panels.values():
         assert [200, 200] in [list(line.get_xdata()) for line in axes.lines]
     labels = [text.get_text() for text in panels["Learning rate"].texts]
-    assert labels == ["S 32", "S 128"]
+    assert labels == ["S 32, batch 64", "S 128, batch 64"]
     assert not panels["Loss"].texts
     [loss] = [line for line in panels["Loss"].lines if line.get_label() == "total"]
     assert list(loss.get_xdata()) == [100, 200, 300]
