@@ -41,36 +41,34 @@ HEADS = {
 }
 
 
-def _dense(name, axes):
+def _layer(name, axes):
+    """Returns the tensors of a dense layer, or for a single axis those of a normalization."""
+    if len(axes) == 1:
+        return {f"{name}/beta": axes, f"{name}/gamma": axes}
     return {f"{name}/kernel": axes, f"{name}/bias": axes[-1]}
-
-
-def _norm(name, axis):
-    return {f"{name}/beta": axis, f"{name}/gamma": axis}
 
 
 #: Tensor -> its axes, by letter, see `_shapes`.
 _EMBEDDINGS = {
     "bert/embeddings/word_embeddings": "VE",
-    **_norm("bert/embeddings/LayerNorm", "E"),
+    **_layer("bert/embeddings/LayerNorm", "E"),
 }
-#: What follows `inner_group_K/` in the attention and in the feed-forward part of a block.
-_ATTENTION = {
-    **_dense("attention_1/self/query", "HH"),
-    **_dense("attention_1/self/key", "HH"),
-    **_dense("attention_1/self/value", "HH"),
-    **_dense("attention_1/output/dense", "HH"),
-    **_norm("LayerNorm", "H"),
+#: Layers of a block: what follows `inner_group_K/`, and the axes.
+BLOCK = {
+    "query": ("attention_1/self/query", "HH"),
+    "key": ("attention_1/self/key", "HH"),
+    "value": ("attention_1/self/value", "HH"),
+    "output": ("attention_1/output/dense", "HH"),
+    "attention_norm": ("LayerNorm", "H"),
+    "wide": ("ffn_1/intermediate/dense", "HI"),
+    "narrow": ("ffn_1/intermediate/output/dense", "IH"),
+    "last_norm": ("LayerNorm_1", "H"),
 }
-_FEED_FORWARD = {
-    **_dense("ffn_1/intermediate/dense", "HI"),
-    **_dense("ffn_1/intermediate/output/dense", "IH"),
-    **_norm("LayerNorm_1", "H"),
-}
+_FEED_FORWARD = ("wide", "narrow", "last_norm")
 _HEADS = {
     "masked_lm": {
-        **_dense("cls/predictions/transform/dense", "HE"),
-        **_norm("cls/predictions/transform/LayerNorm", "E"),
+        **_layer("cls/predictions/transform/dense", "HE"),
+        **_layer("cls/predictions/transform/LayerNorm", "E"),
         "cls/predictions/output_bias": "V",
     },
     "sentence_order": {
@@ -80,11 +78,11 @@ _HEADS = {
     "classifier": {"output_weights": "CH", "output_bias": "C"},
     "spans": {"cls/squad/output_weights": "2H", "cls/squad/output_bias": "2"},
     "spans_or_none": {
-        **_dense("start_logits/dense", "H1"),
-        **_dense("end_logits/dense_0", "DH"),
-        **_norm("end_logits/LayerNorm", "H"),
-        **_dense("end_logits/dense_1", "H1"),
-        **_dense("answer_class/dense_0", "DH"),
+        **_layer("start_logits/dense", "H1"),
+        **_layer("end_logits/dense_0", "DH"),
+        **_layer("end_logits/LayerNorm", "H"),
+        **_layer("end_logits/dense_1", "H1"),
+        **_layer("answer_class/dense_0", "DH"),
         "answer_class/dense_1/kernel": "H1",  # has no bias
     },
 }
@@ -189,16 +187,16 @@ def encoder_shapes(config: AlbertConfig, names: Iterable[str] = ()) -> dict[str,
     if config.type_vocab_size:
         axes[TYPES] = "TE"
     if config.projects_embeddings:
-        axes |= _dense(PROJECTION, "EH")
+        axes |= _layer(PROJECTION, "EH")
     plan = layer_plan(
         config.num_hidden_layers, config.sharing, config.num_hidden_groups, config.inner_group_num
     )
     for use in plan:
-        for block, part in ((use.attention, _ATTENTION), (use.feed_forward, _FEED_FORWARD)):
-            scope = f"bert/encoder/transformer/{block.scope}"
-            axes |= {f"{scope}/{name}": letters for name, letters in part.items()}
+        for layer, (name, letters) in BLOCK.items():
+            block = use.feed_forward if layer in _FEED_FORWARD else use.attention
+            axes |= _layer(f"bert/encoder/transformer/{block.scope}/{name}", letters)
     if config.pooler == "always" or any(name.startswith("bert/pooler/") for name in names):
-        axes |= _dense(POOLER, "HH")
+        axes |= _layer(POOLER, "HH")
     return _shapes(axes, config)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.model_weights import encoder_shapes, head_shapes
+from albert_keras.formats.model_weights import BLOCK, encoder_shapes, head_shapes
 from data_pipeline.errors import InputError
 
 _BLOCK = "bert/encoder/transformer/group_{g}/inner_group_{k}"
@@ -47,33 +47,18 @@ class Naming(NamedTuple):
             Row(f"{ours}/beta", f"{theirs}{self.beta}"),
         )
 
-    def block(
-        self,
-        theirs: str,
-        query: str,
-        output: str,
-        attention_norm: str,
-        wide: str,
-        narrow: str,
-        last_norm: str,
-    ) -> tuple[Row, ...]:
-        """Returns the rows of a block, for what the names of its parts start and end with.
+    def block(self, theirs: str, **names: str) -> tuple[Row, ...]:
+        """Returns the rows of a block, for what the names of its layers start and end with.
 
-        `query` has braces for "query", "key" and "value", or `{1}` for their first letters.
+        `names` has the layers in `BLOCK`. "query" stands for "key" and "value", too, and has braces
+        for the layer, or `{1}` for its first letter.
         """
-        attention = f"{_BLOCK}/attention_1"
-        rows = [
-            self.dense(f"{attention}/self/{part}", f"{theirs}{query.format(part, part[0])}")
-            for part in ("query", "key", "value")
-        ]
-        rows += [
-            self.dense(f"{attention}/output/dense", f"{theirs}{output}"),
-            self.norm(f"{_BLOCK}/LayerNorm", f"{theirs}{attention_norm}"),
-            self.dense(f"{_BLOCK}/ffn_1/intermediate/dense", f"{theirs}{wide}"),
-            self.dense(f"{_BLOCK}/ffn_1/intermediate/output/dense", f"{theirs}{narrow}"),
-            self.norm(f"{_BLOCK}/LayerNorm_1", f"{theirs}{last_norm}"),
-        ]
-        return sum(rows, ())
+        rows: tuple[Row, ...] = ()
+        for layer, (ours, axes) in BLOCK.items():
+            end = names.get(layer, names["query"]).format(layer, layer[0])
+            rows_of = self.norm if len(axes) == 1 else self.dense
+            rows += rows_of(f"{_BLOCK}/{ours}", f"{theirs}{end}")
+        return rows
 
 
 def expand(table: Iterable[Row], groups: int = 1, inner: int = 1) -> list[Row]:

@@ -99,9 +99,9 @@ PANELS = (
 _LABELLED = PANELS[3]
 
 
-def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
+def draw_curves(folder: str | Path) -> Path:
     """Draws the log of a run into its `curves.png`, and returns the path; see `curves_of`."""
-    return save_figure(curves_of(folder, panels), Path(folder) / "curves.png")
+    return save_figure(curves_of(folder), Path(folder) / "curves.png")
 
 
 def curves_of(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Any:
