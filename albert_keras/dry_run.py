@@ -107,7 +107,8 @@ def dry_run(
         check_output_folder(out)
     records = scored = RecordFiles(data)
     if eval_data is not None:
-        trained = training_digests(_all_records(records, config), out, initial)
+        own = [RecordFiles(stage.data) for stage in config.stages if stage.data is not None]
+        trained = training_digests([records, *own], out, initial)
         scored = RecordFiles(eval_data)
         check_held_out(scored, trained, not (out / "run.json").is_file())
     training = config.training.replace(
@@ -156,11 +157,6 @@ def dry_run(
         seconds=time.monotonic() - started,
         stages=stages,
     )
-
-
-def _all_records(records, config):
-    own = (stage.data for stage in config.stages if stage.data is not None)
-    return [records, *map(RecordFiles, own)]
 
 
 def _costs(config, records, albert_config, log):

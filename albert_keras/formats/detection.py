@@ -217,8 +217,7 @@ def _prefix(path, format, kind="checkpoint"):
 
 
 def _detect_google(path):
-    place = _prefix(path, "google")
-    return place if place and not _is_bert(path) else None
+    return None if _is_bert(path) else _prefix(path, "google")
 
 
 def _detect_google_bert(path):
@@ -226,11 +225,10 @@ def _detect_google_bert(path):
 
 
 def _is_bert(path):
-    prefixes = find_prefixes(path)
-    return (
-        bool(prefixes)
-        and find_beside(prefixes[0], BERT_CONFIG) is not None
-        and find_beside(prefixes[0], ALBERT_CONFIG) is None
+    """Returns whether there is a checkpoint with the configuration of BERT alone."""
+    return any(
+        find_beside(prefix, BERT_CONFIG) and not find_beside(prefix, ALBERT_CONFIG)
+        for prefix in find_prefixes(path)[:1]
     )
 
 

@@ -24,7 +24,6 @@ from albert_keras.runs.tensors import (
     CheckpointTensors,
     load_weights,
     misfits_of,
-    read_variables,
     weight_names,
     write_tensors,
 )
@@ -160,8 +159,9 @@ class CheckpointFolder:
         has skipped do not count among the newest.
 
         Args:
-            variables: dict of tensor name -> variable or array. If there are several workers, see
-                `read_variables`.
+            variables: dict of tensor name -> variable or array. Each variable must have the same
+                value on all workers, see `_state_variable` in `models/step_state.py`, so that the
+                worker that saves can read it alone.
             state: JSON values that `load` returns.
             score: Lower is better; one that is not finite is ignored.
             scored_on: Names the data of the score; scores on other data are not compared with it.
@@ -172,7 +172,11 @@ class CheckpointFolder:
         score = None if score is None or not math.isfinite(score) else float(score)
         state = {"state": state or {}, "score": score, "scored_on": scored_on}
         state = json.dumps(state, indent=2) + "\n"
-        tensors = read_variables(variables) | {"global_step": np.int64(step)}
+        tensors = {
+            name: variable.numpy() if hasattr(variable, "numpy") else np.asarray(variable)
+            for name, variable in variables.items()
+        }
+        tensors["global_step"] = np.int64(step)
         folder = self._named(step)
         replaced = self._named(step, _REPLACED)
         with naming(folder):

@@ -114,18 +114,6 @@ def _named(weights):
     return {variable.name.split(":")[0]: variable for variable in weights}
 
 
-def read_variables(variables: dict) -> dict[str, np.ndarray]:
-    """Reads the values of variables.
-
-    Each variable must have the same value on all workers, see `_state_variable` in
-    `models/step_state.py`, so that the worker that saves can read it alone.
-    """
-    return {
-        name: variable.numpy() if hasattr(variable, "numpy") else np.asarray(variable)
-        for name, variable in variables.items()
-    }
-
-
 def write_tensors(prefix: str | Path, tensors: dict[str, np.ndarray]):
     """Writes a checkpoint that TensorFlow 1 and 2 read; OSError if it cannot be written."""
     try:
