@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
+from albert_keras.formats.sentence_transformers import encoder_folder
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import read_json, reading_json
@@ -233,9 +234,7 @@ def _is_bert(path):
 
 
 def _detect_hugging_face(path):
-    folder = path
-    if (path / "modules.json").is_file() and (path / "0_Transformer").is_dir():
-        folder = path / "0_Transformer"  # in earlier versions of sentence-transformers
+    folder = encoder_folder(path)
     has_weights = any((folder / name).is_file() for name in HUGGING_FACE_WEIGHTS)
     is_model = has_weights and _config_keys(folder) & {"model_type", "architectures"}
     return Place("hugging-face", "hugging-face", path) if is_model else None
