@@ -273,8 +273,9 @@ def sharing_rules(config: AlbertConfig) -> tuple[tuple, ...]:
     """Returns the rules of google-research/albert and of ALBERT in transformers."""
     wanted = "another number: with this one, a rounding error makes their code skip a group"
     groups = config.num_hidden_groups if config.sharing == "all" else config.num_hidden_layers
+    is_one = config.sharing in ("all", "none") or config.num_hidden_groups == groups
     return (
-        ("sharing", config.sharing in ("all", "none"), '"all" or "none"'),
+        ("sharing", is_one, '"all" or "none"'),
         ("num_hidden_groups", groups_are_rounded_alike(config), wanted, groups),
     )
 

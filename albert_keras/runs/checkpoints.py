@@ -73,7 +73,7 @@ class CheckpointFolder:
         if not _is_finished(folder):
             listing = ", ".join(map(str, self.steps())) or "none"
             raise InputError(
-                f"`{self.path}` has no checkpoint of step {step}. It has: {listing}.",
+                f"`{self.path.parent}` has no checkpoint of step {step}. It has: {listing}.",
                 Mistake.NO_CHECKPOINT,
             )
         return folder
