@@ -115,19 +115,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 def failed_path(error: OSError) -> str | None:
     """Returns the file that an error is about, by the name that it was to have, or None."""
-    path = _copies_of(error)[0][1] if _copies_of(error) else error.filename
-    return None if path is None else re.sub(_TEMPORARY, r"\1", str(path))
-
-
-def failure_reason(error: OSError) -> str:
-    """Returns why a file could not be read or written."""
-    return str(error.strerror or (_copies_of(error)[0][2] if _copies_of(error) else error))
-
-
-def _copies_of(error):
-    """Returns what `shutil` could not copy: a list of (source, target, reason)."""
-    copies = error.args[0] if isinstance(error, shutil.Error) and error.args else ()
-    return copies if isinstance(copies, list) else ()
+    return error.filename and re.sub(_TEMPORARY, r"\1", str(error.filename))
 
 
 def check_output_folder(path: str | Path, option: str = "--out") -> None:

@@ -145,22 +145,17 @@ class _Refusal:
         return spec
 
 
+@functools.cache
 def silence_startup() -> None:
     """Hides the lines of TensorFlow's start, unless the variable is set; call it before the import.
 
     The variables that TensorFlow reads are set during its import alone, so that other programs,
-    which this process may start, do not inherit them.
+    which this process may start, do not inherit them. Its Keras is then that of `LINES`.
     """
     if "tensorflow" not in sys.modules:
-        prepare_import()
+        sys.meta_path.insert(0, _PreparedImport())
     # tensorflow_hub, which tensorflow-text and keras-nlp import.
     warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
-
-
-@functools.cache
-def prepare_import() -> None:
-    """Makes the import of TensorFlow, when it happens, quiet, and its Keras that of `LINES`."""
-    sys.meta_path.insert(0, _PreparedImport())
 
 
 class _PreparedImport(importlib.abc.MetaPathFinder):

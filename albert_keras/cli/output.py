@@ -125,7 +125,7 @@ def report_error(error, debug):
     from albert_keras.cli.interruption import EXIT_CODE, Interrupted, command_line
     from albert_keras.training.errors import TrainingDiverged, TrainingStopped, WorkerLost
     from data_pipeline.errors import InputError
-    from data_pipeline.files import failed_path, failure_reason, is_disk_full
+    from data_pipeline.files import failed_path, is_disk_full
 
     if isinstance(error, WorkerLost):
         from albert_keras.training.cluster import restart
@@ -148,7 +148,8 @@ def report_error(error, debug):
         advice = "Free some space or choose a folder on another disk."
         text, mistakes = f"error: The disk is full: {detail} {advice}", (Mistake.DISK_FULL,)
     elif isinstance(error, OSError):
-        text = f"error: {failed_path(error) or 'input or output'}: {failure_reason(error)}"
+        name = failed_path(error) or "input or output"
+        text = f"error: {name}: {error.strerror or error}"
     else:
         code, text = 1, f"internal error: {type(error).__name__}: {error}"
         text += "\nRun the command again with --debug for details."

@@ -85,7 +85,8 @@ class RecordSource:
 
     def save_tokenizer(self, folder):
         """Copies the tokenizer into an existing folder."""
-        shutil.copytree(self._tokenizer, folder, dirs_exist_ok=True)
+        for file in self._tokenizer.iterdir():
+            shutil.copyfile(file, folder / file.name)
 
     def numbers(self, step):
         """Returns the numbers of the records seen after this number of steps: int64 [B]."""

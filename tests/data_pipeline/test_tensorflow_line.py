@@ -39,7 +39,6 @@ _PROGRAM = """
 from importlib.util import find_spec
 from data_pipeline import tensorflow_line
 tensorflow_line.needs_tf_keras = lambda: True
-tensorflow_line.prepare_import()
 find_spec("tensorflow")
 import tensorflow
 print(tensorflow.value)
