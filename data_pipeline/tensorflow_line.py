@@ -51,11 +51,14 @@ LINES = (
 VARIABLE = "TF_USE_LEGACY_KERAS"
 #: "0" prints everything, "1" hides information, "2" warnings as well, "3" errors as well.
 LOG_VARIABLE = "TF_CPP_MIN_LOG_LEVEL"
-#: What XLA prints once in a process, whatever the variable is: its library logs these lines before
-#: anything can initialize its log.
-_LINES_OF_COMPILER = (b"before absl::InitializeLog()", b"Compiled cluster using XLA!")
-#: What TensorFlow 2.16 and later print while they are imported, for the same reason.
-_LINES_OF_IMPORT = (_LINES_OF_COMPILER[0], b" port.cc:", b" cudart_stub.cc:")
+#: What XLA prints once in a process, and TensorFlow 2.16 and later while they are imported: their
+#: libraries log these lines, whatever the variable is, before anything can initialize their log.
+_NOISE = (
+    b"before absl::InitializeLog()",
+    b"Compiled cluster using XLA!",
+    b" port.cc:",
+    b" cudart_stub.cc:",
+)
 #: What modules that need TensorFlow import.
 _TENSORFLOW = ("tensorflow", "tensorflow_text")
 
@@ -171,7 +174,7 @@ class _PreparedImport(importlib.abc.MetaPathFinder):
             def execute_quietly(module):
                 level = os.environ.get(LOG_VARIABLE, "3")
                 is_quiet = needs_tf_keras() and level != "0"
-                lines = _stderr_without(_LINES_OF_IMPORT) if is_quiet else contextlib.nullcontext()
+                lines = _stderr_without_noise() if is_quiet else contextlib.nullcontext()
                 with _variables({LOG_VARIABLE: level, VARIABLE: "1"}), lines:
                     execute(module)
                     if needs_tf_keras():
@@ -206,13 +209,13 @@ def silence_compiler() -> None:
         return
     import tensorflow as tf
 
-    with _stderr_without(_LINES_OF_COMPILER), tf.init_scope(), tf.device("CPU:0"):
+    with _stderr_without_noise(), tf.init_scope(), tf.device("CPU:0"):
         tf.function(tf.identity, jit_compile=True, autograph=False)(tf.constant(0.0))
 
 
 @contextlib.contextmanager
-def _stderr_without(parts):
-    """Context in which nothing is written to stderr; at its end all lines without `parts` are."""
+def _stderr_without_noise():
+    """Context in which nothing is written to stderr; at its end all lines but noise are."""
     try:
         stderr = os.dup(2)
     except OSError:  # closed
@@ -228,7 +231,7 @@ def _stderr_without(parts):
             os.dup2(stderr, 2)
             os.close(stderr)
             file.seek(0)
-            lines = [line for line in file if not any(part in line for part in parts)]
+            lines = [line for line in file if not any(part in line for part in _NOISE)]
             with contextlib.suppress(OSError):
                 os.write(2, b"".join(lines))
 

@@ -20,6 +20,7 @@ from data_pipeline.limits import read_json
 from data_pipeline.text.corpus import read_range
 from data_pipeline.text.sentences import split_sentences
 from data_pipeline.text.storage import open_to_read
+from data_pipeline.text.text_files import TextRange
 
 #: Parts have equal sizes between these limits in bytes; their number is about the third.
 _SMALLEST_PART, _LARGEST_PART, _NUM_PARTS = 1 << 20, 64 << 20, 64
@@ -71,11 +72,10 @@ def text_bytes(document) -> int:
 
 
 class Part(NamedTuple):
-    """A part of a corpus that is encoded at once: text ranges, or documents instead."""
+    """A part of a corpus that is encoded at once."""
 
     number: int
-    ranges: list
-    documents: list
+    items: list  # of TextRange, or of Document
 
 
 class EncodedPart(NamedTuple):
@@ -91,13 +91,12 @@ def parts_of_ranges(ranges) -> list[Part]:
     sizes = [text_range.num_bytes for text_range in ranges]
     part_size = min(max(sum(sizes) // _NUM_PARTS, _SMALLEST_PART), _LARGEST_PART)
     groups = _grouped(ranges, lambda text_range: text_range.num_bytes, part_size)
-    return [Part(number, group, []) for number, group in enumerate(groups)]
+    return list(itertools.starmap(Part, enumerate(groups)))
 
 
 def parts_of_documents(documents) -> Iterator[Part]:
     """Groups documents into parts."""
-    for number, group in enumerate(_grouped(documents, text_bytes, _BYTES_PER_PART)):
-        yield Part(number, [], group)
+    return itertools.starmap(Part, enumerate(_grouped(documents, text_bytes, _BYTES_PER_PART)))
 
 
 def _grouped(items, size_of, min_size):
@@ -114,15 +113,14 @@ def _grouped(items, size_of, min_size):
 
 def encode_part(context, part: Part) -> EncodedPart:
     """Encodes a part and writes its files, unless files of the same content already exist."""
-    content = [range_digest(text_range) for text_range in part.ranges]
-    if not part.ranges:
-        content = [_documents_digest(part.documents)]
+    is_text = isinstance(part.items[0], TextRange)
+    content = list(map(range_digest, part.items)) if is_text else [_documents_digest(part.items)]
     counts = _finished_counts(context.work, part.number, content)
     if counts is not None:
         return EncodedPart(part.number, content, counts)
 
     def encoded():
-        sources = map(read_range, part.ranges) if part.ranges else [part.documents]
+        sources = map(read_range, part.items) if is_text else [part.items]
         for document in itertools.chain.from_iterable(sources):
             encoded = encode_document(document, context.tokenizer, context.config)
             yield text_bytes(document), encoded

@@ -32,8 +32,6 @@ LABELS = {
     "none": "nothing",
 }
 
-_GZIP = b"\x1f\x8b\x08"  # no record begins with these bytes
-
 
 class Writer(NamedTuple):
     """A program that writes records."""
@@ -127,15 +125,12 @@ def adopt_records(
 
 
 def _scan(path):
-    with open(path, "rb") as file:
-        if file.read(len(_GZIP)) == _GZIP:
-            raise InputError(
-                f"`{path}` must not be compressed, because records are read by number. Unpack it "
-                "with `gunzip` and repeat the command."
-            )
     scan = scan_records(path)
     if scan.fault:
-        raise InputError(f"`{path}` is not a TFRecord file, or is damaged: {scan.fault}.")
+        raise InputError(
+            f"`{path}` is not a TFRecord file, or is damaged: {scan.fault}. If it is compressed, "
+            "unpack it with `gunzip`, because records are read by number."
+        )
     return scan
 
 
@@ -150,7 +145,7 @@ def _describe(folder, scans, vocab_size):
         features = decode_instance(frame_at(map_file(folder / name), scans[name].offsets, 0)[0])
     except InputError as error:
         raise InputError(f"Record 0 of `{name}`: {error}") from error
-    writer = find_writer(features)
+    writer = _find_writer(features)
     info = DatasetInfo(
         max_seq_length=len(features[writer.renamed.get("input_ids", "input_ids")]),
         max_predictions_per_seq=len(features["masked_lm_positions"]),
@@ -183,12 +178,8 @@ def _check(path, scan, info):
                 )
 
 
-def find_writer(features) -> Writer:
-    """Finds the program that wrote a record by its features (dict, see `decode_instance`).
-
-    Raises:
-        InputError: If no program of the table writes such features.
-    """
+def _find_writer(features):
+    """Finds the program that wrote a record by its features (dict, see `decode_instance`)."""
     for writer in WRITERS:
         names = {writer.renamed.get(name, name) for name in REQUIRED_FEATURES}
         if features.keys() >= {*names, *writer.marks}:

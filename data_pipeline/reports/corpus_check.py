@@ -195,15 +195,12 @@ def check_before_build(
             corpus, or as `read_corpus`.
     """
     check_splitter(config.splitter, config.language)
-    sample, num_tokens = RecordSample(tokenizer, config), 0
+    seen = _Statistics(tokenizer, config)
     letters: Counter[str] = Counter()
     for document in _spread(corpus_ranges(sources, corpus_format)):
+        seen.add(document)
         if not document.sentences_given:  # given sentences are not split by any language
             letters.update(document.text)
-        sentences = split_sentences(document, config.splitter, config.language)
-        ids, lengths = tokenizer.encode_sentences(sentences)
-        sample.add(ids, lengths[lengths > 0])
-        num_tokens += len(ids)
     if config.splitter == "sentencex" and (fault := language_fault(letters, config.language)):
         is_other, reason = fault
         if is_other:
@@ -219,7 +216,7 @@ def check_before_build(
             config.language,
             reason,
         )
-    estimate = sample.estimate(num_tokens)
+    estimate = seen.sample.estimate(seen.counts["pieces"])
     if estimate.padding > _MOST_PADDING:
         length = max(8, 1 << (2 * estimate.median_tokens - 1).bit_length())
         logger.warning(

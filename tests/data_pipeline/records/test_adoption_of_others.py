@@ -83,7 +83,7 @@ def test_records_of_each_program_are_read(tmp_path, names):
 
 def test_compressed_files_are_refused_with_the_command_that_unpacks_them(tmp_path):
     write(tmp_path / "a.tfrecord", rows_of(), BERT, "GZIP")
-    with pytest.raises(InputError, match="must not be compressed.* Unpack it with `gunzip`"):
+    with pytest.raises(InputError, match="not a TFRecord file.* unpack it with `gunzip`"):
         adopt_records(tmp_path, vocab_size=VOCAB)
 
 
