@@ -218,7 +218,7 @@ class AlbertConfig(Settings):
         if name not in _NAMED:
             raise InputError(f"`{name}` is not a known model{did_you_mean(name, _NAMED)}")
         if records is not None:
-            from data_pipeline.records.record_folder import RecordFiles  # loads NumPy
+            from data_pipeline.records.record_files import RecordFiles  # loads NumPy
 
             overrides = {"vocab_size": RecordFiles.of(records).info.vocab_size} | overrides
         return cls(**(_NAMED[name] | overrides))

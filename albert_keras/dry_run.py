@@ -25,7 +25,7 @@ from data_pipeline.files import check_output_folder
 from data_pipeline.progress import format_duration
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     )
     from data_pipeline.records.adoption import adopt_records as adopt_records
     from data_pipeline.records.dataset_info import DatasetInfo as DatasetInfo
-    from data_pipeline.records.record_folder import RecordFiles as RecordFiles
+    from data_pipeline.records.record_files import RecordFiles as RecordFiles
     from data_pipeline.reports.corpus_check import check_corpus as check_corpus
     from data_pipeline.reports.inspection import (
         inspect_records as inspect_records,

@@ -9,7 +9,7 @@ from albert_keras import AlbertConfig, AlbertForPretraining
 from albert_keras.models import encoder
 from data_pipeline.reader.reader import training_dataset
 from data_pipeline.records.examples import PRETRAINING_FEATURES
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 
 @pytest.fixture(scope="module")

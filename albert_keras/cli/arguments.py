@@ -80,7 +80,7 @@ def _find(config_file, kind):
 
 def check_records(*folders: Path | None):
     """Raises InputError unless all of the folders, except None, are folders of records."""
-    from data_pipeline.records.record_folder import RecordFiles
+    from data_pipeline.records.record_files import RecordFiles
 
     for folder in folders:
         if folder is not None:

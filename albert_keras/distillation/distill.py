@@ -13,7 +13,7 @@ from albert_keras.formats.open_model import open_model
 from albert_keras.training.pretrain import PretrainingResult, pretrain
 from albert_keras.training.stages import stages_of
 from albert_keras.training.strategy import build_strategy
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 
 def distill(

@@ -16,7 +16,7 @@ from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.training.build import build_pretraining
 from albert_keras.training.start import ContinuedPretraining, Start
 from data_pipeline.errors import InputError
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 logger = logging.getLogger(__name__)
 

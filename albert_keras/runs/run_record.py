@@ -15,7 +15,7 @@ from pathlib import Path
 from albert_keras.config import AlbertConfig
 from data_pipeline.errors import InputError
 from data_pipeline.limits import reading_json
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

@@ -18,7 +18,7 @@ from albert_keras.training.strategy import build_strategy
 from albert_keras.training.trained_records import check_scored
 from data_pipeline.progress import CountedProgress
 from data_pipeline.reader.reader import evaluation_dataset
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.reports.count_baselines import CountScore, count_baselines
 
 logger = logging.getLogger(__name__)

@@ -37,7 +37,7 @@ from albert_keras.training.trained_records import (
 )
 from data_pipeline.files import FolderLock, check_output_folder
 from data_pipeline.progress import lines_shown
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 logger = logging.getLogger(__name__)
 

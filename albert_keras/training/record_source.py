@@ -20,7 +20,7 @@ from data_pipeline.reader.reader import (
     uses_dynamic_masks,
 )
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 #: Records counted by `log_frequencies`: some ten thousand masked tokens, read within a second.
 _COUNTED_RECORDS = 2048

@@ -10,7 +10,7 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 
 class ScoredModel(NamedTuple):

@@ -17,7 +17,7 @@ from albert_keras.training.record_source import RecordSource, dynamic_masking, s
 from albert_keras.training.stage_plan import StagePlan, stage_ends
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.reader.reader import uses_dynamic_masks
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from albert_keras.training.build import build_pretraining
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER, DatasetInfo
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_extension import is_extension
 

@@ -26,7 +26,7 @@ from albert_keras.runs.trained_data import (
 from data_pipeline.instances.masking import MASKED_FEATURES, unmask
 from data_pipeline.randomness import key_of, subkeys
 from data_pipeline.records.decoding import read_features
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from data_pipeline.randomness import key_of, permute, subkeys
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.decoding import read_features
 from data_pipeline.records.examples import PRETRAINING_FEATURES, REQUIRED_FEATURES, feature_length
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Batches read ahead. A fixed number: autotuned, tf.data keeps reading while a step runs and

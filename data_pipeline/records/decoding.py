@@ -18,7 +18,7 @@ from data_pipeline.records.examples import (
     feature_limits,
     schema_fault,
 )
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 
 def read_features(records: RecordFiles, numbers: np.ndarray, with_masks: bool = True):

@@ -10,7 +10,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MASKED_FEATURES, unmask
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.decoding import read_features
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 #: Training records that are counted at most, spread evenly over all: enough for a stable score.
 MAX_RECORDS = 1 << 18

@@ -21,8 +21,7 @@ from data_pipeline.progress import CountedProgress
 from data_pipeline.randomness import key_of, permute
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.records.decoding import read_features
-from data_pipeline.records.record_files import index_path, scan_records
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles, index_path, scan_records
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import SPACE
 

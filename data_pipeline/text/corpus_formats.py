@@ -34,6 +34,8 @@ _DOC_TAG = re.compile(r"(<doc\s[^>]*>|</doc>)")
 _DOC_TITLE = re.compile(r'\b(?:id|title)="([^"]+)"')
 #: Keys of the JSON lines that WikiExtractor writes, in which `<` and `&` are escaped.
 _WIKIEXTRACTOR_KEYS = {"id", "url", "title", "text"}
+#: NUL, and what "surrogateescape" makes of bytes that are not UTF-8.
+_NOT_UTF8 = re.compile("[\0\udc80-\udcff]")
 _JSON_WITH_TEXT = re.compile(r'\{.*"text"\s*:\s*"')
 
 
@@ -255,36 +257,27 @@ def _text_lines(path, max_chars=-1, begin=0, end=None):
 
 def _not_utf8(path, begin, end):
     """Returns the error for the first NUL or byte that is not UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    fault, data, offset = None, b"-", begin
     with storage.open_to_read(path, begin, end) as file:
-        offset, chunk = begin, b""
-        while data := file.read(storage.BUFFER_BYTES):
-            chunk += data
-            faults = [chunk.index(b"\0")] if b"\0" in chunk else []
-            try:
-                _, decoded = codecs.utf_8_decode(chunk)  # without a character that is incomplete
-            except UnicodeDecodeError as error:
-                faults.append(error.start)
-            if faults:
-                return _explain_byte(path, chunk, offset, min(faults))
-            offset += decoded
-            chunk = chunk[decoded:]
-    return InputError(
-        f"`{path}` must be UTF-8. It ends inside a character, at byte {offset}.", Mistake.NOT_TEXT
-    )
-
-
-def _explain_byte(path, chunk, offset, position):
-    with storage.open_to_read(path) as file:
-        is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    if chunk[position] == 0:
+        while data and not fault:
+            data = file.read(storage.BUFFER_BYTES)
+            text = decoder.decode(data, final=not data)
+            fault = _NOT_UTF8.search(text)
+            offset += len(text[: fault.start()].encode()) if fault else len(text.encode())
+    if fault is None:
+        return InputError(f"`{path}` must not change while it is read.")
+    if fault[0] == "\0":
         return InputError(
-            f"`{path}` must be text. It contains a NUL byte at byte {offset + position}, "
-            "so it is binary, or in UTF-16.",
+            f"`{path}` must be text. It contains a NUL byte at byte {offset}, so it is binary, or "
+            "in UTF-16.",
             Mistake.NOT_TEXT,
         )
+    with storage.open_to_read(path) as file:
+        is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     encoding = "UTF-16" if is_utf16 else "Latin-1"
     return InputError(
-        f"`{path}` must be UTF-8. Byte {offset + position} (0x{chunk[position]:02x}) is not. "
+        f"`{path}` must be UTF-8. Byte {offset} (0x{ord(fault[0]) - 0xDC00:02x}) is not. "
         f"If the file is in {encoding}, `iconv -f {encoding} -t UTF-8` converts it.",
         Mistake.NOT_TEXT,
     )

@@ -19,7 +19,7 @@ from albert_keras.training.trained_records import KEPT_RECORDS, check_held_out, 
 from data_pipeline.building.workers import num_processors
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from tests.benchmarks.contest import NOT_INSTALLED
 from tests.benchmarks.learning.export import write_arrays
 from tests.benchmarks.learning.job import Job, read_points

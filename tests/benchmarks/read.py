@@ -6,7 +6,7 @@ from pathlib import Path
 
 from data_pipeline.reader.reader import training_dataset, training_numbers
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from tests.benchmarks.measure import (
     in_turn,
     machine,

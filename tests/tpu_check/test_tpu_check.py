@@ -15,7 +15,7 @@ from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.kinds import KINDS
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import training_dataset
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from tests.albert_keras.tasks.small_tasks import make_examples, make_task
 from tests.tpu_check import __main__ as command, compile_hlo
 from tests.tpu_check.__main__ import fault_lines, table

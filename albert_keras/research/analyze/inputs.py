@@ -19,7 +19,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MaskingVocabulary, mask_ngrams
 from data_pipeline.randomness import key_of, subkeys
 from data_pipeline.reader.reader import evaluation_dataset
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Longest sequence if the length of the training is not known.

@@ -32,7 +32,7 @@ def yaml(folder):
 
 def records(folder):
     from data_pipeline import verify_records
-    from data_pipeline.records.record_folder import RecordFiles
+    from data_pipeline.records.record_files import RecordFiles
 
     path = _artifact(folder, "records")
 

@@ -11,7 +11,7 @@ from albert_keras.runs.tensors import weight_names
 from albert_keras.training.start import ContinuedPretraining
 from data_pipeline.building.build import build_records
 from data_pipeline.reader.reader import evaluation_dataset
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_extension import extend_vocabulary, segments_of_added
 

@@ -12,7 +12,7 @@ from albert_keras.runs.run_record import git_commit
 from albert_keras.training.record_source import RecordSource
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 

@@ -11,7 +11,7 @@ from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingDiverged
 from albert_keras.training.pretrain import pretrain
 from data_pipeline.reader.reader import training_numbers
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 
 @pytest.fixture

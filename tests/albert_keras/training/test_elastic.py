@@ -10,7 +10,7 @@ import pytest
 from albert_keras.runs.log_file import read_log
 from data_pipeline.reader.reader import training_dataset, training_numbers
 from data_pipeline.records.decoding import decode_batch
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 CODE = """
 import json, sys

@@ -10,7 +10,7 @@ from albert_keras.training.evaluate import evaluate
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 
 @pytest.fixture

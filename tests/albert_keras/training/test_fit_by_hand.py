@@ -12,7 +12,7 @@ from albert_keras.runs.run import Run
 from albert_keras.training.evaluate import evaluate
 from albert_keras.training.record_source import log_frequencies
 from data_pipeline.reader.reader import evaluation_dataset, training_dataset
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 STEPS = 12
 

@@ -26,7 +26,7 @@ from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from data_pipeline.files import LOCK_FILE, FolderLock
 from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from tests.albert_keras.checkpoint_tensors import tensors_of
 
 

@@ -6,7 +6,7 @@ import pytest
 from albert_keras.training.trained_records import digest_features, digest_records
 from data_pipeline.building.build import build_records
 from data_pipeline.records.decoding import decode_batch
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from albert_keras.training.pretrain import pretrain
 from albert_keras.training.record_source import RecordSource, log_frequencies
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 
 def test_shares_are_those_of_the_labels(tiny_records):

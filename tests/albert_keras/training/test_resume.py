@@ -16,7 +16,7 @@ from albert_keras.training.errors import TrainingStopped
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.saving import SaveCheckpoints
 from data_pipeline.errors import InputError
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 STEPS, EVERY = 40, 6
 

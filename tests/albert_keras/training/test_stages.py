@@ -15,7 +15,7 @@ from albert_keras.training.stages import Stages, stages_of
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from tests.albert_keras.checkpoint_tensors import tensors_of
 
 STEPS, EDGES = 9, (3, 6)

@@ -17,7 +17,7 @@ from albert_keras.training.pretrain import pretrain
 from albert_keras.training.start import ContinuedPretraining
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 
 SETTINGS = {
     "training": {

@@ -16,7 +16,7 @@ from albert_keras.training.pretrain import pretrain
 from albert_keras.training.trained_records import check_held_out, training_digests
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.text.corpus import Document
 from tests.albert_keras.serving.card_records import PRETRAINED, publish
 

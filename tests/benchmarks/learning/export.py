@@ -12,7 +12,7 @@ from data_pipeline.instances.masking import MASKED_FEATURES, unmask
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.decoding import decode_batch
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.benchmarks.learning.batches import HELD_OUT, TRAINING
 

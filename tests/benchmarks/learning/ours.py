@@ -9,7 +9,7 @@ from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.evaluate import score
 from albert_keras.training.pretrain import pretrain
 from data_pipeline.reader.reader import evaluation_dataset
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from tests.benchmarks.learning.job import Job, Recorder
 
 _BATCH_SIZE = 64

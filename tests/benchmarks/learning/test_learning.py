@@ -11,7 +11,7 @@ from albert_keras.training.evaluate import evaluate
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MASKED_FEATURES, unmask
 from data_pipeline.reader.reader import evaluation_dataset
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from tests.benchmarks import learn
 from tests.benchmarks.learning.batches import (
     HELD_OUT,

@@ -8,7 +8,7 @@ import tensorflow as tf
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import training_dataset
 from data_pipeline.records.adoption import adopt_records
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 

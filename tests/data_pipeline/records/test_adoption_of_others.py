@@ -8,7 +8,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.adoption import adopt_records
 from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.reports.inspection import inspect_records, verify_records
 
 S, P, VOCAB = 12, 3, 300

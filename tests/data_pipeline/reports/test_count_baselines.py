@@ -8,7 +8,7 @@ import pytest
 
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.reports.count_baselines import count_baselines
 
 

@@ -9,8 +9,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.examples import decode_instance
-from data_pipeline.records.record_files import index_path
-from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.record_files import RecordFiles, index_path
 
 
 @pytest.fixture
