@@ -141,9 +141,9 @@ def reading_json(
         raise InputError(f"`{path}` is damaged: {reason}.{advice}") from error
 
 
-def read_json(path: str | Path, advice: str = "", max_bytes: int = MAX_JSON_BYTES) -> dict:
+def read_json(path: str | Path, advice: str = "") -> dict:
     """Reads a JSON object; its arguments and errors are those of `reading_json`."""
-    with reading_json(path, advice, max_bytes) as values:
+    with reading_json(path, advice) as values:
         return values
 
 

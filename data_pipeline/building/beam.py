@@ -41,7 +41,6 @@ from data_pipeline.building.folder import (
     info_of,
     is_result_of,
     warn_of_lost_text,
-    why_no_records,
 )
 from data_pipeline.building.shards import shard_name, write_shard
 from data_pipeline.config import PretrainingDataConfig
@@ -329,7 +328,7 @@ def _encode(numbered_range, job):
                 sizes = {"sentences": len(encoded.lengths), "pieces": len(encoded.ids)}
                 counts.update(documents=1, **sizes)
                 yield encoded.digest, (encoded.ids.tobytes(), encoded.lengths.tobytes())
-        yield beam.pvalue.TaggedOutput("sources", (content, dict(counts)))
+        yield beam.pvalue.TaggedOutput("sources", (number, [content], dict(counts)))
     except InputError as error:  # if raised, Beam would retry the step and return a long text
         yield beam.pvalue.TaggedOutput("faults", (number, str(error)))
 
@@ -397,24 +396,22 @@ def _block(documents, key_range, vocab_size):
 
 def _finish(_, sources, shards, faults, job):
     """Writes tokenizer and info file, or the reason why there are none."""
-    counts = Counter()
-    for *_, counted in (*sources, *shards):
-        counts.update(counted)
-    fault = min(faults)[1] if faults else why_no_records(counts, job.config)
+    tokenizer, _ = _tools_of(job)
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        if fault:
-            (folder / "fault").write_text(fault, encoding="utf-8")
+        try:
+            if faults:
+                raise InputError(min(faults)[1])
+            info = info_of(sources, shards, tokenizer, job.config)
+        except InputError as error:
+            (folder / "fault").write_text(str(error), encoding="utf-8")
             _publish(folder / "fault", job.out, FAULT)
             return
-        tokenizer, _ = _tools_of(job)
         tokenizer.save(folder / TOKENIZER_FOLDER)
         storage.make_folders(f"{job.out}/{TOKENIZER_FOLDER}")
         for file in sorted((folder / TOKENIZER_FOLDER).iterdir()):
             _publish(file, job.out, f"{TOKENIZER_FOLDER}/{file.name}")
-        infos = [info for _, info, _ in sorted(shards, key=lambda shard: shard[0])]
-        contents = [content for content, _ in sources]
-        info_of(infos, counts, contents, tokenizer, job.config).save(folder)
+        info.save(folder)
         _publish(folder / INFO_FILE, job.out, INFO_FILE)
 
 

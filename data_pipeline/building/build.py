@@ -8,7 +8,6 @@ build.
 import logging
 import shutil
 import time
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -23,12 +22,11 @@ from data_pipeline.building.folder import (
     info_of,
     is_result_of,
     warn_of_lost_text,
-    why_no_records,
 )
 from data_pipeline.building.shards import ShardTask, build_shard, finished_shard, shard_name
 from data_pipeline.building.workers import Workers, num_processors
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.errors import InputError, Mistake, WorkInterrupted
+from data_pipeline.errors import InputError, WorkInterrupted
 from data_pipeline.files import whole_folder
 from data_pipeline.instances.masking import MaskingVocabulary
 from data_pipeline.progress import CountedProgress
@@ -114,14 +112,14 @@ def build_records(
     try:
         tokenizer.save(folder.work / TOKENIZER_FOLDER)  # for the workers
         with Workers(workers, _prepare, (folder.out, folder.work, config)) as pool:
-            contents, counts = _encode(pool, parts, total_bytes)
-            order, shards = order_documents(folder.work, len(contents), config)
-            finished, num_reused = _write(pool, folder, order, shards, counts)
-        if reason := why_no_records(counts, config):
+            encoded = _encode(pool, parts, total_bytes)
+            order, shards = order_documents(folder.work, len(encoded), config)
+            finished, num_reused = _write(pool, folder, order, shards)
+        try:
+            info = info_of(encoded, finished, tokenizer, config, from_files=ranges is not None)
+        except InputError:  # there is no record
             folder.discard()
-            raise InputError(reason, Mistake.EMPTY_CORPUS)
-        contents = sum(contents, []) if ranges else None
-        info = info_of(finished, counts, contents, tokenizer, config)
+            raise
         shutil.rmtree(out / TOKENIZER_FOLDER, ignore_errors=True)
         with whole_folder(out / TOKENIZER_FOLDER) as temporary:
             tokenizer.save(temporary)
@@ -138,19 +136,18 @@ def build_records(
 
 
 def _encode(pool, parts, total_bytes):
-    """Runs the first pass; returns the list of the parts' contents, and a Counter."""
+    """Runs the first pass; returns the list of EncodedPart."""
     total = None if total_bytes is None else total_bytes / 1e6
     progress = CountedProgress(logger, "reading", total, "MB")
-    contents, counts = {}, Counter()
+    encoded = []
     for part in pool.run(encode_part, parts):
-        contents[part.number] = part.content
-        counts.update(part.counts)
+        encoded.append(part)
         progress.add(part.counts["bytes"] / 1e6)
-    return [contents[number] for number in sorted(contents)], counts
+    return encoded
 
 
-def _write(pool, folder, order, shards, counts):
-    """Runs the second pass; returns the list of ShardInfo, and how many of them existed before."""
+def _write(pool, folder, order, shards):
+    """Runs the second pass; returns the list of FinishedShard, and how many existed before."""
     tasks = [
         ShardTask(number, shard_name(number, len(shards)), blocks, order)
         for number, blocks in enumerate(shards)
@@ -165,9 +162,7 @@ def _write(pool, folder, order, shards, counts):
     for shard in pool.run(build_shard, missing):
         finished[shard.number] = shard
         progress.add()
-    for shard in finished:
-        counts.update(shard.counts)
-    return [shard.info for shard in finished], num_reused
+    return finished, num_reused
 
 
 def _names_files(corpus):

@@ -6,13 +6,14 @@ Finished shards have their final names; everything else is in `.work/` until the
 import contextlib
 import logging
 import shutil
+from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
 from data_pipeline.building.encoding import corpus_digest, range_digest
 from data_pipeline.config import SINGLE_SEGMENT_FORMATS, PretrainingDataConfig
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import FolderLock, check_output_folder, check_writable, write_json
 from data_pipeline.limits import read_json
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
@@ -68,21 +69,27 @@ def builder_version() -> str:
         return "unknown"
 
 
-def info_of(shards, counts, contents, tokenizer, config) -> DatasetInfo:
-    """Describes the result of a build; `contents` are the digests of the ranges of its corpus.
+def info_of(parts, shards, tokenizer, config, from_files: bool = True) -> DatasetInfo:
+    """Describes the result of a build, from all EncodedParts and FinishedShards or equal tuples.
 
-    They are None if the corpus does not come from files.
+    The digest of a corpus that is not `from_files` is not stored. InputError without any record.
     """
+    counts: Counter[str] = Counter()
+    for *_, counted in (*parts, *shards):
+        counts.update(counted)
+    if reason := why_no_records(counts, config):
+        raise InputError(reason, Mistake.EMPTY_CORPUS)
+    digests = [digest for _, content, _ in parts for digest in content]
     return DatasetInfo(
         max_seq_length=config.max_seq_length,
         max_predictions_per_seq=config.num_predictions,
         vocab_size=tokenizer.vocab_size,
         tokenizer_digest=tokenizer.digest,
         objective=config.label_objective,
-        shards=tuple(shards),
+        shards=tuple(info for _, info, _ in sorted(shards, key=lambda shard: shard[0])),
         statistics=dict(sorted(counts.items())),
         config=config.model_dump(),
-        corpus_digest=None if contents is None else corpus_digest(contents),
+        corpus_digest=corpus_digest(digests) if from_files else None,
         builder_version=builder_version(),
     )
 
