@@ -26,7 +26,7 @@ from data_pipeline.limits import check_regular_file, reading_json
 
 logger = logging.getLogger(__name__)
 
-#: Name of the locked file of a run; a folder with nothing else counts as empty.
+#: Name of the locked file of a folder; a folder with nothing else counts as empty.
 LOCK_FILE = ".lock"
 #: Name of the file that lists the digests of the others in a folder.
 DIGESTS = "digests.json"
@@ -236,7 +236,6 @@ class FolderLock:
 
     Args:
         folder: Path. The folder, which need not exist before `take`.
-        name: str. Name of the locked file.
         work: str. What the message to others says of the folder.
         advice: str. What the message asks others to do.
         shown: Path or None. The folder that the message names, if it is another one.
@@ -247,7 +246,6 @@ class FolderLock:
     def __init__(
         self,
         folder: Path,
-        name: str = LOCK_FILE,
         work: str = "is being trained",
         advice: str = "Wait until it has ended, or choose another --out.",
         shown: Path | None = None,
@@ -255,7 +253,7 @@ class FolderLock:
     ):
         self._makes_folder = makes_folder
         self._made: list[Path] = []
-        self._folder, self._path = shown or folder, folder / name
+        self._folder, self._path = shown or folder, folder / LOCK_FILE
         self._work, self._advice = work, advice
         self._descriptor: int | None = None
 

@@ -121,7 +121,7 @@ def is_result_of(info, ranges, tokenizer, config) -> bool:
 
 
 WORK = ".work"
-_SETTINGS, _LOCK = "settings.json", "lock"
+_SETTINGS = "settings.json"
 
 
 class BuildFolder:
@@ -145,7 +145,7 @@ class BuildFolder:
         self._check_settings()
         self._missing = [path for path in (self.out, *self.out.parents) if not path.exists()]
         self.work.mkdir(parents=True, exist_ok=True)
-        self._lock = FolderLock(self.work, _LOCK, shown=self.out, work="is being built")
+        self._lock = FolderLock(self.work, shown=self.out, work="is being built")
         self._lock.take()
         self._remove_temporary_files()
         try:

@@ -31,11 +31,11 @@ from albert_keras.research.study.report import REPORT_FOLDER, write_report
 from albert_keras.research.study.training import Job, run_job
 from albert_keras.research.study.updates import measure_seconds, needs_times, updates_in_time
 from data_pipeline.errors import InputError
-from data_pipeline.files import FolderLock, check_output_folder
+from data_pipeline.files import LOCK_FILE, FolderLock, check_output_folder
 
 logger = logging.getLogger(__name__)
 
-_STUDY_FILE, _LOCK_FILE = "study.json", ".lock"
+_STUDY_FILE = "study.json"
 
 
 class StudyResult(NamedTuple):
@@ -97,13 +97,8 @@ def study(
     planned = plan_study(config, scale, changes)
     if not (out / _STUDY_FILE).is_file():
         check_new_folder(out)
-    lock = FolderLock(
-        out,
-        name=_LOCK_FILE,
-        work="is in use",
-        advice="Wait until it has ended.",
-        makes_folder=True,
-    )
+    advice = "Wait until it has ended."
+    lock = FolderLock(out, work="is in use", advice=advice, makes_folder=True)
     with lock:
         lock.take()
         text = prepare_corpus(out, _sources(corpus), _sources(eval_corpus), corpus_format)
@@ -143,7 +138,7 @@ def check_new_folder(out: Path) -> None:
 
     A process that ended before `study.json` was written has left text at most.
     """
-    if out.is_dir() and all(entry.name in ("corpus", _LOCK_FILE) for entry in out.iterdir()):
+    if out.is_dir() and all(entry.name in ("corpus", LOCK_FILE) for entry in out.iterdir()):
         return
     check_output_folder(out)
 
