@@ -125,7 +125,10 @@ def check_output_folder(path: str | Path, option: str = "--out") -> None:
     folder, or if its parent is not writable.
     """
     path = Path(path)
-    if path.exists() and not _is_empty_folder(path):
+    # A lock alone may be that of a process that was killed.
+    if path.exists() and not (
+        path.is_dir() and all(entry.name == LOCK_FILE for entry in path.iterdir())
+    ):
         raise InputError(
             f"`{path}` is not empty, and nothing is ever overwritten. "
             f"Remove it or choose another {option}.",
@@ -151,11 +154,6 @@ def check_writable(path: Path, option: str = "--out") -> None:
         raise InputError(
             f"`{path}` cannot be written: {error.strerror} in `{parent}`. Choose another {option}."
         ) from error
-
-
-def _is_empty_folder(path):
-    """Returns whether there is only a lock in a folder, perhaps of a process that was killed."""
-    return path.is_dir() and all(entry.name == LOCK_FILE for entry in path.iterdir())
 
 
 def sha256_of(path):

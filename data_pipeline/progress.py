@@ -115,10 +115,8 @@ class CountedProgress:
         """Counts things that are done, and logs a line if it is time for one."""
         self._done += count
         self._work_done += count if work is None else work
-        if self._work_done and (self._total is None or self._done < self._total):
-            self._tick()
-
-    def _tick(self):
+        if not self._work_done or (self._total is not None and self._done >= self._total):
+            return
         now = time.monotonic()
         if now >= self._last_line + _SECONDS_BETWEEN_LINES:
             self._last_line = now

@@ -53,14 +53,6 @@ class Rule(NamedTuple):
     message: str
 
 
-def mistakes_in(problems) -> list[Mistake]:
-    """Returns the mistakes of problems with a `message`, see `Problem`."""
-    return [
-        Mistake.UNKNOWN_KEY if problem.message.startswith(UNKNOWN_KEY) else Mistake.INVALID_VALUE
-        for problem in problems
-    ]
-
-
 class SettingsError(InputError):
     """A configuration has one or more problems; `problems` lists them all."""
 
@@ -69,7 +61,9 @@ class SettingsError(InputError):
         self.problems = tuple(problems)
         count = f"{len(self.problems)} problem{'s' if len(self.problems) > 1 else ''}"
         listing = "\n".join(f"  {problem}" for problem in self.problems)
-        super().__init__(f"{count} in {name}:\n{listing}", *mistakes_in(self.problems))
+        is_unknown = [problem.message.startswith(UNKNOWN_KEY) for problem in self.problems]
+        mistakes = [Mistake.UNKNOWN_KEY if one else Mistake.INVALID_VALUE for one in is_unknown]
+        super().__init__(f"{count} in {name}:\n{listing}", *mistakes)
 
 
 class Settings(BaseModel):

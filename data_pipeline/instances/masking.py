@@ -57,15 +57,6 @@ def _ngram_limits(max_ngram, favor_shorter_ngram):
     return np.rint(cumulative * 2.0**32).astype(np.uint32)
 
 
-def _replacement_limits(leave_unmasked, replace_random):
-    """Returns two of 2 ** 32 random numbers, int64.
-
-    Below the first a selected token becomes [MASK], below the second it is unchanged.
-    """
-    masked, kept = 1 - replace_random - leave_unmasked, 1 - replace_random
-    return np.int64(masked * 2**32), np.int64(kept * 2**32)
-
-
 def mask_ngrams(
     input_ids: np.ndarray,
     input_mask: np.ndarray,
@@ -116,6 +107,10 @@ def mask_ngrams(
     replacements = vocabulary.ordinary_ids
     if masking.random_pieces == "all":
         replacements = np.arange(len(vocabulary.starts_word), dtype=np.int32)
+    # Of 2 ** 32 random numbers, those below the first limit make [MASK] of a selected token, and
+    # those below the second one leave it unchanged.
+    kept = 1 - masking.replace_random
+    masked = kept - masking.leave_unmasked
     _mask(
         *(out[name] for name in MASKED_FEATURES),
         input_ids,
@@ -126,7 +121,8 @@ def mask_ngrams(
         replacements,
         _ngram_limits(masking.max_ngram, masking.favor_shorter_ngram),
         masking.masked_lm_prob,
-        *_replacement_limits(masking.leave_unmasked, masking.replace_random),
+        np.int64(masked * 2**32),
+        np.int64(kept * 2**32),
     )
     return out
 

@@ -127,10 +127,11 @@ def _new_prose(docstrings, seen):
     """Returns the paragraphs that are not in `seen`, unless they have too few sentences."""
     paragraphs, count = [], 0
     for text in itertools.chain.from_iterable(map(_prose_blocks, docstrings)):
-        kept, total = _prose_sentences(text)
+        sentences = split_sentences(Document("", (text,)))
+        kept = list(filter(_is_prose, sentences))
         paragraph = " ".join(kept)
         # A paragraph that is half code makes no sense without that half.
-        if 2 * len(kept) > total and paragraph not in seen:
+        if 2 * len(kept) > len(sentences) and paragraph not in seen:
             seen.add(paragraph)
             paragraphs.append(paragraph)
             count += len(kept)
@@ -154,12 +155,6 @@ def _without_markup(text):
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
     return " ".join(text.split())
-
-
-def _prose_sentences(text):
-    """Returns the sentences of a paragraph that are prose, and the number of all its sentences."""
-    sentences = split_sentences(Document("", (text,)))
-    return [sentence for sentence in sentences if _is_prose(sentence)], len(sentences)
 
 
 def _is_prose(sentence):

@@ -78,19 +78,14 @@ def count_words(text: str) -> int:
     return len(words_of(text))
 
 
-def script_of(letter: str) -> str:
-    """Returns the script of a letter, such as "Latin" or "Han"."""
-    name = unicodedata.name(letter, "other").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
-    first = name.split()[0]
-    return "Han" if first == "CJK" else first.capitalize()
-
-
 def scripts_of(characters: Counter) -> dict[str, float]:
     """Returns script -> fraction of all letters among counted characters, the largest first."""
     letters: Counter[str] = Counter()
     for character, count in characters.items():
         if character.isalpha():
-            letters[script_of(character)] += count
+            name = unicodedata.name(character, "other")
+            script = name.removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").split()[0]
+            letters["Han" if script == "CJK" else script.capitalize()] += count
     total = max(letters.total(), 1)
     return {script: count / total for script, count in letters.most_common()}
 

@@ -116,21 +116,17 @@ class ByteBPEGraphTokenizer(tf.Module):
 
     def _merge(self, ids, words, rows):
         """Merges pairs until no pair of a word has a merge: int32, int32 and int64 [M]."""
-
-        def ranks_of(ids, words):
-            """Returns where the pair of each position and the next one is in the table, [M - 1]."""
-            pairs = tf.cast(ids[:-1], tf.int64) * self._size + tf.cast(ids[1:], tf.int64)
-            found = tf.searchsorted(self._keys, pairs)
-            is_merge = (tf.gather(self._keys, found) == pairs) & (words[:-1] == words[1:])
-            return found, tf.where(is_merge, tf.gather(self._ranks, found), _NO_RANK)
-
         num_words = tf.reduce_max(tf.concat([words, [-1]], 0)) + 1
 
         def goes_on(ids, words, rows, is_done):
             return ~is_done
 
         def merge_once(ids, words, rows, is_done):
-            found, ranks = ranks_of(ids, words)
+            # Where the pair of each position and the next one is in the table, [M - 1].
+            pairs = tf.cast(ids[:-1], tf.int64) * self._size + tf.cast(ids[1:], tf.int64)
+            found = tf.searchsorted(self._keys, pairs)
+            is_merge = (tf.gather(self._keys, found) == pairs) & (words[:-1] == words[1:])
+            ranks = tf.where(is_merge, tf.gather(self._ranks, found), _NO_RANK)
             best = tf.math.unsorted_segment_min(ranks, words[:-1], num_words)
             chosen = (ranks < _NO_RANK) & (ranks == tf.gather(best, words[:-1]))
             # In `aaa` the same pair overlaps: the first, third, ... pair of a run is merged.

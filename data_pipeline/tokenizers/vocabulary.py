@@ -5,7 +5,6 @@ of text and contains the model's hash. `tokenization` loads it.
 """
 
 import collections
-import functools
 import hashlib
 import itertools
 import logging
@@ -282,11 +281,6 @@ def _split_to_size(text):
     yield text[start:]
 
 
-@functools.cache
-def _rules_text(lower_case, strip_accents):
-    return rules_tsv(normalization_rules(lower_case, strip_accents))
-
-
 def train_unigram(
     texts: Iterable[str],
     lower_case: bool,
@@ -301,7 +295,8 @@ def train_unigram(
     counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         rule_file = Path(folder) / "rules.tsv"
-        rule_file.write_text(_rules_text(lower_case, strip_accents), encoding="utf-8")
+        rules = rules_tsv(normalization_rules(lower_case, strip_accents))
+        rule_file.write_text(rules, encoding="utf-8")
         sentencepiece.SetMinLogLevel(2)
         normalize = sentencepiece.SentencePieceNormalizer(rule_tsv=str(rule_file)).normalize
         required = set(normalize(ALWAYS_REQUIRED) + normalize(required_characters)) - _UNCOUNTED
