@@ -113,7 +113,7 @@ def build_with_beam(
         info = _read_info(folder)
         if is_result_of(info, ranges, tokenizer, config) and _has_shards_of(info, folder):
             if WORK in names:
-                storage.remove_folder(f"{folder}/{WORK}")
+                storage.remove(f"{folder}/{WORK}")
             return BuildResult(path, info, time.monotonic() - started, len(info.shards))
     _check_folder(folder, names, out)
 
@@ -126,7 +126,7 @@ def build_with_beam(
     _add_steps(pipeline, ranges, job)
     fault = _run(pipeline)
     if storage.exists(f"{folder}/{INFO_FILE}"):
-        storage.remove_folder(f"{folder}/{WORK}")
+        storage.remove(f"{folder}/{WORK}")
         info = _read_info(folder)
         return warn_of_lost_text(BuildResult(path, info, time.monotonic() - started, 0))
     if storage.exists(f"{folder}/{FAULT}"):
@@ -134,7 +134,7 @@ def build_with_beam(
             fault = InputError(file.read().decode())
     _clear(folder)
     if missing and not any(files for _, _, files in storage.walk(missing)):
-        storage.remove_folder(missing)
+        storage.remove(missing)
     raise fault or InputError(
         f"The pipeline has ended, but `{out}` contains no {INFO_FILE}: its workers write to other "
         "disks. Choose a location that all machines can access, such as `gs://bucket/records`."
@@ -228,10 +228,7 @@ def _check_folder(folder, names, out):
 
 def _clear(folder):
     for name in _names_in(folder):
-        if name in (WORK, TOKENIZER_FOLDER):
-            storage.remove_folder(f"{folder}/{name}")
-        else:
-            storage.remove(f"{folder}/{name}")
+        storage.remove(f"{folder}/{name}")
 
 
 def _highest_missing(folder):

@@ -103,17 +103,13 @@ def make_folders(path):
 
 
 def remove(path):
-    """Removes a file; raises InputError if it does not exist."""
+    """Removes a file, or a folder with its contents; InputError if it does not exist."""
     with _refusing(path, "removed"):
-        remove_file = _gfile().remove if is_remote(path) else os.remove
-        remove_file(path)
-
-
-def remove_folder(path):
-    """Removes a folder with its contents; raises InputError if it does not exist."""
-    with _refusing(path, "removed"):
-        remove_tree = _gfile().rmtree if is_remote(path) else shutil.rmtree
-        remove_tree(path)
+        if is_remote(path):
+            remove_one = _gfile().rmtree if is_folder(path) else _gfile().remove
+        else:
+            remove_one = shutil.rmtree if is_folder(path) else os.remove
+        remove_one(path)
 
 
 class _FileRange(io.RawIOBase):
