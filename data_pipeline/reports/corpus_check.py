@@ -23,10 +23,10 @@ from data_pipeline.text import storage
 from data_pipeline.text.corpus import Document, corpus_ranges, read_corpus, read_range
 from data_pipeline.text.corpus_formats import check_format, detect_format
 from data_pipeline.text.letters import (
-    count_words,
     language_fault,
     languages_of_script,
     scripts_of,
+    words_of,
 )
 from data_pipeline.text.sentences import check_splitter, split_sentences
 from data_pipeline.text.text_files import TextRange, find_files, split_file
@@ -309,7 +309,7 @@ class _Statistics:
             one_sentence_documents=len(lengths) == 1,
             paragraphs=len(document.paragraphs),
             sentences=len(lengths),
-            words=count_words(text),
+            words=len(words_of(text)),
             characters=len(text),
         )
         self.sentence_lengths.update(lengths.tolist())

@@ -22,7 +22,13 @@ from data_pipeline.text.corpus_formats import (
     paragraphs_of,
     split_long_text,
 )
-from data_pipeline.text.text_files import TextRange, find_files, listing, split_file
+from data_pipeline.text.text_files import (
+    TextRange,
+    corpus_bytes,
+    find_files,
+    listing,
+    split_file,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -97,8 +103,7 @@ def read_with_progress(
     It raises the same errors as `read_corpus`.
     """
     sources = [sources] if isinstance(sources, str | Path) else list(sources)
-    total = sum(text_range.num_bytes for text_range in corpus_ranges(sources, format))
-    progress = CountedProgress(logger, "reading", total / 1e6, "MB")
+    progress = CountedProgress(logger, "reading", corpus_bytes(sources) / 1e6, "MB")
     for document in read_corpus(sources, format):
         yield document
         progress.add(len(document.text.encode()) / 1e6)

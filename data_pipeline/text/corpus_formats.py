@@ -25,10 +25,8 @@ MAX_WRAPPED_CHARS = 120
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]’”]*\s|[。！？][」』”’]*")
 # Scripts written without spaces: Han, kana, their punctuation and full-width forms; not Hangul.
-UNSPACED = (
-    r"[\u2e80-\u30ff\u31c0-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
-)
-_UNSPACED_BREAK = re.compile(rf"(?<={UNSPACED})\n(?={UNSPACED})")
+UNSPACED = "\u2e80-\u30ff\u31c0-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+_UNSPACED_BREAK = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])")
 _DOC_LINE = re.compile(r"<doc\s[^<]*>")
 _DOC_TAG = re.compile(r"(<doc\s[^>]*>|</doc>)")
 _DOC_TITLE = re.compile(r'\b(?:id|title)="([^"]+)"')

@@ -7,16 +7,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
+from data_pipeline.text.corpus_formats import UNSPACED
 from data_pipeline.text.sentences import LANGUAGES
 
 logger = logging.getLogger(__name__)
 
 #: Characters of Han, kana, Thai, Lao, Burmese and Khmer, for a regular expression: each counts as a
 #: word.
-UNSPACED_SCRIPTS = (
-    "\u2e80-\u30ff\u31c0-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-)
+UNSPACED_SCRIPTS = UNSPACED + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _UNSPACED_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
 _WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
 #: Scripts, each with its languages of `sentences.LANGUAGES`; the others use Latin letters.
@@ -71,11 +69,6 @@ def words_of(text: str) -> list[str]:
     if text.isascii() or not _UNSPACED_CHARACTER.search(text):
         return text.split()
     return _WORD.findall(text)
-
-
-def count_words(text: str) -> int:
-    """Returns the number of words, see `words_of`."""
-    return len(words_of(text))
 
 
 def scripts_of(characters: Counter) -> dict[str, float]:
