@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from data_pipeline.lazy_names import attach
-from data_pipeline.tensorflow_line import silence_startup, use_keras_2
+from data_pipeline.tensorflow_line import prepare_tensorflow
 
 if TYPE_CHECKING:  # for type checkers and editors, which do not see names loaded at first use
     from albert_keras.config import AlbertConfig as AlbertConfig
@@ -56,8 +56,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.training.evaluate import evaluate as evaluate
     from albert_keras.training.pretrain import pretrain as pretrain
 
-silence_startup()
-use_keras_2()
+prepare_tensorflow()
 
 # The names above are loaded at first use, so that the import does not wait for TensorFlow.
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -85,15 +85,20 @@ class Keras3Error(InputError, ImportError):
     """TensorFlow would use Keras 3, with which no module that needs TensorFlow can work."""
 
 
-def use_keras_2() -> None:
-    """Makes `tensorflow.keras` Keras 2; call it before TensorFlow's Keras is used.
+def prepare_tensorflow() -> None:
+    """Makes `tensorflow.keras` Keras 2, and the start of TensorFlow quiet; call it before both.
 
-    Another value of the variable does not count, as nothing here works with Keras 3. If TensorFlow
-    would use Keras 3 all the same, each module of the project that imports TensorFlow raises
-    `Keras3Error`; other modules, such as the modules of `albert-keras doctor`, still work.
+    The variables that TensorFlow reads are set during its import alone, so that other programs,
+    which this process may start, do not inherit them. Another choice of Keras does not count, as
+    nothing here works with Keras 3. If TensorFlow would use Keras 3 all the same, each module of
+    the project that imports TensorFlow raises `Keras3Error`; other modules, such as the modules of
+    `albert-keras doctor`, still work.
     """
-    if (fault := keras_fault()) is not None:
-        refuse_modules_with_tensorflow(fault)
+    _FINDER.fault = keras_fault()
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+        # tensorflow_hub, which tensorflow-text and keras-nlp import.
+        warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
 
 
 def keras_fault() -> str | None:
@@ -126,62 +131,41 @@ def uses_keras_3(modules: Mapping[str, ModuleType]) -> bool:
     return tensorflow is not None and not tensorflow.keras.Model.__module__.startswith("tf_keras.")
 
 
-@functools.cache
-def refuse_modules_with_tensorflow(fault: str) -> None:
-    """Makes modules of the project that import TensorFlow raise Keras3Error, with this message."""
-    sys.meta_path.insert(0, _Refusal(fault))
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds TensorFlow as Python does, and lets it read our variables while it is imported.
 
-
-class _Refusal:
-    """Finds the modules of the project as Python does, except those that import TensorFlow."""
-
-    def __init__(self, fault):
-        self.fault = fault
-
-    def find_spec(self, fullname, path=None, target=None):
-        if not fullname.startswith(("albert_keras.", "data_pipeline.")):
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
-        code = spec and spec.loader and spec.loader.get_code(fullname)
-        if code and any(name.split(".")[0] in _TENSORFLOW for name in code.co_names):
-            raise Keras3Error(self.fault)
-        return spec
-
-
-@functools.cache
-def silence_startup() -> None:
-    """Hides the lines of TensorFlow's start, unless the variable is set; call it before the import.
-
-    The variables that TensorFlow reads are set during its import alone, so that other programs,
-    which this process may start, do not inherit them. Its Keras is then that of `LINES`.
+    With a `fault`, it also finds the modules of the project, except those that import TensorFlow.
     """
-    if "tensorflow" not in sys.modules:
-        sys.meta_path.insert(0, _PreparedImport())
-    # tensorflow_hub, which tensorflow-text and keras-nlp import.
-    warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
 
-
-class _PreparedImport(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow as Python does, and lets it read our variables while it is imported."""
+    fault: str | None = None
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname != "tensorflow":
+        is_refused = self.fault and fullname.startswith(("albert_keras.", "data_pipeline."))
+        if fullname != "tensorflow" and not is_refused:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path)
-        if spec is not None and spec.loader is not None:
+        if spec is None or spec.loader is None:
+            return spec
+        if fullname == "tensorflow":
             execute = spec.loader.exec_module
-
-            def execute_quietly(module):
-                level = os.environ.get(LOG_VARIABLE, "3")
-                is_quiet = needs_tf_keras() and level != "0"
-                lines = _stderr_without_noise() if is_quiet else contextlib.nullcontext()
-                with _variables({LOG_VARIABLE: level, VARIABLE: "1"}), lines:
-                    execute(module)
-                    if needs_tf_keras():
-                        uses_keras_3({"tensorflow": module})  # the variable is read now
-
-            spec.loader.exec_module = execute_quietly
+            spec.loader.exec_module = functools.partial(_execute_quietly, execute)
+        elif code := spec.loader.get_code(fullname):
+            if any(name.split(".")[0] in _TENSORFLOW for name in code.co_names):
+                raise Keras3Error(self.fault)
         return spec
+
+
+_FINDER = _Finder()
+
+
+def _execute_quietly(execute, module):
+    level = os.environ.get(LOG_VARIABLE, "3")
+    is_quiet = needs_tf_keras() and level != "0"
+    lines = _stderr_without_noise() if is_quiet else contextlib.nullcontext()
+    with _variables({LOG_VARIABLE: level, VARIABLE: "1"}), lines:
+        execute(module)
+        if needs_tf_keras():
+            uses_keras_3({"tensorflow": module})  # the variable is read now
 
 
 @contextlib.contextmanager

@@ -4,16 +4,19 @@ import contextlib
 import io
 import os
 import threading
+import time
 
 import pytest
 
 from data_pipeline import limits
 from data_pipeline.errors import InputError
 from data_pipeline.limits import (
+    NotYaml,
     bounded_lines,
     check_memory,
     check_regular_file,
     parse_json,
+    parse_yaml,
     read_limited,
 )
 from data_pipeline.text import storage
@@ -76,6 +79,14 @@ def test_a_line_is_read_up_to_its_limit(monkeypatch):
 def test_json_of_too_many_levels_is_a_value_error():
     with pytest.raises(ValueError, match="nested too deeply"):
         parse_json("[" * 200_000)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "- " * 50_000])
+def test_yaml_of_too_many_levels_is_refused_at_once(text):
+    started = time.process_time()
+    with pytest.raises(NotYaml, match="nested too deeply"):
+        parse_yaml(text)
+    assert time.process_time() - started < 1
 
 
 def test_more_than_the_memory_is_refused():

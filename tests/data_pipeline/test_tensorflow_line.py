@@ -16,9 +16,8 @@ from data_pipeline.tensorflow_line import (
     Keras3Error,
     keras_fault,
     needs_tf_keras,
-    refuse_modules_with_tensorflow,
+    prepare_tensorflow,
     required_line,
-    use_keras_2,
 )
 from tests.repository import ROOT
 
@@ -62,11 +61,10 @@ def on_line(monkeypatch):
             keras = SimpleNamespace(Model=SimpleNamespace(__module__=keras_module))
             monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(keras=keras))
         needs_tf_keras.cache_clear()
-        refuse_modules_with_tensorflow.cache_clear()
+        monkeypatch.setattr(tensorflow_line._FINDER, "fault", None)
 
     yield pretend
     needs_tf_keras.cache_clear()
-    refuse_modules_with_tensorflow.cache_clear()
 
 
 NEWER = {"keras": "3.15.1", "tf-keras": "2.21.0"}
@@ -103,7 +101,7 @@ def test_an_import_changes_no_environment_variable_and_prints_nothing():
 def test_keras_2_is_selected_for_later_versions(on_line, monkeypatch, given):
     on_line(NEWER, keras_module="tf_keras.src.engine.training")
     monkeypatch.setenv(VARIABLE, given or "")
-    use_keras_2()
+    prepare_tensorflow()
     assert keras_fault() is None and os.environ[VARIABLE] == (given or "")
 
 
@@ -112,17 +110,15 @@ def test_keras_3_may_not_be_used_first(on_line, monkeypatch):
     monkeypatch.setenv(VARIABLE, "")
     rule = r"must be Keras 2.*Received: Keras 3\.15\.1.*Import"
     assert re.match(f".*{rule}", keras_fault())
-    before = list(sys.meta_path)
-    monkeypatch.setattr(sys, "meta_path", list(before))
-    use_keras_2()
-    use_keras_2()  # as both packages do
-    refusal, *others = sys.meta_path
-    assert others == before
+    prepare_tensorflow()
+    prepare_tensorflow()  # as both packages do
+    finder = tensorflow_line._FINDER
+    assert sys.meta_path.count(finder) == 1
     with pytest.raises(Keras3Error, match=rule):
-        refusal.find_spec("data_pipeline.reader.reader", data_pipeline.reader.__path__)
-    found = refusal.find_spec("data_pipeline.config", data_pipeline.__path__)
+        finder.find_spec("data_pipeline.reader.reader", data_pipeline.reader.__path__)
+    found = finder.find_spec("data_pipeline.config", data_pipeline.__path__)
     assert found.origin == data_pipeline.config.__file__
-    assert refusal.find_spec("tensorflow") is None
+    assert finder.find_spec("json") is None
 
 
 def test_tf_keras_must_be_installed(on_line):
