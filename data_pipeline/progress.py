@@ -47,7 +47,9 @@ class State(NamedTuple):
         count = _number(self.done)
         parts = [self.action]
         if self.total:
-            parts.append(bar(min(self.done / self.total, 1)))
+            fraction = min(self.done / self.total, 1)
+            filled = int(fraction * _WIDTH)
+            parts.append(f"[{'#' * filled}{'-' * (_WIDTH - filled)}] {fraction:4.0%}")
             count = f"{count}/{_number(self.total)}"
         rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.2g}"
         parts += [f"{count} {self.unit}", f"{rate}/s"]
@@ -145,12 +147,6 @@ class CountedProgress:
 
 def _number(value):
     return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
-
-
-def bar(fraction: float) -> str:
-    """Returns a bar and a percentage, such as `[##########----------]  50%`."""
-    filled = int(fraction * _WIDTH)
-    return f"[{'#' * filled}{'-' * (_WIDTH - filled)}] {fraction:4.0%}"
 
 
 def parse_duration(duration):
