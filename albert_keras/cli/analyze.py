@@ -9,7 +9,7 @@ app = App(name="analyze", help="Analyse the layers of trained models.", no_args_
 
 @app.command()
 @command("albert_keras.research.analyze.layers:analyze_layers")
-def layers(arguments):
+def layers(call):
     """Compare the state before and after every layer, also beyond the trained depth.
 
     Masked tokens are also predicted from the states after each layer.
@@ -32,9 +32,7 @@ def layers(arguments):
       batch_size {1..}: Sequences per batch.
       seed {0..}: Seed of the random weights.
     """
-    from albert_keras.research.analyze.layers import analyze_layers
-
-    result = analyze_layers(**arguments)
+    result = call()
     lines = []
     header = ("depth", "distance", "cosine", "angle", "loss", "accuracy")
     for model in result.models:

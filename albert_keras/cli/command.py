@@ -2,6 +2,7 @@
 result, and that an option with one value is given once."""
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer.core
 
 from albert_keras.cli.interruption import interruptible
 from albert_keras.cli.output import plain, show, start
-from albert_keras.cli.parameters import given_of, help_and_entries, parameters_of
+from albert_keras.cli.parameters import given_of, help_and_entries, parameters_of, refuse_others
 from albert_keras.cli.removed import check_command, check_options
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import options_of
@@ -98,6 +99,26 @@ class App(typer.Typer):
         return super().command(*args, cls=cls, **settings)
 
 
+class Call(NamedTuple):
+    """A function that a command calls, with what was given of its parameters.
+
+    Its module is imported when it is called: most modules import TensorFlow.
+    """
+
+    context: typer.Context
+    function: str  # as "module:name"
+    given: dict[str, Any]
+
+    def __call__(self, *values: Any, **others: Any) -> Any:
+        module, _, name = self.function.partition(":")
+        return getattr(importlib.import_module(module), name)(*values, **others, **self.given)
+
+    def to(self, function: str, problem: str) -> "Call":
+        """Returns the call of another function; InputError if it lacks a parameter given."""
+        refuse_others(self.context, function, self.given, problem)
+        return self._replace(function=function)
+
+
 class Output(NamedTuple):
     """Result of a command.
 
@@ -137,8 +158,8 @@ def command(*calls: str, config=None, resumes: bool = False):
     see `parameters.py`, and --json, --log-format, --verbose and --debug.
 
     Args:
-        calls: Functions as "module:name". The values that were given of their parameters are a
-            dict, the parameter `arguments`; their defaults are left to the functions.
+        calls: Functions as "module:name". The parameter `call` is the Call of the first one; the
+            defaults are left to the functions.
         config: type or None. Settings; the values that were given of them are a dict, the
             parameter `flags`.
         resumes: Whether the command, repeated after Ctrl-C, resumes its work.
@@ -162,7 +183,7 @@ def command(*calls: str, config=None, resumes: bool = False):
                     for name, value in given.items()
                 }
             if calls:
-                arguments["arguments"] = given_of(context, derived, arguments)
+                arguments["call"] = Call(context, calls[0], given_of(context, derived, arguments))
             if "context" in own:
                 arguments["context"] = context
             with interruptible(resumes):

@@ -22,7 +22,7 @@ _NEXT = {
 
 
 @command("albert_keras.conversion.convert:convert")
-def convert(arguments):
+def convert(call):
     """Convert a model from or to another format.
 
     Heads and vocabulary are converted too. TARGET is written completely or not at all, and nothing
@@ -43,11 +43,9 @@ def convert(arguments):
       config: albert_config.json for a checkpoint without one.
       pair: The classifier or regression of SOURCE takes pairs of texts.
     """
-    detect(arguments["source"])
-    check_output_folder(arguments["target"], "TARGET")
-    from albert_keras.conversion.convert import convert as convert_model
-
-    result = convert_model(**arguments)
+    detect(call.given["source"])
+    check_output_folder(call.given["target"], "TARGET")
+    result = call()
     return Output(result, _lines(result))
 
 

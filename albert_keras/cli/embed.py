@@ -11,7 +11,7 @@ from data_pipeline.errors import InputError
 
 
 @command("albert_keras.texts.embed:embed")
-def embed(arguments, out: Path, texts: list[str] | None = None, layers: str = "last"):
+def embed(call, out: Path, texts: list[str] | None = None, layers: str = "last"):
     """Embed texts: write a vector for each.
 
     Examples:
@@ -36,15 +36,14 @@ def embed(arguments, out: Path, texts: list[str] | None = None, layers: str = "l
       step
       overwrite: Replace the files of --out.
     """
-    if texts and "file" in arguments:
+    file = call.given.get("file")
+    if texts and file is not None:
         raise InputError(
-            f"TEXT must not be given with --file. Received: {len(texts)} and `{arguments['file']}`."
+            f"TEXT must not be given with --file. Received: {len(texts)} and `{file}`."
         )
     chosen = parse_layers(layers)
-    from albert_keras.texts.embed import embed as embed_texts
-
-    source = None if "file" in arguments else itertools.chain.from_iterable(text_batches(texts))
-    result = embed_texts(texts=source, layers=chosen, out=out, **arguments)
+    source = None if file is not None else itertools.chain.from_iterable(text_batches(texts))
+    result = call(texts=source, layers=chosen, out=out)
     values = result._asdict() | {"settings": result.settings._asdict()}
     del values["vectors"], values["ids"]
     lines = [
@@ -56,7 +55,7 @@ def embed(arguments, out: Path, texts: list[str] | None = None, layers: str = "l
 
 
 @command("albert_keras.texts.similar:similar")
-def similar(arguments, corpus: Path, texts: list[str] | None = None):
+def similar(call, corpus: Path, texts: list[str] | None = None):
     """Find the texts of a corpus that are most similar to each TEXT.
 
     The score is the cosine of the vectors, from -1 to 1. The search is exact.
@@ -73,9 +72,7 @@ def similar(arguments, corpus: Path, texts: list[str] | None = None):
       batch_size {1..}: Texts per batch.
     """
     queries = list(itertools.chain.from_iterable(text_batches(texts)))
-    from albert_keras.texts.similar import similar as find_similar
-
-    found = find_similar(corpus, queries, **arguments)
+    found = call(corpus, queries)
     lines = []
     for one in found:
         lines.append(" ".join(one.query.split()))

@@ -7,7 +7,7 @@ import typer
 from albert_keras.cli.arguments import check_files, check_records
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.minimal_pairs import evaluate_pairs
-from albert_keras.cli.parameters import refuse, refuse_others
+from albert_keras.cli.parameters import refuse
 from albert_keras.formats.detection import detect, kind_of_run
 from albert_keras.report import count_of, percent
 from data_pipeline.errors import InputError
@@ -28,7 +28,7 @@ _WANTED = (
 @command(_RECORDS, _TASK, _PAIRS, _FILES)
 def evaluate(
     context: typer.Context,
-    arguments,
+    call,
     run: Path | None = None,
     minimal_pairs: list[Path] | None = None,
     predictions: Path | None = None,
@@ -68,39 +68,29 @@ def evaluate(
       task: With --predictions, the labelled GLUE task, squad1 or squad2.
       null_odds: With --predictions, null_odds.json of squad2, to find the best thresholds.
     """
+    problem = "must not be given with"
     if predictions is not None:
-        refuse(context, ("run", "minimal_pairs"), "must not be given with `--predictions`.")
-        call, what = _FILES, "`--predictions`"
-    elif run is None:
+        refuse(context, ("run", "minimal_pairs"), f"{problem} `--predictions`.")
+        return _score(call.to(_FILES, f"{problem} `--predictions`."), predictions)
+    if run is None:
         raise InputError("`--run` or `--predictions` is required. Received: neither.")
-    elif minimal_pairs:
-        call, what = _PAIRS, "`--minimal-pairs`"
-    elif _is_finetuned(run):
-        call, what = _TASK, "a fine-tuned model"
-    else:
-        call, what = _RECORDS, "a pre-trained model"
-    refuse_others(context, call, arguments, f"must not be given with {what}.")
-    data = arguments.get("data")
-    if call == _FILES:
-        return _score(predictions, arguments)
-    if call == _PAIRS:
-        return evaluate_pairs(run, minimal_pairs, arguments)
-    if call == _TASK:
-        if not arguments.keys() & {"split", "data_dir"}:
+    if minimal_pairs:
+        return evaluate_pairs(call.to(_PAIRS, f"{problem} `--minimal-pairs`."), run, minimal_pairs)
+    data = call.given.get("data")
+    if _is_finetuned(run):
+        call = call.to(_TASK, f"{problem} a fine-tuned model.")
+        if not call.given.keys() & {"split", "data_dir"}:
             check_files(data)
-        from albert_keras.tasks.evaluate import evaluate_task
-
-        result = evaluate_task(run, **arguments)
+        result = call(run)
         return Output(result, describe_task(result))
+    call = call.to(_RECORDS, f"{problem} a pre-trained model.")
     if data is None:
         raise InputError(
             "The evaluation of a pre-training run requires `--data`, a folder of records that were "
             "not used for training; or `--minimal-pairs`. Received: neither."
         )
-    check_records(data, arguments.get("baseline_data"))
-    from albert_keras.training.evaluate import evaluate as evaluate_run
-
-    result = evaluate_run(run, **arguments)
+    check_records(data, call.given.get("baseline_data"))
+    result = call(run)
     return Output(result, describe(result))
 
 
@@ -109,14 +99,13 @@ def _is_finetuned(run):
     return kind_of_run(run) == "finetuning"
 
 
-def _score(predictions, arguments):
+def _score(call, predictions):
     from albert_keras.tasks.metrics import shown_metric
-    from albert_keras.tasks.score_files import score_predictions
 
     for name in ("task", "data"):
-        if name not in arguments:
+        if name not in call.given:
             raise InputError(f"`--{name}` is required with `--predictions`. Received: none.")
-    result = score_predictions(predictions=predictions, **arguments)
+    result = call(predictions=predictions)
     lines = [f"{result.task}, {count_of(result.examples, 'example')}"]
     lines += [
         f"  {shown_metric(name, result.positive_class):20} {value:.10g}"

@@ -11,7 +11,7 @@ from data_pipeline.errors import InputError
 
 
 @command("albert_keras.serving.publish:export")
-def export(arguments, run: Path | None = None, card: bool = False):
+def export(call, run: Path | None = None, card: bool = False):
     """Export a run as a SavedModel and as a .keras model.
 
     The SavedModel takes plain strings. A version is published only if tensorflow_model_server has
@@ -35,16 +35,14 @@ def export(arguments, run: Path | None = None, card: bool = False):
       lite: Also write TensorFlow Lite: float16 or int8; may be repeated.
       card: Only write the model card of the export in --out again, after a change of its card.yaml.
     """
-    out = arguments["out"]
+    out = call.given["out"]
     if card:
         return _write_card(out)
     if run is None:
         raise InputError("`--run` is required, unless --card writes the model card again.")
     check_model_name(out.absolute().name)
     detect(run)
-    from albert_keras.serving.publish import export as export_run
-
-    result = export_run(run, **arguments)
+    result = call(run)
     return Output(plain(result), _lines(result))
 
 

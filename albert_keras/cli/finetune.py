@@ -16,7 +16,7 @@ _MOST_TRAININGS = 100
 
 @command("albert_keras.tasks.finetune:finetune", config=FinetuneConfig, resumes=True)
 def finetune(
-    arguments,
+    call,
     origin: str,
     out: Path,
     *,
@@ -64,13 +64,10 @@ def finetune(
     if origin != "random":
         detect(origin, wanted=f"{ANY_MODEL} `random` stands for random weights.")
     check_task_files(settings.task)
-    from albert_keras.tasks.finetune import finetune as finetune_model
     from albert_keras.tasks.result_table import lines
     from albert_keras.tasks.results import as_json, first_split
 
-    result = finetune_model(
-        origin, out, settings, seeds, allow_changes=tuple(allow_change or ()), **arguments
-    )
+    result = call(origin, out, settings, seeds, allow_changes=tuple(allow_change or ()))
     files = result.files[first_split(result)]
     picture = [f"{name}: {files[name]}" for name in ("confusions", "scores") if name in files]
     shown = [

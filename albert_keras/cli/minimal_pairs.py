@@ -1,9 +1,8 @@
 """What `evaluate --minimal-pairs` and `predict --score` do."""
 
 from pathlib import Path
-from typing import Any
 
-from albert_keras.cli.command import Output, streamed
+from albert_keras.cli.command import Call, Output, streamed
 from albert_keras.cli.output import plain
 from albert_keras.cli.typed_inputs import text_batches
 from albert_keras.formats.detection import detect
@@ -11,13 +10,11 @@ from albert_keras.report import count_of, percent
 from albert_keras.texts.minimal_pairs import pair_files
 
 
-def evaluate_pairs(run: Path, files: list[Path], arguments: dict[str, Any]) -> Output:
-    """Evaluates a model on files of minimal pairs; for the arguments see `evaluate`."""
+def evaluate_pairs(call: Call, run: Path, files: list[Path]) -> Output:
+    """Evaluates a model on files of minimal pairs."""
     detect(run)
     pair_files(files)  # before TensorFlow is imported
-    from albert_keras.texts.pair_accuracy import evaluate_minimal_pairs
-
-    result = evaluate_minimal_pairs(run, files, **arguments)
+    result = call(run, files)
     return Output(plain(result), describe_pairs(result))
 
 

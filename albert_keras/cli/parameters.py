@@ -134,7 +134,7 @@ def parameters_of(
         if entry.name not in declared:
             raise TypeError(f"{function.__name__} has no parameter `{entry.name}`.")
         found.append(_parameter(entry, declared[entry.name]))
-    missing = own.keys() - {*listed, "context", "flags", "arguments"}
+    missing = own.keys() - {*listed, "context", "flags", "call"}
     if missing:
         raise TypeError(f"{function.__name__} does not describe {missing}.")
     rest = [name for name in settings if name not in listed]

@@ -31,7 +31,7 @@ _TAKEN = {
 @command("albert_keras.tasks.predict:predict_task")
 def predict(
     context: typer.Context,
-    arguments,
+    call,
     model: Path,
     texts: list[str] | None = None,
     then: str | None = None,
@@ -89,6 +89,7 @@ def predict(
         return score_texts(model, texts, mask_rest_of_word)
     if kind == _PRETRAINED:
         return _ask_pretrained(model, texts, then, top_k)
+    arguments = call.given
     file, split = arguments.get("file"), arguments.get("split")
     if file is not None or split is not None:
         if texts:

@@ -67,7 +67,7 @@ def compare(runs: list[Path]):
 
 @app.command()
 @command("albert_keras.runs.report.page:write_report")
-def report(arguments):
+def report(call):
     """Write a page about a run: curves, scores and baselines, samples, data, settings, warnings.
 
     The page is one HTML file that opens in any browser without network.
@@ -82,16 +82,14 @@ def report(arguments):
       out FILE.html (report.html in the folder of the run): Page to write.
       overwrite
     """
-    from albert_keras.runs.report.page import write_report
-
-    path = write_report(**arguments)
+    path = call()
     return Output({"path": path}, [f"report: {path}"])
 
 
 @app.command()
 @command("albert_keras.research.study.study:study", resumes=True)
 def study(
-    arguments,
+    call,
     name: str,
     scale: Scale = Scale.tiny,
     dry_run: bool = False,
@@ -133,17 +131,15 @@ def study(
     changes = read_values(None, assignments)
     planned = plan_study(read, scale.value, changes)
     for texts in ("corpus", "eval_corpus"):  # before TensorFlow is loaded
-        if texts in arguments:
-            find_files(arguments[texts])
+        if texts in call.given:
+            find_files(call.given[texts])
     if dry_run:
         from albert_keras.research.study.updates import cost_lines, study_cost
 
-        seeds = arguments.get("seeds", read.seeds)
-        cost = study_cost(planned, arguments.get("minutes"), seeds)
+        seeds = call.given.get("seeds", read.seeds)
+        cost = study_cost(planned, call.given.get("minutes"), seeds)
         return Output(cost, cost_lines(cost))
-    from albert_keras.research.study.study import study as run_study
-
-    result = run_study(read, scale=scale.value, changes=changes, **arguments)
+    result = call(read, scale=scale.value, changes=changes)
     lines = [
         f"{result.trainings} trainings are finished, {result.trained_here} by this command",
         f"report: {result.report}",

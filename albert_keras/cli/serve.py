@@ -71,7 +71,7 @@ def serve(
 
 
 @command("albert_keras.serving.serve_check:serve_check")
-def serve_check(arguments):
+def serve_check(call):
     """Check the answers of a model server.
 
     Use the address of the server, not of a proxy in front of it. Exit codes: 0 if all answers are
@@ -86,15 +86,13 @@ def serve_check(arguments):
       model: Model name on the server.
       timeout: Timeout of a request in seconds.
     """
-    from albert_keras.serving.serve_check import serve_check as check
-
-    result = check(**arguments)
+    result = call()
     error = None if result.ok else typer.Exit(WRONG_ANSWERS)
     return Output(plain(result) | {"ok": result.ok}, result.lines, error)
 
 
 @command("albert_keras.serving.kit.server_kit:write_kit")
-def server_kit(arguments, model: Path, out: Path, name: str | None = None):
+def server_kit(call, model: Path, out: Path, name: str | None = None):
     """Write the files to run tensorflow_model_server.
 
     The files are its settings and a file for Docker Compose.
@@ -113,12 +111,11 @@ def server_kit(arguments, model: Path, out: Path, name: str | None = None):
       max_batch_size: Largest number of texts per batch.
       rest_port: Port of REST on the loopback address.
     """
-    from albert_keras.serving.kit.server_kit import write_kit
     from albert_keras.serving.layout import split_version
 
     name = split_version(model)[0].name if name is None else name
-    folder = write_kit(out, name, model, **arguments)
-    port = arguments.get("rest_port", 8501)
+    folder = call(out, name, model)
+    port = call.given.get("rest_port", 8501)
     files = sorted(path.name for path in folder.iterdir())
     lines = [
         f"{folder}: {', '.join(files)}",

@@ -1,7 +1,6 @@
 """`albert-keras vocab` and `albert-keras vocab extend`."""
 
 import enum
-import importlib
 import math
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import typer
 
 from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.output import shell
-from albert_keras.cli.parameters import is_given, refuse_others
+from albert_keras.cli.parameters import is_given
 
 #: Number of added pieces to print, the most useful ones first.
 _SHOWN = 20
@@ -29,7 +28,7 @@ Kind = enum.Enum("Kind", {name: name for name in _TRAINERS}, type=str)  # type: 
 @command(_TRAINERS["unigram"])
 def vocab(
     context: typer.Context,
-    arguments,
+    call,
     corpus: list[str] | None = None,
     out: Path | None = None,
     kind: Kind = Kind.unigram,
@@ -67,11 +66,8 @@ def vocab(
             context.fail(f"Missing option '{name}'.")
     check_output_folder(out)
     find_files(corpus)  # before the trainer is loaded
-    problem = f"must not be used with --kind {kind.value}."
-    refuse_others(context, _TRAINERS[kind.value], arguments, problem)
-    module, _, name = _TRAINERS[kind.value].partition(":")
-    train = getattr(importlib.import_module(module), name)
-    result = train(_paragraphs(corpus, corpus_format), out, size, **arguments)
+    train = call.to(_TRAINERS[kind.value], f"must not be used with --kind {kind.value}.")
+    result = train(_paragraphs(corpus, corpus_format), out, size)
     coverage = result.coverage
     values = {
         "path": result.path,

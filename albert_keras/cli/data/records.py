@@ -9,7 +9,7 @@ from data_pipeline.errors import InputError
 
 
 @command("data_pipeline.reports.inspection:inspect_records")
-def inspect(arguments):
+def inspect(call):
     """Print statistics of a random sample, and examples as text.
 
     Example:
@@ -21,9 +21,7 @@ def inspect(arguments):
       seed {0..}: Random seed of the sample.
       sample {1..}: Records in the random sample.
     """
-    from data_pipeline.reports.inspection import inspect_records
-
-    seen = inspect_records(**arguments)
+    seen = call()
     return Output(plain(seen), _inspection_lines(seen))
 
 
@@ -64,7 +62,7 @@ def verify(records: Path):
 
 
 @command("data_pipeline.records.adoption:adopt_records")
-def adopt(arguments, tokenizer: Path | None = None):
+def adopt(call, tokenizer: Path | None = None):
     """Adopt records of ALBERT, BERT, tensorflow/models or NVIDIA.
 
     All records are checked, and the missing dataset_info.json is written.
@@ -80,11 +78,11 @@ def adopt(arguments, tokenizer: Path | None = None):
         second segment) or none.
     """
     from albert_keras.formats.open_model import load_tokenizer
-    from data_pipeline.records.adoption import LABELS, adopt_records
+    from data_pipeline.records.adoption import LABELS
 
-    folder = arguments["folder"]
+    folder = call.given["folder"]
     loaded = load_tokenizer(tokenizer) if tokenizer else None
-    info = adopt_records(tokenizer=loaded, **arguments)
+    info = call(tokenizer=loaded)
     names = "num_records", "fingerprint", "max_seq_length", "max_predictions_per_seq", "objective"
     values = {"path": folder, "written_by": info.builder_version}
     values |= {name: getattr(info, name) for name in names}

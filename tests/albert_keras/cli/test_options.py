@@ -98,7 +98,7 @@ def test_every_setting_is_described_by_a_sentence():
 
 
 def test_options_come_from_the_signature_and_the_settings():
-    def command(arguments, files: list[str], flags=None, verify: bool = True):
+    def command(call, files: list[str], flags=None, verify: bool = True):
         """Do it.
 
         Example:
