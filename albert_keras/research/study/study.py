@@ -110,7 +110,8 @@ def study(
         jobs = _jobs(out, planned, materials, seeds)
         unfinished = [job for job in jobs if not job.is_complete]
         for job in unfinished:
-            run_job(job)
+            if not job.is_complete:  # runs with the same settings share their training
+                run_job(job)
         results = {(job.run.name, job.seed): job.result() for job in jobs}
         report = write_report(out / REPORT_FOLDER, planned, results, seeds)
     return StudyResult(out, report, len(jobs), len(unfinished))
