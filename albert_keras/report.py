@@ -57,7 +57,9 @@ def table(
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Returns the lines of a Markdown table whose columns are aligned in the source as well."""
-    rows = [list(header), *(list(row) for row in rows)]
+    rows = [
+        [cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in (header, *rows)
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [" | ".join(map(str.ljust, row, widths)) for row in rows]
     lines.insert(1, " | ".join("-" * width for width in widths))

@@ -90,16 +90,11 @@ def _lines(planned, findings, table, seeds, pictures):
     yield from (f"- {line}" for line in _setup(planned, findings, seeds))
     if problems := list(_problems(findings)):
         yield from ("", "## Warnings", "", *(f"- {line}" for line in problems))
-    yield from ("", "## Scores", "", *_markdown(*table), "", _RULE, "")
+    yield from ("", "## Scores", "", *markdown_table(*table), "", _RULE, "")
     yield from (f"- {line}" for line in orders(planned, findings))
     for name in pictures:
         yield from ("", f"![{_PICTURES[name]}]({name})", "", f"{_PICTURES[name]}.")
-    yield from ("", "## Settings", "", *_markdown(*settings_table(planned)), "", _CLOSING)
-
-
-def _markdown(header, rows):
-    safe = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
-    return markdown_table([name.replace("|", "\\|") for name in header], safe)
+    yield from ("", "## Settings", "", *markdown_table(*settings_table(planned)), "", _CLOSING)
 
 
 def _setup(planned, findings, seeds):
