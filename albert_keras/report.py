@@ -111,12 +111,6 @@ def count_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}s"
 
 
-def spread(median: float, low: float, high: float, form: str) -> str:
-    """Returns "median [low..high]", each in a format such as ".2f"; one value if all are equal."""
-    middle, lowest, highest = (format(value, form) for value in (median, low, high))
-    return middle if lowest == highest else f"{middle} [{lowest}..{highest}]"
-
-
 def optional(value: float | None, form: str = ".3f") -> str:
     """Returns a number in a format, or "-" for a value that is not known."""
     return "-" if value is None else format(value, form)

@@ -13,7 +13,6 @@ from albert_keras.report import (
     short_count,
     shortened,
     shortened_value,
-    spread,
     table,
 )
 
@@ -48,8 +47,6 @@ def test_names_are_aligned_to_the_left_and_numbers_to_the_right():
         (count_of(2000, "batch"), "2,000 batches"),
         (count_of(2, "entry"), "2 entries"),
         (count_of(2, "key"), "2 keys"),
-        (spread(2, 1, 3, ".1f"), "2.0 [1.0..3.0]"),
-        (spread(2, 2, 2, ".1f"), "2.0"),
         (shortened("abcdefgh", 5), "abcd…"),
         (shortened("abcdefgh", 5, middle=True), "ab…gh"),
         (shortened_value({"é": [1, None]}), '{"é": [1, null]}'),

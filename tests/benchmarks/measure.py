@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from albert_keras.report import spread, table
+from albert_keras.report import table
 from data_pipeline.building.workers import num_processors
 from data_pipeline.child_processes import isolated_spawning
 from data_pipeline.errors import InputError
@@ -147,8 +147,10 @@ def ratios(values, others):
 
 
 def shown(summary: dict[str, float], form: str, scale: float = 1.0) -> str:
-    """Returns a `summary` as "median [low..high]"."""
-    return spread(*(summary[name] * scale for name in ("median", "low", "high")), form)
+    """Returns a `summary` as "median [low..high]"; one value if all are equal."""
+    values = (summary[name] * scale for name in ("median", "low", "high"))
+    middle, lowest, highest = (format(value, form) for value in values)
+    return middle if lowest == highest else f"{middle} [{lowest}..{highest}]"
 
 
 def _begin():
