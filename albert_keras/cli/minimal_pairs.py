@@ -6,7 +6,7 @@ from albert_keras.cli.command import Call, Output, streamed
 from albert_keras.cli.output import plain
 from albert_keras.cli.typed_inputs import text_batches
 from albert_keras.formats.detection import detect
-from albert_keras.report import count_of, percent
+from albert_keras.report import count_of, percent, table
 from albert_keras.texts.minimal_pairs import pair_files
 
 
@@ -31,19 +31,14 @@ def describe_pairs(evaluation) -> list[str]:
         lines.append(f"ties, each counted as one half: {overall.num_ties:,}")
     for title, means in (("field", evaluation.fields), ("term", evaluation.terms)):
         if len(means) > 1:
-            rows = [(mean.name, f"{_shown(mean)}  {mean.num_groups}") for mean in means]
-            lines += _table(f"by {title}", "accuracy, 95 % interval, groups", rows)
-    rows = []
-    for group in evaluation.groups:
-        ties = f"  {group.num_ties}" if group.num_ties else ""
-        rows.append((group.group, f"{_shown(group)}  {group.num_pairs}{ties}"))
-    lines += _table("by group", "accuracy, 95 % interval, pairs, ties", rows)
+            rows = [(mean.name, _shown(mean), str(mean.num_groups)) for mean in means]
+            lines += table((f"by {title}", "accuracy, 95 % interval", "groups"), rows)
+    rows = [
+        (group.group, _shown(group), str(group.num_pairs), str(group.num_ties))
+        for group in evaluation.groups
+    ]
+    lines += table(("by group", "accuracy, 95 % interval", "pairs", "ties"), rows)
     return lines + ([f"scores of each pair: {evaluation.out}"] if evaluation.out else [])
-
-
-def _table(title, columns, rows):
-    width = max(len(name) for name, _ in [(title, ""), *rows])
-    return [f"{title:{width + 2}}  {columns}", *(f"  {name:{width}}  {row}" for name, row in rows)]
 
 
 def _shown(one):
