@@ -7,7 +7,7 @@ from pathlib import Path
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.output import plain
-from albert_keras.report import bytes_text, count_of, shortened, table
+from albert_keras.report import bytes_text, count_of, optional, shortened, table
 from albert_keras.research.study.config import SCALES
 
 app = App(name="runs", help="List, compare and describe runs.", no_args_is_help=True)
@@ -52,17 +52,15 @@ def compare(runs: list[Path]):
     from albert_keras.runs.overview import compare_runs
 
     seen = compare_runs(runs)
-    rows = [("setting", *seen.runs)]
-    rows += [(name, *map(_shown, values)) for name, values in seen.settings.items()]
-    scores = [("score", *seen.runs)]
-    scores += [
-        (name, *("-" if value is None else f"{value:.4f}" for value in values))
+    rows = [(name, *map(_shown, values)) for name, values in seen.settings.items()]
+    scores = [
+        (name, *(optional(value, ".4f") for value in values))
         for name, values in seen.scores.items()
     ]
-    settings = (
-        table((), rows, range(len(rows[0])), 0) if seen.settings else ["all settings are equal"]
-    )
-    return Output(seen, [*settings, "", *table((), scores, range(len(scores[0])), 0)])
+    columns = range(1 + len(seen.runs))
+    settings = table(("setting", *seen.runs), rows, columns, 0)
+    lines = settings if rows else ["all settings are equal"]
+    return Output(seen, [*lines, "", *table(("score", *seen.runs), scores, columns, 0)])
 
 
 @app.command()
