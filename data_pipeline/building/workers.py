@@ -37,7 +37,9 @@ class Workers:
         # No one writes to this pipe: the workers read its end when it is closed, or this process
         # has ended.
         reader, self._lifeline = spawner.Pipe(duplex=False)
-        self._executor = ProcessPoolExecutor(count, spawner, _begin, (prepare, arguments, reader))
+        settings = (prepare, arguments, reader)
+        with isolated_spawning():  # the locks of the executor start a process that tracks them
+            self._executor = ProcessPoolExecutor(count, spawner, _begin, settings)
 
     def __enter__(self):
         return self
