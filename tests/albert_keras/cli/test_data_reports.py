@@ -24,7 +24,7 @@ def test_damaged_records_get_one_error_with_every_problem(damaged, capsys):
     assert not shown.out
     title, first, second = shown.err.splitlines()
     assert title == f"error: 2 problems in `{damaged}`:"
-    assert "`pretraining-00000-of-00002.tfrecord` does not exist" in first
+    assert "`pretraining-00000-of-00002.tfrecord` cannot be read: No such file" in first
     assert "`pretraining-00001-of-00002.tfrecord` is damaged: record" in second
 
 
