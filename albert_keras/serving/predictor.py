@@ -55,28 +55,7 @@ class SentenceOrder(NamedTuple):
     dropped_tokens: int = 0  # as in FilledMask
 
 
-class ExportedTask(NamedTuple):
-    """The task of a fine-tuned export."""
-
-    task: Task
-    record: dict  #: Contents of `export.json`.
-
-    @property
-    def tuned(self) -> dict[str, float]:
-        """Values that `Task.tuned_answers` found; InputError if they are required but missing."""
-        tuned = self.record.get("tuned")
-        if not isinstance(tuned, dict):
-            if self.task.kind is not SPANS_OR_NONE:
-                return {}
-        elif all(isinstance(value, int | float) for value in tuned.values()):
-            return tuned
-        raise InputError(
-            f"`tuned` in {EXPORT_RECORD} must contain the `null_threshold` that decides which "
-            f"questions are left unanswered, or be empty. Received: {tuned!r}."
-        )
-
-
-def read_task(folder: Path) -> ExportedTask | None:
+def read_task(folder: Path) -> Task | None:
     """Reads which task a version is for; None for a pre-trained model, or without `export.json`.
 
     Unknown keys of the file are ignored.
@@ -88,8 +67,22 @@ def read_task(folder: Path) -> ExportedTask | None:
     settings = _dict_at(_dict_at(record, "task"), "config")
     if settings.get("name") in TASK_NAMES:
         known = {name: settings[name] for name in TaskConfig.model_fields if name in settings}
-        return ExportedTask(build_task(TaskConfig(**known)), record)
+        return build_task(TaskConfig(**known))
     return None
+
+
+def _tuned_of(folder, task):
+    """Returns what `Task.tuned_answers` found; InputError if it is required but missing."""
+    tuned = read_export_record(folder).get("tuned")
+    if not isinstance(tuned, dict):
+        if task.kind is not SPANS_OR_NONE:
+            return {}
+    elif all(isinstance(value, int | float) for value in tuned.values()):
+        return tuned
+    raise InputError(
+        f"`tuned` in {EXPORT_RECORD} must contain the `null_threshold` that decides which "
+        f"questions are left unanswered, or be empty. Received: {tuned!r}."
+    )
 
 
 def _dict_at(record, name):
@@ -122,8 +115,7 @@ class Predictor:
     def __init__(self, path: str | Path):
         is_run = kind_of_run(path) == "pretraining"
         self.path = Path(path) if is_run else version_folder(path)
-        self._exported = None if is_run else read_task(self.path)
-        self.task = self._exported and self._exported.task
+        self.task = None if is_run else read_task(self.path)
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
 
@@ -160,14 +152,14 @@ class Predictor:
         from albert_keras.tasks.given import typed_examples
 
         inputs = [inputs] if isinstance(inputs, str | dict) else list(inputs)
-        return typed_examples(self._finetuned().task, inputs)
+        return typed_examples(self._finetuned(), inputs)
 
     def answers(self, examples: list[Any]) -> list[Any]:
         """Answers examples: list of named tuples, see `Task.answers`."""
         from albert_keras.serving.task_answers import answer_by_signatures
 
-        exported = self._finetuned()
-        return answer_by_signatures(self.ask, exported.task, examples, exported.tuned)
+        task = self._finetuned()
+        return answer_by_signatures(self.ask, task, examples, _tuned_of(self.path, task))
 
     def fill_mask(self, texts: list[str], top_k: int = 5) -> list[FilledMask]:
         """Fills each `[MASK]` of some texts.
@@ -277,13 +269,13 @@ class Predictor:
 
         return call_by_rows(self.ask, signature, **inputs)
 
-    def _finetuned(self) -> ExportedTask:
-        if self._exported is None:
+    def _finetuned(self) -> Task:
+        if self.task is None:
             raise InputError(
                 f"`{self.path}` must be an export of a fine-tuned model, with its export.json. "
                 "Received: a pre-trained one, which fills masks, or a SavedModel without that file."
             )
-        return self._exported
+        return self.task
 
     def _check_signature(self, name):
         if name not in self._functions:
