@@ -81,12 +81,12 @@ def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan
             "machine, or `--data` for records."
         )
     device, seconds = find_device(request.device), 3600 * request.hours
+    given = given or TrainingConfig()
     stages = stages_for(seconds, device.kind)
     if request.data is not None:
         info = DatasetInfo.read(request.data)
         text, vocab_size = _text_of_records(info), info.vocab_size
         positions = stages[0].batch_size * stages[0].max_seq_length
-        given = given or TrainingConfig()
         stages = (_stage_of_records(info, given, positions, device.replicas),)
     else:
         text, vocab_size = _text_of(request)
