@@ -17,7 +17,8 @@ class TeachingConfig(Settings):
 
     Source:
         Sanh et al. 2019 (https://arxiv.org/abs/1910.01108) and the settings that they published in
-        huggingface/transformers-research-projects, `distillation/README.md`.
+        huggingface/transformers-research-projects, `distillation/README.md`; hidden states of each
+        layer: TinyBERT, section 3.1 (Jiao et al. 2020, https://arxiv.org/abs/1909.10351).
     """
 
     temperature: float = option(
@@ -29,8 +30,8 @@ class TeachingConfig(Settings):
     masked_lm_weight: float = option(2.0, "Weight of the masked-LM loss.", ge=0)
     cosine_weight: float | None = option(
         None,
-        "Weight of the cosine distance between the hidden states of student and teacher, which "
-        "requires equal hidden sizes.",
+        "Weight of the cosine distance between the hidden states of student and teacher after each "
+        "layer, which requires equal hidden sizes.",
         default_text="1 for equal hidden sizes, else 0",
         ge=0,
     )

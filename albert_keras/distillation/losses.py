@@ -1,9 +1,9 @@
 """Losses between a student and its teacher, in nats and in float32.
 
-On records, both are computed at the predicted positions. Deviation from the code of Sanh et al.,
-which compares hidden states at all positions, and predictions too unless `restrict_ce_to_mask` is
-set: here the masked-LM head, and the last layer of both models, run only where tokens are
-predicted.
+On records, predictions are compared where tokens are predicted, and hidden states at all tokens;
+those of the last layer only at [CLS] and where tokens are predicted, because it runs only there.
+Deviation from the code of Sanh et al., which compares predictions at all positions unless
+`restrict_ce_to_mask` is set, and hidden states of the last layer alone.
 """
 
 import tensorflow as tf
@@ -60,10 +60,10 @@ def soft_answers(
 
 
 def cosine_distances(hidden, teacher_hidden):
-    """Returns 1 minus the cosine of the student's and the teacher's hidden states, float32 [B, P].
+    """Returns 1 minus the cosine of the student's and the teacher's hidden states, float32 [B, S].
 
     Args:
-        hidden, teacher_hidden: float [B, P, H]. Outputs of the last layer.
+        hidden, teacher_hidden: float [B, S, H]. Outputs of a layer.
     """
     states = (tf.cast(each, tf.float32) for each in (hidden, teacher_hidden))
     first, second = (tf.math.l2_normalize(each, axis=-1) for each in states)

@@ -8,6 +8,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import TaskTeachingConfig, TeachingConfig
 from albert_keras.distillation.losses import cosine_distances, soft_answers, soft_targets
+from albert_keras.layers.rows import token_mask
 from albert_keras.models.objective_model import Objective
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.kinds import TaskKind, load_class
@@ -16,17 +17,18 @@ from albert_keras.tasks.kinds import TaskKind, load_class
 TEACHER_LOGITS = "teacher_logits"
 
 
-def outputs_of_teacher(teacher: AlbertForPretraining, features: dict) -> dict[str, tf.Tensor]:
+def outputs_of_teacher(teacher: AlbertForPretraining, features: dict) -> dict[str, Any]:
     """Runs a teacher on features, without dropout and without gradients.
 
     Returns:
-        dict of its outputs at the predicted positions: "logits" [B, P, V], and "hidden" [B, P, H]
-        after the last layer.
+        dict of its outputs: "logits" [B, P, V] at the predicted positions, and "layers", the hidden
+        states after each layer: a list of [B, S, H], the last one [B, 1 + P, H] at [CLS] and the
+        predicted positions.
     """
-    outputs = teacher(features, training=False, only_predictions=True)
+    outputs = teacher(features, training=False, only_predictions=True, return_all_layers=True)
     logits = teacher.masked_lm_head.logits(outputs["masked_lm_scores"])
-    found = {"logits": logits, "hidden": outputs["masked_output"]}
-    return {name: tf.stop_gradient(values) for name, values in found.items()}
+    found = {"logits": logits, "layers": list(outputs["layer_outputs"])}
+    return tf.nest.map_structure(tf.stop_gradient, found)
 
 
 class TaughtStudent(AlbertForPretraining):
@@ -66,18 +68,40 @@ class TaughtStudent(AlbertForPretraining):
             return soft_targets(logits, of_teacher()["logits"], self._settings.temperature)
 
         def cosine(outputs):
-            distances = cosine_distances(outputs["masked_output"], of_teacher()["hidden"])
+            theirs, layers = of_teacher()["layers"], outputs["layer_outputs"]
+            pairs = zip(layers, _compared(theirs, len(layers)), strict=True)
+            distances = tf.concat([cosine_distances(*pair) for pair in pairs], axis=1)
             return distances, tf.zeros_like(distances)
 
+        examples = features["example_weights"][:, None]  # [B, 1]
+        tokens = tf.cast(token_mask(features), tf.float32) * examples  # [B, S]
+        layers = [tokens] * (len(self.encoder.blocks) - 1)
         return found | {
             "soft_target": Objective(weights, soft_target),
-            "cosine": Objective(weights, cosine),
+            "cosine": Objective(tf.concat([*layers, examples, weights], axis=1), cosine),
         }
+
+    def outputs_of(self, features, training, dropout_seed=None):
+        return self(
+            features,
+            training=training,
+            dropout_seed=dropout_seed,
+            only_predictions=True,
+            return_all_layers=self.objective_weights.get("cosine", 0) > 0,
+        )
 
     def _results(self):
         results = super()._results()
         results.pop("cosine_accuracy", None)  # no prediction counts as correct
         return results
+
+
+def _compared(layers, count):
+    """Returns the layer of a teacher that each of a student's layers is compared with.
+
+    They have equal distances, and the last one is compared with the last one.
+    """
+    return [layers[(depth + 1) * len(layers) // count - 1] for depth in range(count)]
 
 
 def taught_class(kind: TaskKind, settings: TaskTeachingConfig) -> type:

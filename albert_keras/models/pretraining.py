@@ -45,7 +45,7 @@ class AlbertForPretraining(ObjectiveModel):
         only_predictions: bool. Whether to compute the last block only at the positions the heads
             read, which saves most of its work. The logits are then omitted, and "masked_output"
             [B, P, H] replaces "sequence_output": it has the outputs at the predicted positions.
-        num_hidden_layers: int or None. Depths to run, as in `AlbertEncoder`.
+        num_hidden_layers, return_all_layers: As in `AlbertEncoder`.
 
     Returns:
         dict. "masked_lm_logits" float32 [B, P, V], "sentence_order_logits" float32 [B, 2] (with the
@@ -198,12 +198,14 @@ class AlbertForPretraining(ObjectiveModel):
         dropout_seed: DropoutSeed | None = None,
         only_predictions: bool = False,
         num_hidden_layers: int | None = None,
+        return_all_layers: bool = False,
     ) -> dict[str, Any]:
         with inference(not training):
             how = {
                 "training": training,
                 "dropout_seed": dropout_seed,
                 "num_hidden_layers": num_hidden_layers,
+                "return_all_layers": return_all_layers,
             }
             return self._call(inputs, only_predictions, how)
 
