@@ -71,7 +71,7 @@ def distill(
       eval_data: Folder of held-out records to evaluate on during training.
       allow_change config assignments
     """
-    values = read_values(config, assignments, kind="finetuning" if data is None else "pretraining")
+    values = read_values(config, assignments, kind="finetuning" if data is None else "distillation")
     on_task = "task" in flags or "task" in values
     if on_task == (data is not None):
         raise InputError(

@@ -31,6 +31,15 @@ def outputs_of_teacher(teacher: AlbertForPretraining, features: dict) -> dict[st
     return tf.nest.map_structure(tf.stop_gradient, found)
 
 
+def compared_layers(layers: list, count: int) -> list:
+    """Returns the layer of a teacher that each of a student's layers is compared with.
+
+    They have equal distances, and the last one is compared with the last one. A deeper student
+    repeats layers.
+    """
+    return [layers[-(-(depth + 1) * len(layers) // count) - 1] for depth in range(count)]
+
+
 class TaughtStudent(AlbertForPretraining):
     """Learns masked tokens, sentence order, and the predictions of a teacher.
 
@@ -69,7 +78,7 @@ class TaughtStudent(AlbertForPretraining):
 
         def cosine(outputs):
             theirs, layers = of_teacher()["layers"], outputs["layer_outputs"]
-            pairs = zip(layers, _compared(theirs, len(layers)), strict=True)
+            pairs = zip(layers, compared_layers(theirs, len(layers)), strict=True)
             distances = tf.concat([cosine_distances(*pair) for pair in pairs], axis=1)
             return distances, tf.zeros_like(distances)
 
@@ -94,14 +103,6 @@ class TaughtStudent(AlbertForPretraining):
         results = super()._results()
         results.pop("cosine_accuracy", None)  # no prediction counts as correct
         return results
-
-
-def _compared(layers, count):
-    """Returns the layer of a teacher that each of a student's layers is compared with.
-
-    They have equal distances, and the last one is compared with the last one.
-    """
-    return [layers[(depth + 1) * len(layers) // count - 1] for depth in range(count)]
 
 
 def taught_class(kind: TaskKind, settings: TaskTeachingConfig) -> type:

@@ -63,7 +63,7 @@ def rung(layers: int, hidden_size: int, vocab_size: int, max_seq_length: int = 5
 
 
 def stages_for(seconds: float, kind: str = "cpu") -> tuple[Stage, ...]:
-    """Returns the stages of a run on a kind of device, as in albert-mini-en.
+    """Returns the stages of a run on a kind of device, as in the recipe bert-mini-en.
 
     Short records first; a run of less than an hour has no others.
     """

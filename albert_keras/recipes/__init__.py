@@ -1,7 +1,8 @@
 """Recipes: complete configurations, a YAML file each.
 
 `albert-keras pretrain --config NAME` uses a recipe of this folder, `albert-keras finetune` one of
-`finetuning/`, named after the task.
+`finetuning/`, named after the task, and `albert-keras distill` one of `distillation/` or of this
+folder.
 """
 
 from pathlib import Path
@@ -12,7 +13,11 @@ from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
 _FOLDER = Path(__file__).parent
-_FOLDERS = {"pretraining": _FOLDER, "finetuning": _FOLDER / "finetuning"}
+_FOLDERS = {
+    "pretraining": (_FOLDER,),
+    "finetuning": (_FOLDER / "finetuning",),
+    "distillation": (_FOLDER / "distillation", _FOLDER),
+}
 
 #: Kinds of recipes.
 KINDS = tuple(_FOLDERS)
@@ -22,7 +27,7 @@ def names(kind="pretraining"):
     """Returns the names of all recipes of a kind (one of `KINDS`), sorted (tuple of str)."""
     if kind not in _FOLDERS:
         raise InputError(f"`{kind}` is not a kind of recipe{did_you_mean(kind, KINDS)}")
-    return tuple(sorted(file.stem for file in _FOLDERS[kind].glob("*.yaml")))
+    return tuple(sorted(_files(kind)))
 
 
 def path(name, kind="pretraining"):
@@ -30,9 +35,13 @@ def path(name, kind="pretraining"):
     known = names(kind)
     if name not in known:
         raise InputError(f"`{name}` is not a recipe for {kind}{did_you_mean(name, known)}")
-    return _FOLDERS[kind] / f"{name}.yaml"
+    return _files(kind)[name]
 
 
 def values(name, kind="pretraining"):
     """Returns the values of a recipe's file, nested dict."""
     return yaml.safe_load(path(name, kind).read_text(encoding="utf-8"))
+
+
+def _files(kind):
+    return {file.stem: file for folder in _FOLDERS[kind] for file in folder.glob("*.yaml")}

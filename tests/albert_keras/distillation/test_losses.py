@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.distillation.config import TeachingConfig
 from albert_keras.distillation.losses import cosine_distances, soft_answers, soft_targets
+from albert_keras.distillation.student import TaughtStudent, compared_layers
+from albert_keras.distillation.teaching import teacher_model
+from albert_keras.formats.model_weights import HEADS
+from albert_keras.formats.open_model import open_model
 from albert_keras.tasks.kinds import CHOICE, MULTI_LABEL, REGRESSION
+from data_pipeline.reader.reader import evaluation_dataset
 
 RNG = np.random.default_rng(0)
 LOGITS, TEACHER = (RNG.normal(size=(2, 3, 7), scale=3).astype(np.float32) for _ in range(2))
@@ -67,3 +73,34 @@ def test_the_cosine_is_that_of_the_hidden_states():
     cosines = (LOGITS * TEACHER).sum(-1) / np.linalg.norm(LOGITS, axis=-1)
     cosines /= np.linalg.norm(TEACHER, axis=-1)
     np.testing.assert_allclose(cosine_distances(LOGITS, TEACHER), 1 - cosines, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "layers, student, compared", [(12, 6, [1, 3, 5, 7, 9, 11]), (2, 3, [0, 1, 1])]
+)
+def test_layers_are_compared_at_equal_distances(layers, student, compared):
+    assert compared_layers(list(range(layers)), student) == compared
+
+
+def test_hidden_states_count_at_every_token_and_after_each_layer(tiny_run, held_out_records):
+    opened = open_model(tiny_run)
+    teacher = teacher_model(opened, "float32")
+    config = opened.albert_config
+    features = next(iter(evaluation_dataset(held_out_records, 8)))
+    settings = TeachingConfig(cosine_weight=1.0)
+    student = TaughtStudent(config, teacher, settings)
+    student.compile(objective_weights={"soft_target": 5.0, "cosine": 1.0})
+    objective = student.objectives(features)["cosine"]
+
+    def loss():
+        return objective.sums(student.outputs_of(features, training=False))
+
+    tokens = float(tf.reduce_sum(features["input_mask"]))
+    last = 8 + float(tf.reduce_sum(features["masked_lm_weights"]))
+    assert float(loss().weight) == tokens * (config.num_hidden_layers - 1) + last
+    assert float(loss().loss) > 1
+    opened.load(student, heads=HEADS["masked_lm"])
+    assert float(loss().loss) == pytest.approx(0, abs=1e-3)
+    embeddings = student.encoder.embeddings.weights[0]
+    embeddings.assign(embeddings + 0.1 * tf.random.stateless_normal(embeddings.shape, (1, 2)))
+    assert float(loss().loss) > 0.01
