@@ -84,7 +84,7 @@ def test_every_recipe_is_a_valid_configuration(name):
     config = configuration(name).resolved("float32")
     config.optimizer.warmup_for(config.training.steps)
     shape = config.albert_config(vocab_size=8000)
-    if name != "continue":  # it continues to train any model
+    if name not in ("continue", "bert-mini-en-2"):  # they continue to train any model
         assert (shape.sharing == "all") == name.startswith("albert")
     head = recipes.path(name, "distillation").read_text(encoding="utf-8").partition("\nmodel:")[0]
     for word in ("Source", "Hardware", "Data", "Length"):

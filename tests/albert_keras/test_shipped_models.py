@@ -12,6 +12,7 @@ import pytest
 from albert_keras import shipped_models
 from albert_keras.cli import main
 from albert_keras.formats.open_model import open_model
+from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.runs.checkpoints import find_damage as find_checkpoint_damage
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.layout import split_version
@@ -26,7 +27,7 @@ NAME = "albert-mini-en"
 IN_REPOSITORY = ROOT / "saved_models" / NAME
 MASKED = "The [MASK] left the [MASK]."
 #: Bytes of what a server loads, and of the whole folder.
-MAX_EXPORT, MAX_BOX = 15_000_000, 30_000_000
+MAX_EXPORT, MAX_BOX = 10_000_000, 17_000_000
 
 needs_box = pytest.mark.skipif(
     not (IN_REPOSITORY / "1").is_dir(), reason=f"the repository has no {NAME} yet"
@@ -177,6 +178,15 @@ def test_the_box_is_complete_and_small():
     listed = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--", "."]
     done = subprocess.run(listed, cwd=IN_REPOSITORY, capture_output=True, text=True)
     assert done.returncode != 0 or not done.stdout  # no file is hidden from git
+
+
+@needs_box
+def test_the_layers_of_the_box_are_the_same_objects_called_again():
+    encoder = AlbertEncoder.from_preset(NAME)
+    assert encoder.config.num_hidden_layers == len(encoder.blocks) == 6
+    for half in zip(*encoder.blocks, strict=True):  # attention and feed-forward objects, by depth
+        assert [half.index(block) for block in half] == [0, 0, 2, 2, 4, 4]
+    assert encoder.count_params() < 5_500_000
 
 
 @needs_box
