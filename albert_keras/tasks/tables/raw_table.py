@@ -90,11 +90,11 @@ def read_raw_table(
     encoding: str | None = None,
     is_official: bool = False,
 ) -> RawTable:
-    """Reads all columns and rows of a table that ends in .tsv, .csv or .jsonl.
+    """Reads all columns and rows of a table that ends in .tsv, .txt, .csv or .jsonl.
 
     A .csv may quote its fields, which may then contain delimiters and line breaks. In a .tsv with
-    tabs nothing is quoted: a row is a line. A .jsonl has an object per line. A byte order mark,
-    CRLF and blank lines at the end make no difference.
+    tabs nothing is quoted: a row is a line; a .txt is read like it. A .jsonl has an object per
+    line. A byte order mark, CRLF and blank lines at the end make no difference.
 
     Args:
         columns: Columns that must exist, by name, or by number from 0; in a .jsonl always names.
@@ -112,9 +112,11 @@ def read_raw_table(
             column.
     """
     ending = ".tsv" if is_official else PurePath(path).suffix.lower()
+    if ending == ".txt":
+        ending = ".tsv"
     given = _USUAL_ENCODING if is_official else encoding
     if ending not in _USUAL_DELIMITERS:
-        raise InputError(f"`{path}` must end in .tsv, .csv or .jsonl.", Mistake.FILE_ENDING)
+        raise InputError(f"`{path}` must end in .tsv, .txt, .csv or .jsonl.", Mistake.FILE_ENDING)
     with storage.open_to_read(path) as file:
         data = b"".join(bounded_lines(file, f"`{path}`"))
     text, encoding = _decoded(path, data, given)

@@ -73,7 +73,7 @@ def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
 @pytest.mark.parametrize(
     "name, text, says",
     [
-        ("x.txt", "text\tlabel\n", "must end in .tsv, .csv or .jsonl."),
+        ("x.xlsx", "text\tlabel\n", "must end in .tsv, .txt, .csv or .jsonl."),
         ("x.tsv", "", "must contain at least one row. It is empty."),
         ("x.tsv", "text\tlabel\n", "must contain at least one row. It is empty."),
         ("x.tsv", "texts\tlabel\nA.\t1\n", "has no column `text`. Did you mean `texts`?"),

@@ -27,6 +27,8 @@ def read(tmp_path, name, data, columns=("text", "label"), **settings):
         ("x.csv", table(",", quote=True), "utf-8", ("utf-8", ",")),
         ("x.csv", table(",", quote=True), "utf-8-sig", ("utf-8", ",")),
         ("x.tsv", table("\t"), "utf-8", ("utf-8", "\t")),
+        ("x.txt", table("\t"), "utf-8", ("utf-8", "\t")),
+        ("x.txt", table(";"), "utf-8", ("utf-8", ";")),
         ("x.csv", table(";"), "utf-8", ("utf-8", ";")),
         ("x.csv", table("\t"), "utf-8", ("utf-8", "\t")),
         ("x.csv", table("|", quote=True), "utf-8", ("utf-8", "|")),
@@ -45,8 +47,8 @@ def test_what_programs_write_is_detected(tmp_path, caplog, name, text, encoding,
         found = read(tmp_path, name, text.encode(encoding))
     assert found.names == ["text", "label"]
     assert [tuple(row.fields) for row in found.rows] == ROWS
-    is_usual = (name[-3:], *detected) in [("csv", "utf-8", ","), ("tsv", "utf-8", "\t")]
-    assert len(caplog.records) == (0 if is_usual else 1)
+    usual = {"csv": ",", "tsv": "\t", "txt": "\t"}[name[-3:]]
+    assert len(caplog.records) == (0 if detected == ("utf-8", usual) else 1)
     assert ("`;` as the delimiter" in caplog.text) == (detected[1] == ";")
     assert (f"the encoding {detected[0]}" in caplog.text) == (detected[0] != "utf-8")
 
