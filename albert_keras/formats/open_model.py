@@ -70,7 +70,7 @@ def open_model(
         )
     is_ours = place is not None and place.format in _WITH_OUR_NAMES
     found, shapes = FoundWeights(None, {"kind": "random"}), {}
-    if is_ours:
+    if place is not None and is_ours:
         found, shapes = own.find_weights(place, step), _shapes_beside(place)
     vocabulary = _given(tokenizer) or (place and _stored(place))
     if place is not None and not is_ours:
