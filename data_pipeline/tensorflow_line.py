@@ -160,9 +160,10 @@ _FINDER = _Finder()
 
 def _execute_quietly(execute, module):
     level = os.environ.get(LOG_VARIABLE, "3")
+    variables = {LOG_VARIABLE: level} | ({VARIABLE: "1"} if needs_tf_keras() else {})
     is_quiet = needs_tf_keras() and level != "0"
     lines = _stderr_without_noise() if is_quiet else contextlib.nullcontext()
-    with _variables({LOG_VARIABLE: level, VARIABLE: "1"}), lines:
+    with _variables(variables), lines:
         execute(module)
         if needs_tf_keras():
             uses_keras_3({"tensorflow": module})  # the variable is read now

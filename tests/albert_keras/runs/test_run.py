@@ -235,7 +235,7 @@ def test_a_run_that_cannot_be_begun_leaves_no_folder(begin, half, monkeypatch):
     def fail(*arguments, **words):
         raise OSError("no space left")
 
-    monkeypatch.setattr(shutil, "copytree", fail)
+    monkeypatch.setattr(RecordSource, "save_tokenizer", fail)
     with pytest.raises(OSError, match="no space left"):
         begin(data=half)
     monkeypatch.undo()
