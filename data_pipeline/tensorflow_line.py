@@ -160,13 +160,14 @@ _FINDER = _Finder()
 
 def _execute_quietly(execute, module):
     level = os.environ.get(LOG_VARIABLE, "3")
-    variables = {LOG_VARIABLE: level} | ({VARIABLE: "1"} if needs_tf_keras() else {})
-    is_quiet = needs_tf_keras() and level != "0"
-    lines = _stderr_without_noise() if is_quiet else contextlib.nullcontext()
-    with _variables(variables), lines:
+    if not needs_tf_keras():  # with the other variable, TensorFlow would load both Keras
+        with _variables({LOG_VARIABLE: level}):
+            execute(module)
+        return
+    lines = contextlib.nullcontext() if level == "0" else _stderr_without_noise()
+    with _variables({LOG_VARIABLE: level, VARIABLE: "1"}), lines:
         execute(module)
-        if needs_tf_keras():
-            uses_keras_3({"tensorflow": module})  # the variable is read now
+        uses_keras_3({"tensorflow": module})  # the variable is read now
 
 
 @contextlib.contextmanager

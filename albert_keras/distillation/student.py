@@ -91,13 +91,8 @@ class TaughtStudent(AlbertForPretraining):
         }
 
     def outputs_of(self, features, training, dropout_seed=None):
-        return self(
-            features,
-            training=training,
-            dropout_seed=dropout_seed,
-            only_predictions=True,
-            return_all_layers=self.objective_weights.get("cosine", 0) > 0,
-        )
+        compares = "cosine" in self.objective_weights
+        return super().outputs_of(features, training, dropout_seed, return_all_layers=compares)
 
     def _results(self):
         results = super()._results()

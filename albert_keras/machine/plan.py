@@ -115,7 +115,7 @@ def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan
     parts["training"] = seconds - before
     budget = {"time_budget": f"{int(parts['training'])}s"}
     config = run_settings(chosen.config, chosen.steps, stages, **budget, **chosen.training)
-    if request.data is not None and given and given.masks != "dynamic" and info.static_masks:
+    if request.data is not None and given.masks != "dynamic" and info.static_masks:
         config["training"].pop("mask_rate", None)  # the rate of dynamic masks
     PretrainingConfig.of(config)  # what is printed must be accepted
     found = tuple(candidates)

@@ -175,12 +175,14 @@ class AlbertForPretraining(ObjectiveModel):
         features: dict[str, tf.Tensor],
         training: bool,
         dropout_seed: DropoutSeed | None = None,
+        **how: Any,
     ) -> dict[str, tf.Tensor]:
         return self(
             features,
             training=training,
             dropout_seed=dropout_seed,
             only_predictions=True,
+            **how,
         )
 
     @property

@@ -206,7 +206,6 @@ SPANS_OR_NONE = dataclasses.replace(
         "end_indices": "int [N, 25]",
         "null_logits": "float [N]",
     },
-    model_class="albert_keras.tasks.spans.model:AlbertForSpans",
     card_purpose="answers a question with a span of a passage, or says that there is none",
     check_task={"name": "squad2"},
     per_position=False,
