@@ -41,7 +41,7 @@ demo: $(READY)
 IN_PROCESSES := -n 3 --dist loadfile --no-loadscope-reorder
 
 test: $(READY)
-	$(BIN)/python -m pytest $(IN_PROCESSES) --max-worker-restart 1
+	$(BIN)/python -m pytest $(IN_PROCESSES) --max-worker-restart 0
 
 # The slow tests build the site, too.
 test-all: $(READY) $(READY_DOCS)
@@ -50,7 +50,7 @@ test-all: $(READY) $(READY_DOCS)
 
 test-newer:
 	$(MAKE) setup VENV="$(VENV_NEWER)" PYTHON="$(PYTHON_NEWER)"
-	$(VENV_NEWER)/bin/python -m pytest $(IN_PROCESSES) --max-worker-restart 1 $(CORE)
+	$(VENV_NEWER)/bin/python -m pytest $(IN_PROCESSES) --max-worker-restart 0 $(CORE)
 
 docs: $(READY_DOCS)
 	NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/python -m mkdocs build --quiet -f docs/site/mkdocs.yml

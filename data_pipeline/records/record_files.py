@@ -23,6 +23,7 @@ import numpy as np
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming
+from data_pipeline.limits import check_regular_file
 from data_pipeline.records.dataset_info import DatasetInfo
 
 #: Suffix of the file that lists where the records of a shard begin.
@@ -105,6 +106,7 @@ def read_index(path: Path, num_records: int, num_bytes: int) -> np.ndarray:
 
 def map_file(path):
     """Maps a file into memory, read-only; returns empty bytes for an empty file."""
+    check_regular_file(path)
     with open(path, "rb") as file:
         if not os.fstat(file.fileno()).st_size:
             return b""
@@ -148,8 +150,10 @@ class Scan(NamedTuple):
 def scan_records(path: Path) -> Scan:
     """Reads a record file once from beginning to end and checks every checksum.
 
-    Frames are checked up to the first fault; the digest covers the whole file.
+    Frames are checked up to the first fault; the digest covers the whole file. Raises InputError
+    if it is not a regular file: a device may have no end.
     """
+    check_regular_file(path)
     digest, offsets, fault = hashlib.sha256(), array.array("Q", [0]), None
     with open(path, "rb", buffering=_BLOCK) as file:
         size = os.fstat(file.fileno()).st_size

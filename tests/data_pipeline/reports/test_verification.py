@@ -71,6 +71,14 @@ def test_a_missing_shard_is_told_and_the_others_are_checked_all_the_same(records
     ]
 
 
+def test_a_device_in_place_of_a_shard_is_refused(records):
+    path = records / f"{FIRST}.tfrecord"
+    path.unlink()
+    path.symlink_to("/dev/zero")  # it has no end
+    with pytest.raises(InputError, match="must be a regular file. Received: a pipe, a device"):
+        verify_records(records)
+
+
 def test_a_cut_and_a_changed_index_are_told(records):
     first, second = records / f"{FIRST}.index", records / f"{SECOND}.index"
     first.write_bytes(first.read_bytes()[:-8])
