@@ -7,6 +7,7 @@ from data_pipeline import PretrainingDataConfig, Tokenizer, build_records, read_
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 
+@pytest.mark.slow
 def test_text_becomes_a_model_that_answers(tiny_corpus, tmp_path):
     text = tmp_path / "text.txt"
     # Few sentences in one order, many times: a model soon knows many of them by heart.

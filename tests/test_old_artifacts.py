@@ -90,6 +90,7 @@ def test_the_saved_model_answers_as_before(old, expected):
     assert differences(found, expected["export"]) == []
 
 
+@pytest.mark.slow
 def test_the_run_is_exported_as_the_next_version(old, expected):
     """The old version lies beside the new one, and the model card describes both."""
     from albert_keras import export

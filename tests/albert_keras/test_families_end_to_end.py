@@ -100,6 +100,7 @@ def settings(family, **model):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family, input_format, objective, masks", CASES)
 def test_a_family_trains_saves_resumes_exports_and_answers(
     family, input_format, objective, masks, make_records, tmp_path
@@ -132,6 +133,7 @@ def test_a_family_trains_saves_resumes_exports_and_answers(
     assert ("bert/pooler/dense/kernel" in report.new) == (not has_pooler)
 
 
+@pytest.mark.slow
 def test_rotary_positions_train_resume_and_answer_alike_in_run_and_export(make_records, tmp_path):
     records = make_records("albert", "segment-pair", "sop", "dynamic")
     config = settings("albert", position_embedding="rotary")

@@ -39,6 +39,7 @@ def test_vocab_reports_the_characters_without_a_piece(tmp_path, capsys):
     assert "\n§\t" in pieces and "\n%\t" in pieces
 
 
+@pytest.mark.slow
 def test_a_run_is_evaluated_exported_and_used(tiny_run, held_out_records, tmp_path, capsys):
     shutil.copytree(tiny_run, tmp_path / "run")
     run, out = f"{tmp_path}/run", f"{tmp_path}/models/tiny"

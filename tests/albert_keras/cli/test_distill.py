@@ -11,6 +11,7 @@ SMALL += ["--set", "model.num_attention_heads=2", "--set", "model.max_position_e
 SMALL += ["--set", "model.hidden_size=32", "--set", "training.peak_tflops=1"]
 
 
+@pytest.mark.slow
 def test_a_student_is_trained_and_the_next_command_is_named(
     tiny_run, tiny_records, tmp_path, capsys
 ):

@@ -64,6 +64,7 @@ def test_lines_and_json_are_those_of_the_run(folders, ask):
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_question_is_answered_from_a_passage(folders, ask, tiny_corpus):
     export = folders("spans_or_none")[1]
     code, shown, _ = ask(export / "2", tiny_corpus[0], *QUESTION)

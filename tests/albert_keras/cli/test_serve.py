@@ -69,6 +69,7 @@ raise SystemExit(main())
 """
 
 
+@pytest.mark.slow
 def test_a_signal_ends_a_server_after_the_answers_in_progress(tmp_path):
     import tensorflow as tf
 

@@ -27,6 +27,7 @@ def long_corpus(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_training_at_once_and_leaves_nothing(long_corpus, tmp_path):
     command = [sys.executable, "-m", "albert_keras", "vocab", "--corpus", long_corpus]
     command += ["--size", "4000", "--out", tmp_path / "out"]

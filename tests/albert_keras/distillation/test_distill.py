@@ -88,6 +88,7 @@ class Crash(keras.callbacks.Callback):
             raise MemoryError
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_equals_one_that_was_not(
     tiny_student, tiny_run, tiny_records, distillation, tmp_path
 ):

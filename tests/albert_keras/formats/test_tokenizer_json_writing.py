@@ -131,6 +131,7 @@ def test_real_and_dirty_text_becomes_the_same_ids(tokenizers, all_tokenizers, sh
     assert len(different) <= ALLOWED * count, different[:10]
 
 
+@pytest.mark.slow
 def test_the_official_vocabulary_gives_the_same_ids(tokenizers, official_model, shared_data):
     tokenizer = Tokenizer.load(official_model)
     different, count = differing(tokenizers, tokenizer, real_texts(shared_data))

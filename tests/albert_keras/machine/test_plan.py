@@ -303,6 +303,7 @@ def test_an_existing_run_keeps_its_model(unmasked_records, tiny_run, monkeypatch
     assert config.training.time_budget == "4m"
 
 
+@pytest.mark.slow
 def test_the_command_chooses_a_model_and_resumes_with_it(unmasked_records, tmp_path, capsys):
     out = tmp_path / "run"
     words = ["pretrain", "--data", str(unmasked_records), "--time-budget", "4s", "--out", str(out)]

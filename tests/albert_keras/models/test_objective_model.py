@@ -140,6 +140,7 @@ def test_a_spike_is_left_out_and_what_stays_high_becomes_usual():
     assert not decisions[0] and decisions[-1]
 
 
+@pytest.mark.slow
 def test_the_loss_scale_halves_on_overflow_and_doubles_after_2000_good_steps():
     scale = LossScale()
     begun = float(scale.value())
@@ -155,6 +156,7 @@ def test_the_loss_scale_halves_on_overflow_and_doubles_after_2000_good_steps():
     assert float(scale.value()) == 1
 
 
+@pytest.mark.slow
 def test_float16_trains_with_a_scaled_loss():
     step = build(dtype="mixed_float16")
     losses = []

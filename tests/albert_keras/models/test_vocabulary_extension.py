@@ -66,6 +66,7 @@ def test_only_what_has_a_row_for_each_piece_grows(tiny_run, extended):
         assert list(grown.read(name).shape) == grown.shapes[name]
 
 
+@pytest.mark.slow
 def test_a_model_grows_and_goes_on(tiny_run, tiny_tokenizer, extended, records, tiny_records):
     origin = open_model(tiny_run)
     continued = ContinuedPretraining.of(origin, records)

@@ -398,6 +398,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_finds_all_but_its_last_save(tmp_path):
     for seconds in (0.05, 0.11):
         command = [sys.executable, "-c", SAVES, tmp_path]

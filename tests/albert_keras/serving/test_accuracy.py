@@ -41,6 +41,7 @@ def test_scores_are_the_same_within_a_hundredth_and_classes_by_name():
     assert loss.agreement == 1 and loss.mean_difference == pytest.approx(0.3)
 
 
+@pytest.mark.slow
 def test_texts_of_the_documentation_have_one_word_masked_each():
     texts = masked_texts()
     assert NUM_TEXTS / 2 < len(texts) <= NUM_TEXTS

@@ -39,6 +39,7 @@ def lite(converted, tmp_path_factory):
     return LiteModel(path)
 
 
+@pytest.mark.slow
 def test_a_file_is_hardly_larger_than_its_weights_whatever_the_depth(model, converted, weights):
     numbers = sum(weight.shape.num_elements() for weight in model.weights)
     size = {"float16": 2, "int8": 1}[weights] * numbers

@@ -38,6 +38,7 @@ def test_a_version_holds_what_its_readme_says(tiny_export):
     assert beside == {"1", "1.keras", "README.md"}
 
 
+@pytest.mark.slow
 def test_it_answers_in_a_process_with_tensorflow_and_its_text_operations_only(tiny_export):
     command = [sys.executable, "-c", FRESH_PROCESS, str(tiny_export / "1")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tiny_export)

@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.repository import PACKAGES
 
 #: Builds an encoder; the package is imported before TensorFlow.
@@ -35,6 +37,7 @@ def stderr_of(*arguments, cwd):
     return done.stderr
 
 
+@pytest.mark.slow
 def test_a_model_prints_nothing(tmp_path):
     assert stderr_of("-c", ENCODER + COMPILING, cwd=tmp_path) == ""
 

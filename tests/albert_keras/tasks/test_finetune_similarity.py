@@ -83,6 +83,7 @@ def test_the_baseline_is_the_mean_vector_of_the_initial_weights(result, tiny_run
     assert found == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_an_export_embeds_texts_and_scores_pairs_as_the_run(result, tmp_path):
     exported = export(result.path, tmp_path / "similar")
     assert {"embed", "text_pair", "regress", "encode"} <= set(exported.signatures)

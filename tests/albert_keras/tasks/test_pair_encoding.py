@@ -60,6 +60,7 @@ def tuned(tiny_run, config, tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_it_learns_to_compare(tuned):
     result = json.loads((tuned / "results.json").read_text())
     score = result["seeds"][0]["scores"]["dev"]["accuracy"]
@@ -67,6 +68,7 @@ def test_it_learns_to_compare(tuned):
     assert evaluate_task(tuned, bag_of_words=False).scores["accuracy"] == score
 
 
+@pytest.mark.slow
 def test_an_export_answers_as_the_run_and_encodes_one_text(tuned, tmp_path):
     pairs = [
         {"text": "The ferry left Bergen.", "pair": "It left Bergen at six."},

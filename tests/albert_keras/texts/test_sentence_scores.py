@@ -39,6 +39,7 @@ def log_probabilities(model, tokenizer, text, rest_of_word):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rest_of_word", [False, True])
 def test_scores_equal_those_of_a_loop(tiny_run, pretrained, tiny_tokenizer, rest_of_word):
     found = score_sentences(tiny_run, TEXTS, rest_of_word, batch_size=5)

@@ -118,6 +118,7 @@ cluster.barrier(strategy)
     assert outputs == [["joined", "2 True", *same], ["joined", "2 False", *same]]
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_worker_that_has_joined(start):
     # TensorFlow puts a handler in its place that does nothing but write a line.
     work = """

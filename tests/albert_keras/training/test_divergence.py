@@ -38,6 +38,7 @@ def weights_at(run, step):
     }
 
 
+@pytest.mark.slow
 def test_ten_in_a_row_end_the_run_saved_and_named(tiny_records, tiny_training, tmp_path, poisoned):
     out = tmp_path / "run"
     values = tiny_training.model_dump(exclude_unset=True)

@@ -30,6 +30,7 @@ def scores(run):
     return found
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_evaluate(scored_run, held_out_records):
     found = scores(scored_run)
     assert list(found) == [5, 10, 12]

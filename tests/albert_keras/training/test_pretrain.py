@@ -70,6 +70,7 @@ def test_checkpoints_carry_the_reference_names(tiny_run):
     assert tensors["cls/seq_relationship/output_weights"].shape == (2, 32)
 
 
+@pytest.mark.slow
 def test_a_run_stopped_by_signals_goes_on_to_the_same_weights(
     tiny_run, tiny_records, tiny_training, tmp_path
 ):
@@ -146,6 +147,7 @@ def test_a_run_keeps_the_optimizer_it_was_started_with(tiny_records, tiny_traini
     assert (kept["name"], kept["lr"], kept["beta_2"]) == ("lamb", 0.003, 0.999)
 
 
+@pytest.mark.slow
 def test_a_run_keeps_the_shape_it_was_started_with(
     tiny_records, tiny_training, tmp_path, monkeypatch
 ):
@@ -188,6 +190,7 @@ def test_other_records_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_trai
         pretrain(tmp_path / "half", tiny_run, tiny_training)
 
 
+@pytest.mark.slow
 def test_masked_pieces_alone_can_be_trained(
     tiny_records, held_out_records, tiny_training, tmp_path
 ):

@@ -58,6 +58,7 @@ def test_masks_that_the_records_cannot_have_are_refused(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_it_spares_the_first_steps(tiny_records, tiny_training, tmp_path):
     losses = {}
     for bias in ("zeros", "frequencies"):

@@ -84,6 +84,7 @@ def lines_of(run):
     ], read_stages(run)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_of_three_stages_equals_one_that_was_not(
     staged, staged_run, tiny_records, tmp_path
 ):
@@ -110,6 +111,7 @@ def test_the_log_says_which_stage_a_step_belongs_to_and_where_stages_begin(stage
     assert (staged_run / "curves.png").is_file()
 
 
+@pytest.mark.slow
 def test_a_short_stage_keeps_the_longer_positions_of_the_weights_it_starts_from(
     tiny_run, continued_run
 ):

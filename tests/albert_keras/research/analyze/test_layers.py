@@ -20,6 +20,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 
 
+@pytest.mark.slow
 def test_the_trained_depth_has_the_accuracy_of_the_evaluation(tiny_run, tiny_records):
     found = analyze_layers(tiny_run, tiny_records, depth=6, limit=10_000).depths
     assert [state.depth for state in found] == list(range(7))

@@ -200,6 +200,7 @@ def test_a_share_of_the_text_is_part_of_a_larger_one(study_text, tmp_path):
     assert not held_out & shares[1]
 
 
+@pytest.mark.slow
 def test_one_training_is_real(micro_study, study_text, untrained):
     result = study(
         micro_study(runs=MICRO["runs"][1:], evaluate={"sop": MICRO["evaluate"]["sop"]}),
