@@ -43,18 +43,10 @@ class ExampleSource:
         self.features, self.tokenizer = features, tokenizer
         self.training, self.description = training, description
         self.failure = None
+        # For options to choose from, the tokens of all of them.
+        self.max_seq_length = features.batch(np.zeros(1, np.int64))["input_ids"].size
+        self.positions_per_step = training.batch_size * self.max_seq_length
 
-    @property
-    def max_seq_length(self) -> int:
-        """Tokens of a row, S; for options to choose from, of all of them."""
-        return int(np.prod(self.features.batch(np.zeros(1, np.int64))["input_ids"].shape[1:]))
-
-    @property
-    def positions_per_step(self) -> int:
-        """Positions of a batch, padding included."""
-        return self.training.batch_size * self.max_seq_length
-
-    @property
     def tokenizer_digest(self) -> str:
         return self.tokenizer.digest
 
@@ -86,8 +78,7 @@ class ExampleSource:
         For an average batch without padding, as most rows of a task are short. A frozen encoder
         computes no gradient, which would be two thirds of the operations.
         """
-        sample = self.features.batch(np.zeros(1, np.int64))["input_ids"]
-        sequences = self.training.batch_size * sample.size // sample.shape[-1]
+        sequences = self.positions_per_step // self.features.max_seq_length
         lengths, counts = np.unique(self.features.lengths, return_counts=True)
         flops = [forward_flops(model.config, sequences, int(length)) for length in lengths]
         passes = 3 if model.features is None else 1

@@ -7,8 +7,6 @@ import collections
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from albert_keras.tasks.examples import TextExample, text_problem
 from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, TAGGING, build_task
 from albert_keras.tasks.tables.files import label_names
@@ -68,29 +66,26 @@ def columns_of(task: Task, inputs: Any, labels: Any = None) -> tuple[dict[str, l
         InputError: If an example does not have such parts.
     """
     if hasattr(inputs, "as_numpy_iterator"):  # a tf.data.Dataset
-        rows = list(inputs.as_numpy_iterator())
-        has_labels = labels is None and rows and isinstance(rows[0], tuple)
-        if has_labels:
-            labels = [row[1] for row in rows]
-        inputs = [row[0] for row in rows] if has_labels else rows
+        inputs = list(inputs.as_numpy_iterator())
+        if labels is None and inputs and isinstance(inputs[0], tuple):
+            inputs, labels = map(list, zip(*inputs, strict=True))
         if inputs and isinstance(inputs[0], tuple):
             inputs = tuple(zip(*inputs, strict=True))
         elif inputs and isinstance(inputs[0], dict):
             inputs = {name: [row[name] for row in inputs] for name in inputs[0]}
-    if isinstance(inputs, Mapping):
-        columns = {str(name): plain(values) for name, values in inputs.items()}
-    elif _has_parts(inputs):
+    if isinstance(inputs, str):
+        raise InputError("Inputs must be a list of texts. Received: a single text.")
+    if _has_parts(inputs):
         names = ("text", "pair") if task.fields[0] == "text" else task.fields
-        columns = {name: plain(values) for name, values in zip(names, inputs, strict=False)}
-        if len(columns) < len(inputs):
+        if len(inputs) > len(names):
             raise InputError(
                 f"An example of {task.config.name} has the parts {', '.join(names)}. "
                 f"Received: {len(inputs)} parts."
             )
-    else:
-        if isinstance(inputs, str):
-            raise InputError("Inputs must be a list of texts. Received: a single text.")
-        columns = {"text": plain(inputs)}
+        inputs = dict(zip(names, inputs, strict=False))
+    if not isinstance(inputs, Mapping):
+        inputs = {"text": inputs}
+    columns = {str(name): plain(values) for name, values in inputs.items()}
     return columns, None if labels is None else plain(labels)
 
 
@@ -157,12 +152,19 @@ def read_given(config: TaskConfig, data: Any) -> tuple[TaskConfig, list]:
 
 def _frame_columns(config, frame):
     """Returns the inputs and the labels in the columns of a DataFrame."""
-    names = [name for name in ("text", "pair") if getattr(config, name) is not None]
-    columns = {name: plain(_column(frame, getattr(config, name))) for name in names}
-    if not isinstance(config.label, tuple):
-        return columns, plain(_column(frame, config.label))
-    several = [plain(_column(frame, label)) for label in config.label]
-    return columns, [list(row) for row in zip(*several, strict=True)]
+    texts = {
+        name: getattr(config, name)
+        for name in ("text", "pair")
+        if getattr(config, name) is not None
+    }
+    labels = config.label if isinstance(config.label, tuple) else [config.label]
+    for name in (*texts.values(), *labels):
+        if name not in frame.columns:
+            known = ", ".join(map(str, frame.columns))
+            raise InputError(f"The table has no column `{name}`. Received the columns {known}.")
+    columns = {name: plain(frame[column]) for name, column in texts.items()}
+    truths = [plain(frame[name]) for name in labels]
+    return columns, truths[0] if len(truths) == 1 else list(map(list, zip(*truths, strict=True)))
 
 
 def _has_parts(inputs):
@@ -170,26 +172,13 @@ def _has_parts(inputs):
     return isinstance(inputs, tuple) and not (inputs and isinstance(inputs[0], str | bytes))
 
 
-def plain(values: Iterable) -> list:
-    """Returns a column as a list of plain Python values: str, numbers, lists."""
-    values = values.numpy() if hasattr(values, "numpy") else values
-    values = values.tolist() if hasattr(values, "tolist") else list(values)
-    return [_plain_value(value) for value in values]
-
-
-def _plain_value(value):
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
+def plain(value: Any) -> Any:
+    """Returns values of NumPy, TensorFlow or pandas as plain Python ones: lists, str, numbers."""
+    for method in ("numpy", "tolist"):
+        if hasattr(value, method):
+            value = getattr(value, method)()
     if isinstance(value, bytes):
         return value.decode("utf-8")
-    if isinstance(value, list | tuple):
-        return [_plain_value(one) for one in value]
+    if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
+        return [plain(one) for one in value]
     return value
-
-
-def _column(frame, name):
-    if name not in frame.columns:
-        known = ", ".join(map(str, frame.columns))
-        raise InputError(f"The table has no column `{name}`. Received the columns {known}.")
-    return frame[name]

@@ -20,7 +20,7 @@ from data_pipeline.settings import did_you_mean
 
 #: Tasks whose files of predictions can be scored.
 SCORED_TASKS = (
-    *(name for name, task in GLUE_TASKS.items() if task.labelled),
+    *(name for name, task in GLUE_TASKS.items() if task.labelled_splits),
     *SPANS.official_tasks,
     *SPANS_OR_NONE.official_tasks,
 )
@@ -71,7 +71,7 @@ def score_predictions(
 def _glue_scores(task, examples, path):
     settings = glue_task(task)
     kind = functools.partial(class_of, known=settings.labels) if settings.labels else score_of
-    rows = read_table(path, "index", None, "prediction", kind, is_official=True)
+    rows = read_table(path, "index", None, "prediction", kind, is_official=True, may_skip=False)
     values = [row.label for row in rows]
     if len(values) != len(examples):
         raise InputError(

@@ -102,6 +102,26 @@ class Task(abc.ABC):
         #: By file, the rows that could not be used and that `skip_bad_rows` allowed to skip.
         self.skipped_rows: dict[str, list[SkippedRow]] = {}
 
+    def skipping(self, path) -> list[SkippedRow] | None:
+        """Returns a new list for the rows of a file to skip; None if such rows are an error."""
+        self.skipped_rows[str(path)] = []
+        return self.skipped_rows[str(path)] if self.config.skip_bad_rows else None
+
+    def data_dir_for(self, split, files) -> str:
+        """Returns `data_dir`, which must be given to read the official `files` of a split."""
+        config = self.config
+        if config.data_dir is None and config.train is not None and split in self.dev_splits:
+            raise InputError(
+                f"`--train` without `--dev`: {config.name} needs development examples. Give a file "
+                f"of them with --dev, or with --data-dir the folder with {files}."
+            )
+        if config.data_dir is None:
+            raise InputError(
+                f"`data_dir` must be the folder with the files of {config.name}, here {files}. "
+                "Received: None."
+            )
+        return config.data_dir
+
     @property
     def max_seq_length(self) -> int:
         """Length of a row in tokens, S."""

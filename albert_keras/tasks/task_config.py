@@ -6,12 +6,12 @@ from pydantic import field_validator, model_validator
 
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.kinds import (
+    CHOICE,
     CLASSIFICATION,
     KINDS,
     REGRESSION,
     SIMILARITY,
-    SPANS,
-    SPANS_OR_NONE,
+    TAGGING,
 )
 from albert_keras.tasks.tables.raw_table import checked_encoding
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
@@ -26,7 +26,6 @@ TASK_NAMES = OFFICIAL_TASKS + OWN_TASKS
 
 _TABLES = CLASSIFICATION.own_tasks + REGRESSION.own_tasks
 _READ_FROM_TABLES = _TABLES + SIMILARITY.own_tasks
-_QUESTIONS = SPANS.official_tasks + SPANS_OR_NONE.official_tasks
 
 
 def _only_for(setting: str, tasks: tuple[str, ...]) -> Rule:
@@ -93,12 +92,12 @@ class TaskConfig(Settings):
     )
     encoding: str | None = option(
         None,
-        "Encoding of the tables, such as utf-16 or windows-1252.",
+        "Encoding of the files, such as utf-16 or windows-1252.",
         default_text="detected",
         metavar="NAME",
     )
     skip_bad_rows: bool = option(
-        False, "Skip rows or questions that cannot be used, and list them in a file."
+        False, "Skip rows, sentences or questions that cannot be used, and list them in a file."
     )
     objective: Literal["auto", "pairs", "scores"] = option(
         "auto",
@@ -168,8 +167,7 @@ class TaskConfig(Settings):
             ),
             "must not be given: your own examples come from `train`",
         ),
-        _only_for("encoding", _READ_FROM_TABLES),
-        _only_for("skip_bad_rows", _READ_FROM_TABLES + _QUESTIONS),
+        _only_for("encoding", _READ_FROM_TABLES + TAGGING.own_tasks + CHOICE.official_tasks),
         _only_for("label_separator", _TABLES),
         Rule(
             ("threshold", "label", "label_separator"),

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from albert_keras.tasks.answer_table import check_answer_table
 from albert_keras.tasks.examples import text_problem
-from albert_keras.tasks.tables.rows import Problems, numbered_lines
+from albert_keras.tasks.tables.raw_table import line_rows, object_row
+from albert_keras.tasks.tables.rows import RowError, examples_from
 from data_pipeline.errors import InputError
-from data_pipeline.limits import parse_json
 from data_pipeline.text import storage
 
 _ENDING = ".jsonl"
@@ -74,32 +74,17 @@ def read_pairs(files: Sequence[Path]) -> list[MinimalPair]:
 
 def _pairs_of(file: Path, group: str) -> list[MinimalPair]:
     """Returns the pairs of a file; those without a group are of `group`."""
-    problems, pairs = Problems(file), []
-    for line, text in numbered_lines(file):
-        if not text.strip():
-            continue
-        pair = _pair(text, file, line, group)
-        if isinstance(pair, MinimalPair):
-            pairs.append(pair)
-        else:
-            problems.add(line, pair)
-    problems.check()
-    if not pairs:
-        raise InputError(f"`{file}` must contain at least one minimal pair. Received: none.")
-    return pairs
+    rows = (object_row(row) for row in line_rows(file, "utf-8") if row.fields.strip())
+    return examples_from(
+        file, rows, lambda _, row: _pair(row.fields, file, row.line, group), may_skip=False
+    )
 
 
-def _pair(text: str, file: Path, line: int, default_group: str) -> MinimalPair | str:
-    """Returns the pair of a line, or what is wrong with the line."""
-    try:
-        row = parse_json(text)
-    except ValueError:
-        row = None
-    if not isinstance(row, dict):
-        return f"must be a JSON object. Received: {text.strip():.60}"
+def _pair(row: dict, file: Path, line: int, default_group: str) -> MinimalPair:
+    """Returns the pair of an object, or raises RowError."""
     formats = [keys for keys in _FORMATS if keys[0] in row or keys[1] in row]
     if not formats:
-        return (
+        raise RowError(
             "must have the keys `sentence_good` and `sentence_bad`, or `good` and `bad`. "
             f"Received: {', '.join(row) or 'none'}."
         )
@@ -107,7 +92,7 @@ def _pair(text: str, file: Path, line: int, default_group: str) -> MinimalPair |
     for key in keys:
         is_optional = key not in formats[0][:2]
         if not (is_optional and row.get(key) is None) and (problem := text_problem(row.get(key))):
-            return f"`{key}` {problem}"
+            raise RowError(f"`{key}` {problem}")
     good, bad, group, *names = map(row.get, keys)
     return MinimalPair(
         good, bad, default_group if group is None else group, *names, str(file), line

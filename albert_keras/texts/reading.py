@@ -7,7 +7,12 @@ from typing import NamedTuple
 
 from albert_keras.tasks.examples import text_problem
 from albert_keras.tasks.tables.raw_table import read_raw_table
-from albert_keras.tasks.tables.rows import Problems, is_number, numbered_lines
+from albert_keras.tasks.tables.rows import (
+    RowError,
+    examples_from,
+    is_number,
+    numbered_lines,
+)
 from data_pipeline.errors import InputError
 
 _TABLES = (".tsv", ".csv", ".jsonl")
@@ -66,16 +71,15 @@ def read_texts(
 def _rows(path, text_column, id_column):
     columns = [text_column] if id_column is None else [text_column, id_column]
     has_header = not all(is_number(column) for column in columns)
-    table, problems, found = read_raw_table(path, columns, has_header), Problems(path), []
-    keys = table.keys(columns)
-    for number, row in enumerate(table.rows):
-        text, *ids = (None,) if row.problem else (row.fields[key] for key in keys)
-        problem = row.problem or text_problem(text)
-        if problem:
-            problems.add(row.line, problem)
-        found.append(Text(str(ids[0]) if ids else str(number), text))
-    problems.check()
-    return iter(found)
+    table = read_raw_table(path, columns, has_header)
+
+    def text_of(number, row):
+        text, *ids = (row.fields[key] for key in table.keys)
+        if problem := text_problem(text):
+            raise RowError(problem)
+        return Text(str(ids[0]) if ids else str(number), text)
+
+    return iter(examples_from(path, table.rows, text_of, may_skip=False))
 
 
 def _lines(path):

@@ -33,7 +33,7 @@ class ExampleOptions(TaskConfig):
         keyword="task",
     )
     skip_bad_rows: bool = option(
-        False, "Skip the rows of tables that cannot be used; --json lists all of them."
+        False, "Skip what cannot be used of the files; --json lists all of it."
     )
     max_seq_length: int | None = option(
         None,

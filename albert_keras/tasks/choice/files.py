@@ -1,14 +1,14 @@
 """RACE: passages of English exams with questions of four options → examples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
 from albert_keras.tasks.examples import ChoiceExample
-from albert_keras.tasks.json_entries import checked, parsed_line
-from albert_keras.tasks.tables.rows import numbered_lines
+from albert_keras.tasks.tables.raw_table import line_rows, object_row
+from albert_keras.tasks.tables.rows import Row, RowError, SkippedRow, checked, examples_from
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
 
@@ -19,85 +19,112 @@ _ALL = "all.txt"
 
 class _Passage(BaseModel):
     article: str
-    questions: list[str]
-    options: list[Annotated[list[str], Field(min_length=4, max_length=4)]]
-    answers: list[Literal["A", "B", "C", "D"] | None] | None = None
+    questions: list[Any]
+    options: list[Any]
+    answers: list[Any] | None = None
     id: Any = None
 
 
+class _Question(BaseModel):
+    question: str
+    options: Annotated[list[str], Field(min_length=4, max_length=4)]
+    answer: Literal["A", "B", "C", "D"] | None
+
+
 def read_race(
-    data_dir: str | Path, split: str, levels: Sequence[str] = LEVELS
+    path: str | Path,
+    levels: Sequence[str] = LEVELS,
+    labelled: bool = False,
+    skipped: list[SkippedRow] | None = None,
+    encoding: str | None = None,
 ) -> list[ChoiceExample]:
-    """Reads a split: `RACE/dev/high/all.txt`, or one file per passage as in the original corpus.
-
-    The folder is the corpus itself or the one that contains `RACE`. Examples have four options;
-    the id consists of the passage's and the number of the question, as in "high107.txt-1". The
-    label is None if the passage has no "answers".
-
-    Raises:
-        InputError: If a folder is missing or empty or a file cannot be used; it names the line.
-    """
-    root = Path(data_dir)
-    root = root / "RACE" if (root / "RACE").is_dir() else root
-    return read_race_path(root / split, levels)
-
-
-def read_race_path(path: str | Path, levels: Sequence[str] = LEVELS) -> list[ChoiceExample]:
-    """Reads passages from other files; otherwise as `read_race`.
+    """Reads passages with questions, as in the folders and files of RACE.
 
     Args:
-        path: A file, with one passage or a passage per line; a folder of such files, whose name is
-            the level of the examples if it is one; or one that contains the folders `middle` and
-            `high`.
+        path: A file, with one passage or a passage per line, such as `RACE/dev/high/all.txt`; a
+            folder of such files, whose name is the level of the examples if it is one; or one that
+            contains the folders `middle` and `high`.
         levels: Which of these two folders to read; nothing else depends on it.
+        labelled: Whether each question must have an answer.
+        skipped: Receives the questions that cannot be used. None makes them an error.
+        encoding: See `read_raw_table`.
+
+    Returns:
+        Examples of four options; the id consists of the passage's and the number of the question,
+        as in "high107.txt-1". The label is None if the question has no answer.
+
+    Raises:
+        InputError: If a folder is missing or empty, or questions cannot be used.
     """
-    path = Path(path)
+
+    def example(number, row):
+        passage, level, fields = row.fields
+        question = checked(_Question, fields)
+        if labelled and question.answer is None:
+            raise RowError("must have an answer, A to D. Received: none.")
+        label = None if question.answer is None else _LETTERS.index(question.answer)
+        options = tuple(question.options)
+        return ChoiceExample(row.raw, passage.article, question.question, options, label, level)
+
+    return examples_from(path, _questions(Path(path), levels, encoding), example, skipped)
+
+
+def race_folder(data_dir: str | Path, split: str) -> Path:
+    """Returns the folder of a split in the corpus, or in a folder that contains `RACE`."""
+    root = Path(data_dir)
+    return (root / "RACE" if (root / "RACE").is_dir() else root) / split
+
+
+def _questions(path, levels, encoding) -> Iterator[Row]:
+    """Yields each question of a file or folder as a Row of its passage, its level and itself."""
+    for file, level in _files(path, levels):
+        rows = [row for row in line_rows(file, encoding) if row.fields.strip()]
+        text = "".join(row.raw for row in rows)
+        try:  # one passage, in any number of lines
+            rows = [Row(1, parse_json(text, strict=False), text)]
+        except ValueError:
+            rows = map(object_row, rows or [Row(1, "", "")])
+        for row in rows:
+            row = row._replace(file=str(file))
+            try:
+                passage, questions = _passage_of(row)
+            except RowError as error:
+                yield row._replace(problem=str(error))
+                continue
+            name = passage.id or f"{level}-{file.name}-{row.line}".removeprefix("-")
+            for number, fields in enumerate(questions, start=1):
+                yield row._replace(fields=(passage, level, fields), raw=f"{name}-{number}")
+
+
+def _files(path, levels):
+    """Yields the files of a path, and the level of their questions."""
     if any((path / level).is_dir() for level in LEVELS):
-        return [example for level in levels for example in read_race_path(path / level, levels)]
+        for level in levels:
+            yield from _files(path / level, levels)
+        return
     folder = path.absolute().parent if path.is_file() else path.absolute()
-    level = folder.name if folder.name in LEVELS else ""
-    return [
-        example
-        for file in ([path] if path.is_file() else _files(path))
-        for line, passage in _passages(file)
-        for example in _examples(passage, level, file, line)
-    ]
-
-
-def _files(folder):
-    files = [path for path in folder.glob("*.txt") if not path.name.startswith(".")]
+    files = [path]
+    if not path.is_file():
+        files = [file for file in path.glob("*.txt") if not file.name.startswith(".")]
     if not files:
-        raise InputError(f"`{folder}` must be a file of RACE, or a folder with its .txt files.")
-    if folder / _ALL in files:
-        return [folder / _ALL]
-    return sorted(files, key=lambda path: (len(path.name), path.name))  # 9.txt before 10.txt
+        raise InputError(f"`{path}` must be a file of RACE, or a folder with its .txt files.")
+    if path / _ALL in files:
+        files = [path / _ALL]
+    for file in sorted(files, key=lambda file: (len(file.name), file.name)):  # 9.txt before 10.txt
+        yield file, folder.name if folder.name in LEVELS else ""
 
 
-def _passages(path):
-    """Yields the passages of a file, each with the number of its line."""
-    lines = [(number, line) for number, line in numbered_lines(path) if line.strip()]
-    if not lines:
-        raise InputError(f"`{path}` must contain a JSON object per passage. It is empty.")
-    try:  # one passage, in any number of lines
-        values = [(1, parse_json("".join(line for _, line in lines), strict=False))]
-    except ValueError:
-        values = ((number, parsed_line(line, f"`{path}`, line {number}")) for number, line in lines)
-    for number, value in values:
-        yield number, checked(_Passage, value, f"`{path}`, line {number}")
-
-
-def _examples(passage, level, path, line):
+def _passage_of(row):
+    """Returns the passage of a row and the fields of its questions, or raises RowError."""
+    if row.problem is not None:
+        raise RowError(row.problem)
+    passage = checked(_Passage, row.fields)
     count = len(passage.questions)
     answers = [None] * count if passage.answers is None else passage.answers
     if not 0 < count == len(passage.options) == len(answers):
-        raise InputError(
-            f"`{path}`, line {line} must have as many `options` and `answers` as `questions`, at "
-            f"least one. Received: {len(passage.options)}, {len(answers)} and {count}."
+        raise RowError(
+            "must have as many `options` and `answers` as `questions`, at least one. "
+            f"Received: {len(passage.options)}, {len(answers)} and {count}."
         )
-    name = passage.id or f"{level}-{path.name}-{line}".removeprefix("-")
-    rows = zip(passage.questions, passage.options, answers, strict=True)
-    for number, (question, options, answer) in enumerate(rows, start=1):
-        label = None if answer is None else _LETTERS.index(answer)
-        yield ChoiceExample(
-            f"{name}-{number}", passage.article, question, tuple(options), label, level
-        )
+    parts = zip(passage.questions, passage.options, answers, strict=True)
+    return passage, [dict(zip(_Question.model_fields, one, strict=True)) for one in parts]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.special
 
-from albert_keras.tasks.choice.files import LEVELS, read_race, read_race_path
+from albert_keras.tasks.choice.files import LEVELS, race_folder, read_race
 from albert_keras.tasks.examples import ChoiceExample
 from albert_keras.tasks.kinds import CHOICE
 from albert_keras.tasks.labels import check_answered
@@ -48,21 +48,13 @@ class ChoiceTask(Task):
     def read(self, split):
         self.check_split(split)
         given = {"train": self.config.train, "dev": self.config.dev}.get(split)
-        if given:
-            return self.read_file(given, labelled=True)
-        if self.config.data_dir is None:
-            raise InputError(
-                f"race must have a `data_dir` with the folder `RACE/{split}`. Received: none."
-            )
-        examples = read_race(self.config.data_dir, split, self.config.levels)
-        check_answered(examples, f"{self.config.data_dir}, {split}")
-        return examples
+        if not given:
+            given = race_folder(self.data_dir_for(split, f"`RACE/{split}`"), split)
+        return self.read_file(given, labelled=True)
 
     def read_file(self, path, labelled):
-        examples = read_race_path(path, self.config.levels)
-        if labelled:
-            check_answered(examples, path)
-        return examples
+        config, skipped = self.config, self.skipping(path)
+        return read_race(path, config.levels, labelled, skipped, config.encoding)
 
     def example(self, number, fields):
         """Returns an example of "context", "question" and "options"; see `Task.example`."""

@@ -4,17 +4,17 @@ Rows are lines. Fields are separated by tabs and not quoted, so that they may co
 """
 
 import functools
-import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_file, glue_task
+from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_task
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.tables.cells import class_of, score_of
 from albert_keras.tasks.tables.files import read_table
+from albert_keras.tasks.tables.rows import SkippedRow
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
 from data_pipeline.text import storage
@@ -22,10 +22,12 @@ from data_pipeline.text import storage
 #: First line of a file of predictions.
 HEADER = "index\tprediction"
 
-logger = logging.getLogger(__name__)
+Skipping = Callable[[str | os.PathLike], list[SkippedRow] | None]
 
 
-def read_glue(task: str, data_dir: str | os.PathLike, split: str) -> list[TextExample]:
+def read_glue(
+    task: str, data_dir: str | os.PathLike, split: str, skipping: Skipping | None = None
+) -> list[TextExample]:
     """Reads a split of a task from the official files.
 
     Args:
@@ -34,17 +36,21 @@ def read_glue(task: str, data_dir: str | os.PathLike, split: str) -> list[TextEx
             own folder among these.
         split: "train", "dev" or "test"; for mnli "train", "dev_matched", "dev_mismatched",
             "test_matched" or "test_mismatched"; for ax "test".
+        skipping: See `read_glue_file`.
 
     Raises:
         InputError: As `read_glue_file`, and if there is no such task, split or file.
     """
-    file = glue_file(task, split)
-    path = _path(data_dir, glue_task(task).folder, file.name)
-    return read_glue_file(task, path, is_labelled=file.submission is None)
+    settings = glue_task(task)
+    path = _path(data_dir, settings.folder, settings.file_name(split))
+    return read_glue_file(task, path, split in settings.labelled_splits, skipping)
 
 
 def read_glue_file(
-    task: str, path: str | os.PathLike, is_labelled: bool = True
+    task: str,
+    path: str | os.PathLike,
+    is_labelled: bool = True,
+    skipping: Skipping | None = None,
 ) -> list[TextExample]:
     """Reads one file in the format of a task, whatever its location and name.
 
@@ -52,6 +58,7 @@ def read_glue_file(
         path: UTF-8; a byte order mark, CRLF and blank lines at the end make no
             difference, all other control characters remain in the text.
         is_labelled: Whether it has the layout of the training or of the test file.
+        skipping: See `Task.skipping`. None makes rows that cannot be used an error.
 
     Returns:
         `label` is a str of the task's labels, a float for sts-b, or None in
@@ -62,33 +69,22 @@ def read_glue_file(
             another number of columns or an unknown label; the first few of these are listed.
     """
     settings = glue_task(task)
-    columns = settings.labelled if is_labelled else settings.unlabelled
-    if columns is None:
+    if is_labelled and not settings.labelled_splits:
         raise InputError(f"`{path}` must have no labels: {task} is only a test set.")
     kind = functools.partial(score_of, limits=settings.score_range)
     if settings.labels:
         kind = functools.partial(class_of, known=settings.labels)
-    short = []
-    examples = read_table(
+    *columns, id = settings.columns(is_labelled)
+    return read_table(
         path,
-        columns.first,
-        columns.second,
-        columns.label,
+        *columns,
         kind,
-        id=columns.id,
+        id=id,
         is_official=True,
-        short=short if settings.skips_short_rows and is_labelled else None,
+        skips_short_rows=settings.skips_short_rows and is_labelled,
+        skipped=skipping and skipping(path),
+        may_skip=skipping is not None,
     )
-    if short:
-        some = ", ".join(map(str, short[:5])) + (", ..." if len(short) > 5 else "")
-        logger.warning(
-            "%s: skipped %d of %d rows that have too few columns (line %s).",
-            path,
-            len(short),
-            len(short) + len(examples),
-            some,
-        )
-    return examples
 
 
 def write_submission(
@@ -114,7 +110,7 @@ def write_submission(
     Source:
         The format section of the leaderboard's questions, https://gluebenchmark.com/faq.
     """
-    file, settings = glue_file(task, split), glue_task(task)
+    settings = glue_task(task)
     ids = [example.id for example in examples]
     if len(set(ids)) < len(ids):
         twice = next(id for id in ids if ids.count(id) > 1)
@@ -123,7 +119,7 @@ def write_submission(
         names = [settings.labels[number] for number in predictions]
     else:
         names = [f"{score:.5f}" for score in np.clip(predictions, *settings.score_range)]
-    path = Path(folder) / file.submission
+    path = Path(folder) / f"{settings.submissions[split] or settings.folder}.tsv"
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [HEADER, *(f"{id}\t{name}" for id, name in zip(ids, names, strict=True))]
     with whole_file(path) as temporary:

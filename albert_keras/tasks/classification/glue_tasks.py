@@ -4,30 +4,14 @@ Source: the official download and the leaderboard; columns, order of labels and 
 in google-research/albert.
 """
 
-from typing import NamedTuple
+import dataclasses
 
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
 
-class Columns(NamedTuple):
-    """The columns of a file that are read, by name, or by number if the file has no header."""
-
-    first: str | int  # the first text
-    second: str | None = None  # the second text of a pair
-    label: str | int | None = None  # None in test files
-    id: str | None = None  # None if the id is the number of the row, from 0
-
-
-class GlueFile(NamedTuple):
-    """A file of a task."""
-
-    name: str
-    #: Name of the file of predictions on the leaderboard; None for labelled files.
-    submission: str | None = None
-
-
-class GlueTask(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class GlueTask:
     """A task."""
 
     folder: str
@@ -35,112 +19,88 @@ class GlueTask(NamedTuple):
     #: Names in `albert_keras.tasks.metrics.METRICS`; the first determines the best checkpoint, all
     #: are reported by the leaderboard and the reference.
     metrics: tuple[str, ...]
-    labelled: Columns | None  # of training and development files; None for AX
-    unlabelled: Columns  # of test files
-    submissions: dict[str, str]  # test split -> name of the file of predictions
-    labelled_splits: tuple[str, ...] = ("train", "dev")
-    test_file: str | None = None  # if it is not called like its split
+    texts: tuple[str, ...]  # the columns of one or two texts
+    label: str = "label"  # column of labelled files
+    id: str = "index"  # column of the ids
+    has_ids: bool = True  # whether labelled files have it, too; else the id is the number of a row
+    #: Numbers of the columns of text and label, from 0, if labelled files have no header.
+    numbers: tuple[int, int] | None = None
     score_range: tuple[float, float] | None = None  # lowest and highest score for regression
     #: Whether labelled rows with too few columns are skipped with a warning, as in the reference;
     #: otherwise they are errors.
     skips_short_rows: bool = False
+    labelled_splits: tuple[str, ...] = ("train", "dev")
+    #: Test split -> name of the file of predictions, without ending; None is that of the folder.
+    submissions: dict[str, str | None] = dataclasses.field(default_factory=lambda: {"test": None})
+    test_file: str | None = None  # if it is not called like its split
+
+    def columns(self, is_labelled: bool) -> tuple:
+        """Returns the columns of first and second text, label and id, or None."""
+        first, second = (*self.texts, None)[:2]
+        if not is_labelled:
+            return first, second, None, self.id
+        if self.numbers is not None:
+            return self.numbers[0], None, self.numbers[1], None
+        return first, second, self.label, self.id if self.has_ids else None
+
+    def file_name(self, split: str) -> str:
+        """Returns the name of the file of a split; InputError if there is no such split."""
+        splits = (*self.labelled_splits, *self.submissions)
+        if split not in splits:
+            raise InputError(
+                f"The split `{split}` of {self.folder} is unknown{did_you_mean(split, splits)}"
+            )
+        return (split in self.submissions and self.test_file) or f"{split}.tsv"
 
 
 _FALSE_TRUE = ("0", "1")
 _ENTAILMENT = ("entailment", "not_entailment")
 _INFERENCE = ("contradiction", "entailment", "neutral")
-_SENTENCE = Columns("sentence", id="index")
-_SENTENCES = Columns("sentence1", "sentence2", id="index")
-_STRINGS = Columns("#1 String", "#2 String", id="index")
-_QUESTIONS = Columns("question1", "question2", id="id")
-_QUESTION = Columns("question", "sentence", id="index")
+_SENTENCES, _STRINGS = ("sentence1", "sentence2"), ("#1 String", "#2 String")
+_ACCURACY, _WITH_F1 = ("accuracy",), ("accuracy", "f1")
 
 #: dict of str to GlueTask. All tasks by the name used on the command line.
 GLUE_TASKS = {
-    "cola": GlueTask(
-        "CoLA",
-        _FALSE_TRUE,
-        ("matthews", "accuracy"),
-        Columns(3, label=1),
-        _SENTENCE,
-        {"test": "CoLA.tsv"},
-    ),
-    "sst-2": GlueTask(
-        "SST-2",
-        _FALSE_TRUE,
-        ("accuracy",),
-        Columns("sentence", label="label"),
-        _SENTENCE,
-        {"test": "SST-2.tsv"},
-    ),
-    "mrpc": GlueTask(
-        "MRPC",
-        _FALSE_TRUE,
-        ("accuracy", "f1"),
-        _STRINGS._replace(label="Quality", id=None),
-        _STRINGS,
-        {"test": "MRPC.tsv"},
-    ),
+    "cola": GlueTask("CoLA", _FALSE_TRUE, ("matthews", "accuracy"), ("sentence",), numbers=(3, 1)),
+    "sst-2": GlueTask("SST-2", _FALSE_TRUE, _ACCURACY, ("sentence",), has_ids=False),
+    "mrpc": GlueTask("MRPC", _FALSE_TRUE, _WITH_F1, _STRINGS, "Quality", has_ids=False),
     "qqp": GlueTask(
         "QQP",
         _FALSE_TRUE,
-        ("accuracy", "f1"),
-        _QUESTIONS._replace(label="is_duplicate"),
-        _QUESTIONS,
-        {"test": "QQP.tsv"},
+        _WITH_F1,
+        ("question1", "question2"),
+        "is_duplicate",
+        "id",
         skips_short_rows=True,
     ),
     "sts-b": GlueTask(
         "STS-B",
         (),
         ("pearson", "spearman", "mean_squared_error"),
-        _SENTENCES._replace(label="score"),
         _SENTENCES,
-        {"test": "STS-B.tsv"},
+        "score",
         score_range=(0.0, 5.0),
     ),
     "mnli": GlueTask(
         "MNLI",
         _INFERENCE,
-        ("accuracy",),
-        _SENTENCES._replace(label="gold_label"),
+        _ACCURACY,
         _SENTENCES,
-        {"test_matched": "MNLI-m.tsv", "test_mismatched": "MNLI-mm.tsv"},
-        ("train", "dev_matched", "dev_mismatched"),
+        "gold_label",
+        labelled_splits=("train", "dev_matched", "dev_mismatched"),
+        submissions={"test_matched": "MNLI-m", "test_mismatched": "MNLI-mm"},
     ),
-    "qnli": GlueTask(
-        "QNLI",
-        _ENTAILMENT,
-        ("accuracy",),
-        _QUESTION._replace(label="label"),
-        _QUESTION,
-        {"test": "QNLI.tsv"},
-    ),
-    "rte": GlueTask(
-        "RTE",
-        _ENTAILMENT,
-        ("accuracy",),
-        _SENTENCES._replace(label="label"),
-        _SENTENCES,
-        {"test": "RTE.tsv"},
-    ),
-    "wnli": GlueTask(
-        "WNLI",
-        _FALSE_TRUE,
-        ("accuracy",),
-        _SENTENCES._replace(label="label"),
-        _SENTENCES,
-        {"test": "WNLI.tsv"},
-    ),
+    "qnli": GlueTask("QNLI", _ENTAILMENT, _ACCURACY, ("question", "sentence")),
+    "rte": GlueTask("RTE", _ENTAILMENT, _ACCURACY, _SENTENCES),
+    "wnli": GlueTask("WNLI", _FALSE_TRUE, _ACCURACY, _SENTENCES),
     "ax": GlueTask(
         "diagnostic",
         _INFERENCE,
         ("matthews",),
-        None,
         _SENTENCES,
-        {"test": "AX.tsv"},
-        (),
-        "diagnostic.tsv",
+        labelled_splits=(),
+        submissions={"test": "AX"},
+        test_file="diagnostic.tsv",
     ),
 }
 
@@ -150,16 +110,6 @@ def glue_task(name: str) -> GlueTask:
     if name not in GLUE_TASKS:
         raise InputError(f"The GLUE task `{name}` is unknown{did_you_mean(name, GLUE_TASKS)}")
     return GLUE_TASKS[name]
-
-
-def glue_file(task: str, split: str) -> GlueFile:
-    """Returns the file of a split, by the names of task and split; InputError if unknown."""
-    found = glue_task(task)
-    splits = (*found.labelled_splits, *found.submissions)
-    if split not in splits:
-        raise InputError(f"The split `{split}` of {task} is unknown{did_you_mean(split, splits)}")
-    submission = found.submissions.get(split)
-    return GlueFile(submission and found.test_file or f"{split}.tsv", submission)
 
 
 def glue_splits(name: str) -> dict[str, tuple[str, str]]:
@@ -174,11 +124,6 @@ def glue_splits(name: str) -> dict[str, tuple[str, str]]:
     """
     base = "mnli" if name == "ax" else name
     of_base = glue_task(base)
-    splits = {split: (base, split) for split in (*of_base.labelled_splits, *of_base.submissions)}
-    if base == "mnli":
-        splits["ax"] = ("ax", "test")
-    return {
-        split: source
-        for split, source in splits.items()
-        if name != "ax" or split == "ax" or glue_file(*source).submission is None
-    }
+    own = of_base.labelled_splits + (() if name == "ax" else tuple(of_base.submissions))
+    splits = {split: (base, split) for split in own}
+    return splits | ({"ax": ("ax", "test")} if base == "mnli" else {})

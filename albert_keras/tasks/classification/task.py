@@ -13,7 +13,7 @@ from albert_keras.tasks.classification.glue_files import (
     read_glue_file,
     write_submission,
 )
-from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_file, glue_splits
+from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_splits
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import CLASSIFICATION
 from albert_keras.tasks.labels import check_answered, check_labels, hold_out, label_numbers
@@ -66,14 +66,17 @@ class TextTask(Task):
         self.dev_splits, self.test_splits = ("dev",), ()
         if self._glue:
             self._splits = glue_splits(config.name)
-            labelled = [name for name, of in self._splits.items() if not glue_file(*of).submission]
+            labelled = [
+                name
+                for name, (task, split) in self._splits.items()
+                if split in GLUE_TASKS[task].labelled_splits
+            ]
             self.test_splits = tuple(self._splits)[len(labelled) :]
             if config.dev is None:
                 self.dev_splits = tuple(labelled[1:])
         self.metric = config.metric or self._metrics[0]
         self._check_config()
-        pair = self._glue.unlabelled.second if self._glue else config.pair
-        self.takes_pair = pair is not None
+        self.takes_pair = len(self._glue.texts) > 1 if self._glue else config.pair is not None
 
     @property
     def model_settings(self):
@@ -94,13 +97,9 @@ class TextTask(Task):
         self.check_split(split)
         path = {"train": self.config.train, "dev": self.config.dev}.get(split)
         if self._glue and path is None:
-            if self.config.data_dir is None:
-                raise InputError(
-                    f"`data_dir` must be the folder with the files of {self.config.name}. "
-                    "Received: None."
-                )
             task, name = self._splits[split]
-            return read_glue(task, self.config.data_dir, name)
+            folder = self.data_dir_for(split, f"`{GLUE_TASKS[task].folder}`")
+            return read_glue(task, folder, name, self.skipping)
         if self._glue or (split == "dev" and path is not None):
             return self.read_file(path, labelled=True)
         if self.config.dev is not None:
@@ -112,7 +111,7 @@ class TextTask(Task):
         if self._layout is None:
             return self._table(path, labelled, self.labels if labelled else None)
         is_mnli = self._layout == "ax" and labelled
-        return read_glue_file("mnli" if is_mnli else self._layout, path, labelled)
+        return read_glue_file("mnli" if is_mnli else self._layout, path, labelled, self.skipping)
 
     def read_rows(self, path):
         if self._layout is not None:
@@ -217,8 +216,7 @@ class TextTask(Task):
         if labelled and config.label is None:
             raise InputError("`label` must name the column of the label. Received: None.")
         columns = [config.text, config.pair, *label_columns(config.label)]
-        skipped = []
-        examples = read_table(
+        return read_table(
             path,
             config.text,
             config.pair,
@@ -227,12 +225,10 @@ class TextTask(Task):
             # From all columns, so that a file without labels is read like one with labels.
             has_header=not all(is_number(column) for column in columns if column is not None),
             encoding=config.encoding,
-            skipped=skipped if config.skip_bad_rows else None,
+            skipped=self.skipping(path),
             all_columns=all_columns,
             pair_may_be_blank=self.pair_may_be_blank,
         )
-        self.skipped_rows[str(path)] = skipped
-        return examples
 
     def _label_kind(self, known_labels):
         """Returns how a label is read; names besides `known_labels`, if any, are refused."""

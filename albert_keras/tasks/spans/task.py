@@ -71,22 +71,15 @@ class SpanTask(Task):
         return self._read(path, split not in self.test_splits, needs_positions=split == "train")
 
     def _official(self, split):
-        name = f"{split}-v1.1" if self._version == 1 else f"{split}-v2.0"
-        if self.config.data_dir is None:
-            raise InputError(
-                f"{self.config.name} must have a `data_dir` with `{name}.json`. Received: none."
-            )
-        return Path(self.config.data_dir) / f"{name}.json"
+        name = f"{split}-v{'1.1' if self._version == 1 else '2.0'}.json"
+        return Path(self.data_dir_for(split, f"`{name}`")) / name
 
     def read_file(self, path, labelled):
         return self._read(path, labelled, needs_positions=False)
 
     def _read(self, path, labelled, needs_positions):
-        skipped = [] if self.config.skip_bad_rows else None
         rule = _RULES[self._version] if labelled else None
-        examples = read_questions(path, needs_positions, rule, skipped)
-        self.skipped_rows[str(path)] = skipped or []
-        return examples
+        return read_questions(path, needs_positions, rule, self.skipping(path))
 
     def example(self, number, fields):
         """Returns an example of "question" and "context"; see `Task.example`."""

@@ -1,6 +1,6 @@
 """Reads the cells of a row: a text, or a label of one of several kinds.
 
-A cell that cannot be used is a CellError, whose text continues "line 7 ...".
+A cell that cannot be used is a RowError, whose text continues "line 7 ...".
 """
 
 import json
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from albert_keras.tasks.examples import text_problem
+from albert_keras.tasks.tables.rows import RowError
 from data_pipeline.settings import did_you_mean
 
 _YES, _NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no")
@@ -21,11 +22,6 @@ _STRUCTURE = re.compile(
     re.DOTALL,
 )
 
-
-class CellError(ValueError):
-    """Why a cell cannot be used."""
-
-
 #: How the cells of the columns of a label become the label of an example: from values and columns.
 Label = Callable[[list[Any], Sequence[str | int]], Any]
 
@@ -33,10 +29,10 @@ Label = Callable[[list[Any], Sequence[str | int]], Any]
 def class_of(values: list[Any], columns: Sequence[str | int], known: Sequence[str] = ()) -> str:
     """Returns the name of a class, without white space around it; `known`, if any, are allowed."""
     [value] = values
-    if isinstance(value, (bool, int)):
+    if isinstance(value, bool | int) or isinstance(value, float) and math.isfinite(value):
         value = json.dumps(value)
     if not isinstance(value, str) or not value.strip():
-        raise CellError(f"must have a name as label. Received: {value!r}.")
+        raise RowError(f"must have a name as label. Received: {value!r}.")
     name = value.strip()
     check_plain(name, "one name as label")
     _check_known(name, known)
@@ -53,7 +49,8 @@ def score_of(
     for number, value, column in zip(numbers, values, columns, strict=True):
         if number is None or not limits[0] <= number <= limits[1]:
             rule = "" if limits[0] == -math.inf else f" from {limits[0]} to {limits[1]}"
-            raise CellError(f"must have a number{rule} in `{column}`. Received: {value!r}.")
+            advice = " Write decimal points, not commas." if "," in str(value) else ""
+            raise RowError(f"must have a number{rule} in `{column}`. Received: {value!r}.{advice}")
     return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
@@ -82,7 +79,7 @@ def listed_labels(
     if value is None:
         value = []
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise CellError(
+        raise RowError(
             f"must have names between `{separator}`, or a list of names, as label. "
             f"Received: {value!r}."
         )
@@ -93,19 +90,19 @@ def listed_labels(
 
 
 def check_plain(value: str, what: str) -> None:
-    """Raises CellError for a list, a dictionary or an array that was written as text."""
+    """Raises RowError for a list, a dictionary or an array that was written as text."""
     if _STRUCTURE.fullmatch(value.strip()):
-        raise CellError(
+        raise RowError(
             f"must have {what}. Received a list or another structure written as text: "
             f"{value[:60]!r}. Write it as .jsonl, or its parts in columns of their own"
         )
 
 
 def text_of(value: Any, column: str | int, may_be_blank: bool = False) -> str:
-    """Returns a text; raises CellError if a model cannot read it, see `text_problem`."""
+    """Returns a text; raises RowError if a model cannot read it, see `text_problem`."""
     problem = text_problem(value, may_be_blank)
     if problem is not None:
-        raise CellError(f"`{column}` {problem}")
+        raise RowError(f"`{column}` {problem}")
     check_plain(value, f"a text as `{column}`")
     return value
 
@@ -114,7 +111,7 @@ def _applies(value, column):
     """Returns whether a label applies."""
     text = str(value).strip().lower()
     if text not in _YES + _NO:
-        raise CellError(
+        raise RowError(
             f"must have 0 or 1 (or false and true, no and yes) in `{column}`, one of several "
             f"--label columns. Received: {value!r}. Columns of numbers require --task regression."
         )
@@ -132,4 +129,4 @@ def _number(value):
 
 def _check_known(name, known):
     if known and name not in known:
-        raise CellError(f"has an unknown label, `{name}`{did_you_mean(name, known)}")
+        raise RowError(f"has an unknown label, `{name}`{did_you_mean(name, known)}")

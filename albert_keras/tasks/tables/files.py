@@ -1,8 +1,4 @@
-"""A user's own table, .tsv, .csv or .jsonl: rows with one or two texts and a label → examples.
-
-No row is skipped silently: one that cannot be used is an error with file, line and reason, or, if
-rows may be skipped, is counted and listed.
-"""
+"""A user's own table, .tsv, .csv or .jsonl: rows with one or two texts and a label → examples."""
 
 import itertools
 import re
@@ -11,9 +7,9 @@ from pathlib import PurePath
 from typing import Any
 
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.tables.cells import CellError, Label, class_of, text_of
+from albert_keras.tasks.tables.cells import Label, class_of, text_of
 from albert_keras.tasks.tables.raw_table import read_raw_table
-from albert_keras.tasks.tables.rows import SkippedRow, is_number, skip_or_raise
+from albert_keras.tasks.tables.rows import SkippedRow, examples_from, is_number, warn_skipped
 from data_pipeline.errors import InputError, Mistake
 
 #: With more labels than this, they must be fewer than half of the rows.
@@ -33,7 +29,8 @@ def read_table(
     pair_may_be_blank: bool = True,
     id: str | None = None,
     is_official: bool = False,
-    short: list[int] | None = None,
+    skips_short_rows: bool = False,
+    may_skip: bool = True,
 ) -> list[TextExample]:
     """Reads a table: .tsv, .csv or .jsonl; see `read_raw_table`.
 
@@ -45,12 +42,13 @@ def read_table(
             as soon as any column is given by name.
         encoding: None detects it.
         skipped: Receives the rows that cannot be used. None makes them an error.
-        all_columns: Receives the whole row of each example, see `RawTable.columns`.
+        all_columns: Receives the whole row of each example, by name, see `RawTable`.
         pair_may_be_blank: Whether a row may have a blank text in the column `pair`.
         id: Column of the ids; None takes the numbers of the rows.
         is_official: Whether it is a file of a benchmark: a .tsv in UTF-8 whatever its name, whose
             texts are taken as they are.
-        short: Receives the lines of rows with too few columns, which then are left out.
+        skips_short_rows: Whether rows with too few columns are left out, with a warning.
+        may_skip: Whether there is an option to skip rows that cannot be used.
 
     Returns:
         `id` is the number of the row in `RawTable.rows`, from 0, unless it has a column. `label`
@@ -58,42 +56,34 @@ def read_table(
 
     Raises:
         InputError: If the file cannot be read or has another format, if a column is missing, or
-            if a row has another number of columns, a blank text or an unusable label; the first
-            few of these are listed. With `skipped`, only if nearly all rows are such.
+            if a row has another number of columns, a blank text or an unusable label; see
+            `examples_from`.
     """
     labels = label_columns(label)
     columns = [text, *(column for column in (pair, id) if column is not None), *labels]
     if has_header is None:
         has_header = not all(is_number(column) for column in columns)
     table = read_raw_table(path, columns, has_header, encoding, is_official)
-    examples, bad, keys = [], [], table.keys(columns)
-    read_text = _as_it_is if is_official else text_of
-    for number, row in enumerate(table.rows):
-        if short is not None and len(row.fields) < len(table.names):
-            short.append(row.line)
-            continue
-        try:
-            if row.problem is not None:
-                raise CellError(row.problem)
-            first, *cells = (row.fields[key] for key in keys)
-            first = read_text(first, text)
-            second = None if pair is None else read_text(cells.pop(0), pair, pair_may_be_blank)
-            name = str(number) if id is None else cells.pop(0)
-            value = label_kind(cells, labels) if labels else None
-            examples.append(TextExample(name, first, second, value))
-            if all_columns is not None:
-                all_columns.append(table.columns(row))
-        except CellError as error:
-            raw = row.raw.removesuffix("\n").removesuffix("\r")
-            bad.append(SkippedRow(str(path), row.line, str(error), raw))
-    skip_or_raise(path, bad, len(table.rows), skipped, may_skip=not is_official)
-    if not examples:
-        raise InputError(f"`{path}` must contain at least one row. It is empty.")
-    return examples
+    rows = table.rows
+    if skips_short_rows:
+        short = [row for row in rows if len(row.fields) < len(table.names)]
+        rows = [row for row in rows if len(row.fields) >= len(table.names)]
+        warn_skipped(path, short, len(table.rows))
 
+    def example(number, row):
+        first, *cells = (row.fields[key] for key in table.keys)
+        second = None if pair is None else cells.pop(0)
+        if not is_official:
+            text_of(first, text)
+            if pair is not None:
+                text_of(second, pair, pair_may_be_blank)
+        name = str(number) if id is None else cells.pop(0)
+        value = label_kind(cells, labels) if labels else None
+        if all_columns is not None:
+            all_columns.append(row.fields)
+        return TextExample(name, first, second, value)
 
-def _as_it_is(value, column, may_be_blank=True):
-    return value
+    return examples_from(path, rows, example, skipped, may_skip)
 
 
 def label_columns(label: str | int | Sequence[str | int] | None) -> list[str | int]:

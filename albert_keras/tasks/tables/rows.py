@@ -1,11 +1,21 @@
-"""Reads the UTF-8 lines of a file, and collects the problems of its rows."""
+"""Rows of files → examples: the one way for tables, taggings, questions and passages.
 
+The reader of a format yields Rows and makes an example of each. No row is left out in silence:
+those that cannot be used are an error that lists the first few, or are skipped, counted and listed.
+"""
+
+import functools
 import logging
-from pathlib import PurePath
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
+from pydantic import TypeAdapter, ValidationError
+
+from albert_keras.report import shortened_value
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.limits import bounded_lines
+from data_pipeline.limits import MAX_DATA_BYTES, bounded_lines, reading_json
 from data_pipeline.text import storage
 
 _SHOWN = 5  # problems of a file in one message
@@ -15,78 +25,135 @@ _MOST_SKIPPED = 0.9
 logger = logging.getLogger(__name__)
 
 
+class RowError(ValueError):
+    """Why a row cannot be used; the text continues "line 7 ..."."""
+
+
+class Row(NamedTuple):
+    """A row of a file."""
+
+    line: int  # number of its first line, or of a question or entry in its file, from 1
+    fields: Any  # what an example is made of
+    raw: str  # as in the file, with its line breaks
+    problem: str | None = None  # why it cannot be used, as in RowError
+    file: str | None = None  # if the rows of several files are read together
+
+
 class SkippedRow(NamedTuple):
     """A row that was skipped because it cannot be used."""
 
     file: str
-    line: int  # number of its first line, or of a question in its file, from 1
+    line: int
     reason: str
     raw: str  # as in the file, without its last line break
 
 
-class Problems:
-    """The problems of a file's rows, collected to be reported together."""
-
-    def __init__(self, path):
-        self.path = path
-        self.count = 0
-        self._shown = []
-
-    def add(self, line: int, problem: str):
-        """Adds a problem of a line, from 1; the text continues "line 7 ..."."""
-        self.count += 1
-        if self.count <= _SHOWN:
-            self._shown.append(f"line {line} {problem}")
-
-    def check(self, advice: str = ""):
-        """Raises InputError with the first few problems and `advice` if there are any."""
-        if self.count:
-            raise InputError(self.listing(advice), Mistake.BAD_ROWS)
-
-    def listing(self, advice: str = "") -> str:
-        """Returns the first few problems and a sentence of advice; there must be a problem."""
-        if self.count == 1:
-            return f"`{self.path}` {self._shown[0]}{advice and f' {advice}'}"
-        some = f", the first {_SHOWN}" if self.count > _SHOWN else ""
-        some += advice and f". {advice.removesuffix('.')}"
-        listing = "\n".join(f"  {problem}" for problem in self._shown)
-        return f"{self.count} problems in `{self.path}`{some}:\n{listing}"
-
-
-def skip_or_raise(
+def examples_from(
     path: str | PurePath,
-    bad: list[SkippedRow],
-    num_rows: int,
-    skipped: list[SkippedRow] | None,
+    rows: Iterable[Row],
+    make: Callable[[int, Row], Any],
+    skipped: list[SkippedRow] | None = None,
     may_skip: bool = True,
-):
-    """Adds the rows of a file that cannot be used to `skipped`, with a warning.
+    unit: str = "line",
+) -> list:
+    """Makes an example of each row of a file that can be used.
+
+    Args:
+        make: Returns the example of a row, which follows its number from 0, or raises RowError.
+        skipped: Receives the rows that cannot be used, with a warning. None makes them an error.
+        may_skip: Whether the error names the option that skips such rows.
+        unit: What `line` counts.
 
     Raises:
-        InputError: If there are such rows and `skipped` is None, or if they are nearly all rows.
-            If `may_skip`, it names the option.
+        InputError: If there is no row, or rows cannot be used, with the first few; with `skipped`
+            only if these are nearly all rows.
     """
+    examples, bad, count = [], [], 0
+    for count, row in enumerate(rows, start=1):
+        try:
+            if row.problem is not None:
+                raise RowError(row.problem)
+            examples.append(make(count - 1, row))
+        except RowError as error:
+            bad.append(row._replace(problem=str(error)))
+    if bad and skipped is None:
+        advice = ". Correct this, or skip such rows with --skip-bad-rows" if may_skip else ""
+        raise InputError(_listing(path, bad, unit, advice), Mistake.BAD_ROWS)
+    if len(bad) > _MOST_SKIPPED * count:
+        raise InputError(
+            f"`--skip-bad-rows` must leave at least {1 - _MOST_SKIPPED:.0%} of the rows. Received: "
+            f"{len(bad):,} of {count:,} rows cannot be used. Check the file, and for tables "
+            f"--encoding and the columns. {_listing(path, bad, unit)}"
+        )
+    if not examples:
+        raise InputError(f"`{path}` must contain at least one row. It is empty.")
+    for row in bad:
+        raw = row.raw.removesuffix("\n").removesuffix("\r")
+        skipped.append(SkippedRow(row.file or str(path), row.line, row.problem, raw))
+    warn_skipped(path, bad, count, unit)
+    return examples
+
+
+def warn_skipped(path: str | PurePath, bad: list[Row], count: int, unit: str = "line"):
+    """Logs how many of the rows of a file were skipped, if any, and the first few."""
     if not bad:
         return
-    problems = Problems(path)
-    for row in bad:
-        problems.add(row.line, row.reason)
-    if skipped is None:
-        problems.check("Correct this, or skip such rows with --skip-bad-rows." * may_skip)
-    if len(bad) > _MOST_SKIPPED * num_rows:
-        raise InputError(
-            f"`--skip-bad-rows` must leave at least {1 - _MOST_SKIPPED:.0%} of the rows. "
-            f"Received: `{path}`, in which {len(bad):,} of {num_rows:,} rows cannot be used. Check "
-            "the file, and for tables --encoding and the columns."
-        )
-    skipped += bad
-    logger.warning(
-        "%s: skipped %s of %s rows. %s",
-        path,
-        f"{len(bad):,}",
-        f"{num_rows:,}",
-        problems.listing(),
-    )
+    listing = _listing(path, bad, unit)
+    logger.warning("%s: skipped %s of %s rows. %s", path, f"{len(bad):,}", f"{count:,}", listing)
+
+
+def _listing(path, bad, unit, advice=""):
+    """Returns the first few problems of a file, with advice that begins with a full stop."""
+    shown = [f"`{row.file or path}` {unit} {row.line} {row.problem}" for row in bad[:_SHOWN]]
+    if len(bad) == 1:
+        return f"{shown[0]}{advice[1:]}{'.' if advice else ''}"
+    some = f", the first {_SHOWN}" if len(bad) > _SHOWN else ""
+    lines = [f"  {one.removeprefix(f'`{path}` ')}" for one in shown]
+    return "\n".join([f"{len(bad):,} problems in `{path}`{some}{advice}:", *lines])
+
+
+def checked(shape: Any, value: Any) -> Any:
+    """Returns a JSON value as a type that pydantic knows, without converting texts or numbers.
+
+    Other keys of objects are ignored.
+
+    Raises:
+        RowError: If it has another shape; it names the first broken entry by its keys, counted from
+            0 as in `data[0].paragraphs[2].context`, and counts the others.
+    """
+    try:
+        return _adapter(shape).validate_python(value, strict=True)
+    except ValidationError as error:
+        problems = error.errors()
+        count = f" (the first of {len(problems):,} broken entries)" if len(problems) > 1 else ""
+        raise RowError(f"{_problem(problems[0])}{count}") from None
+
+
+def read_checked(shape: Any, path: str | Path) -> Any:
+    """Reads a JSON file of a shape, see `checked`; InputError if it has another."""
+    with reading_json(path, max_bytes=MAX_DATA_BYTES, kind=object, strict=False) as content:
+        try:
+            return checked(shape, content)
+        except RowError as error:
+            raise InputError(f"`{path}`: {error}") from None
+
+
+@functools.cache
+def _adapter(shape):
+    return TypeAdapter(shape)
+
+
+def _problem(item):
+    """Returns what is wrong with an entry, from an error of pydantic."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
+    name = "".join(parts).removeprefix(".")
+    name = f"`{name}`" if name else "it"
+    if item["type"] == "missing":
+        return f"{name} is missing."
+    message = re.sub(r"^[A-Z]\w+ should ", "must ", item["msg"])  # "Input should", "List should"
+    if item["type"] == "model_type":
+        message = "must be an object"
+    return f"{name} {message}. Received: {shortened_value(item['input'])}."
 
 
 def is_number(column: str | int) -> bool:
@@ -108,15 +175,3 @@ def numbered_lines(path):
                     f"`{path}` line {line} must be UTF-8. "
                     f"Its byte {error.start} (0x{data[error.start]:02x}) is not."
                 ) from None
-
-
-def without_last_blanks(rows):
-    """Yields rows, whose second entry are their fields, without blank ones at the end."""
-    blanks = []
-    for row in rows:
-        if row[1] in ([], [""]):
-            blanks.append(row)
-        else:
-            yield from blanks
-            blanks.clear()
-            yield row

@@ -1,20 +1,35 @@
-"""Reads sentences with a tag for each word: CoNLL columns or `.jsonl` → examples."""
+"""Reads sentences with a tag for each word: in columns, in a table or in .jsonl → examples."""
 
+import logging
 import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from albert_keras.tasks.examples import TaggedExample
-from albert_keras.tasks.json_entries import checked, parsed_line
-from albert_keras.tasks.tables.rows import numbered_lines
-from data_pipeline.errors import InputError
+from albert_keras.tasks.tables.raw_table import line_rows, object_row, read_raw_table
+from albert_keras.tasks.tables.rows import Row, RowError, SkippedRow, checked, examples_from
+from data_pipeline.errors import InputError, Mistake
+from data_pipeline.settings import did_you_mean
 
+#: Usual names of columns in lower case, by option; of several in a file the first one here is read.
+_NAMES = {
+    "text": ("words", "tokens", "word", "token"),
+    "label": ("tags", "ner_tags", "tag", "ner_tag"),
+    "sentence": ("sentence #", "sentence_id", "sentence"),
+}
+_NUMBERS = {"text": ("0",), "label": ("-1",)}  # if columns have no names
 _DOCUMENT_START = "-DOCSTART-"
 _WHITE_SPACE = re.compile(r"[ \t]+")  # a no-break space belongs to a word
+#: CoNLL-U: the numbers of words that stand for several others, or are not in the text.
+_NO_WORD = re.compile(r"\d+[-.]\d+")
 
 _Text = Annotated[str, Field(min_length=1)]
+
+logger = logging.getLogger(__name__)
 
 
 class _Sentence(BaseModel):
@@ -24,88 +39,181 @@ class _Sentence(BaseModel):
 
 
 def read_tagged(
-    path: str | Path, *, word_column: int = 0, tag_column: int = -1, has_tags: bool = True
+    path: str | Path,
+    text: str | int | None = None,
+    label: str | int | None = None,
+    has_tags: bool = True,
+    known: Sequence[str] = (),
+    encoding: str | None = None,
+    skipped: list[SkippedRow] | None = None,
 ) -> list[TaggedExample]:
-    """Reads a UTF-8 file of tagged sentences.
+    """Reads a file of tagged sentences.
 
     In columns, as in CoNLL: a word per line, columns separated by spaces or tabs, and an empty line
-    or `-DOCSTART-` between sentences. Or, if the name ends in `.jsonl`, an object per line:
-    `{"words": ["Ada", "slept"], "tags": ["B-PER", "O"]}`, with or without an "id".
+    or `-DOCSTART-` between sentences; comments, which begin with `#`, are left out. In a .csv: a
+    word per row, and columns with names, one of them for the number of the sentence. In a .jsonl:
+    an object per line, `{"words": ["Ada", "slept"], "tags": ["B-PER", "O"]}`, perhaps with an "id".
 
     Args:
-        word_column, tag_column: From 0; negative numbers count from the last column.
-        has_tags: Whether tags are read; if not, one column is enough.
+        text, label: Columns of words and tags: a name; or where columns have none, a number from 0,
+            or from -1 for the last. None is a usual name, or the first and the last column.
+        has_tags: Whether tags are read; if not, words are enough.
+        known: All tags that are allowed, if any; and the names of tags that are numbers from 0.
+        encoding: See `read_raw_table`.
+        skipped: Receives the sentences that cannot be used. None makes them an error.
 
     Returns:
         The id is the number of the sentence unless the file has one.
 
     Raises:
-        InputError: If there is no sentence, or a line is broken; it names the line.
+        InputError: If a column is missing, or as `examples_from`.
     """
-    path = Path(path)
+    path, wanted = Path(path), {"text": text} | ({"label": label} if has_tags else {})
     if path.suffix.lower() == ".jsonl":
-        examples = list(_read_objects(path, has_tags))
+        lines = (row for row in line_rows(path, encoding) if row.fields.strip())
+        rows = (_named(object_row(row), wanted) for row in lines)
     else:
-        examples = list(_read_columns(path, word_column, tag_column, has_tags))
-    if not examples:
-        raise InputError(f"`{path}` must contain at least one sentence. It is empty.")
-    return examples
+        read = _table_words if path.suffix.lower() == ".csv" else _column_words
+        rows = _sentences(read(path, wanted, encoding))
 
-
-def _lines(path):
-    for number, text in numbered_lines(path):
-        # A byte order mark is inside where files were joined.
-        yield number, text.removeprefix("\ufeff").removesuffix("\n").removesuffix("\r")
-
-
-def _read_columns(path, word_column, tag_column, has_tags):
-    words, tags, sentences, width = [], [], 0, None
-    for number, line in [*_lines(path), (0, "")]:
-        columns = _WHITE_SPACE.split(line.strip(" \t"))
-        if columns[0] in ("", _DOCUMENT_START):
-            if words:
-                sentences += 1
-                yield TaggedExample(str(sentences), tuple(words), tuple(tags) if has_tags else None)
-            words, tags = [], []
-            continue
-        if width is None:
-            width = len(columns)
-            wanted = {"word_column": word_column} | ({"tag_column": tag_column} if has_tags else {})
-            _check_columns(wanted, width, f"`{path}`, line {number}")
-        if len(columns) != width:
-            raise InputError(
-                f"`{path}`, line {number} must have {width} columns, like the lines before it. "
-                f"Received: {len(columns)}."
-            )
-        words.append(columns[word_column])
-        if has_tags:
-            tags.append(columns[tag_column])
-
-
-def _check_columns(wanted, width, location):
-    for name, column in wanted.items():
-        if not -width <= column < width:
-            raise InputError(
-                f"{location} must have the column that `{name}` names. "
-                f"Received: {name}={column}, and {width} columns."
-            )
-    if len(wanted) > len({column % width for column in wanted.values()}):
-        raise InputError(f"{location} must have a word and a tag. Received: one column for both.")
-
-
-def _read_objects(path, has_tags):
-    sentences = 0
-    for number, line in _lines(path):
-        if not line.strip():
-            continue
-        sentences += 1
-        location = f"`{path}`, line {number}"
-        sentence = checked(_Sentence, parsed_line(line, location), location)
+    def example(number, row):
+        fields = row.fields
+        if has_tags and fields["tags"] and all(type(tag) is int for tag in fields["tags"]):
+            fields = fields | {"tags": [_name_of(tag, known) for tag in fields["tags"]]}
+        sentence = checked(_Sentence, fields)
         words, tags = tuple(sentence.words), tuple(sentence.tags)
         if has_tags and len(tags) != len(words):
-            raise InputError(
-                f"{location} must have a tag for every word. "
-                f"Received: {len(tags)} for {len(words)}."
+            raise RowError(
+                f"must have a tag for every word. Received: {len(tags)} for {len(words)}."
             )
-        id = str(sentences if sentence.id is None else sentence.id)
-        yield TaggedExample(id, words, tags if has_tags else None)
+        for tag, word in zip(tags, words, strict=False):
+            if known and tag not in known:
+                raise RowError(f"has an unknown tag, `{tag}` of `{word}`{did_you_mean(tag, known)}")
+        id = str(number + 1 if sentence.id is None else sentence.id)
+        return TaggedExample(id, words, tags if has_tags else None)
+
+    return examples_from(path, rows, example, skipped)
+
+
+def _keys(names, wanted, usual):
+    """Returns the value in `names` of each column that is wanted; None for one that is missing."""
+    given = {option: usual[option] if name is None else (name,) for option, name in wanted.items()}
+    return [
+        next((names[str(name).lower()] for name in some if str(name).lower() in names), None)
+        for some in given.values()
+    ]
+
+
+def _named(row, wanted):
+    """Returns a Row of an object with its words, its tags and its id under these names."""
+    if row.problem is not None:
+        return row
+    keys = _keys({name.lower(): name for name in row.fields}, wanted, _NAMES)
+    if None in keys:
+        problem = (
+            "must have lists of words and tags, called `words` and `tags` or as --text and --label "
+            f"say. Received: {', '.join(row.fields)}. docs/finetuning.md shows how to make them of "
+            "a text with spans, as of doccano and Label Studio."
+        )
+        return row._replace(problem=problem)
+    fields = zip(_Sentence.model_fields, (row.fields[key] for key in keys), strict=False)
+    return row._replace(fields=dict(fields) | {"id": row.fields.get("id")})
+
+
+def _name_of(tag, known):
+    if not 0 <= tag < len(known):
+        raise RowError(
+            "has numbers as tags. Give the names of all, in the order of the numbers: "
+            "--set task.labels='[O, B-PER, I-PER]'."
+        )
+    return known[tag]
+
+
+def _sentences(words):
+    """Yields a Row for each sentence of Rows of words and tags, between which None is."""
+    sentence: list[Row] = []
+    for word in [*words, None]:
+        if word is not None:
+            sentence.append(word)
+        elif sentence:
+            row = next((row for row in sentence if row.problem is not None), sentence[0])
+            columns = zip(*(row.fields for row in sentence), strict=row.problem is None)
+            fields = dict(zip(_Sentence.model_fields, map(list, columns), strict=False))
+            yield row._replace(fields=fields, raw="".join(row.raw for row in sentence))
+            sentence = []
+
+
+def _column_words(path, wanted, encoding):
+    """Yields the words of a file with columns as Rows of the columns wanted, see `_sentences`."""
+    lines = [
+        (row, _WHITE_SPACE.split(row.fields.strip(" \t"))) for row in line_rows(path, encoding)
+    ]
+    words = [
+        line
+        for line in lines
+        if line[1][0] not in ("", _DOCUMENT_START) and line[0].fields[0] != "#"
+    ]
+    if not words:
+        return
+    [(width, _)] = Counter(len(columns) for _, columns in words).most_common(1)
+    tabs = next((row.fields.count("\t") for row, columns in words if len(columns) == width))
+    first = [columns[0] for _, columns in words[:2]]
+    if first in (["1", "2"], ["1-2", "1"]) and None in wanted.values():
+        raise InputError(
+            f"`{path}` has the number of each word in its first column. Give the columns of "
+            "words and tags, from 0: --text 1 --label 3 in CoNLL-U, --text 1 --label 2 in "
+            "GermEval."
+        )
+    names = {str(number): number % width for number in range(-width, width)}
+    keys, comments, is_start = _keys(names, wanted, _NUMBERS), 0, True
+    if None in keys or len(set(keys)) < len(keys):
+        given = [f"--{name} {value}" for name, value in wanted.items() if value is not None]
+        text = ", ".join([*given, f"{width} columns"])
+        raise InputError(
+            f"`{path}` must have a column of words and one of tags; their numbers, counted from 0, "
+            f"are --text and --label. Received: {text}.",
+            Mistake.NO_COLUMN,
+        )
+    for row, columns in lines:
+        if columns[0] in ("", _DOCUMENT_START):
+            is_start = True
+            yield None
+            continue
+        has_width = (len(columns), row.fields.count("\t")) == (width, tabs)
+        if row.fields.startswith("#") and is_start and not has_width:
+            comments += 1
+            continue
+        is_start = False
+        if not has_width and row.fields.count("\t") == tabs == width - 1:
+            columns = row.fields.split("\t")  # words with spaces
+        if 0 not in keys and _NO_WORD.fullmatch(columns[0]):
+            comments += 1
+        elif row.problem is None and len(columns) == width:
+            yield row._replace(fields=[columns[key] for key in keys])
+        else:
+            rule = f"must have {width} columns, like the other lines. Received: {len(columns)}."
+            yield row._replace(problem=row.problem or rule)
+    if comments:
+        logger.info("%s: left out %s comments and numbers of several words.", path, f"{comments:,}")
+
+
+def _table_words(path, wanted, encoding):
+    """Yields the words of a table with a word in each row, as `_column_words`."""
+    table = read_raw_table(path, encoding=encoding)
+    names = {name.lower(): name for name in table.names}
+    keys, sentence = _keys(names, {"sentence": None} | wanted, _NAMES), ""
+    if None in keys:
+        raise InputError(
+            f"`{path}` must have a column of words and one of tags, which --text and --label name, "
+            "and one with the number of the sentence, such as `Word`, `Tag` and `Sentence #`. "
+            f"Received: {', '.join(table.names)}.",
+            Mistake.NO_COLUMN,
+        )
+    for row in table.rows:
+        if row.problem is None:
+            number, *fields = (row.fields[key] for key in keys)
+            row = row._replace(fields=fields)
+            if number.strip() not in ("", sentence):  # only the first word may have it
+                yield None
+                sentence = number.strip()
+        yield row

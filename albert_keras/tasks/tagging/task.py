@@ -47,10 +47,6 @@ class TagTask(Task):
 
     def __init__(self, config):
         super().__init__(config)
-        self._columns = {
-            "word_column": _column("text", config.text, default=0),
-            "tag_column": _column("label", config.label, default=-1),
-        }
         if config.pair is not None:
             raise InputError(f"Tagging takes no `pair`. Received: {config.pair}.")
         if config.labels is not None:
@@ -78,16 +74,18 @@ class TagTask(Task):
 
     def read(self, split):
         self.check_split(split)
-        if split == "dev" and self.config.dev is not None:
-            return self._known(self._development, self.config.dev)
-        training = self._known(self._training, self.config.train)
         if self.config.dev is not None:
-            return training
-        rest, held = hold_out(training, self.config.dev_share)
+            return list(self._training if split == "train" else self._development)
+        rest, held = hold_out(self._training, self.config.dev_share)
         return rest if split == "train" else held
 
     def read_file(self, path, labelled):
-        return self._known(read_tagged(path, **self._columns, has_tags=labelled), path)
+        return self._read(path, labelled, self.labels if labelled else ())
+
+    def _read(self, path, labelled, known):
+        config, skipped = self.config, self.skipping(path)
+        columns = config.text, config.label
+        return read_tagged(path, *columns, labelled, known, config.encoding, skipped)
 
     def example(self, number, fields):
         names = ("text", "words")
@@ -192,23 +190,13 @@ class TagTask(Task):
     def _training(self):
         if self.config.train is None:
             raise InputError("`train` must be the training file of tagging. Received: None.")
-        return read_tagged(self.config.train, **self._columns)
+        return self._read(self.config.train, True, self.config.labels or ())
 
     @functools.cached_property
     def _development(self):
-        return read_tagged(self.config.dev, **self._columns) if self.config.dev else []
-
-    def _known(self, examples, path):
-        """Returns a copy of a file's examples; an unknown tag is an InputError."""
-        known = set(self.labels) if any(example.tags for example in examples) else ()
-        for number, example in enumerate(examples, start=1):
-            for word, tag in zip(example.words, example.tags or (), strict=False):
-                if tag not in known:
-                    raise InputError(
-                        f"`{path}`, sentence {number}, word `{word}` has an unknown tag, `{tag}`"
-                        f"{did_you_mean(tag, known)}"
-                    )
-        return list(examples)
+        if self.config.dev is None:
+            return []
+        return self._read(self.config.dev, True, self.config.labels or ())
 
     def _numbers(self, sentences):
         """Returns the numbers of all tags, int64 [words]."""
@@ -217,17 +205,6 @@ class TagTask(Task):
 
 def _is_word(value):
     return isinstance(value, str) and bool(value)
-
-
-def _column(name, value, default):
-    if value is None:
-        return default
-    try:
-        return int(value)
-    except ValueError:
-        raise InputError(
-            f"`{name}` of tagging must be the number of a column. Received: {value}."
-        ) from None
 
 
 def _most_frequent(counts):

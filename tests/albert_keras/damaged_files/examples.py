@@ -206,7 +206,7 @@ def questions(folder):
 
 
 def tagged_and_choices(folder):
-    from albert_keras.tasks.choice.files import read_race_path
+    from albert_keras.tasks.choice.files import read_race
     from albert_keras.tasks.tagging.files import read_tagged
 
     words = {"words": ["Ada", "slept"], "tags": ["B-PER", "O"]}
@@ -221,7 +221,7 @@ def tagged_and_choices(folder):
         (folder / name).write_text(text)
 
     def read(path):
-        return read_race_path(path) if path.name.startswith("race") else read_tagged(path)
+        return read_race(path) if path.name.startswith("race") else read_tagged(path)
 
     return _each([folder / name for name in texts], read)
 

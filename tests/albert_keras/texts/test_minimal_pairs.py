@@ -80,7 +80,7 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path, row, message):
 def test_problems_are_listed_together_and_an_empty_file_is_one(tmp_path):
     with pytest.raises(InputError, match=r"(?s)2 problems in .*line 1 .*line 3 "):
         read_pairs([written(tmp_path / "x.jsonl", "{", BLIMP, "]")])
-    with pytest.raises(InputError, match="at least one minimal pair. Received: none"):
+    with pytest.raises(InputError, match="at least one row. It is empty"):
         read_pairs([written(tmp_path / "y.jsonl", " ")])
 
 

@@ -59,21 +59,21 @@ def test_byte_order_mark_line_ends_and_control_characters_are_read(write):
 @pytest.mark.parametrize(
     "damage, message",
     [
-        (lambda q: q.pop("id"), "[0].id` is missing."),
-        (lambda q: q.update(id=7.5), "[0].id"),
-        (lambda q: q.update(id="q2"), "[1]` must have an `id` of its own. Received: 'q2', as in"),
+        (lambda q: q.pop("id"), "[0]`) `id` is missing."),
+        (lambda q: q.update(id=7.5), "[0]`) `id"),
+        (lambda q: q.update(id="q2"), "[1]`) must have an `id` of its own. Received: 'q2', as in"),
         (
             lambda q: q.update(is_impossible=True),
-            "[0]` is impossible and must have no `answers`. Received: 'in Rome'",
+            "[0]`) is impossible and must have no `answers`. Received: 'Rome'",
         ),
-        (lambda q: q["answers"].append("x"), '[0].answers[2]` must be an object. Received: "x"'),
+        (lambda q: q["answers"].append("x"), '[0]`) `answers[2]` must be an object. Received: "x"'),
         (
             lambda q: q["answers"][0].update(answer_start=15),
-            "[0]` must have answers that are in the context at `answer_start`. "
+            "[0]`) must have answers that are in the context at `answer_start`. "
             "Received: 'Rome' at 15, where the context has 'ome.'",
         ),
-        (lambda q: q["answers"][0].update(answer_start=-18), "[0]` must have answers that"),
-        (lambda q: q["answers"][0].update(text=" "), "[0]` must have answers with a `text`"),
+        (lambda q: q["answers"][0].update(answer_start=-18), "[0]`) must have answers that"),
+        (lambda q: q["answers"][0].update(text=" "), "[0]`) must have answers with a `text`"),
     ],
 )
 def test_a_broken_question_is_named(damage, message, write):
@@ -115,7 +115,8 @@ def test_real_files_have_their_known_counts(name, questions, answers, impossible
 def test_wrong_offsets_of_a_real_file_are_found(shared_data):
     with pytest.raises(InputError) as error:
         read_questions(shared_data / "dirty" / "derived" / "squad.wrong-offsets.json")
-    assert "(81 broken entries, the first): `data[0].paragraphs[0].qas[3]`" in str(error.value)
+    assert "81 problems in" in str(error.value)
+    assert "question 4 (`data[0].paragraphs[0].qas[3]`) must have" in str(error.value)
 
 
 def test_files_of_other_programs_are_read(write):

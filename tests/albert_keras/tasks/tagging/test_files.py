@@ -34,15 +34,13 @@ def test_columns_are_read_by_number_or_from_the_end(tmp_path):
         TaggedExample("1", ("Seven", "geese"), ("O", "O")),
         TaggedExample("2", ("Lisbon", "slept"), ("B-LOC", "O")),
     ]
-    assert [example.tags for example in read_tagged(path, tag_column=1)] == [
+    assert [example.tags for example in read_tagged(path, label=1)] == [
         ("NN", "NNS"),
         ("NNP", "VBD"),
     ]
-    assert read_tagged(path, word_column=1, tag_column=-4)[0].words == ("NN", "NNS")
+    assert read_tagged(path, text=1, label=-4)[0].words == ("NN", "NNS")
     words = write(tmp_path / "words.txt", "Seven\ngeese\n")
-    assert read_tagged(words, tag_column=1, has_tags=False) == [
-        TaggedExample("1", ("Seven", "geese"))
-    ]
+    assert read_tagged(words, label=1, has_tags=False) == [TaggedExample("1", ("Seven", "geese"))]
 
 
 def test_tabs_spaces_byte_order_marks_and_line_ends_do_not_matter(tmp_path):
@@ -67,14 +65,14 @@ def test_objects_are_read(tmp_path):
 @pytest.mark.parametrize(
     "name, content, options, says",
     [
-        ("x", "a O\n\nb X O\n", {}, "line 3 must have 2 columns, like the lines before it. .*: 3"),
-        ("x", "\na\nb\n", {}, "line 2 must have a word and a tag"),
-        ("x", "a O\n", {"tag_column": 2}, "line 1 must have .*: tag_column=2, and 2 columns"),
-        ("x", b"a O\nb\xff O\n", {}, r"line 2 must be UTF-8. Its byte 1 \(0xff\) is not"),
-        ("x", "-DOCSTART- O\n\n", {}, "must contain at least one sentence"),
-        ("x.jsonl", "{", {}, "line 1 must be JSON"),
-        ("x.jsonl", "[]", {}, "line 1: it must be an object"),
-        ("x.jsonl", '{"words": ["a", ""], "tags": ["X", "Y"]}', {}, r"line 1: `words\[1\]`"),
+        ("x", "a O\n\nb X O\n", {}, "line 3 must have 2 columns, like the other lines. .*: 3"),
+        ("x", "\na\nb\n", {}, "must have a column of words and one of tags"),
+        ("x", "a O\n", {"label": 2}, "must have .* Received: --label 2, 2 columns"),
+        ("x", b"a O\nb\x81 O\n", {}, r"line 2 must be UTF-8. Its byte 1 \(0x81\) is not"),
+        ("x", "-DOCSTART- O\n\n", {}, "must contain at least one row"),
+        ("x.jsonl", "{", {}, "line 1 must be a JSON object"),
+        ("x.jsonl", "[]", {}, "line 1 must be a JSON object"),
+        ("x.jsonl", '{"words": ["a", ""], "tags": ["X", "Y"]}', {}, r"line 1 `words\[1\]`"),
         ("x.jsonl", '{"words": ["a", "b"], "tags": ["X"]}', {}, "every word. Received: 1 for 2"),
     ],
 )

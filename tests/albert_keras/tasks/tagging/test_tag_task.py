@@ -82,7 +82,7 @@ def test_an_unknown_tag_is_told_by_file_and_sentence(tmp_path, labels):
     train = write(tmp_path / "train.txt", ["geese/O", "York/B-LOC"])
     path = write(tmp_path / "new.txt", ["geese/O"], ["Ada/B-PER"])
     it = task(text=1, label=0, train=train, labels=labels)
-    with pytest.raises(InputError, match="new.txt`, sentence 2, word `Ada` has an unknown tag"):
+    with pytest.raises(InputError, match="new.txt` line 3 has an unknown tag, `B-PER` of `Ada`"):
         it.read_file(path, labelled=True)
 
 
