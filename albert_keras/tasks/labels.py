@@ -12,16 +12,17 @@ from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
 
-def check_answered(examples: Iterable[Any], source: str = "the examples") -> None:
-    """Raises InputError unless each example of a source has its label, tags or right option."""
-    values = [
-        (one.id, one.tags if isinstance(one, TaggedExample) else one.label) for one in examples
+def check_answered(examples: Iterable[Any]) -> None:
+    """Raises InputError unless each example has its label, tags or right option."""
+    without = [
+        one.id
+        for one in examples
+        if (one.tags if isinstance(one, TaggedExample) else one.label) is None
     ]
-    without = [id for id, value in values if value is None]
     if without:
         raise InputError(
-            f"In {source}, every example must have an answer. {len(without)} of {len(values)} have "
-            f"none, the first is {without[0]!r}."
+            f"Every example must have an answer. {len(without)} have none, the first is "
+            f"{without[0]!r}."
         )
 
 

@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.runs.trained_data import ROWS, Digests, Overlap, read_digests
+from albert_keras.runs.trained_data import (
+    ROWS,
+    Digests,
+    Overlap,
+    check_overlap,
+    find_overlap,
+    read_digests,
+)
 from albert_keras.tasks.example_report import IN_TRAINING, report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetune_config import FinetuneConfig
@@ -15,7 +22,7 @@ from albert_keras.tasks.kinds import build_task, compares_pairs
 from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
-from albert_keras.tasks.trained_rows import check_dev, digest_rows
+from albert_keras.tasks.trained_rows import digest_rows
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -94,7 +101,14 @@ def prepare(
     trained = (digest_rows(train, fingerprints["fingerprint"]),)
     if initial_weights.kind != "random":  # a fine-tuned run was trained on its examples, too
         trained += read_digests(initial_weights.place or initial_weights.path, ROWS)
-    overlaps = check_dev(dev, trained, config.task)
+    rule = "Development examples must not all be training examples: it would be a training score."
+    remedy = "Give other development examples with `--dev`."
+    if config.task.dev:
+        remedy = "Give another `--dev`, or omit it to hold out a part of the training examples."
+    overlaps = {}
+    for split, examples in dev.items():
+        found, name = find_overlap(trained, digest_rows(examples)), config.task.dev or split
+        overlaps[split] = check_overlap(found, ROWS, name, rule, remedy, Mistake.DEV_IS_TRAIN)
     train = Examples(train, task.features(train, tokenizer, training=True))
     dev = {
         split: Examples(examples, task.features(examples, tokenizer))
@@ -134,7 +148,7 @@ def _log_reports(reports):
     """Logs what the examples are like, and warnings about them."""
     for split, report in reports.items():
         for finding in report.findings:
-            # `check_dev` reports the examples that are in the training examples, too.
+            # `check_overlap` reports the examples that are in the training examples, too.
             if finding.is_good is not True and finding.name != IN_TRAINING:
                 level = logging.INFO if finding.is_good is None else logging.WARNING
                 logger.log(level, "%s: %s: %s", split, finding.name, finding.text)

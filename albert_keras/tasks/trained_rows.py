@@ -7,7 +7,6 @@ questions, of SQuAD and RACE, it is question and passage; options and answers ar
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,8 +21,6 @@ from albert_keras.runs.trained_data import (
     read_digests,
 )
 from albert_keras.tasks.examples import normalised, row_of
-from albert_keras.tasks.task_config import TaskConfig
-from data_pipeline.errors import Mistake
 
 logger = logging.getLogger(__name__)
 
@@ -35,34 +32,6 @@ def digest_rows(examples: list, fingerprint: str = "") -> Digests:
     digests = (hashlib.sha256(json.dumps(row).encode()).digest() for row in rows)
     numbers = (int.from_bytes(digest[:8], "big") for digest in digests)
     return Digests(np.fromiter(numbers, np.uint64, len(examples)), len(examples), fingerprint)
-
-
-def check_dev(
-    dev: dict[str, list], trained: Sequence[Digests], config: TaskConfig
-) -> dict[str, Overlap]:
-    """Compares development examples, by split, with the training examples; reports overlaps.
-
-    Raises:
-        InputError: If all examples of a split were trained on.
-    """
-    rule = (
-        "Development examples must not all be training examples: their score would be a training "
-        "score."
-    )
-    remedy = "Give other development examples with `--dev`."
-    if config.dev:
-        remedy = "Give another `--dev`, or omit it to hold out a part of the training examples."
-    return {
-        split: check_overlap(
-            find_overlap(trained, digest_rows(examples)),
-            ROWS,
-            config.dev or split,
-            rule,
-            remedy,
-            Mistake.DEV_IS_TRAIN,
-        )
-        for split, examples in dev.items()
-    }
 
 
 def check_scored(run: Run, examples: list, split: str, allow_trained_rows: bool) -> Overlap | None:

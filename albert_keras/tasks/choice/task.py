@@ -77,7 +77,7 @@ class ChoiceTask(Task):
         if not examples:
             raise InputError("There must be at least one question. Received: none.")
         if training:
-            check_answered(examples, "the training examples")
+            check_answered(examples)
         length = self.max_seq_length
         max_qa_length = self.config.max_qa_length or min(128, length // 4)
         pairs = encode_choices(examples, tokenizer, length, max_qa_length)

@@ -19,8 +19,7 @@ from albert_keras.tasks.kinds import CLASSIFICATION
 from albert_keras.tasks.labels import check_answered, check_labels, hold_out, label_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.tables.cells import class_of
-from albert_keras.tasks.tables.files import label_columns, label_names, read_table
-from albert_keras.tasks.tables.rows import is_number
+from albert_keras.tasks.tables.files import label_names, read_table
 from albert_keras.tasks.task import Error, Task, logits_of, one_line, with_dropped_tokens
 from data_pipeline.errors import InputError
 
@@ -215,15 +214,13 @@ class TextTask(Task):
         config = self.config
         if labelled and config.label is None:
             raise InputError("`label` must name the column of the label. Received: None.")
-        columns = [config.text, config.pair, *label_columns(config.label)]
         return read_table(
             path,
             config.text,
             config.pair,
-            config.label if labelled else None,
+            config.label,
             self._label_kind(known_labels),
-            # From all columns, so that a file without labels is read like one with labels.
-            has_header=not all(is_number(column) for column in columns if column is not None),
+            labelled,
             encoding=config.encoding,
             skipped=self.skipping(path),
             all_columns=all_columns,

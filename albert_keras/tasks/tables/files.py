@@ -22,7 +22,7 @@ def read_table(
     pair: str | int | None = None,
     label: str | int | Sequence[str | int] | None = None,
     label_kind: Label = class_of,
-    has_header: bool | None = None,
+    labelled: bool = True,
     encoding: str | None = None,
     skipped: list[SkippedRow] | None = None,
     all_columns: list[dict[str, Any]] | None = None,
@@ -35,11 +35,10 @@ def read_table(
     """Reads a table: .tsv, .csv or .jsonl; see `read_raw_table`.
 
     Args:
-        text, pair, label: Columns, by name or number from 0; `label` None if labels are to be
-            predicted, or several columns.
+        text, pair, label: Columns, by name or number from 0; `label` may be several. If all of them
+            are numbers, a .tsv or .csv has no header.
         label_kind: How the cells of `label` are read.
-        has_header: Whether the first row of a .tsv or .csv names the columns; None if it does so
-            as soon as any column is given by name.
+        labelled: Whether labels are read; if not, `label` need not exist.
         encoding: None detects it.
         skipped: Receives the rows that cannot be used. None makes them an error.
         all_columns: Receives the whole row of each example, by name, see `RawTable`.
@@ -59,11 +58,11 @@ def read_table(
             if a row has another number of columns, a blank text or an unusable label; see
             `examples_from`.
     """
-    labels = label_columns(label)
-    columns = [text, *(column for column in (pair, id) if column is not None), *labels]
-    if has_header is None:
-        has_header = not all(is_number(column) for column in columns)
-    table = read_raw_table(path, columns, has_header, encoding, is_official)
+    labels = [label] if isinstance(label, str | int) else list(label or ())
+    columns = [text, *(column for column in (pair, id) if column is not None)]
+    has_header = not all(map(is_number, [*columns, *labels]))
+    labels = labels if labelled else []
+    table = read_raw_table(path, [*columns, *labels], has_header, encoding, is_official)
     rows = table.rows
     if skips_short_rows:
         short = [row for row in rows if len(row.fields) < len(table.names)]
@@ -84,13 +83,6 @@ def read_table(
         return TextExample(name, first, second, value)
 
     return examples_from(path, rows, example, skipped, may_skip)
-
-
-def label_columns(label: str | int | Sequence[str | int] | None) -> list[str | int]:
-    """Returns the columns of a label as a list, empty if None."""
-    if label is None:
-        return []
-    return [label] if isinstance(label, str | int) else list(label)
 
 
 def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:

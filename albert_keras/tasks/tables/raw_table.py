@@ -258,15 +258,12 @@ def _detect_delimiter(lines, ending, columns, has_header):
             has_header and str(column) in top or is_number(column) and int(column) < len(top)
             for column in columns
         )
-        same = widths.count(len(top))
-        return has_columns, len(top) > 1 and same >= _SAME_WIDTH * len(widths)
+        is_wide = len(top) > 1 and widths.count(len(top)) >= _SAME_WIDTH * len(widths)
+        return has_columns, is_wide and (has_columns or delimiter in _DELIMITERS)
 
+    signs = re.findall(r'[^\w\s"]', lines[0]) if has_header and lines else []
     usual = _USUAL_DELIMITERS[ending]
-    best = max((usual, *_DELIMITERS), key=suitability)  # of equals the first
-    if not suitability(best)[0] and has_header and lines:
-        signs = dict.fromkeys(re.findall(r'[^\w\s"]', lines[0]))
-        return next((sign for sign in signs if suitability(sign)[0]), best)
-    return best
+    return max((usual, *_DELIMITERS, *dict.fromkeys(signs)), key=suitability)  # of equals the first
 
 
 def _log_detected(path, encoding, ending=None, delimiter=None, quoting=None):

@@ -77,10 +77,15 @@ def read_tagged(
         rows = _sentences(read(path, wanted, encoding))
 
     def example(number, row):
-        fields = row.fields
-        if has_tags and fields["tags"] and all(type(tag) is int for tag in fields["tags"]):
-            fields = fields | {"tags": [_name_of(tag, known) for tag in fields["tags"]]}
-        sentence = checked(_Sentence, fields)
+        tags = row.fields.get("tags")
+        if isinstance(tags, list) and tags and all(type(tag) is int for tag in tags):
+            if not 0 <= min(tags) <= max(tags) < len(known):
+                raise RowError(
+                    "has numbers as tags. Give the names of all, in the order of the numbers: "
+                    "--set task.labels='[O, B-PER, I-PER]'."
+                )
+            tags = [known[tag] for tag in tags]
+        sentence = checked(_Sentence, row.fields | {"tags": tags or []})
         words, tags = tuple(sentence.words), tuple(sentence.tags)
         if has_tags and len(tags) != len(words):
             raise RowError(
@@ -118,15 +123,6 @@ def _named(row, wanted):
         return row._replace(problem=problem)
     fields = zip(_Sentence.model_fields, (row.fields[key] for key in keys), strict=False)
     return row._replace(fields=dict(fields) | {"id": row.fields.get("id")})
-
-
-def _name_of(tag, known):
-    if not 0 <= tag < len(known):
-        raise RowError(
-            "has numbers as tags. Give the names of all, in the order of the numbers: "
-            "--set task.labels='[O, B-PER, I-PER]'."
-        )
-    return known[tag]
 
 
 def _sentences(words):

@@ -50,8 +50,6 @@ def test_columns_by_number_mean_that_there_is_no_header(tmp_path):
     expected = [TextExample("0", "A.", None, "1"), TextExample("1", "B.", None, "0")]
     assert read_table(path, 1, label=0) == expected
     assert read_table(path, "1", label="0") == expected
-    below = [TextExample("0", "B.", None, "0")]
-    assert read_table(path, 1, label=0, has_header=True) == below
 
 
 def test_a_number_beside_a_name_counts_columns_below_the_header(tmp_path):
