@@ -136,166 +136,98 @@ def test_a_sentence_may_be_a_list_of_words():
     assert task.example(0, {"text": ["王", "明"]}) == TaggedExample("0", ("王", "明"))
 
 
-CONLL_U = """# sent_id = 1
-# text = Anna ate vámonos 10 000 .
+CONLL_U = """# text = Anna ate vámonos 10 000 .
 1	Anna	anna	PROPN	_	_	2	nsubj	_	_
 2	ate	eat	VERB	_	_	0	root	_	_
 3-4	vámonos	_	_	_	_	_	_	_	_
 3	vamos	ir	VERB	_	_	2	dep	_	_
-4	nos	nos	PRON	_	_	3	dep	_	_
-5	10 000	10	NUM	_	_	2	obj	_	_
+4	10 000	10	NUM	_	_	2	obj	_	_
 
-# text = # hash
+# sent_id = 2
 1	#	#	SYM	_	_	0	root	_	_"""
-GERMEVAL = """#\tn-tv.de vom 26.02.2005 [2005-02-26]
+GERMEVAL = """#\thttp://de.wikipedia.org/wiki/X [2009-10-17]
 1\tAnna\tB-PER\tO
 2\tschlief\tO\tO
 
-#\thttp://de.wikipedia.org/wiki/X [2009-10-17]
+#\tn-tv.de vom 26.02.2005 [2005-02-26]
 1\tBerlin\tB-LOC\tB-ORG"""
-HF = ('{"id": 4, "tokens": ["Anna", "slept"], "pos_tags": [7, 9], "ner_tags": [1, 0]}',)
-KAGGLE = (
-    "Sentence #,Word,POS,Tag",
-    "Sentence: 1,Anna,NNP,B-per",
-    ',"""",``,O',
-    "Sentence: 2,Zürich,NNP,B-geo",
-)
+HF = '{"id": 4, "tokens": ["Anna", "slept"], "pos_tags": [2, 1], "ner_tags": [1, 0]}'
+KAGGLE = 'Sentence #,Word,POS,Tag\nSentence: 1,Anna,NNP,B\n,"""",``,O\nSentence: 2,Zürich,NNP,B'
+DOCCANO = '{"text": "Anna slept", "label": [[0, 4, "PER"]]}'
+WORDS = "# O\nAnna B\n\n# a b\nBonn B"  # a word, and a comment
+NAMES, TAGS = ("a", "V", "N"), ("O", "B-PER")
+PASSAGE = {"article": "A b.", "questions": ["q1", "q2"], "options": [list("abcd")] * 2}
+RACE = [json.dumps(PASSAGE | {"answers": list(two)}) for two in ("AE", "BA")]
+RTE = "index\tsentence1\tsentence2\tlabel\n0\ta\tb\tmaybe\n1\ta\tb\tentailment\n"
+QUESTIONS = [{"id": 1}, {"id": 2, "question": "?", "is_impossible": True}]
+SQUAD = json.dumps({"data": [{"paragraphs": [{"context": "A b.", "qas": QUESTIONS}]}]})
 
 
-def tagging(path, **settings):
-    return build_task(TaskConfig(name="tagging", train=str(path), dev=str(path), **settings))
+def read_as(name, path, content, **settings):
+    path.write_bytes(content.encode("latin-1" if "Zürich" in content else "utf-8"))
+    task = build_task(TaskConfig(name=name, train=str(path), **settings))
+    return task, task.read_file(str(path), labelled=True)
 
 
 @pytest.mark.parametrize(
-    "name, content, settings, sentences",
+    "name, content, settings, words",
     [
-        (
-            "a.conllu",
-            CONLL_U,
-            {"text": 1, "label": 3},
-            [
-                "Anna/PROPN ate/VERB vamos/VERB nos/PRON 10 000/NUM",
-                "#/SYM",
-            ],
-        ),
-        ("a.tsv", GERMEVAL, {"text": 1, "label": 2}, ["Anna/B-PER schlief/O", "Berlin/B-LOC"]),
-        ("a.txt", "# O\nAnna B-PER\n\n# a b\nBonn B-LOC", {}, ["#/O Anna/B-PER", "Bonn/B-LOC"]),
-        ("a.jsonl", "\n".join(HF), {"labels": ("O", "B-PER")}, ["Anna/B-PER slept/O"]),
-        (
-            "a.jsonl",
-            "\n".join(HF),
-            {"label": "pos_tags", "labels": tuple("abcdefgNhV")},
-            ["Anna/N slept/V"],
-        ),
-        ("a.csv", "\n".join(KAGGLE), {}, ['Anna/B-per "/O', "Zürich/B-geo"]),
+        ("u", CONLL_U, {"text": 1, "label": 3}, "Anna/PROPN ate/VERB vamos/VERB 10 000/NUM, #/SYM"),
+        ("a.tsv", GERMEVAL, {"text": 1, "label": 2}, "Anna/B-PER schlief/O, Berlin/B-LOC"),
+        ("a.txt", WORDS, {}, "#/O Anna/B, Bonn/B"),
+        ("a.jsonl", HF, {"labels": TAGS}, "Anna/B-PER slept/O"),
+        ("a.jsonl", HF, {"label": "pos_tags", "labels": NAMES}, "Anna/N slept/V"),
+        ("a.csv", KAGGLE, {}, 'Anna/B "/O, Zürich/B'),
     ],
 )
-def test_taggings_of_popular_tools_are_read(name, content, settings, sentences, tmp_path):
-    path = tmp_path / name
-    path.write_bytes(content.encode("latin-1" if "Zürich" in content else "utf-8"))
-    found = tagging(path, **settings).read("train")
-    assert [
-        " ".join(f"{word}/{tag}" for word, tag in zip(one.words, one.tags, strict=True))
-        for one in found
-    ] == sentences
-    assert name != "a.jsonl" or found[0].id == "4"
+def test_taggings_of_popular_tools_are_read(name, content, settings, words, tmp_path):
+    _, found = read_as("tagging", tmp_path / name, content, **settings)
+    pairs = (zip(one.words, one.tags, strict=True) for one in found)
+    assert ", ".join(" ".join(map("/".join, sentence)) for sentence in pairs) == words
+    assert found[0].id == ("4" if content == HF else "1")
 
 
 @pytest.mark.parametrize(
     "name, content, says",
     [
         ("a.conllu", CONLL_U, "number of each word in its first column. .*--text 1 --label 3"),
-        ("a.jsonl", HF[0], r"line 1 has numbers as tags. .*--set task.labels='\[O, B-PER"),
-        (
-            "a.jsonl",
-            '{"text": "Anna slept", "label": [[0, 4, "PER"]]}',
-            "line 1 must have lists of words and tags, .* doccano and Label Studio",
-        ),
+        ("a.jsonl", HF, r"line 1 has numbers as tags. .*--set task.labels='\[O, B-PER"),
+        ("a.jsonl", DOCCANO, "line 1 must have lists of words and tags, .* doccano and Label S"),
         ("a.csv", "Word,Tag\nAnna,B-PER", "such as `Word`, `Tag` and `Sentence #`"),
     ],
 )
 def test_taggings_that_are_not_understood_say_what_to_do(name, content, says, tmp_path):
-    path = tmp_path / name
-    path.write_text(content + "\n")
-    with pytest.raises(InputError, match=says) as error:
-        tagging(path).read("train")
-    assert "tag_column" not in str(error.value)
-
-
-RACE = {"article": "A b.", "questions": ["q1", "q2"], "options": [list("abcd")] * 2}
+    with pytest.raises(InputError, match=says):
+        read_as("tagging", tmp_path / name, content)
 
 
 @pytest.mark.parametrize(
     "name, settings, content, lines, left",
     [
-        (
-            "tagging",
-            {"labels": ("O", "B-PER")},
-            "Anna B-PER\n\nBert\nslept O\n\nleft O\n\nCleo B-PER\n",
-            [3],
-            3,
-        ),
-        ("tagging", {"labels": ("O", "B-PER")}, "Anna S-ORG\nleft O\n\nAnna B-PER\n", [1], 1),
-        (
-            "race",
-            {},
-            "\n".join(
-                json.dumps(RACE | {"answers": answers}) for answers in (["A", "E"], ["B", None])
-            ),
-            [1, 2],
-            2,
-        ),
-        ("race", {}, json.dumps(RACE | {"answers": ["A", "B"]}) + "\n{\n", [2], 2),
-        (
-            "rte",
-            {},
-            "index\tsentence1\tsentence2\tlabel\n0\ta\tb\tmaybe\n1\ta\tb\tentailment\n",
-            [2],
-            1,
-        ),
-        (
-            "squad2",
-            {},
-            json.dumps(
-                {
-                    "data": [
-                        {
-                            "paragraphs": [
-                                {
-                                    "context": "A b.",
-                                    "qas": [
-                                        {"id": 1},
-                                        {"id": 2, "question": "?", "is_impossible": True},
-                                    ],
-                                }
-                            ]
-                        }
-                    ]
-                }
-            ),
-            [1],
-            1,
-        ),
+        ("tagging", {"labels": TAGS}, "A O\n\nB\nC O\n\nD O\n\nE O\n", [3], 3),
+        ("tagging", {"labels": TAGS}, "A S-ORG\nB O\n\nC B-PER\n", [1], 1),  # an unseen tag
+        ("race", {}, "\n".join(RACE), [1], 3),
+        ("race", {}, f"{RACE[1]}\n{{\n", [2], 2),
+        ("rte", {}, RTE, [2], 1),
+        ("squad2", {}, SQUAD, [1], 1),
     ],
 )
 def test_what_cannot_be_used_is_skipped_and_listed(
     name, settings, content, lines, left, tmp_path, caplog
 ):
     path = tmp_path / "x.txt"
-    path.write_text(content)
-    task = build_task(TaskConfig(name=name, **settings))
     with pytest.raises(InputError, match="skip such rows with --skip-bad-rows"):
-        task.read_file(str(path), labelled=True)
-    task = build_task(TaskConfig(name=name, skip_bad_rows=True, **settings))
-    assert len(task.read_file(str(path), labelled=True)) == left
+        read_as(name, path, content, **settings)
+    task, found = read_as(name, path, content, skip_bad_rows=True, **settings)
+    assert len(found) == left
     [skipped] = task.skipped_rows.values()
     assert [(row.file, row.line) for row in skipped] == [(str(path), line) for line in lines]
     assert f"skipped {len(lines)} of {len(lines) + left} rows" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["rte", "squad1", "race"])
-def test_a_training_file_alone_is_not_enough_for_an_official_task(name, tmp_path):
-    task = build_task(TaskConfig(name=name, train=str(tmp_path / "x")))
+def test_a_training_file_alone_is_not_enough_for_an_official_task(name):
+    task = build_task(TaskConfig(name=name, train="x"))
     with pytest.raises(InputError, match="^`--train` without `--dev`: .*--data-dir"):
         task.read(task.dev_splits[0])
 
@@ -303,38 +235,17 @@ def test_a_training_file_alone_is_not_enough_for_an_official_task(name, tmp_path
 @pytest.mark.parametrize(
     "name, content, texts, labels",
     [
-        (
-            "x.tsv",
-            'text\tlabel\n"The ""big"" one"\tb\nplain\ta\n',
-            ['The "big" one', "plain"],
-            "ba",
-        ),
+        ("x.tsv", 'text\tlabel\n"A ""big"" one"\tb\nplain\ta\n', ['A "big" one', "plain"], "ba"),
         ("x.tsv", '"text"\t"label"\n"one"\t"b"\n"two"\t"a"\n', ["one", "two"], "ba"),
-        (
-            "x.csv",
-            'text,label\n"He said \\"no\\", twice",b\n"c",a\n',
-            ['He said "no", twice', "c"],
-            "ba",
-        ),
+        ("x.tsv", 'text\tlabel\n"a lone mark\tb\n"two"\ta\n', ['"a lone mark', '"two"'], "ba"),
+        ("x.csv", 'text,label\n"I said \\"no\\", ok",b\n"c",a\n', ['I said "no", ok', "c"], "ba"),
         ("x.csv", 'text,label\r"a, b",b\rc,a\r', ["a, b", "c"], "ba"),
-        (
-            "x.jsonl",
-            '{"text": "a", "label": 1.0}\n{"text": "b", "label": 0.0}\n',
-            ["a", "b"],
-            ("1.0", "0.0"),
-        ),
-        (
-            "x.tsv",
-            'text\tlabel\n"a lone quote\tb\n"quoted"\ta\n',
-            ['"a lone quote', '"quoted"'],
-            "ba",
-        ),
+        ("x.jsonl", '{"text": "a", "label": 1.0}\n', ["a"], ["1.0"]),
     ],
 )
 def test_the_content_of_a_table_counts_not_its_ending(name, content, texts, labels, tmp_path):
-    path = tmp_path / name
-    path.write_bytes(content.encode())
-    found = read_table(path, "text", label="label")
+    (tmp_path / name).write_bytes(content.encode())
+    found = read_table(tmp_path / name, "text", label="label")
     assert [one.first for one in found] == texts
     assert [one.label for one in found] == list(labels)
 

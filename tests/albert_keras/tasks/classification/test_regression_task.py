@@ -97,7 +97,7 @@ def test_a_score_is_learnt_as_a_float_and_nothing_where_there_is_none(tiny_token
     batch = it.features(examples[:1], tiny_tokenizer, training=True).batch([0])
     assert batch["labels"].dtype == np.float32 and batch["labels"].tolist() == [2.5]
     assert "labels" not in it.features(examples, tiny_tokenizer).batch([0])
-    with pytest.raises(InputError, match="every example must have an answer. 1 of"):
+    with pytest.raises(InputError, match="Every example must have an answer. 1 have"):
         it.features(examples, tiny_tokenizer, training=True)
 
 
