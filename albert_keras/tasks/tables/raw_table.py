@@ -18,8 +18,8 @@ from data_pipeline.text import storage
 
 logger = logging.getLogger(__name__)
 
-#: Delimiter of each ending; an object per line has none.
-_USUAL_DELIMITERS = {".tsv": "\t", ".csv": ",", ".jsonl": None}
+#: Delimiter of each ending.
+_USUAL_DELIMITERS = {".tsv": "\t", ".csv": ","}
 _DELIMITERS = (",", ";", "\t", "|")
 #: How fields are quoted: not at all; or in quotation marks, which are doubled inside a field, or
 #: have a backslash before them.
@@ -94,29 +94,26 @@ def read_raw_table(
     ending = ".tsv" if is_official else PurePath(path).suffix.lower()
     if ending == ".txt":
         ending = ".tsv"
-    if ending not in _USUAL_DELIMITERS:
+    if ending not in (*_USUAL_DELIMITERS, ".jsonl"):
         raise InputError(f"`{path}` must end in .tsv, .txt, .csv or .jsonl.", Mistake.FILE_ENDING)
+    if ending == ".jsonl":
+        names = list(map(str, columns))
+        rows = (object_row(row, names) for row in line_rows(path, encoding))
+        return RawTable([], names, list(_without_last_blanks(rows)))
     given = _USUAL_ENCODING if is_official else encoding
     lines, encoding = _read_lines(path, given)
-    if ending == ".jsonl":
-        delimiter, quoting = None, _UNQUOTED
-        lines = (Row(number, line, line) for number, line in enumerate(lines, start=1))
-        rows = (object_row(row, list(map(str, columns))) for row in lines)
-    else:
-        delimiter, quoting, first = "\t", _UNQUOTED, 1
-        if not is_official:
-            named = _SEPARATOR_LINE.fullmatch(lines[0]) if ending == ".csv" and lines else None
-            if named:
-                lines, first = lines[1:], 2
-            delimiter = named[1] if named else _detect_delimiter(lines, ending, columns, has_header)
-            quoting = _detect_quoting(lines, ending, delimiter)
-        rows = _rows(lines, delimiter, quoting, first)
+    delimiter, quoting, first = "\t", _UNQUOTED, 1
+    if not is_official:
+        named = _SEPARATOR_LINE.fullmatch(lines[0]) if ending == ".csv" and lines else None
+        if named:
+            lines, first = lines[1:], 2
+        delimiter = named[1] if named else _detect_delimiter(lines, ending, columns, has_header)
+        quoting = _detect_quoting(lines, ending, delimiter)
+    rows = _rows(lines, delimiter, quoting, first)
     _log_detected(path, None if given else encoding, ending, delimiter, quoting)
     rows = [_decodable(row, encoding, given) for row in _without_last_blanks(rows)]
     if not rows:
         raise InputError(f"`{path}` must contain at least one row. It is empty.")
-    if ending == ".jsonl":
-        return RawTable([], list(map(str, columns)), rows)
     top = rows[0]
     has_header = has_header or _is_default_header(top.fields)
     if has_header and top.problem:

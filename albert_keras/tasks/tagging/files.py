@@ -144,11 +144,8 @@ def _column_words(path, wanted, encoding):
     lines = [
         (row, _WHITE_SPACE.split(row.fields.strip(" \t"))) for row in line_rows(path, encoding)
     ]
-    words = [
-        line
-        for line in lines
-        if line[1][0] not in ("", _DOCUMENT_START) and line[0].fields[0] != "#"
-    ]
+    no_words = ("", _DOCUMENT_START, "#")
+    words = [line for line in lines if line[1][0] not in no_words]
     if not words:
         return
     [(width, _)] = Counter(len(columns) for _, columns in words).most_common(1)

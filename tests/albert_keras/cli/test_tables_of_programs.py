@@ -48,15 +48,6 @@ def tuned(place):
     return place / "tuned"
 
 
-def test_bad_rows_are_an_error_that_names_them_and_the_option(place, capsys):
-    assert main(begin(place, "none")) == 2
-    shown = capsys.readouterr().err
-    assert "remarks.csv: detected the encoding utf-16" in shown and "`;` as the delimiter" in shown
-    assert "2 problems in" in shown and "--skip-bad-rows:\n  line 5 must have 0 or 1" in shown
-    assert "  line 6 must have 3 columns, like the first row. It has 1." in shown
-    assert not (place / "none").exists()
-
-
 def test_skipped_rows_are_listed_and_the_rest_is_learned(place, tuned, capsys):
     assert main([*begin(place), "--skip-bad-rows"]) == 0
     shown = capsys.readouterr()

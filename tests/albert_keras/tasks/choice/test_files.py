@@ -94,9 +94,7 @@ def test_questions_without_answers_have_no_labels(tmp_path):
     "line, says",
     [
         ("{", "line 3 must be a JSON object. Received: {"),
-        ("[1]", r"line 3 must be a JSON object. Received: \[1\]"),
         (other(article=None), "line 3 `article` must be a valid string. Received: null"),
-        (other(questions=[], options=[], answers=[]), "line 3 must have as many .* and 0"),
         (other(answers=["A"]), "line 3 must have as many .* Received: 2, 1 and 2"),
         (other(options=[OPTIONS, OPTIONS[:3]]), "line 3 `options` must have at least 4"),
         (other(answers=["A", "E"]), "line 3 `answer` must be 'A', 'B', 'C' or 'D'.*\"E\""),

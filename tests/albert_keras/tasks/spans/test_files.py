@@ -60,7 +60,6 @@ def test_byte_order_mark_line_ends_and_control_characters_are_read(write):
     "damage, message",
     [
         (lambda q: q.pop("id"), "[0]`) `id` is missing."),
-        (lambda q: q.update(id=7.5), "[0]`) `id"),
         (lambda q: q.update(id="q2"), "[1]`) must have an `id` of its own. Received: 'q2', as in"),
         (
             lambda q: q.update(is_impossible=True),
@@ -72,7 +71,6 @@ def test_byte_order_mark_line_ends_and_control_characters_are_read(write):
             "[0]`) must have answers that are in the context at `answer_start`. "
             "Received: 'Rome' at 15, where the context has 'ome.'",
         ),
-        (lambda q: q["answers"][0].update(answer_start=-18), "[0]`) must have answers that"),
         (lambda q: q["answers"][0].update(text=" "), "[0]`) must have answers with a `text`"),
     ],
 )
