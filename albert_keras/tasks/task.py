@@ -117,8 +117,8 @@ class Task(abc.ABC):
             )
         if config.data_dir is None:
             raise InputError(
-                f"`data_dir` must be the folder with the files of {config.name}, here {files}. "
-                "Received: None."
+                f"`data_dir` must be the folder with the files of {config.name}. Received: None, "
+                f"so there is no {files}."
             )
         return config.data_dir
 

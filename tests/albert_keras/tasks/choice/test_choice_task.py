@@ -119,7 +119,7 @@ def test_splits_come_from_the_folder_or_from_files(tmp_path):
     assert len(task(data_dir=str(tmp_path)).read("test")) == 4
     own = write(tmp_path / "own.jsonl", passage(1, id="x"))
     assert [one.id for one in task(dev=str(own)).read("dev")] == ["x-1"]
-    with pytest.raises(InputError, match="`data_dir` must be .* here `RACE/train`"):
+    with pytest.raises(InputError, match="`data_dir` must be .* there is no `RACE/train`"):
         task(dev=str(own)).read("train")
     with pytest.raises(InputError, match="The split `eval` of race is unknown"):
         race.read("eval")

@@ -170,7 +170,7 @@ def test_files_have_their_official_names_or_are_given(tmp_path):
     assert task(data_dir=str(tmp_path)).read("dev") == EXAMPLES[:1]
     own = squad_file(tmp_path, "own.json", EXAMPLES[1])
     assert task(data_dir=str(tmp_path), dev=str(own)).read("dev") == EXAMPLES[1:2]
-    with pytest.raises(InputError, match="`data_dir` must be .* here `train-v1.1.json`"):
+    with pytest.raises(InputError, match="`data_dir` must be .* there is no `train-v1.1.json`"):
         task("squad1").read("train")
     with pytest.raises(InputError, match="The split `eval` of squad2 is unknown"):
         task().read("eval")
