@@ -78,7 +78,7 @@ def plans():
         yield pytest.param(plan, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("plan", plans())
+@pytest.mark.parametrize("plan", list(plans()))
 def test_an_interrupted_run_equals_the_uninterrupted_one_bit_for_bit(
     plan, straight_run, tiny_records, hard_training, tmp_path
 ):
