@@ -117,6 +117,7 @@ def study(
       eval_corpus PATH (a tenth of the documents of the corpus): Held-out text file, folder or
         'glob'; may be repeated.
       corpus_format
+      language (en): Language code of both texts.
       workers {1..} (chosen by corpus size): Number of processes that build records.
       dry_run: Report the runs and the estimated time and disk space; keep nothing.
       assignments
@@ -127,7 +128,7 @@ def study(
 
     read = read_study(name)
     changes = read_values(None, assignments)
-    planned = plan_study(read, scale.value, changes)
+    planned = plan_study(read, scale.value, changes, call.given.get("language"))
     for texts in ("corpus", "eval_corpus"):  # before TensorFlow is loaded
         if texts in call.given:
             find_files(call.given[texts])

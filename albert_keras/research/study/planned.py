@@ -12,6 +12,7 @@ from albert_keras.research.study.config import (
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.settings import SettingsError
+from data_pipeline.text.sentences import check_splitter
 
 #: Settings of all held-out records: fixed masks of single words on the usual 15 % of the tokens,
 #: once, whatever the runs are trained on.
@@ -55,7 +56,10 @@ class PlannedStudy(NamedTuple):
 
 
 def plan_study(
-    study: StudyConfig, scale: str, changes: dict[str, Any] | None = None
+    study: StudyConfig,
+    scale: str,
+    changes: dict[str, Any] | None = None,
+    language: str | None = None,
 ) -> PlannedStudy:
     """Merges the settings of scale, base and runs.
 
@@ -63,13 +67,15 @@ def plan_study(
         study: StudyConfig.
         scale: One of `SCALES`.
         changes: Settings of the base that replace its own, nested.
+        language: Code of the language of the text; None takes the one of the settings.
 
     Raises:
-        InputError: If there is no such scale. `SettingsError`, with the problems of a run, if
-            settings do not fit together.
+        InputError: If there is no such scale or language. `SettingsError`, with the problems of a
+            run, if settings do not fit together.
     """
+    of_language = {} if language is None else {"data": {"language": language}}
     try:
-        further = Changes(**(changes or {}))
+        further = Changes(**merged(changes or {}, of_language))
     except SettingsError as error:
         raise SettingsError("the changes of the base", error.problems) from error
     parts = (scale_settings(scale), study.base, study.scales.get(scale), further)
@@ -88,6 +94,7 @@ def plan_study(
         for name, one in study.evaluate.items()
     }
     base_data = _checked("data", PretrainingDataConfig, data)
+    check_splitter(base_data.splitter, base_data.language)
     return PlannedStudy(study, scale, tuple(runs), held_out, base_data)
 
 

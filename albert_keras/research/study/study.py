@@ -56,6 +56,7 @@ def study(
     seeds: int | None = None,
     eval_corpus: str | Path | Sequence[str | Path] = (),
     corpus_format: str = "auto",
+    language: str | None = None,
     changes: dict[str, Any] | None = None,
     workers: int | None = None,
 ) -> StudyResult:
@@ -75,6 +76,8 @@ def study(
         seeds: Seeds of each run; None takes the number in the study.
         eval_corpus: Held-out text; () holds out a tenth of the documents.
         corpus_format: Format of both texts, see `read_corpus`.
+        language: Code of the language by whose rules sentences are split, the same as
+            `data.language` in `changes`; None takes the language of the study, English.
         changes: Settings of the base that replace settings of the study, nested.
         workers: Processes that build records, see `build_records`.
 
@@ -94,7 +97,7 @@ def study(
             "`seeds` must be at least 1, and `minutes` more than 0. "
             f"Received: seeds={seeds}, minutes={minutes}."
         )
-    planned = plan_study(config, scale, changes)
+    planned = plan_study(config, scale, changes, language)
     if not (out / _STUDY_FILE).is_file():
         check_new_folder(out)
     advice = "Wait until it has ended."

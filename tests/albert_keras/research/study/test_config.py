@@ -85,6 +85,16 @@ def test_later_settings_take_precedence(micro_study):
     assert plan_study(study, "mini").runs[0].config.training.batch_size == 8
 
 
+def test_the_language_is_that_of_all_records(micro_study):
+    planned = plan_study(micro_study(), "tiny", {"data": {"copies": 2}}, language="ar")
+    configs = [run.data for run in planned.runs]
+    assert {config.copies for config in configs} == {2}
+    configs += [*planned.held_out.values(), planned.base_data]
+    assert {config.language for config in configs} == {"ar"}
+    with pytest.raises(InputError, match="`language=xx` is unknown"):
+        plan_study(micro_study(), "tiny", language="xx")
+
+
 def test_an_unknown_study_names_the_nearest_one():
     with pytest.raises(InputError, match="Did you mean `sentence-task`?"):
         find_study("sentense-task")
