@@ -103,9 +103,8 @@ def _files(path, levels):
             yield from _files(path / level, levels)
         return
     folder = path.absolute().parent if path.is_file() else path.absolute()
-    files = [path]
-    if not path.is_file():
-        files = [file for file in path.glob("*.txt") if not file.name.startswith(".")]
+    files = [path] if path.is_file() else [*path.glob("*.txt")]
+    files = [file for file in files if file == path or not file.name.startswith(".")]
     if not files:
         raise InputError(f"`{path}` must be a file of RACE, or a folder with its .txt files.")
     if path / _ALL in files:

@@ -14,7 +14,6 @@ from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_task
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.tables.cells import class_of, score_of
 from albert_keras.tasks.tables.files import read_table
-from albert_keras.tasks.tables.rows import SkippedRow
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
 from data_pipeline.text import storage
@@ -22,11 +21,9 @@ from data_pipeline.text import storage
 #: First line of a file of predictions.
 HEADER = "index\tprediction"
 
-Skipping = Callable[[str | os.PathLike], list[SkippedRow] | None]
-
 
 def read_glue(
-    task: str, data_dir: str | os.PathLike, split: str, skipping: Skipping | None = None
+    task: str, data_dir: str | os.PathLike, split: str, skipping: Callable | None = None
 ) -> list[TextExample]:
     """Reads a split of a task from the official files.
 
@@ -50,7 +47,7 @@ def read_glue_file(
     task: str,
     path: str | os.PathLike,
     is_labelled: bool = True,
-    skipping: Skipping | None = None,
+    skipping: Callable | None = None,
 ) -> list[TextExample]:
     """Reads one file in the format of a task, whatever its location and name.
 

@@ -158,7 +158,7 @@ def _column_words(path, wanted, encoding):
             "GermEval."
         )
     names = {str(number): number % width for number in range(-width, width)}
-    keys, comments, is_start = _keys(names, wanted, _NUMBERS), 0, True
+    keys, left_out, is_start = _keys(names, wanted, _NUMBERS), 0, True
     if None in keys or len(set(keys)) < len(keys):
         given = [f"--{name} {value}" for name, value in wanted.items() if value is not None]
         text = ", ".join([*given, f"{width} columns"])
@@ -173,21 +173,20 @@ def _column_words(path, wanted, encoding):
             yield None
             continue
         has_width = (len(columns), row.fields.count("\t")) == (width, tabs)
-        if row.fields.startswith("#") and is_start and not has_width:
-            comments += 1
+        is_comment = is_start and row.fields.startswith("#") and not has_width
+        if is_comment or 0 not in keys and _NO_WORD.fullmatch(columns[0]):
+            left_out += 1
             continue
         is_start = False
         if not has_width and row.fields.count("\t") == tabs == width - 1:
             columns = row.fields.split("\t")  # words with spaces
-        if 0 not in keys and _NO_WORD.fullmatch(columns[0]):
-            comments += 1
-        elif row.problem is None and len(columns) == width:
-            yield row._replace(fields=[columns[key] for key in keys])
-        else:
+        if len(columns) != width:
             rule = f"must have {width} columns, like the other lines. Received: {len(columns)}."
             yield row._replace(problem=row.problem or rule)
-    if comments:
-        logger.info("%s: left out %s comments and numbers of several words.", path, f"{comments:,}")
+        else:
+            yield row._replace(fields=[columns[key] for key in keys])
+    if left_out:
+        logger.info("%s: left out %s comments and numbers of several words.", path, left_out)
 
 
 def _table_words(path, wanted, encoding):
