@@ -80,16 +80,6 @@ def test_one_file_of_all_passages_gives_the_same(tmp_path):
     assert first == second and len(first) == 4
 
 
-def test_questions_without_answers_have_no_labels(tmp_path):
-    without = {name: value for name, value in PASSAGE.items() if name not in ("answers", "id")}
-    write(tmp_path / "test/high", all=json.dumps(without))
-    examples = read_race(tmp_path / "test", ["high"])
-    assert [(example.id, example.label) for example in examples] == [
-        ("high-all.txt-1-1", None),
-        ("high-all.txt-1-2", None),
-    ]
-
-
 @pytest.mark.parametrize(
     "line, says",
     [

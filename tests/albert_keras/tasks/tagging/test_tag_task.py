@@ -77,15 +77,6 @@ def test_the_metric_follows_from_the_tags(labels, metric):
     assert task(labels=labels).metric == metric
 
 
-@pytest.mark.parametrize("labels", [TAGS, None])
-def test_an_unknown_tag_is_told_by_file_and_sentence(tmp_path, labels):
-    train = write(tmp_path / "train.txt", ["geese/O", "York/B-LOC"])
-    path = write(tmp_path / "new.txt", ["geese/O"], ["Ada/B-PER"])
-    it = task(text=1, label=0, train=train, labels=labels)
-    with pytest.raises(InputError, match="new.txt` line 3 has an unknown tag, `B-PER` of `Ada`"):
-        it.read_file(path, labelled=True)
-
-
 def test_an_example_is_made_of_what_was_typed():
     it = task(labels=TAGS)
     assert it.example(4, {"text": " Ada\tslept\n"}) == TaggedExample("4", ("Ada", "slept"))
