@@ -6,13 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_keras.formats.detection import (
-    CONVERSION_RECORD,
-    FORMATS,
-    OURS,
-    RUN_RECORD,
-    detect,
-)
+from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS, RUN_RECORD, detect
 from albert_keras.formats.loading import ArrayTensors, encoder_digest
 from albert_keras.formats.model_weights import ModelWeights, with_padding_at
 from albert_keras.formats.open_model import format_module, open_model

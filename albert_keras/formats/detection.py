@@ -6,7 +6,7 @@ No TensorFlow, so that a command reports a wrong path at once.
 import difflib
 import re
 import shlex
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +40,17 @@ KINDS = {
     "keras-nlp": "a preset of KerasNLP (config.json, model.weights.h5)",
 }
 
+#: Formats, named as in `convert --to` -> their modules, with `read(path)` and
+#: `write(weights, folder)` of ModelWeights. Checkpoints with the reference's names, ours and
+#: Google's, are all read by `own`.
+FORMATS = {
+    OURS: "albert_keras.formats.own",
+    "google": "albert_keras.formats.google_checkpoint",
+    "google-bert": "albert_keras.formats.google_bert",
+    "hugging-face": "albert_keras.formats.hugging_face",
+    "keras-nlp": "albert_keras.formats.keras_nlp",
+}
+
 #: What a path may be, for messages.
 ANY_MODEL = (
     f"A model is {', '.join(kind.partition(' (')[0] for kind in KINDS.values())}, or a shipped "
@@ -57,19 +68,11 @@ class Place(NamedTuple):
     path: Path
 
 
-class Format(NamedTuple):
-    """A format of models, named as in `convert --to`."""
-
-    detect: Callable[[Path], Place | None]  #: Reads names of files and small JSON files only.
-    #: Module with `read(path)` and `write(weights, folder)` of ModelWeights.
-    #: Checkpoints with the reference's names, ours and Google's, are all read by `own`.
-    module: str
-
-
 def detect(
     path: str | Path,
     kinds: Collection[str] = tuple(KINDS),
     wanted: str = "",
+    mistake: Mistake | None = None,
 ) -> Place:
     """Returns what is at a path, which may be the name of a shipped model.
 
@@ -77,6 +80,7 @@ def detect(
         path: str or Path.
         kinds: Those of `KINDS` that the caller takes.
         wanted: What the caller takes, a sentence for people; "" lists all kinds.
+        mistake: Of the error, if it has a number of its own.
 
     Raises:
         InputError: If there is nothing, or nothing of these kinds; it says what there is, and
@@ -88,17 +92,18 @@ def detect(
     path = find_model(path)
     place = find(path)
     if place is None:
-        raise InputError(_nothing_at(path, wanted), Mistake.NO_WEIGHTS)
+        raise InputError(_nothing_at(path, wanted), mistake or Mistake.NO_WEIGHTS)
     if place.kind not in kinds:
-        raise InputError(_other_kind(path, place, wanted), Mistake.NOT_A_RUN)
+        raise InputError(_other_kind(path, place, wanted), mistake or Mistake.NOT_A_RUN)
     return place
 
 
 def find(path: Path) -> Place | None:
     """Returns what is at a path, or None; InputError if it has several formats."""
-    if ours := FORMATS[OURS].detect(path):  # it may also have files with the names of others
+    if ours := _detect_ours(path):  # it may also have files with the names of others
         return ours
-    places = [place for each in FORMATS.values() if (place := each.detect(path))]
+    detectors = (_detect_google, _detect_hugging_face, _detect_keras_nlp)
+    places = [place for detector in detectors if (place := detector(path))]
     if len(places) > 1:
         formats = ", ".join(place.format for place in places)
         raise InputError(
@@ -113,7 +118,7 @@ def kind_of_run(path: str | Path) -> str | None:
 
     InputError if `run.json` is damaged.
     """
-    place = FORMATS[OURS].detect(Path(path))
+    place = _detect_ours(Path(path))
     if place is not None and place.kind == "run":
         return read_json(place.path / RUN_RECORD).get("kind", "pretraining")
     return "finetuning" if place is not None and place.kind == "fine-tuning" else None
@@ -172,6 +177,17 @@ def find_prefixes(path: str | Path) -> list[str]:
     return [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
 
 
+def one_prefix(path: str | Path) -> Path:
+    """Returns the prefix of the only checkpoint at a path; InputError if a folder has several."""
+    prefixes = find_prefixes(path)
+    if len(prefixes) > 1:
+        raise InputError(
+            f"`{path}` contains several checkpoints. Choose one: {', '.join(prefixes)}.",
+            Mistake.NO_WEIGHTS,
+        )
+    return Path(prefixes[0])
+
+
 def find_beside(prefix: str | Path, name: str) -> Path | None:
     """Finds a file in a checkpoint's folder or its parent."""
     folder = Path(prefix).absolute().parent
@@ -218,19 +234,12 @@ def _prefix(path, format, kind="checkpoint"):
 
 
 def _detect_google(path):
-    return None if _is_bert(path) else _prefix(path, "google")
-
-
-def _detect_google_bert(path):
-    return _prefix(path, "google-bert", "google-bert") if _is_bert(path) else None
-
-
-def _is_bert(path):
-    """Returns whether there is a checkpoint with the configuration of BERT alone."""
-    return any(
+    """Returns a checkpoint of google-research; of BERT if it has only the configuration of BERT."""
+    is_bert = any(
         find_beside(prefix, BERT_CONFIG) and not find_beside(prefix, ALBERT_CONFIG)
         for prefix in find_prefixes(path)[:1]
     )
+    return _prefix(path, "google-bert", "google-bert") if is_bert else _prefix(path, "google")
 
 
 def _detect_hugging_face(path):
@@ -247,16 +256,6 @@ def _detect_keras_nlp(path):
 
 def _config_keys(folder):
     return read_json(folder / CONFIG).keys() if (folder / CONFIG).is_file() else set()
-
-
-#: By name.
-FORMATS = {
-    OURS: Format(_detect_ours, "albert_keras.formats.own"),
-    "google": Format(_detect_google, "albert_keras.formats.google_checkpoint"),
-    "google-bert": Format(_detect_google_bert, "albert_keras.formats.google_bert"),
-    "hugging-face": Format(_detect_hugging_face, "albert_keras.formats.hugging_face"),
-    "keras-nlp": Format(_detect_keras_nlp, "albert_keras.formats.keras_nlp"),
-}
 
 
 def _nothing_at(path, wanted):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.detection import BERT_CONFIG, find_beside, find_prefixes
+from albert_keras.formats.detection import BERT_CONFIG, find_beside, one_prefix
 from albert_keras.formats.model_weights import (
     BERT_DEFAULTS,
     ModelWeights,
@@ -11,13 +11,7 @@ from albert_keras.formats.model_weights import (
     encoder_shapes,
     head_shapes,
 )
-from albert_keras.formats.tensor_table import (
-    Naming,
-    Row,
-    expand,
-    read_by_table,
-    write_by_table,
-)
+from albert_keras.formats.tensor_table import Naming, Row, expand, read_by_table, write_by_table
 from albert_keras.formats.vocabulary import vocabulary_beside, write_files
 from albert_keras.runs.tensors import CheckpointTensors, is_training_state, write_tensors
 from data_pipeline.errors import InputError
@@ -53,11 +47,9 @@ def read(path):
     Source:
         google-research/bert, `modeling.py`, `run_pretraining.py`.
     """
-    prefixes = find_prefixes(path)
-    if len(prefixes) > 1:
-        raise InputError(f"`{path}` must be one checkpoint. It has: {', '.join(prefixes)}.")
-    config = _read_config(find_beside(prefixes[0], BERT_CONFIG))
-    stored = CheckpointTensors(prefixes[0])
+    prefix = one_prefix(path)
+    config = _read_config(find_beside(prefix, BERT_CONFIG))
+    stored = CheckpointTensors(str(prefix))
     theirs = {name: stored.read(name) for name in stored.shapes if not is_training_state(name)}
     shapes = encoder_shapes(config) | head_shapes(config, theirs)  # heads have our names there
     tensors = read_by_table(_rows(shapes, config), theirs, shapes, path)
@@ -107,19 +99,15 @@ def _read_config(path):
 
 def _config_values(config) -> dict:
     """Returns the values of a `bert_config.json`; InputError if BERT cannot have this shape."""
-    is_unshared = config.sharing == "none" or (
-        config.sharing == "all" and config.num_hidden_groups == config.num_hidden_layers
-    )
-    is_square = config.embedding_size == config.hidden_size
-    projects = config.projects_embeddings and is_square
-    rules = (
-        ("sharing", is_unshared, '"none"'),
-        ("inner_group_num", config.inner_group_num == 1, "1"),
-        ("embedding_size", is_square, "equal to `hidden_size`"),
-        ("embedding_projection", not projects, '"auto"'),
-        ("hidden_act", config.hidden_act in _ACTIVATIONS, str(_ACTIVATIONS)),
-    )
-    check_expressible("google-research/bert", config, rules)
+    has_group_each = config.num_hidden_groups == config.num_hidden_layers
+    allowed = {
+        "sharing": ("none", "all") if has_group_each else "none",
+        "inner_group_num": 1,
+        "embedding_size": config.hidden_size,
+        "embedding_projection": "auto",
+        "hidden_act": _ACTIVATIONS,
+    }
+    check_expressible("google-research/bert", config, allowed)
     values = {name: getattr(config, name) for name in ("vocab_size", *_DEFAULTS)}
     for form, activation in _GELU.items():
         if config.hidden_act == activation:

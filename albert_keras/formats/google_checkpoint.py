@@ -6,9 +6,9 @@ from pathlib import Path
 from albert_keras.config import LATER_FIELDS, AlbertConfig
 from albert_keras.formats.detection import ALBERT_CONFIG
 from albert_keras.formats.model_weights import (
+    albert_sharing,
     check_expressible,
     groups_are_rounded_alike,
-    sharing_rules,
 )
 from albert_keras.formats.vocabulary import write_files
 from albert_keras.runs.tensors import write_tensors
@@ -53,14 +53,8 @@ def reference_config(config: AlbertConfig) -> dict:
         values.pop(name, None)
     if values.pop("sharing") == "none":
         values["num_hidden_groups"] = config.num_hidden_layers
-    rules = (
-        *sharing_rules(config),
-        ("hidden_act", config.hidden_act in ACTIVATIONS, str(ACTIVATIONS)),
-        (
-            "embedding_projection",
-            config.projects_embeddings == (config.embedding_size != config.hidden_size),
-            '"auto"',
-        ),
-    )
-    check_expressible("google-research/albert", config, rules)
+    allowed = albert_sharing(config) | {"hidden_act": ACTIVATIONS}
+    if config.embedding_size == config.hidden_size:
+        allowed["embedding_projection"] = "auto"
+    check_expressible("google-research/albert", config, allowed)
     return values

@@ -33,12 +33,7 @@ from albert_keras.formats.model_weights import (
     without_blank,
 )
 from albert_keras.formats.sentence_transformers import check_name, embedding_of, encoder_folder
-from albert_keras.formats.tensor_table import (
-    Row,
-    expand,
-    read_by_table,
-    write_by_table,
-)
+from albert_keras.formats.tensor_table import Row, expand, read_by_table, write_by_table
 from albert_keras.formats.vocabulary import vocabulary_of, write_files
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json

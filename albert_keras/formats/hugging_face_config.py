@@ -2,12 +2,7 @@
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.hugging_face_tables import FAMILIES, Family
-from albert_keras.formats.model_weights import (
-    BERT_DEFAULTS,
-    check_expressible,
-    equality_rules,
-    sharing_rules,
-)
+from albert_keras.formats.model_weights import BERT_DEFAULTS, albert_sharing, check_expressible
 from data_pipeline.errors import InputError
 
 #: Defaults of transformers for missing keys, under our names.
@@ -116,11 +111,10 @@ def family_for(config: AlbertConfig) -> tuple[Family, int]:
     is_bert = is_bert and not config.projects_embeddings
     if is_bert and (config.position_offset or not config.type_vocab_size):
         name = "roberta" if config.position_offset else "distilbert"
-        rules = equality_rules(config, _FIXED[name])
-        check_expressible(f"The {name} of transformers", config, rules, plain=False)
+        check_expressible(f"The {name} of transformers", config, _FIXED[name], plain=False)
         return FAMILIES[name], config.num_hidden_layers
-    rules = () if is_bert else sharing_rules(config)
-    check_expressible("ALBERT and BERT of transformers", config, rules)
+    allowed = {} if is_bert else albert_sharing(config)
+    check_expressible("ALBERT and BERT of transformers", config, allowed)
     groups = config.num_hidden_groups if config.sharing == "all" else config.num_hidden_layers
     return FAMILIES["bert" if is_bert else "albert"], groups
 
@@ -185,7 +179,7 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
             "package. Remove it from config.json."
         )
     if family.shares:
-        check_expressible("This package", config, sharing_rules(config), plain=False)
+        albert_sharing(config)  # refuses groups that their code does not run
     return config
 
 

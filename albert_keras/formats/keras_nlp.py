@@ -26,13 +26,7 @@ from albert_keras.formats.model_weights import (
     encoder_shapes,
     without_blank,
 )
-from albert_keras.formats.tensor_table import (
-    Naming,
-    Row,
-    expand,
-    read_by_table,
-    write_by_table,
-)
+from albert_keras.formats.tensor_table import Naming, Row, expand, read_by_table, write_by_table
 from albert_keras.formats.vocabulary import read_vocabulary
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
@@ -173,17 +167,14 @@ def _read_config(path):
 
 def _arguments_of(config):
     """Returns the backbone's arguments; InputError if it cannot express the model."""
-    dropouts = (config.hidden_dropout_prob, config.attention_probs_dropout_prob)
-    depths = (config.num_hidden_layers, config.num_hidden_groups)
-    is_even = depths[0] % depths[1] == 0
-    same_dropout = "equal to `attention_probs_dropout_prob`"
-    rules = (
-        ("sharing", config.sharing == "all", '"all"'),
-        ("hidden_act", config.hidden_act == "gelu", '"gelu"'),
-        ("hidden_dropout_prob", dropouts[0] == dropouts[1], same_dropout, dropouts),
-        ("num_hidden_layers", is_even, "a multiple of `num_hidden_groups`", depths),
-    )
-    check_expressible("KerasNLP's AlbertBackbone", config, rules)
+    layers = config.num_hidden_layers
+    allowed = {
+        "sharing": "all",
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": config.attention_probs_dropout_prob,
+        "num_hidden_groups": tuple(one for one in range(1, layers + 1) if layers % one == 0),
+    }
+    check_expressible("KerasNLP's AlbertBackbone", config, allowed)
     arguments = {theirs: getattr(config, ours) for theirs, ours in _ARGUMENTS.items()}
     return arguments | {"dropout": config.hidden_dropout_prob}
 

@@ -5,7 +5,7 @@ cause of many reports of chance results.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,27 +54,6 @@ class ArrayTensors:
     def read(self, name: str) -> np.ndarray:
         """Returns a tensor."""
         return np.asarray(self._tensors[name])
-
-
-class ChangedTensors:
-    """The tensors of a source, some of them changed, with the interface of `CheckpointTensors`.
-
-    `changes` has the names of those, and for each what makes the new array of the old one and how
-    many rows it has, or None to leave it out. Names that the source does not have are ignored.
-    """
-
-    def __init__(self, tensors, changes: dict[str, tuple[Callable, int] | None]):
-        self._tensors, self._changes = tensors, changes
-        kept = [name for name in tensors.shapes if changes.get(name, True) is not None]
-        self.types = {name: tensors.types[name] for name in kept}
-        self.shapes = {name: list(tensors.shapes[name]) for name in kept}
-        for name in changes.keys() & self.shapes.keys():
-            self.shapes[name][:1] = [changes[name][1]]
-
-    def read(self, name: str) -> np.ndarray:
-        """Returns a tensor."""
-        change, _ = self._changes.get(name, (np.asarray, None))
-        return change(self._tensors.read(name))
 
 
 def encoder_names(tensors) -> list[str]:
@@ -135,7 +114,7 @@ def load_encoder(
     """Assigns the encoder's weights of a source to a model, all or none.
 
     Args:
-        tensors: CheckpointTensors, ArrayTensors or ChangedTensors.
+        tensors: CheckpointTensors or ArrayTensors.
         model: keras.Model. The names of its encoder's weights start with "bert/".
         source: Name of the source in messages.
         with_head: Whether the source was trained for the same task. Its head is then loaded, too,

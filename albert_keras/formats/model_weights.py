@@ -3,7 +3,9 @@
 Its tensors have the same names and shapes as in google-research/albert.
 """
 
+import json
 import logging
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -30,14 +32,6 @@ BERT_DEFAULTS = {
     "attention_probs_dropout_prob": 0.1,
     "max_position_embeddings": 512,
     "initializer_range": 0.02,
-}
-#: Names of the parts a model may have besides the encoder -> how their tensors' names start.
-HEADS = {
-    "masked_lm": ("cls/predictions/",),
-    "sentence_order": ("cls/seq_relationship/",),
-    "classifier": ("output_weights", "output_bias"),
-    "spans": ("cls/squad/",),
-    "spans_or_none": ("start_logits/", "end_logits/", "answer_class/"),
 }
 
 
@@ -85,6 +79,13 @@ _HEADS = {
         **_layer("answer_class/dense_0", "DH"),
         "answer_class/dense_1/kernel": "H1",  # has no bias
     },
+}
+
+
+#: Names of the parts a model may have besides the encoder -> how their tensors' names start.
+HEADS = {
+    head: tuple(dict.fromkeys(re.match(r"cls/\w+/|\w+/?", name)[0] for name in tensors))
+    for head, tensors in _HEADS.items()
 }
 
 
@@ -240,44 +241,38 @@ _PLAIN = {
 }
 
 
-def check_expressible(
-    format_name: str, config: AlbertConfig, rules: Iterable[tuple], plain: bool = True
-):
-    """Raises InputError with all rules of a format that do not hold for a model.
+def check_expressible(format_name: str, config: AlbertConfig, allowed: dict, plain: bool = True):
+    """Raises InputError with all fields of a model whose value a format cannot store.
 
-    A rule is the field of the configuration, whether the rule holds, what the field must be, and
-    optionally what was received, if it is not the field alone. `plain` adds the rules of formats
-    that can store neither models without segment types or pooler, nor rotary positions, an offset
-    of positions or another epsilon.
+    `allowed` has the value of a field, or a tuple of values. `plain` adds those of formats that can
+    store neither models without segment types or pooler, nor rotary positions, an offset of
+    positions or another epsilon.
     """
-    if plain:
-        has_types = ("type_vocab_size", config.type_vocab_size > 0, "at least 1")
-        rules = (*rules, has_types, *equality_rules(config, _PLAIN))
     problems = []
-    for field, holds, wanted, *received in rules:
-        if not holds:
-            found = received[0] if received else getattr(config, field)
-            problems.append(f"`{field}` must be {wanted}. Received: {found!r}.")
+    for field, values in (allowed | (_PLAIN if plain else {})).items():
+        values = values if isinstance(values, tuple) else (values,)
+        if getattr(config, field) not in values:
+            wanted = " or ".join(map(json.dumps, values))
+            problems.append(f"`{field}` must be {wanted}. Received: {getattr(config, field)!r}.")
+    if plain and not config.type_vocab_size:
+        problems.append("`type_vocab_size` must be at least 1. Received: 0.")
     if problems:
         raise InputError(f"{format_name} cannot express this model: {' '.join(problems)}")
 
 
-def equality_rules(config: AlbertConfig, values: dict) -> Iterable[tuple]:
-    """Returns the rules of formats in which fields can have only one value."""
-    for field, value in values.items():
-        wanted = f'"{value}"' if isinstance(value, str) else str(value)
-        yield field, getattr(config, field) == value, wanted
+def albert_sharing(config: AlbertConfig) -> dict[str, tuple[str, ...]]:
+    """Returns the sharing that google-research/albert and ALBERT in transformers can express.
 
-
-def sharing_rules(config: AlbertConfig) -> tuple[tuple, ...]:
-    """Returns the rules of google-research/albert and of ALBERT in transformers."""
-    wanted = "another number: with this one, a rounding error makes their code skip a group"
-    groups = config.num_hidden_groups if config.sharing == "all" else config.num_hidden_layers
-    is_one = config.sharing in ("all", "none") or config.num_hidden_groups == groups
-    return (
-        ("sharing", is_one, '"all" or "none"'),
-        ("num_hidden_groups", groups_are_rounded_alike(config), wanted, groups),
-    )
+    InputError if their code would not run each group.
+    """
+    if not groups_are_rounded_alike(config):
+        groups = config.num_hidden_groups if config.sharing == "all" else config.num_hidden_layers
+        raise InputError(
+            "`num_hidden_groups` must be another number: with this one, a rounding error makes "
+            f"the code of ALBERT skip a group. Received: {groups}."
+        )
+    has_group_each = config.num_hidden_groups == config.num_hidden_layers
+    return {"sharing": ("all", "none", *(("attention", "ffn") if has_group_each else ()))}
 
 
 def groups_are_rounded_alike(config: AlbertConfig) -> bool:

@@ -4,6 +4,7 @@ They belong together: weights used with another vocabulary or another number of 
 an error and produce nonsense.
 """
 
+import dataclasses
 import importlib
 import logging
 from pathlib import Path
@@ -16,7 +17,6 @@ from albert_keras.formats.google_checkpoint import warn_about_groups
 from albert_keras.formats.loading import ArrayTensors
 from albert_keras.formats.model_weights import without_padded_rows
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.formats.own import FoundWeights
 from albert_keras.formats.vocabulary import Vocabulary, read_vocabulary, vocabulary_beside
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError, Mistake
@@ -69,23 +69,23 @@ def open_model(
             f"`step` applies to the folder of a run only. Received: step {step} of `{name}`."
         )
     is_ours = place is not None and place.format in _WITH_OUR_NAMES
-    found, shapes = FoundWeights(None, {"kind": "random"}), {}
+    found, shapes = OpenedModel(), {}
     if place is not None and is_ours:
         found, shapes = own.find_weights(place, step), _shapes_beside(place)
     vocabulary = _given(tokenizer) or (place and _stored(place))
     if place is not None and not is_ours:
         found = _converted(name, place, vocabulary)
-    if found.shape is not None:
-        shapes = {f"`{name}`": found.shape} | shapes
+    if found.albert_config is not None:
+        shapes = {f"`{name}`": found.albert_config} | shapes
     shape = _shape(name, shapes, albert_config, vocabulary and vocabulary.tokenizer.vocab_size)
     if place is not None and place.format == "google":
         warn_about_groups(shape, name)
-    known = dict(found.known)
+    known = {"path": name, "albert_config": shape}
     if vocabulary is not None:
         _check_tokenizer(name, vocabulary, shape, found.tokenizer_digest)
-        known["_tokenizer"], known["tokenizer_source"] = vocabulary.tokenizer, vocabulary.source
-        known["notes"] = (*known.get("notes", ()), *vocabulary.notes)
-    return OpenedModel(path=name, albert_config=shape, _open=found.open, **known)
+        known |= {"_tokenizer": vocabulary.tokenizer, "tokenizer_source": vocabulary.source}
+        known["notes"] = (*found.notes, *vocabulary.notes)
+    return dataclasses.replace(found, **known)
 
 
 def load_tokenizer(path: str | Path) -> Tokenizer:
@@ -141,9 +141,9 @@ def _converted(name, place, vocabulary):
         f"{vocabulary.tokenizer.vocab_size:,} pieces" if vocabulary else "no vocabulary read",
     )
     tensors = ArrayTensors(weights.tensors)
-    known = {"kind": place.kind, "place": place.path, "labels": weights.labels}
-    known |= {"notes": weights.notes} | weights.embedding
-    return FoundWeights(lambda: tensors, known, weights.config)
+    known = {"place": place.path, "labels": weights.labels, "notes": weights.notes}
+    known |= {"_open": lambda: tensors} | weights.embedding
+    return OpenedModel(name, place.kind, weights.config, **known)
 
 
 def _check_tokenizer(name, vocabulary, shape, digest):
@@ -164,18 +164,18 @@ def _check_tokenizer(name, vocabulary, shape, digest):
 
 def format_module(name: str) -> ModuleType:
     """Returns the module of one of `FORMATS`, with `read` and `write`."""
-    return importlib.import_module(FORMATS[name].module)
+    return importlib.import_module(FORMATS[name])
 
 
 def _shape(name, shapes, given, vocab_size):
     """Returns the AlbertConfig; if there are several sources, they must agree."""
     if isinstance(given, AlbertConfig):
         shapes = {"`albert_config`": given} | shapes
-    elif given is not None and (Path(given).is_file() or str(given).endswith(".json")):
-        shapes = {f"`{given}`": AlbertConfig.from_reference_json(given)} | shapes
     elif given is not None:
         size = {} if vocab_size is None else {"vocab_size": vocab_size}
-        shapes = {f"`{given}`": AlbertConfig.from_name(str(given), **size)} | shapes
+        is_file = Path(given).is_file() or str(given).endswith(".json")
+        read = AlbertConfig.from_reference_json if is_file else AlbertConfig.from_name
+        shapes = {f"`{given}`": read(str(given), **({} if is_file else size))} | shapes
     if not shapes:
         raise InputError(
             f"`{name}` has no albert_config. Pass a JSON file or the name of a size with "

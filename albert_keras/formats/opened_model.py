@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.loading import (
-    ChangedTensors,
+    ArrayTensors,
     LoadReport,
     encoder_digest,
     load_encoder,
@@ -49,12 +51,13 @@ class OpenedModel:
         longest_text: int or None. Tokens after which a text is cut for its vector, if the model
             stores it.
         tokenizer_source: str. Where the tokenizer was found; "" if it was given as an object.
+        tokenizer_digest: str or None. Of the tokenizer used in training, if it is known.
         notes: tuple of str. What is different from the program that the model comes from.
     """
 
-    path: str
-    kind: str
-    albert_config: AlbertConfig
+    path: str = "random"
+    kind: str = "random"
+    albert_config: AlbertConfig = None  # type: ignore[assignment]  # `open_model` sets it
     step: int | None = None
     _tokenizer: Tokenizer | None = field(repr=False, default=None)
     _open: Callable | None = field(repr=False, compare=False, default=None)
@@ -67,6 +70,7 @@ class OpenedModel:
     normalize: bool = False
     longest_text: int | None = None
     tokenizer_source: str = ""
+    tokenizer_digest: str | None = None
     notes: tuple[str, ...] = ()
 
     def __str__(self):
@@ -134,9 +138,8 @@ class OpenedModel:
         It must extend the present one, or InputError is raised; for the rows see `extend_rows`.
         """
         segments, size = segments_of_added(self.tokenizer, tokenizer), tokenizer.vocab_size
-        changed = self._changed(
-            dict.fromkeys(PER_PIECE, (functools.partial(extend_rows, segments=segments), size))
-        )
+        extend = functools.partial(extend_rows, segments=segments)
+        changed = self._changed(dict.fromkeys(PER_PIECE, extend))
         shape = self.albert_config.replace(vocab_size=size)
         return dataclasses.replace(changed, albert_config=shape, _tokenizer=tokenizer)
 
@@ -173,7 +176,7 @@ class OpenedModel:
         if positions == seen:
             return self
         rows = copied_positions(seen, positions, offset)
-        changed = self._changed({POSITIONS: (operator.itemgetter(rows), len(rows))})
+        changed = self._changed({POSITIONS: operator.itemgetter(rows)})
         shape = shape.replace(max_position_embeddings=positions)
         return dataclasses.replace(changed, albert_config=shape)
 
@@ -190,6 +193,16 @@ class OpenedModel:
         return dataclasses.replace(self._changed({POSITIONS: None}), albert_config=shape)
 
     def _changed(self, changes):
-        """Returns the same model with changes of its tensors, see `ChangedTensors`."""
-        open_it = self._open and (lambda: ChangedTensors(self._open(), changes))
-        return dataclasses.replace(self, _open=open_it)
+        """Returns the same weights with changes: by name what makes the new array of the old one,
+        or None to leave a tensor out. Training state, which is large, is left out in any case.
+        """
+
+        @functools.cache
+        def open_it():
+            stored = self._open()
+            kept = [name for name in stored.shapes if not is_training_state(name)]
+            kept = [name for name in kept if changes.get(name, True) is not None]
+            new = {name: changes.get(name, np.asarray)(stored.read(name)) for name in kept}
+            return ArrayTensors(new)
+
+        return dataclasses.replace(self, _open=self._open and open_it)

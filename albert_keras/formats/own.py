@@ -5,32 +5,30 @@ All of them have the names of google-research/albert. `write` makes a folder wit
 can start from it.
 """
 
+import dataclasses
 import functools
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import (
     ALBERT_CONFIG,
     CONVERSION_RECORD,
     EXPORT_RECORD,
     Place,
     best_run,
-    find_prefixes,
+    one_prefix,
     run_above,
 )
 from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
 from albert_keras.formats.loading import encoder_names
 from albert_keras.formats.model_weights import ModelWeights
-from albert_keras.formats.opened_model import EMBEDDING
+from albert_keras.formats.opened_model import EMBEDDING, OpenedModel
 from albert_keras.formats.vocabulary import write_files
 from albert_keras.runs.checkpoints import find_damage
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import CheckpointTensors, write_tensors
-from data_pipeline.errors import InputError, Mistake
+from data_pipeline.errors import InputError
 from data_pipeline.files import DIGESTS
 from data_pipeline.limits import read_json
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -38,17 +36,8 @@ from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 _PREFIX = "model.ckpt"
 
 
-class FoundWeights(NamedTuple):
-    """Weights with our names, not yet read, and what is known about them."""
-
-    open: Callable | None  #: Returns CheckpointTensors or ArrayTensors; None for random weights.
-    known: dict[str, Any]  #: Attributes of the `OpenedModel`, with its kind and place.
-    shape: AlbertConfig | None = None  #: If it is stored with the weights.
-    tokenizer_digest: str | None = None  #: Of the tokenizer used in training, if it is known.
-
-
-def find_weights(place: Place, step: int | str | None = None) -> FoundWeights:
-    """Finds the weights of a place in our format or Google's.
+def find_weights(place: Place, step: int | str | None = None) -> OpenedModel:
+    """Finds the weights of a place in our format or Google's, with the shape that is part of them.
 
     Args:
         place: Place.
@@ -64,13 +53,7 @@ def find_weights(place: Place, step: int | str | None = None) -> FoundWeights:
         return _of_export(place.path)
     if place.kind == "keras":
         return _of_keras_file(place.path, "keras", place.path)
-    prefixes = find_prefixes(place.path)
-    if len(prefixes) > 1:
-        raise InputError(
-            f"`{place.path}` contains several checkpoints. Choose one: {', '.join(prefixes)}.",
-            Mistake.NO_WEIGHTS,
-        )
-    return _of_checkpoint(Path(prefixes[0]))
+    return _of_checkpoint(one_prefix(place.path))
 
 
 def run_of(place: Place) -> Path:
@@ -114,7 +97,7 @@ def _of_run(path, step):
     if step is None and run.kind == "finetuning":
         step = "best"
     found = _of_checkpoint(Path(run.checkpoints.prefix(run.checkpoints.choose(step))))
-    return found._replace(known=found.known | {"kind": "run", "place": path})
+    return dataclasses.replace(found, kind="run", place=path)
 
 
 def _of_checkpoint(prefix):
@@ -134,20 +117,20 @@ def _of_checkpoint(prefix):
             f"{some}."
         )
     step = int(tensors.read("global_step")) if "global_step" in tensors.shapes else None
-    known = {"kind": "checkpoint", "place": prefix, "step": step}
+    known = {"kind": "checkpoint", "place": prefix, "step": step, "_open": open_it}
     above = run_above(folder)
     if above is None:
         record = folder / CONVERSION_RECORD
         embedding = _object(read_json(record).get("embedding")) if record.is_file() else {}
         known |= {name: embedding[name] for name in EMBEDDING if name in embedding}
-        return FoundWeights(open_it, known)
+        return OpenedModel(**known)
     run = Run.open(above)
     shape, length = run.albert_config, run.record["data"].get("max_seq_length")
     if saved is not None:
         shape, length = run.trained_as(folder, saved)
-    known["task"] = run.record["config"].get("task")
     known |= {"max_seq_length": length, "origin_positions": _origin_positions(run.record)}
-    return FoundWeights(open_it, known, shape, run.record.get("tokenizer_digest"))
+    known |= {"task": run.record["config"].get("task"), "albert_config": shape}
+    return OpenedModel(**known, tokenizer_digest=run.record.get("tokenizer_digest"))
 
 
 def _of_export(folder):
@@ -164,20 +147,17 @@ def _of_keras_file(path, kind, place):
     folder = path.with_suffix("")  # the version folder, if it is the model of an export
     record = read_json(folder / EXPORT_RECORD) if (folder / EXPORT_RECORD).is_file() else {}
     run, task = _object(record.get("run")), _object(record.get("task"))
-    known = {
-        "kind": kind,
-        "place": place,
-        "step": record.get("step"),
+    return OpenedModel(
+        kind=kind,
+        albert_config=shape_in_keras_file(path),
+        step=record.get("step"),
+        _open=functools.partial(open_keras_file, path),
+        place=place,
+        task=_object(task.get("config")) or None,
         # An export may serve shorter texts than it was trained on.
-        "max_seq_length": _object(run.get("data")).get("max_seq_length"),
-        "origin_positions": _origin_positions(run),
-        "task": _object(task.get("config")) or None,
-    }
-    return FoundWeights(
-        functools.partial(open_keras_file, path),
-        known,
-        shape_in_keras_file(path),
-        run.get("tokenizer_digest"),
+        max_seq_length=_object(run.get("data")).get("max_seq_length"),
+        origin_positions=_origin_positions(run),
+        tokenizer_digest=run.get("tokenizer_digest"),
     )
 
 

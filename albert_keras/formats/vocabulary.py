@@ -9,12 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.formats.tokenizer_check import (
-    check_ids,
-    check_settings,
-    lower_cases,
-    overrides,
-)
+from albert_keras.formats.tokenizer_check import check_ids, check_settings, lower_cases, overrides
 from albert_keras.formats.tokenizer_json import added_tokens, append_pieces, read_tokenizer_json
 from albert_keras.formats.tokenizer_json_writing import special_tokens, template, tokenizer_json
 from data_pipeline.errors import InputError
@@ -22,6 +17,7 @@ from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.byte_bpe import (
     PIECES_FILE,
+    SPECIAL_PIECES,
     BytePieces,
     read_bpe,
     write_bpe,
@@ -37,13 +33,8 @@ PIECES, MERGES = "vocab.json", "merges.txt"
 _ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
 _PREFIX = "add_prefix_space"
 #: Names of RoBERTa's special tokens, under the keys of transformers.
-_NAMES = {
-    "cls_token": "<s>",
-    "sep_token": "</s>",
-    "mask_token": "<mask>",
-    "pad_token": "<pad>",
-    "unk_token": "<unk>",
-}
+_KEYS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+_NAMES = dict(zip(_KEYS, SPECIAL_PIECES, strict=True))
 
 
 class Vocabulary(NamedTuple):
@@ -167,46 +158,59 @@ def files_for(
     `max_length` is the longest sequence of the model, in tokens; `has_segments` is whether it
     distinguishes the two texts of a pair by segment ids.
     """
-    tokenizer = vocabulary.tokenizer
+    tokenizer, kind = vocabulary.tokenizer, vocabulary.tokenizer.config.kind
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save(folder)
         own = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
     if format_name == "albert-keras":
         return own
-    if tokenizer.config.kind == "bpe":
-        if format_name == "hugging-face":
-            return byte_bpe_files(tokenizer, max_length)
+    files, is_googles = {}, format_name in ("google", "google-bert")
+    if kind == "unigram":
+        files["30k-clean.model" if is_googles else "spiece.model"] = tokenizer.model_bytes
+    elif kind == "wordpiece":
+        name = "vocab_chinese.txt" if format_name == "google" else "vocab.txt"
+        files[name] = tokenizer.model_bytes
+    elif format_name != "hugging-face":
         raise InputError(
             f"The vocabulary of the format `{format_name}` must be SentencePiece or WordPiece. "
             f"Received: byte-level BPE of `{vocabulary.source}`."
         )
-    is_unigram = tokenizer.config.kind == "unigram"
-    if format_name in ("google", "google-bert") and is_unigram:
-        files = {"30k-clean.model": tokenizer.model_bytes}
+    if kind == "unigram" and is_googles:
         files["30k-clean.vocab"] = own["tokenizer.vocab"]
-    elif is_unigram:
-        files = {"spiece.model": tokenizer.model_bytes}
-    else:
-        name = "vocab_chinese.txt" if format_name == "google" else "vocab.txt"
-        files = {name: tokenizer.model_bytes}
     if format_name == "hugging-face":
-        config = tokenizer.config
-        kind, accents = "BertTokenizer", {"strip_accents": config.strip_accents}
-        if is_unigram:
-            kind, accents = "AlbertTokenizer", {"keep_accents": not config.strip_accents}
-        settings = {"tokenizer_class": kind, "do_lower_case": config.lower_case, **accents}
-        settings["model_max_length"] = max_length
-        if not has_segments:
-            settings["model_input_names"] = ["input_ids", "attention_mask"]
-        content = tokenizer_json(tokenizer)
-        if content is not None:
-            files[PIECES_FILE] = content
-            # Their class for ALBERT builds a normalizer of its own instead of reading this one.
-            settings["tokenizer_class"] = "PreTrainedTokenizerFast"
-            names = ["input_ids", "token_type_ids", "attention_mask"]
-            settings = {"model_input_names": names} | settings | special_tokens(tokenizer)
-        files["tokenizer_config.json"] = (json.dumps(settings, indent=2) + "\n").encode()
+        files |= _files_of_transformers(tokenizer, max_length, has_segments and kind != "bpe")
     return files
+
+
+def _files_of_transformers(tokenizer, max_length, has_segments):
+    """Returns the files with which transformers tokenizes, and joins pairs, as this package does.
+
+    `AutoTokenizer` reads `tokenizer.json`, if there is one.
+    """
+    config = tokenizer.config
+    names = ["input_ids", *(["token_type_ids"] if has_segments else []), "attention_mask"]
+    settings = {"model_max_length": max_length, "model_input_names": names}
+    if config.kind == "bpe":
+        content = read_bpe(tokenizer.model_bytes)
+        values = json.loads(write_bpe(content))
+        values["post_processor"] = template(tokenizer, has_segments)
+        pieces = _text(values)
+        settings[_PREFIX] = content.add_prefix_space
+        settings["added_tokens_decoder"] = {
+            str(token["id"]): {key: value for key, value in token.items() if key != "id"}
+            for token in values["added_tokens"]
+        }
+    else:
+        pieces = tokenizer_json(tokenizer)
+        kind, accents = "BertTokenizer", {"strip_accents": config.strip_accents}
+        if config.kind == "unigram":
+            kind, accents = "AlbertTokenizer", {"keep_accents": not config.strip_accents}
+        settings |= {"tokenizer_class": kind, "do_lower_case": config.lower_case, **accents}
+    if pieces is None:
+        return {CONFIG_FILE: _text(settings)}
+    # Their classes for ALBERT and RoBERTa build steps of their own instead of reading this file.
+    settings |= {"tokenizer_class": "PreTrainedTokenizerFast"} | special_tokens(tokenizer)
+    return {PIECES_FILE: pieces, CONFIG_FILE: _text(settings)}
 
 
 def write_files(folder: str | Path, files: dict[str, bytes]):
@@ -300,29 +304,6 @@ def read_byte_bpe(files: dict[str, bytes], source: object) -> bytes:
             f"The pieces of `{source}` must be text, and RoBERTa's special tokens must be among "
             f"them: {error}."
         ) from error
-
-
-def byte_bpe_files(tokenizer: Tokenizer, max_length: int) -> dict[str, bytes]:
-    """Returns the files with which transformers tokenizes as a tokenizer of byte-level BPE does.
-
-    `AutoTokenizer` reads `tokenizer.json`, and also joins pairs as this package does.
-    """
-    content = read_bpe(tokenizer.model_bytes)
-    values = json.loads(write_bpe(content))
-    values["post_processor"] = template(tokenizer, has_segments=False)
-    settings = {
-        # Their class for RoBERTa builds a step of its own for pairs instead of reading this one.
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        _PREFIX: content.add_prefix_space,
-        "model_max_length": max_length,
-        "model_input_names": ["input_ids", "attention_mask"],
-        **special_tokens(tokenizer),
-        "added_tokens_decoder": {
-            str(token["id"]): {key: value for key, value in token.items() if key != "id"}
-            for token in values["added_tokens"]
-        },
-    }
-    return {PIECES_FILE: _text(values), CONFIG_FILE: _text(settings)}
 
 
 def _text(values):

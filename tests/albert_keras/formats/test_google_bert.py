@@ -155,7 +155,7 @@ def test_missing_keys_take_the_defaults_of_bert(tmp_path):
     [
         ({"sharing": "all"}, "`sharing` must be \"none\". Received: 'all'"),
         ({"inner_group_num": 2}, "`inner_group_num` must be 1. Received: 2"),
-        ({"embedding_size": 4}, "`embedding_size` must be equal to `hidden_size`. Received: 4"),
+        ({"embedding_size": 4}, "`embedding_size` must be 8. Received: 4"),
         ({"embedding_projection": "always"}, '`embedding_projection` must be "auto"'),
         ({"hidden_act": "silu"}, "`hidden_act` must be"),
     ],
