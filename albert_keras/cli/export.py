@@ -6,7 +6,7 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import plain, shell
 from albert_keras.formats.detection import detect
 from albert_keras.report import percent
-from albert_keras.serving.layout import check_model_name
+from albert_keras.serving.layout import check_model_name, split_version
 from data_pipeline.errors import InputError
 
 
@@ -49,6 +49,7 @@ def export(call, run: Path | None = None, card: bool = False):
 def _write_card(model):
     from albert_keras.serving.export.model_card import FACTS, write_model_card
 
+    model, _ = split_version(model)
     write_model_card(model)
     has_facts = (model / FACTS).is_file()
     facts = f"with the facts of {FACTS}" if has_facts else f"without facts: there is no {FACTS}"

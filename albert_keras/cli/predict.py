@@ -117,12 +117,12 @@ def _kind_of(model):
         "`predict` takes an export or a fine-tuning. Create one with `albert-keras export` or "
         "`albert-keras finetune`."
     )
-    if detect(model, ("run", "fine-tuning", "export"), wanted).kind != "export":
+    place = detect(model, ("run", "fine-tuning", "export"), wanted)
+    if place.kind != "export":
         return _FINETUNING
-    from albert_keras.serving.layout import version_folder
     from albert_keras.serving.predictor import read_task
 
-    return _PRETRAINED if read_task(version_folder(model)) is None else _EXPORT
+    return _PRETRAINED if read_task(place.path) is None else _EXPORT
 
 
 def _ask_pretrained(model, texts, then, top_k):

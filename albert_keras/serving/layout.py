@@ -10,7 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.formats.detection import EXPORT_RECORD, convert_command, find, versions
+from albert_keras.formats.detection import EXPORT_RECORD, detect
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import fsync, whole_folder
@@ -22,8 +22,6 @@ MASK_LITERAL = "[MASK]"
 EXAMPLE_FEATURES = ("text", "pair")
 #: Candidates for each [MASK].
 TOP_K = 10
-#: File in the folder of a version with the shape of the model.
-SHAPE_FILE = "albert_config.json"
 #: What to do about a damaged version.
 AFTER_DAMAGE = "Copy the version again from where it was exported, or export the model again."
 #: Largest version that `tensorflow_model_server` reads: an int64.
@@ -51,62 +49,26 @@ def check_version(version: int) -> int:
     return version
 
 
-def models_in(folder: str | Path) -> list[Path]:
-    """Lists the exported models in a folder of models, by name; empty if there is none."""
-    folder = Path(folder)
-    return sorted(one for one in folder.iterdir() if versions(one)) if folder.is_dir() else []
-
-
-def existing_versions(folder: str | Path) -> list[int]:
-    """Lists the versions of an exported model as `versions` does; InputError if there is none."""
-    found = versions(folder)
-    if not found and (models := models_in(folder)):
-        names = ", ".join(f"`{one}`" for one in models[:5])
-        more = f" and {len(models) - 5} more" if len(models) > 5 else ""
-        raise InputError(
-            f"`{folder}` must be the folder of one exported model. It contains {len(models)}: "
-            f"{names}{more}. Give one of them."
-        )
-    if not found and (Path(folder) / EXPORT_RECORD).is_file():
-        raise InputError(f"`{Path(folder) / 'saved_model.pb'}` is missing. {AFTER_DAMAGE}")
-    if not found:
-        raise InputError(
-            f"`{folder}` contains no exported model. Create one with `albert-keras export`."
-            + _foreign_hint(Path(folder)),
-            Mistake.NO_EXPORT,
-        )
-    return found
-
-
-def _foreign_hint(folder):
-    """Returns how a model of another program gets here, after a space; or nothing."""
-    place = find(folder)
-    if place is None or place.format == "albert-keras":
-        return ""
-    return f" It contains a model of {place.format}. Convert it: `{convert_command(folder)}`."
-
-
 def version_folder(path: str | Path) -> Path:
     """Returns the folder of one version: `path`, or the newest version in a model's folder.
 
-    A model may be given by the name of a shipped model, see `find_model`.
+    It may be the name of a shipped model. InputError if there is no export.
     """
-    path = find_model(path)
-    if (path / "saved_model.pb").is_file():
-        return path
-    return path / str(existing_versions(path)[-1])
+    wanted = "It must be an exported model. Create one with `albert-keras export`."
+    return detect(path, ("export",), wanted, Mistake.NO_EXPORT).path
 
 
 def split_version(path: str | Path) -> tuple[Path, int | None]:
     """Returns the absolute folder of a model, and the version if `path` is the folder of one.
 
-    A model may be given by the name of a shipped model, see `find_model`.
+    It may be the name of a shipped model.
 
     Raises:
-        InputError: If it contains a SavedModel but its name is not a version.
+        InputError: If there is no export, or one version whose name is not a number.
     """
+    version = os.path.abspath(version_folder(path))
     folder = Path(os.path.abspath(find_model(path)))  # gives `.` a name, and does not resolve links
-    if not (folder / "saved_model.pb").is_file():
+    if version != str(folder):
         return folder, None
     if not re.fullmatch(r"[1-9]\d*", folder.name, re.ASCII):
         raise InputError(

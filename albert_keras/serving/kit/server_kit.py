@@ -6,12 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from albert_keras.serving.layout import (
-    check_model_name,
-    existing_versions,
-    size_of,
-    split_version,
-)
+from albert_keras.formats.detection import versions
+from albert_keras.serving.layout import check_model_name, size_of, split_version
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 
@@ -65,11 +61,10 @@ def write_kit(
             "The path of an export to serve must not contain quotes, commas, colons, backslashes, "
             f"percent signs or control characters. Received: {str(base_path)!r}. Move the export."
         )
-    existing = existing_versions(base_path)
     policy = "latest { num_versions: 1 }"
     if only is not None:
         policy = f"specific {{ versions: {only} }}"
-    size = size_of(base_path / str(existing[-1] if only is None else only))
+    size = size_of(base_path / str(only or versions(base_path)[-1]))
     numbers = {
         "cores": os.cpu_count() if cores is None else cores,
         "max_batch_size": max_batch_size,

@@ -23,13 +23,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from albert_keras.serving.layout import (
-    check_model_name,
-    existing_versions,
-    models_in,
-    split_version,
-    versions,
-)
+from albert_keras.formats.detection import find, versions
+from albert_keras.serving.layout import check_model_name, split_version
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError
 
@@ -64,7 +59,7 @@ _HEADERS = {
 mimetypes.add_type("text/javascript", ".js")
 
 
-class LocalServer:
+class LocalServer(uvicorn.Server):
     """Exported models behind an address. Use it in a `with` block.
 
     A SavedModel is a program: its operations are checked before it is loaded.
@@ -79,6 +74,7 @@ class LocalServer:
     Attributes:
         models: dict of name -> ServedModel.
         url: str. Address of the page, such as `http://127.0.0.1:8501/`.
+        started: bool. Whether the server answers requests.
 
     Raises:
         InputError: If there is no export, it uses operations that are not allowed, a name is not
@@ -123,7 +119,7 @@ class LocalServer:
             server_header=False,
             timeout_graceful_shutdown=DRAINING_SECONDS,
         )
-        self._server = _Server(config)
+        super().__init__(config)
 
     def __enter__(self):
         return self
@@ -131,31 +127,29 @@ class LocalServer:
     def __exit__(self, *_):
         self._socket.close()
 
-    @property
-    def is_ready(self):
-        """bool. Whether the server answers requests."""
-        return self._server.started
-
-    def run(self):
+    def run(self, sockets=None):
         """Answers requests until `stop` is called or the process is interrupted."""
-        self._server.run(sockets=[self._socket])
+        super().run(sockets or [self._socket])
 
     def stop(self):
         """Ends `run` after the answers in progress, or after `DRAINING_SECONDS`.
 
         It may be called from any thread, and by a handler of signals.
         """
-        self._server.should_exit = True
+        self.should_exit = True
+
+    def capture_signals(self):
+        return contextlib.nullcontext()  # they are left to the caller
 
 
 def find_exports(models: Iterable[str | Path]) -> dict[str, Path]:
     """Finds the folders of the versions to serve, by the name of the model; see `LocalServer`."""
     found: dict[str, Path] = {}
     for path in map(find_model, models):
-        is_one = versions(path) or (Path(path) / "saved_model.pb").is_file()
-        for one in [path] if is_one else models_in(path) or [path]:
+        is_one = not path.is_dir() or find(path)
+        for one in [path] if is_one else sorted(filter(versions, path.iterdir())) or [path]:
             folder, version = split_version(one)
-            version = existing_versions(one)[-1] if version is None else version
+            version = versions(folder)[-1] if version is None else version
             name = check_model_name(folder.name)
             if name in found:
                 raise InputError(
@@ -166,13 +160,6 @@ def find_exports(models: Iterable[str | Path]) -> dict[str, Path]:
     if not found:
         raise InputError("Give at least one model to serve. Received: none.")
     return found
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to its caller."""
-
-    def capture_signals(self):
-        return contextlib.nullcontext()
 
 
 def _listen(host, port):

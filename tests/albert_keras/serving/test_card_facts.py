@@ -75,4 +75,4 @@ def test_the_command_writes_the_card_again(out, capsys):
     assert "with the facts of card.yaml" in capsys.readouterr().out
     assert "\nA model of books.\n" in (out / "README.md").read_text()
     assert main(["export", "--card", "--out", str(out / "nothing")]) == 2
-    assert "contains no exported model" in capsys.readouterr().err
+    assert "must be an exported model" in capsys.readouterr().err

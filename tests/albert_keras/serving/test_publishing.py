@@ -2,7 +2,8 @@
 
 import pytest
 
-from albert_keras.serving.layout import new_version, versions
+from albert_keras.formats.detection import versions
+from albert_keras.serving.layout import new_version
 from data_pipeline.errors import InputError
 
 LARGEST = 2**63 - 1

@@ -19,7 +19,7 @@ def running(models):
     with LocalServer(models, port=0) as server:
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
-        while not server.is_ready:
+        while not server.started:
             time.sleep(0.01)
         try:
             yield server

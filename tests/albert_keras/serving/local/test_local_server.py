@@ -126,7 +126,7 @@ def test_models_are_found_by_folder_version_and_name(contract_export, tmp_path):
     assert find_exports([contract_export.parent])["books"] == contract_export / "3"
     with pytest.raises(InputError, match="Models must have different names"):
         find_exports([contract_export, contract_export])
-    with pytest.raises(InputError, match="contains no exported model"):
+    with pytest.raises(InputError, match="must be an exported model"):
         find_exports([tmp_path])
     (tmp_path / "Books" / "1").mkdir(parents=True)
     with pytest.raises(InputError, match="The name of a model"):
