@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.formats.detection import ALBERT_CONFIG
 from albert_keras.serving.export.accuracy import AccuracyLoss, compare
 from albert_keras.serving.export.checks import check_answers
 from albert_keras.serving.export.keras_strings import FunctionalModel
@@ -24,7 +25,6 @@ from albert_keras.serving.export.source import is_of_package, open_source
 from albert_keras.serving.graph.precision import POLICIES
 from albert_keras.serving.layout import (
     EXPORT_RECORD,
-    SHAPE_FILE,
     check_model_name,
     keras_file,
     new_version,
@@ -189,7 +189,7 @@ def _write_model(draft, source, module, keras_precision):
     tf.saved_model.save(module, str(folder), signatures=module.functions | module.token_functions)
     set_method_names(folder)
     if hasattr(model, "config"):
-        model.config.save(folder / SHAPE_FILE)
+        model.config.save(folder / ALBERT_CONFIG)
     if source.tokenizer is not None:
         (folder / TOKENIZER_FOLDER).mkdir()
         source.tokenizer.save(folder / TOKENIZER_FOLDER)

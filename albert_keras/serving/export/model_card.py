@@ -17,17 +17,13 @@ from pathlib import Path
 import jinja2
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.detection import versions
 from albert_keras.layers.text_packing import BYTES_PER_POSITION
 from albert_keras.models.weight_count import model_line
+from albert_keras.report import bytes_text, number_text
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
 from albert_keras.serving.graph.tagging_model import NUM_BYTES
-from albert_keras.serving.layout import (
-    EXPORT_RECORD,
-    check_model_name,
-    existing_versions,
-    keras_file,
-    size_of,
-)
+from albert_keras.serving.layout import EXPORT_RECORD, check_model_name, keras_file, size_of
 from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks import kinds
@@ -45,8 +41,6 @@ FACTS = "card.yaml"
 _TOO_LARGE = 2.0**63
 #: The first of these signatures that a model has is called in the example request.
 _SHOWN_SIGNATURES = ("question_answering", "multiple_choice", "text_pair", "serving_default")
-#: Requests up to this length stay on one line.
-_SHORT_REQUEST = 88
 #: Characters with a meaning in Markdown, wherever they are in a line.
 _SPECIAL = re.compile(r"[\\`*_\[\]~$@:!#]|(?<=www)\.")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
@@ -94,16 +88,16 @@ def model_card(out: Path) -> str:
     the same card.
     """
     name = check_model_name(out.absolute().name)
-    versions = [CardVersion(out / str(number)) for number in reversed(existing_versions(out))]
-    samples = sample_texts(out / str(versions[0].version))
+    described = [CardVersion(out / str(number)) for number in reversed(versions(out))]
+    samples = sample_texts(out / str(described[0].version))
     card = _template().render(
         name=name,
         is_shipped=name in SHIPPED_MODELS,
         facts=read_card_facts(out),
-        v=versions[0],
-        versions=versions,
+        v=described[0],
+        versions=described,
         kinds=kinds,
-        requests=_requests(versions[0], samples),
+        requests=_requests(described[0], samples),
         samples=samples,
         masked_argument=shlex.quote(samples.masked),
         bytes_per_position=BYTES_PER_POSITION,
@@ -253,10 +247,7 @@ def _requests(version, samples):
             row = {field: examples[field] for field in inputs[name]}
             body = {} if name == "serving_default" else {"signature_name": name}
             body["instances"] = [row if len(row) > 1 else row.popitem()[1]]
-            text = json.dumps(body, ensure_ascii=False)
-            if len(text) >= _SHORT_REQUEST:
-                text = json.dumps(body, ensure_ascii=False, indent=2)
-            bodies.append(shlex.quote(text))
+            bodies.append(shlex.quote(json.dumps(body, ensure_ascii=False, indent=2)))
     return bodies
 
 
@@ -269,7 +260,7 @@ def _template():
         lstrip_blocks=True,
         autoescape=False,  # the values are Markdown already
     )
-    filters = (as_text, as_code, as_words, as_number, as_megabytes)
+    filters = (as_text, as_code, as_words, as_number, bytes_text)
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["as_json"] = json.dumps
     return environment.get_template("model_card.md.jinja")
@@ -303,17 +294,8 @@ def as_list(names: list) -> str:
 
 
 def as_number(value: int | float | None) -> str:
-    """Writes an int with commas, another number with four digits, and None as an empty string."""
-    if value is None:
-        return ""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
-
-
-def as_megabytes(num_bytes: int) -> str:
-    """Writes a number of bytes in megabytes, with one decimal."""
-    return f"{num_bytes / 1e6:,.1f} MB"
+    """Writes a number with four significant digits, and None as an empty string."""
+    return "" if value is None else number_text(value, digits=4)
 
 
 def as_tensor_spec(spec: object) -> str:

@@ -68,6 +68,7 @@ class StringModel(tf.Module):
         # The blocks that a position attends to depend on the length of the whole batch.
         is_sparse = model.config.is_sparse_at(max_seq_length)
         self.packer = TextPacker(tokenizer, max_seq_length, fixed_length=is_sparse)
+        self.buckets = self.packer.buckets  # lengths of sequences, in tokens
         self._unk_id, self._mask_id = tokenizer.unk_id, tokenizer.mask_id
         #: The signatures over strings, by name.
         self.functions = self._functions() | {
@@ -91,11 +92,6 @@ class StringModel(tf.Module):
     def max_bytes(self) -> int:
         """Bytes of a text that are read."""
         return self.packer.max_bytes
-
-    @property
-    def buckets(self) -> list[int]:
-        """Lengths of sequences, in tokens."""
-        return self.packer.buckets
 
     def ids(self, texts):
         """Returns the ids of texts, string [B] → ragged int32 [B, None]."""

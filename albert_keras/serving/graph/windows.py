@@ -11,13 +11,7 @@ WINDOWS_AT_A_TIME = 32
 def lay_out_windows(totals, budget, stride):
     """Lays out windows over N texts, as `lay_out_windows` of `tasks/spans/windows.py`.
 
-    Args:
-        totals: int64 [N]. Tokens of each text.
-        budget: int64 [N] or int. Tokens of a text that fit into a window.
-        stride: int. Tokens between the starts of two windows, at most the budget.
-
-    Returns:
-        Text, first token in it, and number of tokens of each window, int64 [W] each.
+    `totals` and the results are int64 [N] and [W]; `budget` is int64 [N] or int.
     """
     budget = tf.broadcast_to(tf.cast(budget, tf.int64), tf.shape(totals))
     step = tf.minimum(budget, stride)
@@ -62,15 +56,11 @@ def compute_in_parts(function: Callable, outputs: Sequence[tf.TensorSpec], *inpu
 
 
 def max_context(positions: tf.Tensor, lengths: tf.Tensor, firsts: tf.Tensor) -> tf.Tensor:
-    """Returns where no other window contains more context around a token.
+    """Returns where no other window contains more context around a token, bool [W, S].
 
-    Args:
-        positions: int64 [W, S]. Number of the token at each position, from the first of the window.
-        lengths: int64 [W]. Tokens of each window.
-        firsts: int64 [W]. First token of each window, numbered through all contexts.
-
-    Returns:
-        bool [W, S]. As `max_context` of `tasks/spans/windows.py`; False outside the context.
+    As `max_context` of `tasks/spans/windows.py`; False outside the context. `positions` are int64
+    [W, S], numbers of tokens from the first of their window, `lengths` and `firsts` int64 [W]: the
+    tokens of each window, and its first one, numbered through all contexts.
     """
     lengths = lengths[:, None]
     is_inside = (positions >= 0) & (positions < lengths)

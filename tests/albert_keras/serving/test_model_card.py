@@ -42,7 +42,7 @@ def test_a_pretrained_model_is_told_as_it_is(out):
     assert "| Steps | 12,000 of 13,000 |" in card and "| Seed | 0 |" in card
     assert "lamb, learning rate 0.002, 300 steps of warm-up" in card
     assert "answers to 9 inputs" in card and "is 8e-07." in card
-    assert "| `1.keras` | 1.2 MB |" in card
+    assert "| `1.keras` | 1.25 MB |" in card
     assert "`354b4ad7` `2901f8ae` |" in card
     assert 'predictor.fill_mask(["' in card and "pipeline_tag: fill-mask" in card
 

@@ -80,4 +80,4 @@ def test_versions_of_which_nothing_is_known_have_a_card(out, caplog):
         card = model_card(out)
     assert "2/export.json` is damaged" in caplog.text
     assert "# books" in card and "/metadata" in card and "## Scores" not in card
-    assert "| 1 |  |  | 0.0 MB |  |  |" in card
+    assert "| 1 |  |  | 44 bytes |  |  |" in card
