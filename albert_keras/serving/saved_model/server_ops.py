@@ -13,17 +13,15 @@ from typing import Any
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
-from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
-from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
-from albert_keras.serving.layout import AFTER_DAMAGE, EXPORT_RECORD, read_export_record
+from albert_keras.serving.layout import AFTER_DAMAGE
 from data_pipeline.errors import InputError
+from data_pipeline.files import DIGESTS, find_damage
 from data_pipeline.limits import check_regular_file
 
-_GRAPH, _INDEX = "saved_model.pb", "variables/variables.index"
-#: Hash in a fingerprint -> the file whose parsed content it was computed from. The other files of
-#: variables contain checksums, which TensorFlow compares when it reads them.
-_HASHED = {"saved_model_checksum": _GRAPH, "checkpoint_hash": _INDEX}
+_GRAPH = "saved_model.pb"
+#: Files without checksums of their own, which the other files of variables have.
+_DIGESTED = (_GRAPH, "variables/variables.index")
 
 #: Operations of tensorflow-text 2.12.1. Later versions add `TFText>RoundRobinTrim`,
 #: `TFText>RoundRobinGenerateMasks` and `TFText>Utf8Binarize`.
@@ -42,7 +40,8 @@ TEXT_OPS = frozenset(
     """.split()
 )
 
-#: Operations of TensorFlow with access outside of the model, as regular expressions of whole names.
+#: Operations of TensorFlow that a served model may not use, as regular expressions of whole names:
+#: those with access outside of the model, and newer ones.
 DENIED_OPS = (
     # Files. A vocabulary file, a region of memory, the source of a descriptor and the target of
     # printing may each be a path.
@@ -59,10 +58,7 @@ DENIED_OPS = (
     # Other devices and processes; debug operations and their copies have an address.
     r"RemoteCall|Send|Recv|(Collective|Nccl|Infeed|Outfeed|Debug)\w+|\w*TPU\w*|WorkerHeartbeat",
     r"Copy(Host)?",
-)
-
-#: Operations of TensorFlow 2.16 to 2.21, which servers of 2.15 lack.
-NEWER_OPS = (
+    # Operations of TensorFlow 2.16 to 2.21, which servers of 2.15 lack.
     r"CheckPinned|Decode(Jxl|WebP)|GlobalIterId|XlaSparse(CoreA|CoreF|CoreS|DenseMatmul)\w*",
     r"ConvertTo\w*CooTensors?|GetMinibatch\w+Replica|StoreMinibatchStatisticsInFdo",
     r"(GetStatsFrom|Sort)ListOfSparseCoreCooTensors",
@@ -88,27 +84,25 @@ def load_saved_model(folder: Path) -> Any:
     """Loads a version, whose operations of tensorflow-text must be registered.
 
     Raises:
-        InputError: If its files are damaged, if they differ from the hashes in `export.json`, if
-            one is a pipe or a device, or if it has operations that are not allowed, see
-            `check_ops`. Then nothing of it is loaded.
+        InputError: If its files are damaged, if they differ from the digests of the export, if one
+            is a pipe or a device, or if it has operations that are not allowed, see `check_ops`.
+            Then nothing of it is loaded.
     """
     for path in folder.rglob("*"):
         check_regular_file(path)
-    read_saved_model(folder)
-    expected = read_export_record(folder).get("fingerprint")
+    damage = None
+    if (folder / DIGESTS).is_file():  # exports of early versions and other SavedModels have none
+        damage = find_damage(folder, _DIGESTED)
     try:
-        if isinstance(expected, dict):
-            _check_hashes(folder, expected)
-        check_ops(folder)
-        return tf.saved_model.load(str(folder))
+        if damage is None:
+            check_ops(folder)
+            return tf.saved_model.load(str(folder))
     except (InputError, MemoryError):
         raise
     except Exception as error:  # of any type, as the loader trusts its files
-        reason = error.message if isinstance(error, tf.errors.OpError) else str(error)
-        reason = reason.strip().split("\n")[0][:200] or type(error).__name__
-        raise InputError(
-            f"`{_damaged_file(folder)}` is damaged: {reason.rstrip('.')}. {AFTER_DAMAGE}"
-        ) from error
+        message = error.message if isinstance(error, tf.errors.OpError) else str(error)
+        damage = message.strip().split("\n")[0][:200].rstrip(".") or type(error).__name__
+    raise InputError(f"`{folder}` is damaged: {damage}. {AFTER_DAMAGE}")
 
 
 @functools.cache
@@ -116,8 +110,7 @@ def core_ops() -> frozenset[str]:
     """Returns the names of the operations of TensorFlow that a served model may use.
 
     These are the public ones of the installed package, whatever other libraries of operations the
-    process has loaded, without `DENIED_OPS` and `NEWER_OPS`: the same ones with TensorFlow 2.15 and
-    2.21.
+    process has loaded, without `DENIED_OPS`: the same ones with TensorFlow 2.15 and 2.21.
     """
     public = (name for name in dir(tf.raw_ops) if not name.startswith("_"))
     return frozenset(name for name in public if not _is_denied(name))
@@ -170,7 +163,7 @@ def read_saved_model(folder: Path) -> saved_model_pb2.SavedModel:
 
 
 def _is_denied(name):
-    return any(re.fullmatch(pattern, name) for pattern in (*DENIED_OPS, *NEWER_OPS))
+    return any(re.fullmatch(pattern, name) for pattern in DENIED_OPS)
 
 
 def _faults(graph):
@@ -235,26 +228,3 @@ def _must_compile(thing):
 def _node_of(tensor):
     """Returns the name of the node in `node:0` or `^node`."""
     return tensor.removeprefix("^").split(":")[0]
-
-
-def _check_hashes(folder, expected):
-    found = FingerprintDef.FromString(fingerprinting.CreateFingerprintDef(str(folder)))
-    for name, file in _HASHED.items():
-        if expected.get(name) not in (None, f"{getattr(found, name):016x}"):
-            raise InputError(
-                f"`{folder / file}` is damaged, or it was changed after the export: "
-                f"`{name}` in {EXPORT_RECORD} differs. {AFTER_DAMAGE}"
-            )
-
-
-def _damaged_file(folder):
-    """Returns the file of a version that cannot be loaded that is most likely the reason."""
-    if not (folder / _INDEX).is_file():
-        return folder / _INDEX
-    try:
-        reader = tf.train.load_checkpoint(str((folder / _INDEX).with_suffix("")))
-        for name in reader.get_variable_to_shape_map():
-            reader.get_tensor(name)
-    except Exception:  # as above
-        return folder / "variables"
-    return folder / _GRAPH
