@@ -18,6 +18,8 @@ from albert_keras.serving.layout import (
     version_folder,
 )
 from albert_keras.serving.rest_client import bytes_of
+from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
+from albert_keras.tasks.given import typed_examples
 from albert_keras.tasks.kinds import SPANS_OR_NONE, build_task
 from albert_keras.tasks.task import Task, check_text
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
@@ -106,6 +108,7 @@ class Predictor:
     Attributes:
         path: Path. The folder of the version or run.
         task: Task, or None for a pre-trained model.
+        precision: str. "float32", "bfloat16" or "int8", in which it answers; "" if it is unknown.
 
     Raises:
         InputError: If there is no export, if it is damaged, or if it has operations with access to
@@ -116,6 +119,8 @@ class Predictor:
         is_run = kind_of_run(path) == "pretraining"
         self.path = Path(path) if is_run else version_folder(path)
         self.task = None if is_run else read_task(self.path)
+        record = {"precision": "float32"} if is_run else read_export_record(self.path)
+        self.precision = str(record.get("precision", ""))
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
 
@@ -149,15 +154,11 @@ class Predictor:
 
     def examples(self, inputs: list[dict[str, Any] | str] | dict[str, Any] | str) -> list[Any]:
         """Converts inputs of `answer` to examples; list, as `Task.read` returns."""
-        from albert_keras.tasks.given import typed_examples
-
         inputs = [inputs] if isinstance(inputs, str | dict) else list(inputs)
         return typed_examples(self._finetuned(), inputs)
 
     def answers(self, examples: list[Any]) -> list[Any]:
         """Answers examples: list of named tuples, see `Task.answers`."""
-        from albert_keras.serving.task_answers import answer_by_signatures
-
         task = self._finetuned()
         return answer_by_signatures(self.ask, task, examples, _tuned_of(self.path, task))
 
@@ -180,6 +181,7 @@ class Predictor:
         for text in texts:
             if MASK_LITERAL not in text:
                 raise InputError(f"`{text}` contains no {MASK_LITERAL} to fill.")
+        answers = call_by_rows(self.ask, "fill_mask", text=texts)
         return [
             FilledMask(
                 text,
@@ -187,7 +189,7 @@ class Predictor:
                 _candidates(answer["pieces"], answer["scores"], text.count(MASK_LITERAL), top_k),
                 int(answer.get("dropped_tokens", 0)),
             )
-            for text, answer in zip(texts, self._rows("fill_mask", text=texts), strict=True)
+            for text, answer in zip(texts, answers, strict=True)
         ]
 
     def sentence_order(self, firsts: list[str], seconds: list[str]) -> list[SentenceOrder]:
@@ -206,7 +208,7 @@ class Predictor:
         for first, second in zip(firsts, seconds, strict=True):
             check_text("first", first)
             check_text("second", second)
-        answers = self._rows("sentence_order", first=firsts, second=seconds)
+        answers = call_by_rows(self.ask, "sentence_order", first=firsts, second=seconds)
         return [
             SentenceOrder(
                 first, second, float(answer["in_order"]), int(answer.get("dropped_tokens", 0))
@@ -261,13 +263,9 @@ class Predictor:
         """The signatures of the model; the first use reports the device."""
         from albert_keras.training.strategy import describe_devices
 
-        logger.info("predicting on %s", describe_devices())
+        precision = self.precision and f" in {self.precision}"
+        logger.info("predicting on %s%s", describe_devices(), precision)
         return self._functions
-
-    def _rows(self, signature, **inputs):
-        from albert_keras.serving.task_answers import call_by_rows
-
-        return call_by_rows(self.ask, signature, **inputs)
 
     def _finetuned(self) -> Task:
         if self.task is None:

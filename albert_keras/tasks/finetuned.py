@@ -100,7 +100,8 @@ def open_finetuned(
     scope = contextlib.nullcontext()
     if strategy is not None:
         built = build_strategy(strategy)
-        logger.info("predicting on %s", describe_devices(built))
+        used = precision or run.record["config"]["training"]["precision"]
+        logger.info("predicting on %s in %s", describe_devices(built), used)
         scope = built.scope()
     with scope:
         model = run.load_model(step, precision, task=task)

@@ -64,6 +64,7 @@ class ServedModel:
         return {
             "name": self.name,
             "version": self.version,
+            "precision": self._predictor.precision,
             "signatures": {name: one._asdict() for name, one in signatures.items()},
             "task": task
             and {
@@ -112,49 +113,42 @@ class ServedModel:
 def _read_request(body: bytes) -> tuple[dict, str]:
     """Parses the body of a request; bytes that are not UTF-8 reach the model as they are.
 
-    Returns:
-        The JSON object, and the name of the signature.
-
-    Raises:
-        InputError: If it is not a JSON object.
+    Returns the JSON object, and the name of the signature; InputError if it is not an object.
     """
     try:
         document = parse_json(body.decode("utf-8", errors="surrogateescape"))
     except ValueError as error:
         raise InputError(f"The body of the request is not valid JSON: {error}.") from error
-    if not isinstance(document, dict):
-        raise InputError(f"The body must be a JSON object. Received: {shortened_value(document)}.")
-    name = document.get("signature_name", "")
+    name = document.get("signature_name", "") if isinstance(document, dict) else None
     if not isinstance(name, str):
-        raise InputError(f"`signature_name` must be a string. Received: {shortened_value(name)}.")
+        raise InputError(
+            "The body must be a JSON object, and `signature_name` in it a string. Received: "
+            f"{shortened_value(document)}."
+        )
     return document, name or "serving_default"
 
 
 def _read_predict(document: dict, inputs: Mapping[str, tf.TensorSpec]) -> dict[str, np.ndarray]:
     """Reads the arrays of a predict request, either in rows (`instances`) or columns (`inputs`)."""
     in_rows = "instances" in document
-    if in_rows == ("inputs" in document):
+    given = document.get("instances" if in_rows else "inputs")
+    if in_rows == ("inputs" in document) or (in_rows and not (isinstance(given, list) and given)):
         raise InputError(
-            "A predict request must have either `instances` (a list of rows) or `inputs` (the "
-            "values of each input)."
+            "A predict request must have either `instances` (a list of at least one row) or "
+            "`inputs` (the values of each input)."
         )
-    given = document["instances" if in_rows else "inputs"]
-    if in_rows and (not isinstance(given, list) or not given):
-        raise InputError("`instances` must be a list with at least one row.")
     if in_rows and any(map(_has_names, given)):
-        for number, row in enumerate(given):
-            if not _has_names(row) or set(row) != set(inputs):
-                raise InputError(
-                    f"Each row of `instances` must be an object with the inputs {_listed(inputs)}. "
-                    f"Received as row {number}: {shortened_value(row)}."
-                )
+        wrong = [row for row in given if not _has_names(row) or set(row) != set(inputs)]
+        if wrong:
+            raise InputError(
+                "Each row of `instances` must be an object with the inputs "
+                f"{', '.join(sorted(inputs))}. Received: {shortened_value(wrong[0])}."
+            )
         given = {name: [row[name] for row in given] for name in inputs}
     elif not _has_names(given):
-        if len(inputs) != 1:
-            raise InputError(f"The signature has several inputs: name {_listed(inputs)}.")
-        given = {name: given for name in inputs}
+        given = {next(iter(inputs)): given}  # the name of the only input may be left out
     if not set(inputs) <= set(given):
-        raise InputError(f"A request must have all inputs of the signature: {_listed(inputs)}.")
+        raise InputError(f"A request must name the inputs {', '.join(sorted(inputs))}.")
     return {name: _to_array(given[name], spec) for name, spec in inputs.items()}
 
 
@@ -231,7 +225,3 @@ def _has_names(value):
 
 def _without_single_name(named):
     return next(iter(named.values())) if len(named) == 1 else named
-
-
-def _listed(names):
-    return ", ".join(f"`{name}`" for name in sorted(names))

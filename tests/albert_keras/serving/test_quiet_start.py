@@ -47,4 +47,4 @@ def test_predict_prints_its_own_lines_only(tiny_export, tmp_path):
     lines = stderr_of(*command, cwd=tmp_path).splitlines()
     lines = [line for line in lines if not re.fullmatch(r"\.\.\. \d+ s", line)]
     assert lines[0] == "starting" and len(lines) == 2
-    assert re.fullmatch(r"predicting on (CPU|GPU|TPU).*", lines[1])
+    assert re.fullmatch(r"predicting on (CPU|GPU|TPU).* in float32", lines[1])

@@ -7,7 +7,7 @@ const TIMEOUT = 60_000; // milliseconds
 /** A failed request; the message is for the user. */
 export class AskError extends Error {}
 
-/** Returns the models of the server: a list of {name, version, signatures, task}. */
+/** Returns the models of the server: a list of {name, version, precision, signatures, task}. */
 export async function listModels() {
   return (await send("models.json", {})).content;
 }

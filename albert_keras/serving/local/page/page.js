@@ -93,9 +93,10 @@ function useModel(model) {
   element("views").replaceChildren(list);
 }
 
-function facts({ name, version, task, signatures }) {
+function facts({ name, version, precision, task, signatures }) {
   const parts = models.length === 1 ? [name] : [];
   parts.push(`version ${version}`);
+  if (precision) parts.push(precision);
   if (task) parts.push(`task ${task.name}`);
   else if ("fill_mask" in signatures) parts.push("pre-trained");
   return parts.join(" · ");
