@@ -34,18 +34,14 @@ class SampleTexts(NamedTuple):
     def example(self, kind: TaskKind | None, takes_pair: bool = False) -> dict[str, Any]:
         """Returns an example for a kind of task, a text for each of its fields.
 
-        A model without a task fills masks. In English, the sample of the kind is used, unless
-        the task takes pairs.
+        A model without a task fills masks.
         """
         if kind is None:
             return {"text": self.masked}
         if takes_pair:
             return {"text": self.first, "pair": self.second}
-        if self.language == _DEFAULT:
-            return dict(kind.sample)
-        text = self.words if kind.per_position else self.first
-        fields = self._asdict() | {"text": text}
-        return {name: fields.get(name, kind.sample[name]) for name in kind.fields}
+        fields = self._asdict() | {"text": self.words if kind.per_position else self.first}
+        return {name: fields[name] for name in kind.fields}
 
 
 def sample_texts(version_folder: Path) -> SampleTexts:

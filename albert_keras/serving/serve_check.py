@@ -11,12 +11,7 @@ from typing import NamedTuple
 import yaml
 
 from albert_keras.serving.layout import EXAMPLE_FEATURES
-from albert_keras.serving.rest_client import (
-    RestClient,
-    ServingError,
-    Signature,
-    request,
-)
+from albert_keras.serving.rest_client import RestClient, ServingError, Signature, request
 from data_pipeline.errors import InputError
 
 

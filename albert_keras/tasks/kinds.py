@@ -33,7 +33,6 @@ class TaskKind:
     #: What a user gives for one example; a task that takes pairs has "pair" in addition. All are
     #: texts, except for "options", a list of texts.
     fields: tuple[str, ...]
-    sample: Mapping[str, Any]  # an example of each field
     targets: Mapping[str, str]  # names and dtypes of the labels in a batch
     outputs: Mapping[str, str]  # names of the model's outputs, and their dtypes and shapes
     #: What the model does, for the model card; `{texts}` and `{labels}` are replaced by what the
@@ -92,7 +91,6 @@ CLASSIFICATION = TaskKind(
     model_class="albert_keras.tasks.classification.model:AlbertForClassification",
     graph_class="albert_keras.serving.graph.task_models:ClassificationModel",
     fields=("text",),
-    sample={"text": "A warm, funny and thoroughly enjoyable film."},
     targets={"labels": "int32"},
     outputs={"logits": "float [N, classes]"},
     card_purpose="sorts {texts} into {labels} classes",
@@ -144,11 +142,6 @@ CHOICE = TaskKind(
     model_class="albert_keras.tasks.choice.model:AlbertForMultipleChoice",
     graph_class="albert_keras.serving.graph.task_models:ChoiceModel",
     fields=("context", "question", "options"),
-    sample={
-        "question": "When did the ferry leave?",
-        "context": "The ferry left Bergen at six in the morning.",
-        "options": ["at noon", "at six in the morning"],
-    },
     targets={"labels": "int32"},
     outputs={"logits": "float [N, options]"},
     card_purpose="chooses one of several options",
@@ -164,7 +157,6 @@ TAGGING = TaskKind(
     model_class="albert_keras.tasks.tagging.model:AlbertForTagging",
     graph_class="albert_keras.serving.graph.tagging_model:TaggingModel",
     fields=("text",),
-    sample={"text": "Angela met the president in Berlin ."},
     targets={"tag_ids": "int32"},
     outputs={"logits": "float [N, S, tags]"},
     card_purpose="assigns one of {labels} tags to each word",
@@ -182,10 +174,6 @@ SPANS = TaskKind(
     model_class="albert_keras.tasks.spans.model:AlbertForSpans",
     graph_class="albert_keras.serving.graph.span_model:SpanModel",
     fields=("context", "question"),
-    sample={
-        "question": "When did the ferry leave?",
-        "context": "The ferry left Bergen at six in the morning.",
-    },
     targets=dict.fromkeys(("start_positions", "end_positions", "is_impossible"), "int32"),
     outputs={"start_logits": "float [N, S]", "end_logits": "float [N, S]"},
     card_purpose="answers a question with a span of a passage",
@@ -219,7 +207,6 @@ SIMILARITY = TaskKind(
     model_class="albert_keras.tasks.similarity.model:AlbertForSimilarity",
     graph_class="albert_keras.serving.graph.task_models:SimilarityModel",
     fields=("text",),
-    sample={"text": "The ferry left the harbour of Bergen."},
     targets={"labels": "float32"},
     outputs={"cosine": "float [N]"},
     card_purpose="scores how similar two texts are, and returns a vector for a text",

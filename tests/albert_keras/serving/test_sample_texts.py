@@ -48,6 +48,7 @@ def test_all_languages_have_all_texts(tmp_path):
     for texts in _table().values():
         assert all(texts) and len(texts.options) == 3 and "[MASK]" in texts.masked
         assert len(texts.words.split()) > 5
+        assert all(set(texts.example(kind)) == set(kind.fields) for kind in KINDS.values())
 
 
 @pytest.mark.parametrize("kind", ["classification", "choice", "spans", "tagging"])
