@@ -43,10 +43,13 @@ class ExampleSource:
         self.features, self.tokenizer = features, tokenizer
         self.training, self.description = training, description
         self.failure = None
-        self.tokenizer_digest = tokenizer.digest
         # For options to choose from, the tokens of all of them.
         self.max_seq_length = features.batch(np.zeros(1, np.int64))["input_ids"].size
         self.positions_per_step = training.batch_size * self.max_seq_length
+
+    @property
+    def tokenizer_digest(self) -> str:
+        return self.tokenizer.digest
 
     def describe(self) -> dict:
         """Returns the entries of `run.json` about the examples."""
