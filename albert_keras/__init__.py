@@ -28,20 +28,20 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
         fill_mask as fill_mask,
     )
     from albert_keras.serving.publish import export as export
-    from albert_keras.tasks.choice.model import AlbertForMultipleChoice as AlbertForMultipleChoice
-    from albert_keras.tasks.classification.model import (
-        AlbertForClassification as AlbertForClassification,
-        AlbertForMultiLabel as AlbertForMultiLabel,
-        AlbertForRegression as AlbertForRegression,
-    )
     from albert_keras.tasks.evaluate import evaluate_task as evaluate_task
     from albert_keras.tasks.finetune import finetune as finetune
     from albert_keras.tasks.finetune_config import FinetuneConfig as FinetuneConfig
     from albert_keras.tasks.finetuned import open_finetuned as open_finetuned
+    from albert_keras.tasks.models import (
+        AlbertForClassification as AlbertForClassification,
+        AlbertForMultiLabel as AlbertForMultiLabel,
+        AlbertForMultipleChoice as AlbertForMultipleChoice,
+        AlbertForRegression as AlbertForRegression,
+        AlbertForSimilarity as AlbertForSimilarity,
+        AlbertForSpans as AlbertForSpans,
+        AlbertForTagging as AlbertForTagging,
+    )
     from albert_keras.tasks.predict import predict_task as predict_task
-    from albert_keras.tasks.similarity.model import AlbertForSimilarity as AlbertForSimilarity
-    from albert_keras.tasks.spans.model import AlbertForSpans as AlbertForSpans
-    from albert_keras.tasks.tagging.model import AlbertForTagging as AlbertForTagging
     from albert_keras.tasks.task_config import TaskConfig as TaskConfig
     from albert_keras.texts.embed import embed as embed
     from albert_keras.texts.pair_accuracy import (

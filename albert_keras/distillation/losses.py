@@ -8,7 +8,7 @@ Deviation from the code of Sanh et al., which compares predictions at all positi
 
 import tensorflow as tf
 
-from albert_keras.tasks.kinds import MULTI_LABEL, MULTI_REGRESSION, REGRESSION, TaskKind
+from albert_keras.tasks.kinds import MULTI_LABEL, OF_NUMBERS, TaskKind
 
 
 def soft_targets(logits, teacher_logits, temperature: float) -> tuple[tf.Tensor, tf.Tensor]:
@@ -49,7 +49,7 @@ def soft_answers(
         and never an equal answer.
     """
     logits = tf.cast(logits, tf.float32)
-    if kind in (REGRESSION, MULTI_REGRESSION):
+    if kind in OF_NUMBERS:
         losses = tf.reduce_mean(tf.square(logits - teacher_logits), axis=-1)
         return losses, tf.zeros_like(losses)
     if kind is MULTI_LABEL:  # sigmoid(x) is the softmax of x and 0

@@ -19,20 +19,14 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetuned import find_run, open_finetuned
-from albert_keras.tasks.kinds import (
-    CHOICE,
-    CLASSIFICATION,
-    MULTI_LABEL,
-    MULTI_REGRESSION,
-    REGRESSION,
-)
+from albert_keras.tasks.kinds import CHOICE, OF_TEXTS
 from albert_keras.tasks.results import FinetuneResult
 from albert_keras.tasks.task import Features
 from albert_keras.tasks.task_data import Examples, TaskData
 from data_pipeline.errors import InputError
 
 #: Kinds of tasks whose examples have one row with one tensor of logits.
-_TAUGHT_KINDS = (CLASSIFICATION, CHOICE, MULTI_LABEL, REGRESSION, MULTI_REGRESSION)
+_TAUGHT_KINDS = (*OF_TEXTS, CHOICE)
 
 logger = logging.getLogger(__name__)
 

@@ -10,11 +10,7 @@ _MODULES = (
     "albert_keras.optimization.lamb",
     "albert_keras.optimization.muon",
     "albert_keras.optimization.schedules",
-    "albert_keras.tasks.choice.model",
-    "albert_keras.tasks.classification.model",
-    "albert_keras.tasks.similarity.model",
-    "albert_keras.tasks.spans.model",
-    "albert_keras.tasks.tagging.model",
+    "albert_keras.tasks.models",
 )
 
 

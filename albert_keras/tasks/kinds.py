@@ -1,8 +1,8 @@
 """The kinds of tasks: a record of each has everything that other code needs to know about it.
 
-A new kind takes a record here, a line in `KINDS`, and a folder with `task.py`, how its files and
-its typed inputs become examples, rows of tokens, answers and scores, and `model.py`, its model and
-its loss. Code compares kinds with `is` (`task.kind is REGRESSION`) or asks their record
+A new kind takes a record here, a line in `KINDS`, a folder with `task.py`, how its files and its
+typed inputs become examples, rows of tokens, answers and scores, and a model with its loss in
+`models.py`. Code compares kinds with `is` (`task.kind is REGRESSION`) or asks their record
 (`task.kind.per_position`). This module imports no TensorFlow.
 """
 
@@ -34,12 +34,10 @@ class TaskKind:
     #: texts, except for "options", a list of texts.
     fields: tuple[str, ...]
     targets: Mapping[str, str]  # names and dtypes of the labels in a batch
-    outputs: Mapping[str, str]  # names of the model's outputs, and their dtypes and shapes
     #: What the model does, for the model card; `{texts}` and `{labels}` are replaced by what the
     #: texts are and by the number of labels.
     card_purpose: str
     hub_pipeline: str  # what the Hugging Face Hub calls this kind
-    check_task: Mapping[str, Any]  # settings of the task that `tpu_check` compiles
     #: Names of tasks of this kind with files of their own, besides the tasks of GLUE.
     official_tasks: tuple[str, ...] = ()
     own_tasks: tuple[str, ...] = ()  # names of tasks of this kind on a user's own files
@@ -88,14 +86,12 @@ CLASSIFICATION = TaskKind(
     name="classification",
     own_tasks=("classification", "pair"),
     task_class="albert_keras.tasks.classification.task:TextTask",
-    model_class="albert_keras.tasks.classification.model:AlbertForClassification",
+    model_class="albert_keras.tasks.models:AlbertForClassification",
     graph_class="albert_keras.serving.graph.task_models:ClassificationModel",
     fields=("text",),
     targets={"labels": "int32"},
-    outputs={"logits": "float [N, classes]"},
     card_purpose="sorts {texts} into {labels} classes",
     hub_pipeline="text-classification",
-    check_task={"name": "mnli"},
     counts_labels=True,
 )
 REGRESSION = dataclasses.replace(
@@ -103,12 +99,10 @@ REGRESSION = dataclasses.replace(
     name="regression",
     own_tasks=("regression",),
     task_class="albert_keras.tasks.classification.regression:ScoreTask",
-    model_class="albert_keras.tasks.classification.model:AlbertForRegression",
+    model_class="albert_keras.tasks.models:AlbertForRegression",
     graph_class="albert_keras.serving.graph.task_models:RegressionModel",
     targets={"labels": "float32"},
-    outputs={"logits": "float [N, 1]"},
     card_purpose="predicts a number for {texts}",
-    check_task={"name": "sts-b"},
 )
 #: The tasks of classification with several columns of labels, or several labels in one.
 MULTI_LABEL = dataclasses.replace(
@@ -116,11 +110,9 @@ MULTI_LABEL = dataclasses.replace(
     name="multi_label",
     own_tasks=(),
     task_class="albert_keras.tasks.classification.multi_label:MultiLabelTask",
-    model_class="albert_keras.tasks.classification.model:AlbertForMultiLabel",
+    model_class="albert_keras.tasks.models:AlbertForMultiLabel",
     graph_class="albert_keras.serving.graph.task_models:MultiLabelModel",
-    outputs={"logits": "float [N, labels]"},
     card_purpose="assigns any of {labels} labels to {texts}",
-    check_task={"name": "classification", "text": "text", "label": ("a", "b", "c")},
     has_several_labels=True,
 )
 #: The task of regression with several columns of labels.
@@ -128,25 +120,22 @@ MULTI_REGRESSION = dataclasses.replace(
     MULTI_LABEL,
     name="multi_regression",
     task_class="albert_keras.tasks.classification.regression:ScoreTask",
-    model_class="albert_keras.tasks.classification.model:AlbertForRegression",
+    model_class="albert_keras.tasks.models:AlbertForRegression",
     graph_class="albert_keras.serving.graph.task_models:MultiRegressionModel",
     targets={"labels": "float32"},
     card_purpose="predicts {labels} numbers for {texts}",
-    check_task={"name": "regression", "text": "text", "label": ("a", "b", "c")},
 )
 
 CHOICE = TaskKind(
     name="choice",
     official_tasks=("race",),
     task_class="albert_keras.tasks.choice.task:ChoiceTask",
-    model_class="albert_keras.tasks.choice.model:AlbertForMultipleChoice",
+    model_class="albert_keras.tasks.models:AlbertForMultipleChoice",
     graph_class="albert_keras.serving.graph.task_models:ChoiceModel",
     fields=("context", "question", "options"),
     targets={"labels": "int32"},
-    outputs={"logits": "float [N, options]"},
     card_purpose="chooses one of several options",
     hub_pipeline="multiple-choice",
-    check_task={"name": "race"},
     has_options=True,
 )
 
@@ -154,14 +143,12 @@ TAGGING = TaskKind(
     name="tagging",
     own_tasks=("tagging",),
     task_class="albert_keras.tasks.tagging.task:TagTask",
-    model_class="albert_keras.tasks.tagging.model:AlbertForTagging",
+    model_class="albert_keras.tasks.models:AlbertForTagging",
     graph_class="albert_keras.serving.graph.tagging_model:TaggingModel",
     fields=("text",),
     targets={"tag_ids": "int32"},
-    outputs={"logits": "float [N, S, tags]"},
     card_purpose="assigns one of {labels} tags to each word",
     hub_pipeline="token-classification",
-    check_task={"name": "tagging", "labels": ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")},
     counts_labels=True,
     per_position=True,
     uses_windows=True,
@@ -171,14 +158,12 @@ SPANS = TaskKind(
     name="spans",
     official_tasks=("squad1",),
     task_class="albert_keras.tasks.spans.task:SpanTask",
-    model_class="albert_keras.tasks.spans.model:AlbertForSpans",
+    model_class="albert_keras.tasks.models:AlbertForSpans",
     graph_class="albert_keras.serving.graph.span_model:SpanModel",
     fields=("context", "question"),
     targets=dict.fromkeys(("start_positions", "end_positions", "is_impossible"), "int32"),
-    outputs={"start_logits": "float [N, S]", "end_logits": "float [N, S]"},
     card_purpose="answers a question with a span of a passage",
     hub_pipeline="question-answering",
-    check_task={"name": "squad1"},
     per_position=True,
     uses_windows=True,
     finds_spans=True,
@@ -187,15 +172,7 @@ SPANS_OR_NONE = dataclasses.replace(
     SPANS,
     name="spans_or_none",
     official_tasks=("squad2",),
-    outputs={
-        "start_log_probs": "float [N, 5]",
-        "start_indices": "int [N, 5]",
-        "end_log_probs": "float [N, 25], the ends of the first start first",
-        "end_indices": "int [N, 25]",
-        "null_logits": "float [N]",
-    },
     card_purpose="answers a question with a span of a passage, or says that there is none",
-    check_task={"name": "squad2"},
     per_position=False,
     model_settings={"can_be_none": True},
 )
@@ -204,44 +181,32 @@ SIMILARITY = TaskKind(
     name="similarity",
     own_tasks=("similarity",),
     task_class="albert_keras.tasks.similarity.task:SimilarityTask",
-    model_class="albert_keras.tasks.similarity.model:AlbertForSimilarity",
+    model_class="albert_keras.tasks.models:AlbertForSimilarity",
     graph_class="albert_keras.serving.graph.task_models:SimilarityModel",
     fields=("text",),
     targets={"labels": "float32"},
-    outputs={"cosine": "float [N]"},
     card_purpose="scores how similar two texts are, and returns a vector for a text",
     hub_pipeline="sentence-similarity",
-    check_task={"name": "similarity"},
     texts_per_row=2,
 )
 
+#: Kinds that predict numbers, or classes, labels or numbers, of texts or of pairs of texts.
+OF_NUMBERS = (REGRESSION, MULTI_REGRESSION)
+OF_TEXTS = (CLASSIFICATION, MULTI_LABEL, *OF_NUMBERS)
+_OTHERS = (CHOICE, TAGGING, SPANS, SPANS_OR_NONE, SIMILARITY)
 #: dict of str to TaskKind. All kinds by name.
-KINDS = {
-    kind.name: kind
-    for kind in (
-        CLASSIFICATION,
-        REGRESSION,
-        CHOICE,
-        TAGGING,
-        SPANS,
-        SPANS_OR_NONE,
-        MULTI_LABEL,
-        MULTI_REGRESSION,
-        SIMILARITY,
-    )
-}
+KINDS = {kind.name: kind for kind in OF_TEXTS + _OTHERS}
+#: dict of str to TaskKind. The kind of each task with one label in a row, by its name.
+KIND_OF = {
+    name: CLASSIFICATION if task.labels else REGRESSION for name, task in GLUE_TASKS.items()
+} | {name: kind for kind in KINDS.values() for name in kind.official_tasks + kind.own_tasks}
 
 
 def build_task(config):
     """Returns the Task of a TaskConfig; InputError if a setting is not one of its kind."""
+    kind = KIND_OF[config.name]
     if config.has_several_labels:
-        is_score = config.name in REGRESSION.own_tasks
-        kind = MULTI_REGRESSION if is_score else MULTI_LABEL
-    else:
-        names = ((kind, kind.official_tasks + kind.own_tasks) for kind in KINDS.values())
-        of_glue = GLUE_TASKS.get(config.name)
-        usual = CLASSIFICATION if of_glue is None or of_glue.labels else REGRESSION
-        kind = next((kind for kind, tasks in names if config.name in tasks), usual)
+        kind = MULTI_REGRESSION if kind is REGRESSION else MULTI_LABEL
     task = load_class(kind.task_class)(config)
     for name, default, kinds in (
         ("class_weights", "none", (CLASSIFICATION,)),
@@ -264,5 +229,4 @@ def build_task(config):
 
 def compares_pairs(task):
     """Returns whether a Task predicts classes or scores of pairs of texts."""
-    kinds = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
-    return task.kind in kinds and task.takes_pair
+    return task.kind in OF_TEXTS and task.takes_pair

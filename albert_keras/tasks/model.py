@@ -16,8 +16,8 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.detection import kind_of_run
 from albert_keras.formats.open_model import open_model
-from albert_keras.layers.rows import shape_of
 from albert_keras.models.objective_model import Objective, ObjectiveModel
 from albert_keras.models.preprocessor import restored_tokenizer, tokenizer_config
 from albert_keras.models.task_model import AlbertForTask
@@ -27,7 +27,7 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import columns_of, examples_of, typed_examples
 from albert_keras.tasks.kinds import build_task, load_class
 from albert_keras.tasks.row_predictor import RowPredictor
-from albert_keras.tasks.task import Features, Task
+from albert_keras.tasks.task import Features
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.build import compile_step, step_settings
 from data_pipeline.errors import InputError
@@ -35,6 +35,10 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Rows whose loss is computed at a time in an evaluation.
 _ROWS_AT_ONCE = 256
+#: Outputs of a model, or features of a batch, by name.
+Tensors = Mapping[str, Any]
+#: The loss of each row, and 1 where its answer is right, float32 [B].
+Losses = tuple[tf.Tensor, tf.Tensor]
 
 
 class AlbertTaskModel(AlbertForTask, ObjectiveModel):
@@ -58,6 +62,9 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
     has_loss_of_outputs = True
     #: Weights of the `objectives` in the loss.
     objective_weights_of_task: Mapping[str, float] = {"answer": 1.0}
+    #: Settings of the task that `from_preset` builds a model for, and whether it must have labels.
+    preset_task: Mapping[str, Any] = {}
+    needs_labels = False
     #: Whether a run is trained, whose log has more than `fit` shows.
     is_in_run = False
 
@@ -71,14 +78,9 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
     ):
         super().__init__(config, **kwargs)
         task = TaskConfig(**task) if isinstance(task, Mapping) else task
-        self.task: Task | None = None if task is None else build_task(task)
-        self.tokenizer = (
-            None
-            if tokenizer is None
-            else restored_tokenizer(
-                dict(tokenizer) if isinstance(tokenizer, Mapping) else tokenizer
-            )
-        )
+        self.task: Any = None if task is None else build_task(task)
+        given = dict(tokenizer) if isinstance(tokenizer, Mapping) else tokenizer
+        self.tokenizer: Any = None if given is None else restored_tokenizer(given)
         self.tuned = dict(tuned or {})
         self._row_predictor: RowPredictor | None = None
         self._compile_settings: dict[str, Any] | None = None
@@ -86,7 +88,13 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
     @classmethod
     def usual_task(cls, labels: tuple[str, ...] | None, **kwargs: Any) -> dict[str, Any]:
         """Returns the settings of the task that `from_preset` builds a model for."""
-        raise NotImplementedError
+        if not cls.needs_labels:
+            return dict(cls.preset_task)
+        if not labels:
+            raise InputError(
+                '`labels` must be the names of the labels, such as ["neg", "pos"]. Received: none.'
+            )
+        return {**cls.preset_task, "labels": labels}
 
     @classmethod
     def from_preset(
@@ -119,9 +127,9 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
             model.fit(["a gripping film", "a dull film"], ["pos", "neg"])
             model.predict(["a film"])[0].label
         """
-        from albert_keras.tasks.finetuned import find_run, is_finetuned, open_finetuned, task_of
+        from albert_keras.tasks.finetuned import find_run, open_finetuned, task_of
 
-        if load_weights and is_finetuned(source):
+        if load_weights and kind_of_run(Path(source)) == "finetuning":
             source = find_run(source)
             task = task_of(Run.open(source))
             is_same = load_class(task.kind.model_class) is cls
@@ -142,9 +150,7 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
 
     # What is trained
 
-    def losses(
-        self, outputs: Mapping[str, tf.Tensor], features: Mapping[str, Any]
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the loss of each row and 1 where the answer is right, float32 [B].
 
         Override it for an objective of your own.
@@ -155,9 +161,9 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         """
         raise NotImplementedError
 
-    def weights_of(self, features: Mapping[str, Any]) -> tf.Tensor:
+    def weights_of(self, features: Tensors) -> tf.Tensor:
         """Returns the weight of each loss: 1 for a real row, 0 for one that fills up the batch."""
-        return float32(features["example_weights"])
+        return tf.cast(features["example_weights"], tf.float32)
 
     def objectives(self, features):
         weights = self.weights_of(features)
@@ -255,7 +261,7 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         if validation_data is not None:
             pair = validation_data if isinstance(validation_data, tuple) else (validation_data,)
             held_out = self._examples(*pair)
-        task, tokenizer = self._of_texts()
+        task, tokenizer = self.task, self.tokenizer
         features = task.features(examples, tokenizer, training=True)
         config = self._fit_config(len(features), batch_size, epochs)
         training = config.training
@@ -270,7 +276,13 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         first = kwargs.get("initial_epoch", 0)
         every = math.ceil(len(features) / training.batch_size)
         source = ExampleSource(features, tokenizer, training, {})
-        own = [_Scores(self, held_out)] if held_out else []
+
+        def add_scores(epoch, logs):
+            """Scores held-out examples after each epoch, for the callbacks that follow."""
+            scores, self.tuned = self._scored(held_out, tunes=True)
+            logs.update({f"val_{name}": value for name, value in scores.items()})
+
+        own = [keras.callbacks.LambdaCallback(on_epoch_end=add_scores)] if held_out else []
         return super().fit(
             source.batches(self.distribute_strategy, first * every),
             epochs=math.ceil(training.epochs),
@@ -316,18 +328,18 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         Raises:
             InputError: If an input does not suit the task, or two have the same id.
         """
-        return typed_examples(self._of_texts()[0], inputs)
+        return typed_examples(self.task, inputs)
 
     def answers(self, examples: list[Any], batch_size: int = 64) -> list[Any]:
         """Answers examples: list of named tuples, see `Task.answers`."""
         features, outputs = self.compute_outputs(examples, batch_size)
-        return self._of_texts()[0].answers(examples, features, outputs, self.tuned or None)
+        return self.task.answers(examples, features, outputs, self.tuned or None)
 
     def compute_outputs(
         self, examples: list[Any], batch_size: int = 64
     ) -> tuple[Features, dict[str, np.ndarray]]:
-        """Returns the features of examples and what the model computes, see `TaskKind.outputs`."""
-        task, tokenizer = self._of_texts()
+        """Returns the features of examples, and the outputs of `call` for them."""
+        task, tokenizer = self.task, self.tokenizer
         features = task.features(examples, tokenizer)
         if self._row_predictor is None or self._row_predictor.batch_size != batch_size:
             self._row_predictor = RowPredictor(
@@ -357,11 +369,6 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         spec = getattr(x, "element_spec", x)
         spec = spec[0] if isinstance(spec, tuple) and isinstance(spec[0], Mapping) else spec
         return isinstance(spec, Mapping) and "input_ids" in spec
-
-    def _of_texts(self) -> tuple[Task, Tokenizer]:
-        """Returns task and tokenizer of a model that takes texts, see `_takes_features`."""
-        assert self.task is not None and self.tokenizer is not None
-        return self.task, self.tokenizer
 
     def _examples(self, x, y=None):
         columns, truths = columns_of(self.task, x, y)
@@ -411,50 +418,3 @@ def _shown(results):
     """Returns what Keras shows of the results of a step."""
     names = {"loss": "loss", "answer_accuracy": "accuracy"}
     return {name: results[key] for key, name in names.items() if key in results}
-
-
-class _Scores(keras.callbacks.Callback):
-    """Scores held-out examples after each epoch, for the logs of the callbacks that follow."""
-
-    def __init__(self, scored: AlbertTaskModel, examples: list):
-        super().__init__()
-        self._scored, self._examples = scored, examples
-
-    def on_epoch_end(self, epoch, logs=None):
-        scores, self._scored.tuned = self._scored._scored(self._examples, tunes=True)
-        if logs is not None:
-            logs.update({f"val_{name}": value for name, value in scores.items()})
-
-
-def of_classes(logits, labels) -> tuple[tf.Tensor, tf.Tensor]:
-    """Compares [..., C] with int [...]; returns cross-entropies and 1 where right, float32."""
-    labels, logits = tf.convert_to_tensor(labels), float32(logits)
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-    is_right = tf.equal(tf.argmax(logits, -1, labels.dtype), labels)
-    return losses, float32(is_right)
-
-
-def required(labels: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Returns the labels of a model whose head depends on them; InputError without any."""
-    if not labels:
-        raise InputError(
-            '`labels` must be the names of the labels, such as ["neg", "pos"]. Received: none.'
-        )
-    return labels
-
-
-def float32(tensor) -> tf.Tensor:
-    """Returns a tensor as float32."""
-    return tf.cast(tensor, tf.float32)
-
-
-def sequences_of_rows(inputs, dropout_seed):
-    """Makes the sequences of rows, [B, C, S], the rows of a batch, [B C, S].
-
-    Returns:
-        dict of int [B C, S]; DropoutSeed or None for them; C.
-    """
-    _, count, length = shape_of(tf.convert_to_tensor(inputs["input_ids"]))
-    names = [name for name in ("input_ids", "input_mask", "segment_ids") if name in inputs]
-    texts = {name: tf.reshape(inputs[name], (-1, length)) for name in names}
-    return texts, dropout_seed and dropout_seed.of_sequences(count), count

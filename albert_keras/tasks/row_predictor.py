@@ -55,7 +55,7 @@ class RowPredictor:
         self._run = run
 
     def predict(self, features: Features) -> dict[str, np.ndarray]:
-        """Computes all N rows: arrays [N, ...], see `TaskKind.outputs`."""
+        """Computes all N rows: the outputs of the model, arrays [N, ...]."""
         order = np.argsort(features.lengths, kind="stable")
         together = self.batch_size * self._replicas
         found = {}

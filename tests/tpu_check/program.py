@@ -15,6 +15,7 @@ from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.records.examples import PRETRAINING_FEATURES, feature_length
 from data_pipeline.settings import Rule, Settings
+from tests.albert_keras.tasks.small_tasks import SETTINGS
 
 #: Answer options of each row where a task has any.
 _OPTIONS = 4
@@ -112,7 +113,7 @@ class TaskProgram(Program):
         # Short rows have no room for a usual question.
         windows = {"max_query_length": min(64, length // 4), "doc_stride": min(128, length // 2)}
         training = self._training() | {"steps": 1000}
-        task = KINDS[self.kind].check_task | windows | {"max_seq_length": length}
+        task = SETTINGS[self.kind] | windows | {"max_seq_length": length}
         config = FinetuneConfig.of({"task": task, "training": training})
         hidden_size = self.albert_config().hidden_size
         return config.resolved(

@@ -96,7 +96,7 @@ class StoredModel:
             return self._model.encoder(encoder_inputs(inputs), positions=positions, **options)
 
     def outputs(self, packed):
-        """Returns the outputs of a fine-tuned model, see `TaskKind.outputs`.
+        """Returns the outputs of a fine-tuned model, those of its `call`.
 
         Args:
             packed: dict of int32 [B, S] ([B, options, S] for choice): `input_ids`, `input_mask`,

@@ -13,7 +13,7 @@ from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.task_model import AlbertForTask
 from albert_keras.serving.graph.aligners import Aligner
 from albert_keras.serving.graph.precision import StoredModel
-from albert_keras.tasks.similarity.model import AlbertForSimilarity
+from albert_keras.tasks.models import AlbertForSimilarity
 from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer as build_graph_tokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

@@ -28,7 +28,7 @@ _OTHER_BLANKS = "[\ufe33\ufe34\ufe4d-\ufe4f\uff3f]"
 
 
 class TaskModel(StringModel):
-    """Base of the fine-tuned models. `predict_tokens` returns `TaskKind.outputs`.
+    """Base of the fine-tuned models. `predict_tokens` returns what the model does.
 
     Args:
         model: float32, of the kind of the task.

@@ -15,7 +15,7 @@ from albert_keras.serving.publish import export
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.serving.saved_model.signatures import WARM_UP_FILE
 from albert_keras.serving.serve_check import serve_check
-from albert_keras.tasks.classification.model import AlbertForClassification
+from albert_keras.tasks.models import AlbertForClassification
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.local.running import running
 from tests.albert_keras.serving.test_task_answers import DIRTY, assert_alike

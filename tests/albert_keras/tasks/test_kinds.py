@@ -4,10 +4,11 @@ import sys
 import pytest
 
 from albert_keras.serving.graph.task_models import TaskModel
-from albert_keras.tasks.kinds import KINDS, build_task, load_class
+from albert_keras.tasks.kinds import KINDS, load_class
 from albert_keras.tasks.model import AlbertTaskModel
 from albert_keras.tasks.task import Task
-from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
+from albert_keras.tasks.task_config import TASK_NAMES
+from tests.albert_keras.tasks.small_tasks import make_task
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
@@ -19,7 +20,7 @@ def test_the_classes_of_a_kind_exist(kind):
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_a_kind_has_fields_and_tasks(kind):
-    task = build_task(TaskConfig(**kind.check_task))
+    task = make_task(kind.name)
     assert task.kind is kind and task.fields[: len(kind.fields)] == kind.fields
     # Kinds with several labels share the names of tasks with the kinds with one.
     assert kind.official_tasks or kind.own_tasks or kind.has_several_labels

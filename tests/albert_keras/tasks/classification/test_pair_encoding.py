@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.tasks.classification.model import AlbertForClassification
 from albert_keras.tasks.classification.pair_encoding import comparison, separate_texts
 from albert_keras.tasks.kinds import CLASSIFICATION
+from albert_keras.tasks.models import AlbertForClassification
 from data_pipeline.instances.segments import pack
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks.small_tasks import task_sums
