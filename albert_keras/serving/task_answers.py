@@ -10,25 +10,9 @@ from collections.abc import Callable
 import numpy as np
 
 from albert_keras.tasks.choice.task import ChoiceAnswer
-from albert_keras.tasks.classification.multi_label import THRESHOLD, labels_answers
-from albert_keras.tasks.classification.regression import score_answers, scores_answers
-from albert_keras.tasks.classification.task import class_answers
-from albert_keras.tasks.kinds import (
-    CHOICE,
-    CLASSIFICATION,
-    MULTI_LABEL,
-    REGRESSION,
-    SIMILARITY,
-    SPANS,
-    SPANS_OR_NONE,
-    TAGGING,
-)
-from albert_keras.tasks.spans.decoding import (
-    NOTHING_V1,
-    NOTHING_V2,
-    DecodedAnswers,
-    best_texts,
-)
+from albert_keras.tasks.classification.multi_label import THRESHOLD
+from albert_keras.tasks.kinds import CHOICE, SPANS, TAGGING
+from albert_keras.tasks.spans.task import DecodedAnswer
 from albert_keras.tasks.tagging.task import TagAnswer
 from albert_keras.tasks.task import Task
 from data_pipeline.errors import InputError
@@ -105,21 +89,14 @@ def _spans(call, task, examples, tuned):
             "The export was written by an earlier release, whose answers lack the best spans. "
             "Export the run again."
         )
-    nothing = NOTHING_V1 if task.kind is SPANS else NOTHING_V2
-    nbest, locations = {}, {}
+    decoded = []
     for example, row in zip(examples, rows, strict=True):
         names = ("nbest_starts", "nbest_ends", "nbest_start_scores", "nbest_end_scores")
         spans = zip(*(row[name].tolist() for name in names), strict=True)
         spans = ((span[:2], *span[2:]) for span in spans if span[0] >= 0)
-        nbest[example.id], locations[example.id] = best_texts(
-            example.context, spans, task.config.n_best, nothing
-        )
-    predictions = {id: texts[0]["text"] for id, texts in nbest.items()}
-    null_scores = None
-    if task.kind is SPANS_OR_NONE:
-        pairs = zip(examples, rows, strict=True)
-        null_scores = {example.id: float(row["null_score"]) for example, row in pairs}
-    decoded = DecodedAnswers(predictions, nbest, null_scores, locations)
+        texts = task.best_texts(example.context, spans)
+        null_score = None if task.kind is SPANS else float(row["null_score"])
+        decoded.append(DecodedAnswer(*texts, null_score))
     return task.decoded_answers(examples, decoded, tuned), rows
 
 
@@ -131,23 +108,13 @@ def _of_texts(call, task, examples):
     else:
         seconds = [example.second for example in examples]
         rows = call_by_rows(call, "text_pair", first=firsts, second=seconds)
-    if task.kind in (REGRESSION, SIMILARITY):
-        return score_answers(examples, np.array([row["score"] for row in rows])), rows
-    labels = [label.decode() for label in rows[0]["labels"]]
-    columns = {
-        name: np.array([row[name] for row in rows])
-        for name in ("probabilities", "thresholds", "scores")
-        if name in rows[0]
-    }
-    if task.kind is CLASSIFICATION:
-        answers = class_answers(examples, labels, columns["probabilities"])
-    elif task.kind is MULTI_LABEL:
+    [name] = rows[0].keys() & {"score", "scores", "probabilities"}
+    values, tuned = np.array([row[name] for row in rows]), None
+    if name == "probabilities":
         # Exports of earlier versions have no thresholds: every label applies from 0.5 on.
-        thresholds = columns.get("thresholds", THRESHOLD)
-        answers = labels_answers(examples, labels, columns["probabilities"], thresholds)
-    else:
-        answers = scores_answers(examples, labels, columns["scores"])
-    return answers, rows
+        thresholds = rows[0].get("thresholds", itertools.repeat(THRESHOLD))
+        tuned = dict(zip(task.labels, thresholds, strict=False))
+    return task.read_out(examples, values.reshape(len(rows), -1), tuned), rows
 
 
 def _choices(call, examples):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from albert_keras.runs.run import Run
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import check_required, write_skipped_rows
-from albert_keras.tasks.bag_of_words import KINDS, bag_of_words_answers
+from albert_keras.tasks.baselines import bag_of_words_answers
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetuned import (
     changed_task,
@@ -16,7 +16,7 @@ from albert_keras.tasks.finetuned import (
     open_finetuned,
     task_of,
 )
-from albert_keras.tasks.kinds import TAGGING
+from albert_keras.tasks.kinds import OF_TEXTS, TAGGING
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.trained_rows import check_scored
 from data_pipeline.errors import InputError
@@ -125,12 +125,9 @@ def evaluate_task(
         tuned = model.tuned
         answers = task.answers(examples, features, outputs, tuned)
     # A constant guess may know these examples; what is counted for each word must not.
-    is_counted = task.kind is TAGGING
-    counted = (
-        _training_examples(opened, trained, "The most frequent tags are")
-        if is_counted
-        else examples
-    )
+    counted = examples
+    if task.kind is TAGGING:
+        counted = _training_examples(opened, trained, "The most frequent tags are")
     guesses = None if counted is None else task.guesses(counted, examples)
     return TaskEvaluation(
         run=str(opened.path),
@@ -165,7 +162,7 @@ def _check_has_examples(run, task):
 
 def _bag_of_words(run, task, examples):
     """Scores the baseline of `bag_of_words_answers`; None where it cannot be trained."""
-    if task.kind not in KINDS:
+    if task.kind not in OF_TEXTS:
         return None
     training_examples = _training_examples(run, task, "The bag-of-words baseline is")
     if training_examples is None:

@@ -13,7 +13,7 @@ from albert_keras.formats.open_model import open_model
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import SKIPPED_ROWS, write_skipped_rows
-from albert_keras.tasks.bag_of_words import bag_of_words_answers, selected
+from albert_keras.tasks.baselines import bag_of_words_answers, selected, similarity_baselines
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import settings_of
 from albert_keras.tasks.kinds import SIMILARITY
@@ -24,7 +24,6 @@ from albert_keras.tasks.results import (
     read_results,
     save_results,
 )
-from albert_keras.tasks.similarity.baselines import similarity_baselines
 from albert_keras.tasks.task_data import prepare
 from albert_keras.tasks.train_seed import train_seed
 from albert_keras.training.cluster import (
@@ -93,7 +92,12 @@ def finetune(
         result = finetune("runs/books", "runs/sst-2", task="sst-2", data_dir="glue")
         print(result.seeds[0].scores["dev"]["accuracy"])
     """
-    given = {name: flags.pop(name) for name in ("train", "dev") if _is_in_memory(flags.get(name))}
+    in_files = str | os.PathLike | None
+    given = {
+        name: flags.pop(name)
+        for name in ("train", "dev")
+        if not isinstance(flags.get(name), in_files)
+    }
     if "train" in given:
         flags = settings_of(flags, given["train"])
     config = FinetuneConfig.of({}, **flags) if config is None else config.with_flags(**flags)
@@ -115,16 +119,13 @@ def finetune(
             write_skipped_rows(out, data.task.skipped_rows)
         words = _bag_of_words(data) if bag_of_words and is_chief(strategy) else None
         is_similarity = data.task.kind is SIMILARITY
-        baselines = {}
-        if is_similarity:
-            baselines = similarity_baselines(strategy, data, initial_weights)
-        has_random = random_baseline and initial_weights.kind != "random" and not is_similarity
+        baselines = similarity_baselines(strategy, data, initial_weights) if is_similarity else {}
         outcomes = [
             train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed, allow_changes)
             for seed in all_seeds
         ]
         random = None
-        if has_random:
+        if random_baseline and initial_weights.kind != "random" and not is_similarity:
             logger.info("Training the same model from random weights (--no-random-baseline skips).")
             untrained = dataclasses.replace(
                 initial_weights, path="random", kind="random", step=None, _open=None
@@ -150,16 +151,18 @@ def finetune(
         best = next(outcome for outcome in outcomes if outcome.result == best_seed(result))
         result = result._replace(tuned=best.tuned)
         if is_chief(strategy):
-            result = result._replace(files=_write(out, data, best))
+            files = {
+                split: write_answers(
+                    out / split if number else out, data.task, split, examples, best.answers[split]
+                )
+                for number, (split, (examples, _)) in enumerate(data.dev.items())
+            }
+            result = result._replace(files=files)
             save_results(out, result)
         barrier(strategy)  # the first worker has written
         if not is_chief(strategy):
             result = read_results(out)
     return result
-
-
-def _is_in_memory(data):
-    return data is not None and not isinstance(data, str | os.PathLike)
 
 
 def seeds_of(config: FinetuneConfig, seeds: int | Sequence[int]) -> tuple[int, ...]:
@@ -220,12 +223,3 @@ def _bag_of_words(data):
         words.seconds,
     )
     return words
-
-
-def _write(out, data, best):
-    """Writes the answers and errors of the best seed; returns the files by split."""
-    files = {}
-    for number, (split, (examples, _)) in enumerate(data.dev.items()):
-        folder = out / split if number else out
-        files[split] = write_answers(folder, data.task, split, examples, best.answers[split])
-    return files

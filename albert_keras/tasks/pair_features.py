@@ -7,7 +7,6 @@ import numpy as np
 
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.task import Features
-from data_pipeline.errors import InputError
 from data_pipeline.instances.segments import pack
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -53,7 +52,7 @@ class PairFeatures(Features):
 
     def batch(self, rows, length=None):
         rows = np.asarray(rows, np.int64)
-        length = self.checked_length(rows, length)
+        length = self.max_seq_length if length is None else length
         ids, starts, lengths, _ = self.pairs
         options = self._options or 1
         pairs = (rows[:, None] * options + np.arange(options)).ravel()
@@ -83,12 +82,6 @@ def encode_pairs(
     Source:
         `convert_single_example` in google-research/albert, `classifier_utils.py`.
     """
-    least = tokenizer.num_special + 2
-    if max_seq_length < least:
-        raise InputError(
-            f"`max_seq_length` must be at least {least}: {tokenizer.num_special} special tokens "
-            f"and a token of each text. Received: {max_seq_length}."
-        )
     texts = [example.first for example in examples]
     texts += [example.second or "" for example in examples]
     ids, starts, lengths = encode_texts(texts, tokenizer)

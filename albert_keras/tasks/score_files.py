@@ -1,20 +1,14 @@
 """Scores predictions in the official files of a task, whoever made them."""
 
-import functools
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from albert_keras.tasks import metrics
-from albert_keras.tasks.classification.glue_files import read_glue_file
-from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_task
-from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
-from albert_keras.tasks.labels import label_numbers
+from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
+from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE, build_task
 from albert_keras.tasks.spans.files import read_null_odds, read_predictions, read_questions
 from albert_keras.tasks.spans.scores import best_thresholds, official_scores
-from albert_keras.tasks.tables.cells import class_of, score_of
 from albert_keras.tasks.tables.files import read_table
+from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -57,29 +51,20 @@ def score_predictions(
     if null_odds is not None and task not in SPANS_OR_NONE.official_tasks:
         raise InputError(f"`null_odds` must not be given for {task}. Received: {null_odds}.")
     if task in GLUE_TASKS:
-        examples = read_glue_file(task, data)
-        settings, scores = glue_task(task), _glue_scores(task, examples, predictions)
-        positive_class = settings.labels[1] if "f1" in scores else None
-        return FileScores(task, len(examples), scores, positive_class)
+        glue = build_task(TaskConfig(name=task))
+        examples, kind = glue.read_file(data, labelled=True), glue.label_kind(glue.labels)
+        rows = read_table(
+            predictions, "index", None, "prediction", kind, is_official=True, may_skip=False
+        )
+        if len(rows) != len(examples):
+            raise InputError(
+                f"`{predictions}` must contain a prediction for each of {len(examples)} rows. "
+                f"Received: {len(rows)}."
+            )
+        scores = glue.label_scores(examples, [row.label for row in rows])
+        return FileScores(task, len(examples), scores, glue.positive_class)
     examples, answers = read_questions(data, needs_positions=False), read_predictions(predictions)
     scores = official_scores(examples, answers, version=1 if task in SPANS.official_tasks else 2)
     if null_odds is not None:
         scores |= best_thresholds(examples, answers, read_null_odds(null_odds))
     return FileScores(task, len(examples), scores)
-
-
-def _glue_scores(task, examples, path):
-    settings = glue_task(task)
-    kind = functools.partial(class_of, known=settings.labels) if settings.labels else score_of
-    rows = read_table(path, "index", None, "prediction", kind, is_official=True, may_skip=False)
-    values = [row.label for row in rows]
-    if len(values) != len(examples):
-        raise InputError(
-            f"`{path}` must contain a prediction for each of {len(examples)} rows. "
-            f"Received: {len(values)}."
-        )
-    truth = [example.label for example in examples]
-    if not settings.labels:
-        return metrics.scores(settings.metrics, np.array(truth), np.array(values, np.float64))
-    pair = (label_numbers(names, settings.labels) for names in (truth, values))
-    return metrics.scores(settings.metrics, *pair)

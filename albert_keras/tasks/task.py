@@ -14,6 +14,7 @@ import numpy as np
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.examples import text_problem
 from albert_keras.tasks.kinds import FIELD_OPTIONS, TaskKind
+from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.tables.rows import SkippedRow
 from data_pipeline.errors import InputError
@@ -63,19 +64,8 @@ class Features(abc.ABC):
             scored; for spans int32 [B] `start_positions`, `end_positions` and `is_impossible`.
 
         Raises:
-            InputError: If `length` is too short for a row, or more than S.
+            InputError: If `length` is too short for a row.
         """
-
-    def checked_length(self, rows, length):
-        """Returns the `length` of `batch`; InputError if it does not suit the rows."""
-        length = self.max_seq_length if length is None else length
-        longest = int(self.lengths[rows].max(initial=0))
-        if not longest <= length <= self.max_seq_length:
-            raise InputError(
-                f"`length` must be between the length of the longest row ({longest}) and "
-                f"`max_seq_length` ({self.max_seq_length}). Received: {length}."
-            )
-        return length
 
 
 class Task(abc.ABC):
@@ -85,13 +75,17 @@ class Task(abc.ABC):
     #: Name of the score that determines the best checkpoint; more is better.
     metric: str
     #: Default length of a row in tokens, S.
-    usual_length: int
+    usual_length: int = 128
     #: Names of the splits that are scored during training; the first one determines the best
     #: checkpoint.
-    dev_splits: tuple[str, ...]
-    test_splits: tuple[str, ...]  # the other splits
+    dev_splits: tuple[str, ...] = ("dev",)
+    test_splits: tuple[str, ...] = ()  # the other splits
     #: The test splits that have answers.
     labelled_tests: tuple[str, ...] = ()
+    #: Whether examples are in official files, unless `train` or `dev` is given.
+    is_official: bool = True
+    #: Names of classes or tags in the order of their numbers; () if there are none.
+    labels: tuple[str, ...] = ()
     #: Whether an example is a pair of texts.
     takes_pair: bool = False
     #: The class that the score `f1` refers to; None if there is no such class or score.
@@ -143,22 +137,44 @@ class Task(abc.ABC):
         return self.kind.build_model(albert_config, self.num_outputs, **kwargs)
 
     @property
-    @abc.abstractmethod
-    def labels(self) -> tuple[str, ...]:
-        """Names of classes or tags in the order of their numbers; () if there are none."""
-
-    @property
     def num_outputs(self) -> int:
         """Number of classes or tags; 1 for every other head."""
         return len(self.labels) or 1
 
-    @abc.abstractmethod
     def read(self, split) -> list:
         """Reads "train", one of `dev_splits` or one of `test_splits`.
 
         Raises:
             InputError: If it cannot be read; a broken row is named by file and line.
         """
+        splits = ("train", *self.dev_splits, *self.test_splits)
+        if split not in splits:
+            raise InputError(
+                f"The split `{split}` of {self.config.name} is unknown{did_you_mean(split, splits)}"
+            )
+        path = {"train": self.config.train, "dev": self.config.dev}.get(split)
+        if path is None and self.is_official:
+            return self._read_official(split)
+        if path is not None and split == "dev":
+            return self.read_file(path, labelled=True)
+        if not self._holds_out:
+            return list(self._own_training)
+        rest, held = hold_out(self._own_training, self.config.dev_share)
+        return rest if split == "train" else held
+
+    def _read_official(self, split):
+        """Reads a split of the official files in `data_dir`."""
+        raise NotImplementedError
+
+    @property
+    def _own_training(self):
+        """All examples of the training file, including those that may be held out."""
+        return self.read_file(self.config.train, labelled=True)
+
+    @property
+    def _holds_out(self):
+        """Whether development examples are a part of the training file."""
+        return not self.is_official and self.config.dev is None
 
     @abc.abstractmethod
     def read_file(self, path, labelled: bool) -> list:
@@ -172,14 +188,6 @@ class Task(abc.ABC):
         """
         examples = self.read_file(path, labelled=False)
         return examples, [known_fields(example) for example in examples]
-
-    def check_split(self, split):
-        """Raises InputError if the task has no such split."""
-        splits = ("train", *self.dev_splits, *self.test_splits)
-        if split not in splits:
-            raise InputError(
-                f"The split `{split}` of {self.config.name} is unknown{did_you_mean(split, splits)}"
-            )
 
     @abc.abstractmethod
     def example(self, number: int | str, fields: dict):
@@ -239,7 +247,7 @@ class Task(abc.ABC):
         outputs: dict[str, np.ndarray],
         tuned: dict[str, float] | None = None,
     ) -> list[Any]:
-        """Converts the outputs of a model, see `TaskKind.outputs`, to answers.
+        """Converts the outputs of the model of this kind, see its `call`, to answers.
 
         `tuned` is as returned by `tuned_answers`.
 

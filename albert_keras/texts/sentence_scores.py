@@ -113,7 +113,7 @@ class MaskedSentences(Features):
             `masked_lm_positions` [B, 1] and `targets` [B], the position and the id of the token.
         """
         rows = np.asarray(rows, np.int64)
-        length = self.checked_length(rows, length)
+        length = self.max_seq_length if length is None else length
         starts, counts = self._starts[rows], self._counts[rows]
         alone = np.zeros_like(counts)  # there is no second segment
         pairs = EncodedPairs(self._ids, np.stack([starts, starts], 1), np.stack([counts, alone], 1))

@@ -1,6 +1,6 @@
 """Fine-tuned models that answer questions about a context: windows, the best span, its characters.
 
-Equivalent to `tasks/spans/windows.py` and `tasks/spans/decoding.py` for one model.
+Equivalent to `tasks/spans/windows.py` and `tasks/spans/task.py` for one model.
 """
 
 import tensorflow as tf

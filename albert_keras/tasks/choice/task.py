@@ -41,16 +41,11 @@ class ChoiceTask(Task):
     kind = CHOICE
     metric = "accuracy"
     usual_length = 512
-    dev_splits = ("dev",)
     test_splits = labelled_tests = ("test",)
-    labels = ()
 
-    def read(self, split):
-        self.check_split(split)
-        given = {"train": self.config.train, "dev": self.config.dev}.get(split)
-        if not given:
-            given = race_folder(self.data_dir_for(split, f"`RACE/{split}`"), split)
-        return self.read_file(given, labelled=True)
+    def _read_official(self, split):
+        folder = race_folder(self.data_dir_for(split, f"`RACE/{split}`"), split)
+        return self.read_file(folder, labelled=True)
 
     def read_file(self, path, labelled):
         config, skipped = self.config, self.skipping(path)

@@ -1,20 +1,17 @@
 """Classification with any number of labels for each text or pair, from a user's own tables."""
 
 import functools
-from collections.abc import Sequence
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 import scipy.special
 
-from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.kinds import MULTI_LABEL
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.tables.cells import listed_labels, marked_labels
-from albert_keras.tasks.tables.files import label_names
-from albert_keras.tasks.task import Error, logits_of, one_line, with_dropped_tokens
-from data_pipeline.errors import InputError
+from albert_keras.tasks.task import Error, one_line, with_dropped_tokens
 
 #: A label applies from this probability on, unless a threshold was set or fitted.
 THRESHOLD = 0.5
@@ -30,31 +27,6 @@ class LabelsAnswer(NamedTuple):
     labels: tuple[str, ...]
     probabilities: dict[str, float]
     dropped_tokens: int = 0  # tokens of the input that the model did not read
-
-
-def labels_answers(
-    examples: Sequence,
-    labels: Sequence[str],
-    probabilities: np.ndarray,
-    thresholds: np.ndarray | float = THRESHOLD,
-) -> list[LabelsAnswer]:
-    """Answers N examples with the labels, out of C, whose probability reaches its threshold.
-
-    Args:
-        examples: N examples.
-        labels: The names of the labels.
-        probabilities: float [N, C].
-        thresholds: float [C], or one for all labels.
-    """
-    applies = probabilities >= thresholds
-    return [
-        LabelsAnswer(
-            example.id,
-            tuple(name for name, is_given in zip(labels, given, strict=True) if is_given),
-            dict(zip(labels, row, strict=True)),
-        )
-        for example, row, given in zip(examples, probabilities.tolist(), applies, strict=True)
-    ]
 
 
 def fitted_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
@@ -106,34 +78,14 @@ class MultiLabelTask(TextTask):
 
     kind = MULTI_LABEL
     usual_metrics = ("micro_f1",)
-
-    @functools.cached_property
-    def labels(self):
-        if self.config.labels:
-            return self.config.labels
-        if isinstance(self.config.label, tuple):
-            return tuple(map(str, self.config.label))
-        return label_names(self._own_training)
+    _activation = staticmethod(scipy.special.expit)
 
     def with_truth(self, example, truth):
         names = (truth,) if isinstance(truth, str) else truth
         if not all(isinstance(name, str) for name in names):  # zeros and ones
-            names = marked_labels(self._complete(truth), self.labels, self.labels)
+            names = marked_labels(self._one_for_each(truth), self.labels, self.labels)
         self._numbers([names])  # raises for an unknown one
         return example._replace(label=tuple(sorted(names, key=self.labels.index)))
-
-    def _probabilities(self, examples, outputs):
-        """Returns the probability of each label, float64 [N, C]."""
-        return scipy.special.expit(logits_of(outputs, (len(examples), self.num_outputs)))
-
-    def _complete(self, values):
-        """Returns values of which there is one for each label; InputError for another number."""
-        if len(values) != self.num_outputs:
-            raise InputError(
-                f"There must be a value for each of {self.num_outputs} labels. "
-                f"Received: {len(values)}."
-            )
-        return values
 
     def tuned_answers(self, examples, features, outputs):
         """Fits the threshold of each label, unless `threshold` is set; see `fitted_thresholds`.
@@ -144,33 +96,36 @@ class MultiLabelTask(TextTask):
         """
         if self.config.threshold is not None or not examples:
             return self.answers(examples, features, outputs), {}
-        truth, probabilities = self._truth(examples), self._probabilities(examples, outputs)
+        truth, probabilities = self._truth(examples), self._values(examples, outputs)
         fitted = fitted_thresholds(truth, probabilities)
         thresholds = np.tile(fitted, (len(examples), 1))
         for half in (slice(0, None, 2), slice(1, None, 2)) if len(examples) > 1 else ():
             other = slice(1 - half.start, None, 2)
             thresholds[half] = fitted_thresholds(truth[other], probabilities[other])
-        answers = labels_answers(examples, self.labels, probabilities, thresholds)
+        answers = self._applied(examples, probabilities, thresholds)
         tuned = dict(zip(self.labels, fitted.tolist(), strict=True))
         return with_dropped_tokens(answers, features), tuned
 
-    def answers(self, examples, features, outputs, tuned=None):
-        """Reads out LabelsAnswers; `tuned` has the threshold of each label."""
-        if not examples:
-            return []
-        probabilities = self._probabilities(examples, outputs)
-        answers = labels_answers(examples, self.labels, probabilities, self.thresholds(tuned))
-        return with_dropped_tokens(answers, features)
+    def read_out(self, examples, values, tuned=None):
+        """As in `TextTask`; `tuned` has the threshold of each label."""
+        return self._applied(examples, values, self.thresholds(tuned))
+
+    def _applied(self, examples, probabilities, thresholds):
+        """Answers with the labels whose probability reaches its threshold."""
+        rows, applies = probabilities.tolist(), (probabilities >= thresholds).tolist()
+        return [
+            LabelsAnswer(
+                example.id, tuple(itertools.compress(self.labels, given)), self._by_label(row)
+            )
+            for example, row, given in zip(examples, rows, applies, strict=True)
+        ]
 
     def thresholds(self, tuned: dict[str, float] | None = None) -> np.ndarray:
         """Returns the probability from which each label applies, float64 [C]."""
         default = THRESHOLD if self.config.threshold is None else self.config.threshold
         return np.array([(tuned or {}).get(label, default) for label in self.labels])
 
-    def scores(self, examples, answers):
-        return self._scores_of(self._truth(examples), self._given(answers))
-
-    def _scores_of(self, truth, given):
+    def _scores_of(self, truth, given, names=None):
         of_labels = _f1(truth, given, axis=0)
         scores = {
             "micro_f1": float(_f1(truth, given, axis=None)),
@@ -181,15 +136,9 @@ class MultiLabelTask(TextTask):
             f"f1_{name}": value for name, value in zip(self.labels, of_labels.tolist(), strict=True)
         }
 
-    def interval(self, examples, answers):
-        truth, given = self._truth(examples), self._given(answers)
-        return metrics.bootstrap_interval(
-            lambda *pair: self._scores_of(*pair)[self.metric], truth, given
-        )
-
     def guesses(self, training_examples, examples):
         proportions = self._truth(training_examples).mean(axis=0)
-        return labels_answers(examples, self.labels, np.tile(proportions, (len(examples), 1)))
+        return self._applied(examples, np.tile(proportions, (len(examples), 1)), THRESHOLD)
 
     def shown(self, answer):
         return f"`{_names(answer.labels)}`"
@@ -207,17 +156,11 @@ class MultiLabelTask(TextTask):
         )
         return Error(example.id, text, _names(example.label), _names(answer.labels), confidence)
 
-    def confusion(self, examples, answers):
-        return None
-
-    def _label_kind(self, known_labels):
+    def label_kind(self, known_labels):
         if isinstance(self.config.label, tuple):
             return functools.partial(marked_labels, names=self.labels)
         separator = self.config.label_separator or "|"
         return functools.partial(listed_labels, separator=separator, known=known_labels or ())
-
-    def _given(self, answers):
-        return self._numbers([answer.labels for answer in answers])
 
     def _numbers(self, values):
         """Returns whether each label applies: int64 [N, C]."""

@@ -1,20 +1,25 @@
-"""One or several numbers for each text or pair: STS-B of GLUE, and a user's own tables."""
+"""Numbers for texts or pairs: STS-B of GLUE, a user's own tables, the similarity of two texts."""
 
 import functools
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy.stats
 
 from albert_keras.tasks import metrics
+from albert_keras.tasks.classification.glue_tasks import glue_splits
 from albert_keras.tasks.classification.task import TextTask
-from albert_keras.tasks.kinds import MULTI_REGRESSION, REGRESSION
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.kinds import MULTI_REGRESSION, REGRESSION, SIMILARITY
+from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.tables.cells import score_of
-from albert_keras.tasks.task import Error, logits_of, one_line, with_dropped_tokens
+from albert_keras.tasks.task import Error, check_numbers, check_text, one_line
 from data_pipeline.errors import InputError
 
 #: Scores that spread less than this fraction of the range of labels count as all the same.
 _LEAST_SPREAD = 1e-3
+#: The task of GLUE with pairs and scores.
+_GLUE = "sts-b"
 
 
 class ScoreAnswer(NamedTuple):
@@ -33,24 +38,6 @@ class ScoresAnswer(NamedTuple):
     dropped_tokens: int = 0
 
 
-def score_answers(examples: Sequence, scores: np.ndarray) -> list[ScoreAnswer]:
-    """Answers N examples with `scores`, float [N]."""
-    return [
-        ScoreAnswer(example.id, score)
-        for example, score in zip(examples, scores.tolist(), strict=True)
-    ]
-
-
-def scores_answers(
-    examples: Sequence, labels: Sequence[str], scores: np.ndarray
-) -> list[ScoresAnswer]:
-    """Answers N examples with `scores`, float [N, K], of K labels."""
-    return [
-        ScoresAnswer(example.id, dict(zip(labels, row, strict=True)))
-        for example, row in zip(examples, scores.tolist(), strict=True)
-    ]
-
-
 class ScoreTask(TextTask):
     """K numbers for each row, several of them in columns of their own.
 
@@ -59,6 +46,7 @@ class ScoreTask(TextTask):
 
     kind = REGRESSION
     usual_metrics = ("pearson", "spearman", "mean_squared_error")
+    _activation = staticmethod(np.asarray)
 
     def __init__(self, config):
         self._is_single = not config.has_several_labels
@@ -72,59 +60,34 @@ class ScoreTask(TextTask):
 
     @functools.cached_property
     def labels(self):
-        if self._is_single:
-            return ()
-        return self.config.labels or tuple(map(str, self.config.label))
+        return () if self._is_single else super().labels
 
     def with_truth(self, example, truth):
-        values = [truth] if self._is_single else list(truth)
-        if len(values) != self.num_outputs:
-            raise InputError(
-                f"There must be a number for each of {self.num_outputs} labels. "
-                f"Received: {len(values)}."
-            )
+        values = self._one_for_each([truth] if self._is_single else list(truth))
         names = ["label"] if self._is_single else self.labels
         return example._replace(label=score_of(values, names))
 
-    def features(self, examples, tokenizer, training=False):
-        features = super().features(examples, tokenizer, training)
-        if self._is_single and features.labels is not None:
-            features.labels = features.labels[:, 0]
-        return features
-
-    def answers(self, examples, features, outputs, tuned=None):
-        if not examples:
-            return []
-        scores = logits_of(outputs, (len(examples), self.num_outputs))
-        return with_dropped_tokens(self._answers(examples, scores), features)
-
-    def _answers(self, examples, scores):
+    def read_out(self, examples, values, tuned=None):
         if self._is_single:
-            return score_answers(examples, scores[:, 0])
-        return scores_answers(examples, self.labels, scores)
+            pairs = zip(examples, values[:, 0].tolist(), strict=True)
+            return [ScoreAnswer(example.id, score) for example, score in pairs]
+        pairs = zip(examples, values.tolist(), strict=True)
+        return [ScoresAnswer(example.id, self._by_label(row)) for example, row in pairs]
 
-    def scores(self, examples, answers):
+    def _scores_of(self, truth, given, names=None):
         """Returns the mean of each score over the numbers, and where there are several each."""
-        pairs = zip(self._truth(examples).T, self._given(answers).T, strict=True)
-        found = [metrics.scores(self._metrics, *pair) for pair in pairs]
-        scores = {name: float(np.mean([one[name] for one in found])) for name in self._metrics}
+        names = names or self._metrics
+        found = [metrics.scores(names, *pair) for pair in zip(truth.T, given.T, strict=True)]
+        scores = {name: float(np.mean([one[name] for one in found])) for name in names}
         return scores | {
             f"{name}_{label}": one[name]
             for label, one in zip(self.labels, found, strict=not self._is_single)
-            for name in self._metrics
+            for name in names
         }
-
-    def interval(self, examples, answers):
-        metric = metrics.METRICS[self.metric]
-
-        def mean(truth, given):
-            return np.mean([metric(*pair) for pair in zip(truth.T, given.T, strict=True)])
-
-        return metrics.bootstrap_interval(mean, self._truth(examples), self._given(answers))
 
     def guesses(self, training_examples, examples):
         means = self._truth(training_examples).mean(axis=0)
-        return self._answers(examples, np.tile(means, (len(examples), 1)))
+        return self.read_out(examples, np.tile(means, (len(examples), 1)))
 
     def collapse(self, answers):
         given = self._given(answers)
@@ -142,25 +105,18 @@ class ScoreTask(TextTask):
         text = one_line(example.first, example.second)
         return Error(example.id, text, self._shown(truth), self._shown(given), distance)
 
-    def confusion(self, examples, answers):
-        return None
-
     def _shown(self, values):
         names = [f"{label} " for label in self.labels] or [""]
         pairs = zip(names, values, strict=True)
         return ", ".join(f"{name}{value:.6g}" for name, value in pairs)
 
-    def _label_kind(self, known_labels):
+    def label_kind(self, known_labels):
         return score_of
-
-    def _given(self, answers):
-        if self._is_single:
-            return self._numbers([answer.score for answer in answers])
-        return self._numbers([tuple(answer.scores.values()) for answer in answers])
 
     def _numbers(self, values):
         """Returns the scores, float64 [N, K]."""
-        return np.array(values, np.float64).reshape(-1, self.num_outputs)
+        rows = [tuple(one.values()) if isinstance(one, dict) else one for one in values]
+        return np.array(rows, np.float64).reshape(-1, self.num_outputs)
 
     def _range(self):
         """Returns the range of each label, 0 if it is not known."""
@@ -169,3 +125,104 @@ class ScoreTask(TextTask):
         if "_own_training" not in self.__dict__:  # not read, as no training file is needed
             return 0.0
         return np.ptp(self._truth(self._own_training), axis=0)
+
+
+class SimilarityTask(ScoreTask):
+    """Similarity of pairs of texts: a cosine of vectors, learned from pairs or from scores.
+
+    Training examples come from `train`, or from the STS-B of GLUE in `data_dir`; development
+    examples are pairs with scores from `dev`, STS-B in `data_dir`, or held out from `train`.
+
+    Attributes:
+        objective: str. "pairs" for equivalent texts, "scores" for pairs with scores.
+    """
+
+    kind = SIMILARITY
+    usual_metrics = ("spearman", "pearson")
+    pair_may_be_blank = False
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.takes_pair = True
+        self.is_official = config.data_dir is not None
+        self._layout = _GLUE if config.text is None and self.is_official else None
+        self._splits, self.test_splits = glue_splits(_GLUE), ("test",) * self.is_official
+        self.objective = config.objective
+        if config.objective == "auto":  # without a file it is STS-B, or no training any more
+            has_scores = config.train is None or config.label is not None
+            self.objective = "scores" if has_scores else "pairs"
+
+    @property
+    def model_settings(self):
+        return {"pooling": self.config.pooling}
+
+    def read(self, split):
+        if split == "dev" and self.objective == "pairs" and super()._holds_out:
+            raise InputError(
+                "A training for similarity must have development pairs with scores. Give --dev "
+                "with --text, --pair and --label, or --data-dir with the STS-B of GLUE. "
+                "Received: neither `dev` nor `data_dir`."
+            )
+        return super().read(split)
+
+    def example(self, number, fields):
+        example = super().example(number, fields)
+        check_text("pair", example.second)
+        return example
+
+    def features(self, examples, tokenizer, training=False):
+        labels = None
+        if training and self.objective == "scores":
+            labels = self._truth(examples)[:, 0].astype(np.float32)
+        texts = [
+            TextExample(example.id, text)
+            for example in examples
+            for text in (example.first, example.second)
+        ]
+        pairs, sequences = encode_pairs(texts, tokenizer, self.max_seq_length), 2
+        features = PairFeatures(pairs, tokenizer, self.max_seq_length, labels, sequences)
+        # Of both texts, as each of them is read on its own.
+        features.dropped_tokens = pairs.dropped.reshape(-1, sequences).sum(axis=1)
+        return features
+
+    def _values(self, examples, outputs):
+        check_numbers(outputs)
+        return np.asarray(outputs["cosine"], np.float64)[:, None]
+
+    def guesses(self, training_examples, examples):
+        return None  # a constant answer has no correlation with anything
+
+    def errors(self, examples, answers):
+        """Returns all pairs; the confidence is the difference of the ranks, from 0 to 1."""
+        columns = self._truth(examples)[:, 0], self._given(answers)[:, 0]
+        ranks = [scipy.stats.rankdata(values) / len(values) for values in columns]
+        errors = [
+            error._replace(confidence=abs(first - second))
+            for error, first, second in zip(map(self.error, examples, answers), *ranks, strict=True)
+        ]
+        return sorted(errors, key=lambda error: -error.confidence)
+
+    @property
+    def _holds_out(self):
+        return super()._holds_out and self.objective == "scores"
+
+    @functools.cached_property
+    def _own_training(self):
+        if self.config.train is None:
+            raise InputError(
+                "`train` must be the training file, or `data_dir` the folder with the STS-B of "
+                "GLUE. Received: None."
+            )
+        return self._table(self.config.train, self.objective == "scores", None)
+
+    def _table(self, path, labelled, known_labels, all_columns=None):
+        for column in ("text", "pair", "label") if labelled else ("text", "pair"):
+            if getattr(self.config, column) is None:
+                raise InputError(
+                    f"`{column}` must name a column of `{path}`: a file of pairs has two texts"
+                    f"{' and a score' if labelled else ''}. Received: None. Give --{column}."
+                )
+        return super()._table(path, labelled, known_labels, all_columns)
+
+    def _range(self):
+        return 1.0  # cosines that differ by less than 0.001 are all the same

@@ -1,7 +1,6 @@
 """Classes of texts and pairs: GLUE, and a user's own tables."""
 
 import functools
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from albert_keras.tasks.classification.glue_files import (
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_splits
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import CLASSIFICATION
-from albert_keras.tasks.labels import check_answered, check_labels, hold_out, label_numbers
+from albert_keras.tasks.labels import check_answered, check_labels, label_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.tables.cells import class_of
 from albert_keras.tasks.tables.files import label_names, read_table
@@ -34,15 +33,6 @@ class ClassAnswer(NamedTuple):
     dropped_tokens: int = 0  # tokens of the input that the model did not read
 
 
-def class_answers(examples, labels: Sequence[str], probabilities: np.ndarray) -> list[ClassAnswer]:
-    """Answers N examples with the most probable of C classes, the first of equals."""
-    best = np.argmax(probabilities, axis=1).tolist()
-    return [
-        ClassAnswer(example.id, labels[number], row[number], dict(zip(labels, row, strict=True)))
-        for example, number, row in zip(examples, best, probabilities.tolist(), strict=True)
-    ]
-
-
 class TextTask(Task):
     """A task of GLUE, or a user's own table; here one of several classes for each row.
 
@@ -50,19 +40,20 @@ class TextTask(Task):
     """
 
     kind = CLASSIFICATION
-    usual_length = 128
     #: Names of the scores of a user's own table, the main one first.
     usual_metrics: tuple[str, ...] = ("accuracy", "macro_f1")
     #: Whether a row of a table may have a blank second text.
     pair_may_be_blank = True
+    #: From logits to probabilities or scores, float64 [N, C].
+    _activation = staticmethod(functools.partial(scipy.special.softmax, axis=-1))
 
     def __init__(self, config):
         super().__init__(config)
         self._glue = GLUE_TASKS.get(config.name)
+        self.is_official = self._glue is not None
         #: The task of GLUE whose layout the files have; None for tables with named columns.
         self._layout = config.name if self._glue else None
         self._metrics = self._glue.metrics if self._glue else self.usual_metrics
-        self.dev_splits, self.test_splits = ("dev",), ()
         if self._glue:
             self._splits = glue_splits(config.name)
             labelled = [
@@ -86,25 +77,20 @@ class TextTask(Task):
     def labels(self):
         if self._glue:
             return self._glue.labels
-        return self.config.labels or label_names(self._own_training)
+        if self.config.labels:
+            return self.config.labels
+        if isinstance(self.config.label, tuple):
+            return tuple(map(str, self.config.label))
+        return label_names(self._own_training)
 
     @property
     def positive_class(self):
         return self.labels[1] if "f1" in self._score_names() else None
 
-    def read(self, split):
-        self.check_split(split)
-        path = {"train": self.config.train, "dev": self.config.dev}.get(split)
-        if self._glue and path is None:
-            task, name = self._splits[split]
-            folder = self.data_dir_for(split, f"`{GLUE_TASKS[task].folder}`")
-            return read_glue(task, folder, name, self.skipping)
-        if self._glue or (split == "dev" and path is not None):
-            return self.read_file(path, labelled=True)
-        if self.config.dev is not None:
-            return list(self._own_training)
-        rest, held = hold_out(self._own_training, self.config.dev_share)
-        return rest if split == "train" else held
+    def _read_official(self, split):
+        task, name = self._splits[split]
+        folder = self.data_dir_for(split, f"`{GLUE_TASKS[task].folder}`")
+        return read_glue(task, folder, name, self.skipping)
 
     def read_file(self, path, labelled):
         if self._layout is None:
@@ -127,12 +113,13 @@ class TextTask(Task):
         is_number = isinstance(truth, int) and not isinstance(truth, bool)
         if is_number and labels and str(truth) not in labels and 0 <= truth < len(labels):
             truth = labels[truth]
-        return example._replace(label=self._label_kind(labels)([truth], ["label"]))
+        return example._replace(label=self.label_kind(labels)([truth], ["label"]))
 
     def features(self, examples, tokenizer, training=False):
         labels = None
         if training or all(example.label is not None for example in examples):
             labels = self._truth(examples).astype(self.kind.targets["labels"])
+            labels = labels.ravel() if self.num_outputs == 1 else labels
         pairs = encode_pairs(examples, tokenizer, self.max_seq_length)
         features = PairFeatures(pairs, tokenizer, self.max_seq_length, labels)
         if training and self.config.class_weights == "balanced":
@@ -144,26 +131,58 @@ class TextTask(Task):
     def answers(self, examples, features, outputs, tuned=None):
         if not examples:
             return []
-        logits = logits_of(outputs, (len(examples), self.num_outputs))
-        probabilities = scipy.special.softmax(logits, axis=-1)
-        answers = class_answers(examples, self.labels, probabilities)
+        answers = self.read_out(examples, self._values(examples, outputs), tuned)
         return with_dropped_tokens(answers, features)
 
+    def _values(self, examples, outputs):
+        """Returns the probability or the score of each label, float64 [N, C]."""
+        return self._activation(logits_of(outputs, (len(examples), self.num_outputs)))
+
+    def read_out(
+        self, examples: list, values: np.ndarray, tuned: dict[str, float] | None = None
+    ) -> list:
+        """Answers N examples by the probability or the score of each label.
+
+        Args:
+            examples: Labelled or not.
+            values: float [N, C].
+            tuned: As of `answers`.
+        """
+        # The first of equals is the best.
+        best, rows = np.argmax(values, axis=1).tolist(), values.tolist()
+        return [
+            ClassAnswer(example.id, self.labels[at], row[at], self._by_label(row))
+            for example, at, row in zip(examples, best, rows, strict=True)
+        ]
+
+    def _by_label(self, row):
+        return dict(zip(self.labels, row, strict=True))
+
     def scores(self, examples, answers):
-        return metrics.scores(self._score_names(), self._truth(examples), self._given(answers))
+        return self.label_scores(examples, [answer[1] for answer in answers])
+
+    def label_scores(self, examples: list, labels: list) -> dict[str, float]:
+        """Scores labels, such as names of classes, that were given to labelled examples."""
+        return self._scores_of(self._truth(examples), self._numbers(labels))
+
+    def interval(self, examples, answers):
+        def score(truth, given):
+            return self._scores_of(truth, given, (self.metric,))[self.metric]
+
+        return metrics.bootstrap_interval(score, self._truth(examples), self._given(answers))
+
+    def _scores_of(self, truth, given, names=None):
+        """Returns the scores of numbers of labels or of scores, at least those of some names."""
+        return metrics.scores(names or self._score_names(), truth, given)
 
     def _score_names(self):
         has_f1 = self._metrics == TextTask.usual_metrics and self.num_outputs == 2
         return (*self._metrics, "f1") if has_f1 else self._metrics
 
-    def interval(self, examples, answers):
-        truth, given = self._truth(examples), self._given(answers)
-        return metrics.bootstrap_interval(self.metric, truth, given)
-
     def guesses(self, training_examples, examples):
         truth = self._truth(training_examples)
         proportions = np.bincount(truth, minlength=self.num_outputs) / len(truth)
-        return class_answers(examples, self.labels, np.tile(proportions, (len(examples), 1)))
+        return self.read_out(examples, np.tile(proportions, (len(examples), 1)))
 
     def error(self, example, answer):
         if example.label == answer.label:
@@ -172,6 +191,8 @@ class TextTask(Task):
         return Error(example.id, text, example.label, answer.label, answer.probability)
 
     def confusion(self, examples, answers):
+        if self.kind is not CLASSIFICATION:
+            return None
         truth, given = self._truth(examples), self._given(answers)
         return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
 
@@ -208,6 +229,8 @@ class TextTask(Task):
         """All examples of the training file, including those that may be held out."""
         if self.config.train is None:
             raise InputError("`train` must be the training file. Received: None.")
+        if self._glue:
+            return self.read_file(self.config.train, labelled=True)
         return self._table(self.config.train, True, self.config.labels)
 
     def _table(self, path, labelled, known_labels, all_columns=None):
@@ -219,7 +242,7 @@ class TextTask(Task):
             config.text,
             config.pair,
             config.label,
-            self._label_kind(known_labels),
+            self.label_kind(known_labels),
             labelled,
             encoding=config.encoding,
             skipped=self.skipping(path),
@@ -227,7 +250,7 @@ class TextTask(Task):
             pair_may_be_blank=self.pair_may_be_blank,
         )
 
-    def _label_kind(self, known_labels):
+    def label_kind(self, known_labels):
         """Returns how a label is read; names besides `known_labels`, if any, are refused."""
         return functools.partial(class_of, known=known_labels or ())
 
@@ -237,7 +260,16 @@ class TextTask(Task):
         return self._numbers([example.label for example in examples])
 
     def _given(self, answers):
-        return self._numbers([answer.label for answer in answers])
+        return self._numbers([answer[1] for answer in answers])
+
+    def _one_for_each(self, values):
+        """Returns values of which there is one for each label; InputError for another number."""
+        if len(values) != self.num_outputs:
+            raise InputError(
+                f"There must be a value for each of {self.num_outputs} labels. "
+                f"Received: {len(values)}."
+            )
+        return values
 
     def _numbers(self, values):
         """Returns the numbers of classes, int64 [N]."""

@@ -59,11 +59,6 @@ def answer_words(text: str) -> list[str]:
     ]
 
 
-def exact_match(gold: str, predicted: str) -> int:
-    """Returns 1 if the normalised texts are equal, else 0."""
-    return int(normalize_answer(gold) == normalize_answer(predicted))
-
-
 def f1(gold: str, predicted: str, version: int = 2) -> float:
     """Returns the harmonic mean of precision and recall over `answer_words`, with repetitions.
 
@@ -101,7 +96,7 @@ def question_scores(
             golds = [gold for gold in golds if normalize_answer(gold)] or [""]
         if example.id in predictions:
             predicted = predictions[example.id]
-            exact[example.id] = max(exact_match(gold, predicted) for gold in golds)
+            exact[example.id] = int(normalize_answer(predicted) in map(normalize_answer, golds))
             word_f1[example.id] = max(f1(gold, predicted, version) for gold in golds)
     return exact, word_f1
 
@@ -208,23 +203,16 @@ def null_threshold(examples, predictions, null_scores) -> float:
     """Finds the threshold with the best F1.
 
     It is just above the threshold that the official search finds: that search counts the question
-    at the threshold as answered, whereas `apply_null_threshold` answers strictly below it. And
+    at the threshold as answered, whereas `SpanTask` answers strictly below it. And
     where answering nothing is best, the official search returns 0, which suits only probabilities.
 
-    Arguments and errors as of `best_thresholds`; the result is for `apply_null_threshold`.
+    Arguments and errors as of `best_thresholds`; the result is for `SpanTask.answers`.
     """
     best = best_thresholds(examples, predictions, null_scores)
     unanswerable = sum(not example.answers for example in examples)
     if best["best_f1"] <= 100 * unanswerable / len(examples):
         return min(null_scores.values())
     return float(np.nextafter(best["best_f1_thresh"], np.inf))
-
-
-def apply_null_threshold(
-    predictions: Mapping[str, str], null_scores: Mapping[str, float], threshold: float
-) -> dict[str, str]:
-    """Returns the predictions, with "" where the null score is at or above `threshold`."""
-    return {id: text if null_scores[id] < threshold else "" for id, text in predictions.items()}
 
 
 def _summary(exact, word_f1, ids):

@@ -9,20 +9,21 @@ import scipy.special
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
-from albert_keras.tasks.spans.decoding import decode
 from albert_keras.tasks.spans.files import Rule, read_questions
 from albert_keras.tasks.spans.scores import (
-    apply_null_threshold,
     null_threshold,
     official_scores,
     question_scores,
 )
 from albert_keras.tasks.spans.windows import span_features
-from albert_keras.tasks.task import Error, Task, one_line, with_dropped_tokens
+from albert_keras.tasks.task import Error, Task, check_numbers, one_line, with_dropped_tokens
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 
 _THRESHOLD = "null_threshold"
+_NO_WINDOW = 1e6  # the null score of a question without windows
+#: Text and scores where no span is possible, by version.
+_NOTHING = {1: {"empty": (0.0, 0.0)}, 2: {"": (-1e6, -1e6)}}
 #: What the answers to labelled questions must be, by version.
 _RULES = {
     1: Rule(
@@ -46,8 +47,18 @@ class SpanAnswer(NamedTuple):
     start: int | None  # the first character of the text in the passage; None if no answer
     end: int | None  # one more than the last
     null_score: float | None  # the logit of "no answer"; None in squad1
-    nbest: list[dict]  # the best texts, as in `DecodedAnswers`
+    nbest: list[dict]  # the best texts, as in `DecodedAnswer`
     dropped_tokens: int = 0  # tokens of the question that the model did not read
+
+
+class DecodedAnswer(NamedTuple):
+    """What a model says about a question. It never chooses "no answer", see `null_threshold`."""
+
+    #: "text", "probability", "start_log_prob" and "end_log_prob" of the best texts, best first.
+    nbest: list[dict]
+    #: The first character of the best text in the raw passage, and one more than the last.
+    location: tuple[int, int] | None
+    null_score: float | None = None  # for "no answer"; of `SPANS_OR_NONE` only
 
 
 class SpanTask(Task):
@@ -55,24 +66,21 @@ class SpanTask(Task):
 
     metric = "f1"
     usual_length = 384
-    dev_splits = ("dev",)
     test_splits = ("test",)
-    labels = ()
 
     def __init__(self, config):
         super().__init__(config)
         self.kind = SPANS if config.name in SPANS.official_tasks else SPANS_OR_NONE
         self._version = 1 if self.kind is SPANS else 2
 
-    def read(self, split):
-        self.check_split(split)
-        given = {"train": self.config.train, "dev": self.config.dev}.get(split)
-        path = given or self._official(split)
+    def _read_official(self, split):
+        name = f"{split}-v{'1.1' if self._version == 1 else '2.0'}.json"
+        path = Path(self.data_dir_for(split, f"`{name}`")) / name
         return self._read(path, split not in self.test_splits, needs_positions=split == "train")
 
-    def _official(self, split):
-        name = f"{split}-v{'1.1' if self._version == 1 else '2.0'}.json"
-        return Path(self.data_dir_for(split, f"`{name}`")) / name
+    @property
+    def _own_training(self):
+        return self._read(self.config.train, labelled=True, needs_positions=True)
 
     def read_file(self, path, labelled):
         return self._read(path, labelled, needs_positions=False)
@@ -100,10 +108,12 @@ class SpanTask(Task):
 
     def tuned_answers(self, examples, features, outputs):
         """Finds the score for "no answer" from which squad2 leaves a question unanswered."""
-        decoded, tuned = self._decode(examples, features, outputs), {}
+        decoded, tuned = self.decode(examples, features, outputs), {}
         if self._version == 2:
-            threshold = null_threshold(examples, decoded.predictions, decoded.null_scores)
-            tuned = {_THRESHOLD: threshold}
+            pairs = list(zip(examples, decoded, strict=True))
+            texts = {example.id: one.nbest[0]["text"] for example, one in pairs}
+            scores = {example.id: one.null_score for example, one in pairs}
+            tuned = {_THRESHOLD: null_threshold(examples, texts, scores)}
         answers = self.decoded_answers(examples, decoded, tuned)
         return with_dropped_tokens(answers, features), tuned
 
@@ -113,29 +123,91 @@ class SpanTask(Task):
         Without a tuned threshold squad2 uses 0: a question is left unanswered if "no answer" is
         at least as probable as an answer.
         """
-        decoded = self._decode(examples, features, outputs)
+        decoded = self.decode(examples, features, outputs)
         return with_dropped_tokens(self.decoded_answers(examples, decoded, tuned), features)
 
     def decoded_answers(self, examples, decoded, tuned=None):
         """Returns SpanAnswers of DecodedAnswers; see `answers` for the threshold."""
-        predictions, null_scores = decoded.predictions, decoded.null_scores
-        if self._version == 2:
-            threshold = (tuned or {}).get(_THRESHOLD, 0.0)
-            predictions = apply_null_threshold(predictions, null_scores, threshold)
-        answers = []
-        for example in examples:
-            text, nbest = predictions[example.id], decoded.nbest[example.id]
-            start, end = (text and decoded.locations[example.id]) or (None, None)
-            null_score = null_scores[example.id] if self._version == 2 else None
-            probability = nbest[0]["probability"]
-            if self._version == 2 and not text:
-                probability = float(scipy.special.expit(null_score))
+        threshold, answers = (tuned or {}).get(_THRESHOLD, 0.0), []
+        for example, (nbest, location, null_score) in zip(examples, decoded, strict=True):
+            text, probability = nbest[0]["text"], nbest[0]["probability"]
+            if null_score is not None:  # a question at the threshold is not answered
+                text = text if null_score < threshold else ""
+                probability = probability if text else float(scipy.special.expit(null_score))
+            start, end = (text and location) or (None, None)
             answers.append(SpanAnswer(example.id, text, probability, start, end, null_score, nbest))
         return answers
 
-    def _decode(self, examples, features, outputs):
-        config = self.config
-        return decode(examples, features, outputs, config.n_best, config.max_answer_length)
+    def decode(self, examples, features, outputs) -> list[DecodedAnswer]:
+        """Finds the best texts for questions, and scores for "no answer" if the model gives them.
+
+        Where no span is possible, the text is `empty`, or with null scores empty. The null score of
+        a question is the lowest of its windows'; 1e6 if it has none. InputError if an output
+        contains NaN or an infinite number.
+
+        Source:
+            `accumulate_predictions_v1`, `write_predictions_v1` and the same for v2 in
+            google-research/albert, `squad_utils.py`.
+        """
+        check_numbers(outputs)
+        longest = self.config.max_answer_length
+        rows = [[] for _ in examples]
+        for row, index in enumerate(features.example_indices.tolist()):
+            rows[index].append(row)
+        decoded = []
+        for example, own in zip(examples, rows, strict=True):
+            spans, null_score = [], None
+            if self._version == 2:
+                null_score = min(outputs["null_logits"][own].tolist(), default=_NO_WINDOW)
+            for row in own:
+                spans += _spans(features, row, *self._candidates(outputs, row), longest)
+            spans.sort(key=lambda span: span[3] + span[4], reverse=True)  # stable
+            located = (
+                (features.characters_at(row, start, end, example.context), *scores)
+                for row, start, end, *scores in spans
+            )
+            decoded.append(DecodedAnswer(*self.best_texts(example.context, located), null_score))
+        return decoded
+
+    def _candidates(self, outputs, row):
+        """Returns start, end and their scores of the spans of a window, arrays of equal length.
+
+        A model of squad2 itself gives the best ends after each of the best starts.
+        """
+        if self._version == 2:
+            starts, ends = outputs["start_indices"][row], outputs["end_indices"][row]
+            first, second = outputs["start_log_probs"][row], outputs["end_log_probs"][row]
+            per_start = len(ends) // len(starts)
+            return np.repeat(starts, per_start), ends, np.repeat(first, per_start), second
+        start_logits, end_logits = outputs["start_logits"][row], outputs["end_logits"][row]
+        starts, ends = (_best(one, self.config.n_best) for one in (start_logits, end_logits))
+        return (
+            np.repeat(starts, len(ends)),
+            np.tile(ends, len(starts)),
+            np.repeat(start_logits[starts], len(ends)),
+            np.tile(end_logits[ends], len(starts)),
+        )
+
+    def best_texts(self, context, spans):
+        """Returns the best different texts of spans, see `DecodedAnswer`, and where the best is.
+
+        Args:
+            spans: Iterable of characters (a pair), start score and end score, the best first.
+        """
+        texts, location = {}, None
+        for characters, start_score, end_score in spans:
+            if len(texts) >= self.config.n_best:
+                break
+            location = location or characters
+            texts.setdefault(context[slice(*characters)], (start_score, end_score))
+        texts = texts or _NOTHING[self._version]
+        scores = [start + end for start, end in texts.values()]
+        probabilities = scipy.special.softmax(scores).tolist()
+        nbest = [
+            {"text": text, "probability": probability, "start_log_prob": start, "end_log_prob": end}
+            for (text, (start, end)), probability in zip(texts.items(), probabilities, strict=True)
+        ]
+        return nbest, location
 
     def scores(self, examples, answers):
         """Returns scores in percent as the official script of the version prints them, F1 first."""
@@ -197,6 +269,20 @@ class SpanTask(Task):
         for name, content in contents.items():
             write_json(folder / name, content, indent=4)
         return [folder / name for name in contents]
+
+
+def _spans(features, row, starts, ends, start_scores, end_scores, max_answer_length):
+    """Returns row, first and last position, and both scores of each span that may be an answer."""
+    stop = features.passage_starts[row] + features.passage_lengths[row]
+    keep = features.shows_most(row, starts) & (ends < stop) & (ends >= starts)
+    keep &= ends - starts < max_answer_length
+    kept = (array[keep].tolist() for array in (starts, ends, start_scores, end_scores))
+    return [(row, *span) for span in zip(*kept, strict=True)]
+
+
+def _best(scores, count):
+    """Returns the positions of the highest scores, the first of equals first."""
+    return np.argsort(-np.asarray(scores, np.float64), kind="stable")[:count]
 
 
 def _answer_in(context, given):

@@ -6,10 +6,8 @@ import numpy as np
 
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.labels import label_numbers
-from albert_keras.tasks.pair_features import EncodedPairs, encode_texts, lay_out
+from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
 from albert_keras.tasks.spans.windows import lay_out_windows, max_context
-from albert_keras.tasks.task import Features
-from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: In place of a tag where nothing is scored: [CLS], [SEP], padding, and all tokens of a word but
@@ -17,28 +15,31 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 NOT_SCORED = -1
 
 
-class TagFeatures(Features):
-    """Rows of words with tags, int32 [N, S] each; a long sentence takes several.
+class TagFeatures(PairFeatures):
+    """Rows of words; a long sentence takes several.
 
-    `arrays` are `input_ids`, `input_mask` and `segment_ids` as in `lay_out`, `word_starts`, 1 on
-    the first token of a word, and with tags `tag_ids`, elsewhere `NOT_SCORED`.
+    Args:
+        words: The row and the position of the first token of each word, int64 [words] each.
+        tags: int64 [words] or None. The numbers of their tags.
+
+    Attributes:
+        word_starts: bool [N, S]. The first tokens of words, in the order of sentences and of words.
     """
 
-    def __init__(self, arrays: dict[str, np.ndarray]):
-        self.arrays = arrays
-        self.max_seq_length = arrays["input_ids"].shape[1]
-        self.lengths = arrays["input_mask"].sum(axis=1, dtype=np.int64)
-
-    @property
-    def word_starts(self):
-        """bool [N, S]. The first tokens of words, in the order of sentences and of words."""
-        return self.arrays["word_starts"] == 1
+    def __init__(self, pairs, tokenizer, max_seq_length, words, tags=None):
+        super().__init__(pairs, tokenizer, max_seq_length)
+        shape = len(self), max_seq_length
+        self.word_starts = np.zeros(shape, bool)
+        self.word_starts[words] = True
+        self._tag_ids = None if tags is None else np.full(shape, NOT_SCORED, np.int32)
+        if tags is not None:
+            self._tag_ids[words] = tags
 
     def batch(self, rows, length=None):
-        rows = np.asarray(rows, np.int64)
-        length = self.checked_length(rows, length)
-        names = [name for name in self.arrays if name != "word_starts"]
-        return {name: self.arrays[name][rows, :length] for name in names}
+        batch = super().batch(rows, length)
+        if self._tag_ids is not None:
+            batch["tag_ids"] = self._tag_ids[rows, : batch["input_ids"].shape[1]]
+        return batch
 
 
 def tag_features(
@@ -60,8 +61,7 @@ def tag_features(
     Returns:
         TagFeatures with at least as many rows as sentences, in their order.
     """
-    ids, starts, lengths = _encoded_words(examples, tokenizer, max_seq_length)
-    tokens, firsts = _concatenated(ids, starts, lengths)
+    tokens, firsts, lengths = _tokens_of_words(examples, tokenizer)
     counts = [len(example.words) for example in examples]
     sentence_ends = np.append(0, lengths.cumsum())[np.cumsum(counts, dtype=np.int64)]
     totals = np.diff(sentence_ends, prepend=0)
@@ -79,18 +79,13 @@ def tag_features(
     windows = EncodedPairs(
         tokens, np.stack([offsets, none], axis=1), np.stack([window_lengths, none], axis=1)
     )
-    arrays = lay_out(windows, tokenizer, max_seq_length)
     of_words = [best[total] + first for total, first in zip(totals, first_windows, strict=True)]
     rows = np.concatenate([np.zeros(0, np.int64), *of_words])[firsts]
     words = rows, 1 + firsts - offsets[rows]
-    shape = arrays["input_ids"].shape
-    arrays["word_starts"] = np.zeros(shape, np.int32)
-    arrays["word_starts"][words] = 1
+    tags = None
     if tag_names is not None:
-        tags = [tag for example in examples for tag in example.tags]
-        arrays["tag_ids"] = np.full(shape, NOT_SCORED, np.int32)
-        arrays["tag_ids"][words] = label_numbers(tags, tag_names)
-    return TagFeatures(arrays)
+        tags = label_numbers((tag for example in examples for tag in example.tags), tag_names)
+    return TagFeatures(windows, tokenizer, max_seq_length, words, tags)
 
 
 def window_stride(room: int) -> int:
@@ -98,17 +93,11 @@ def window_stride(room: int) -> int:
     return max(1, room // 2)
 
 
-def _encoded_words(examples, tokenizer, max_seq_length):
-    """Returns the ids of all words, where the ids of each word start and how many they are."""
-    if max_seq_length < 3:  # [CLS], a token, [SEP]
-        raise InputError(f"`max_seq_length` must be at least 3. Received: {max_seq_length}.")
+def _tokens_of_words(examples, tokenizer):
+    """Returns the tokens of all words in a row, and of each word the first one and their number."""
     words = [word for example in examples for word in example.words]
     ids, starts, lengths = encode_texts(words, tokenizer)
     starts[lengths == 0], lengths[lengths == 0] = len(ids), 1
-    return np.append(ids, np.int32(tokenizer.unk_id)), starts, lengths
-
-
-def _concatenated(ids, starts, lengths):
-    """Returns the tokens of all words in a row, and the first of each word, int64 [words]."""
+    ids = np.append(ids, np.int32(tokenizer.unk_id))
     firsts = lengths.cumsum() - lengths
-    return ids[np.repeat(starts - firsts, lengths) + np.arange(lengths.sum())], firsts
+    return ids[np.repeat(starts - firsts, lengths) + np.arange(lengths.sum())], firsts, lengths

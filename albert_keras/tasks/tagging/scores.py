@@ -46,7 +46,7 @@ def entities_of(tags: Sequence[str], known: Sequence[str] | None = None):
     if parse is None:
         raise InputError(
             "Scores of entities require tags such as O, B-PER, I-PER, E-PER or S-PER. "
-            f"Received: {next(tag for tag in tags if not _is_usual(tag))!r}."
+            f"Received: {', '.join(dict.fromkeys(tags))}."
         )
     entities, begin, previous = [], 0, ("O", "")
     for word, tag in enumerate([*tags, "O"]):
@@ -58,10 +58,6 @@ def entities_of(tags: Sequence[str], known: Sequence[str] | None = None):
             begin = word
         previous = (prefix, entity_type)
     return entities
-
-
-def _is_usual(tag):
-    return tag == "O" or _PREFIXED.fullmatch(tag) is not None
 
 
 @functools.lru_cache(maxsize=64)
@@ -95,7 +91,10 @@ def entity_scores(truth, predicted, known=None) -> dict[str, float]:
         report, and "macro_f1", the mean of the F1 of the types; 0 where undefined.
     """
     known = known or [tag for tags in (*truth, *predicted) for tag in tags]
-    true, found = (_numbered(each, known) for each in (truth, predicted))
+    true, found = (
+        {(at, *entity) for at, tags in enumerate(each) for entity in entities_of(tags, known)}
+        for each in (truth, predicted)
+    )
     correct = true & found
     types = {entity[1] for entity in true | found}
     of_types = [
@@ -124,11 +123,3 @@ def entity_counts(truth, predicted, known=None) -> tuple[int, int]:
 
 def _ratio(part, whole):
     return part / whole if whole else 0.0
-
-
-def _numbered(sentences, known):
-    return {
-        (number, *entity)
-        for number, tags in enumerate(sentences)
-        for entity in entities_of(tags, known)
-    }

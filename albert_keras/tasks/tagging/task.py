@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import operator
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ import scipy.special
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.kinds import TAGGING
-from albert_keras.tasks.labels import check_answered, check_labels, hold_out, label_numbers
+from albert_keras.tasks.labels import check_answered, check_labels, label_numbers
 from albert_keras.tasks.tagging.features import tag_features
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.scores import entity_counts, entity_scores, has_entities
@@ -41,9 +42,7 @@ class TagTask(Task):
     """
 
     kind = TAGGING
-    usual_length = 128
-    dev_splits = ("dev",)
-    test_splits = ()
+    is_official = False
 
     def __init__(self, config):
         super().__init__(config)
@@ -60,7 +59,8 @@ class TagTask(Task):
     def labels(self):
         if self.config.labels:
             return self.config.labels
-        examples = [*self._training, *self._development]
+        dev = self._read(self.config.dev, True, ()) if self.config.dev else []
+        examples = [*self._own_training, *dev]
         names = tuple(sorted({tag for example in examples for tag in example.tags}))
         check_labels(names, f"The tags in `{self.config.train}`")
         if not has_entities(names) and {"O", "0"} & set(names):
@@ -71,13 +71,6 @@ class TagTask(Task):
                 ", ".join(names[:8]),
             )
         return names
-
-    def read(self, split):
-        self.check_split(split)
-        if self.config.dev is not None:
-            return list(self._training if split == "train" else self._development)
-        rest, held = hold_out(self._training, self.config.dev_share)
-        return rest if split == "train" else held
 
     def read_file(self, path, labelled):
         return self._read(path, labelled, self.labels if labelled else ())
@@ -98,7 +91,11 @@ class TagTask(Task):
         if name == "text" and not isinstance(words, list | tuple):
             check_text(name, words)
             words = words.split()
-        elif not isinstance(words, list | tuple) or not words or not all(map(_is_word, words)):
+        elif (
+            not isinstance(words, list | tuple)
+            or not words
+            or not all(isinstance(word, str) and word for word in words)
+        ):
             raise InputError(
                 f"`words` must be a list of words, none of them empty. Received: {words!r}."
             )
@@ -146,7 +143,7 @@ class TagTask(Task):
         if has_entities(self.labels):
             counts = [entity_counts(*pair, self.labels) for pair in pairs]
         else:
-            counts = [_word_counts(*pair) for pair in pairs]
+            counts = [(sum(map(operator.eq, *pair)), len(pair[0])) for pair in pairs]
         counts = np.array(counts, np.int64)
         return metrics.bootstrap_interval(_ratio_of_counts, counts, counts)
 
@@ -187,24 +184,14 @@ class TagTask(Task):
         return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
 
     @functools.cached_property
-    def _training(self):
+    def _own_training(self):
         if self.config.train is None:
             raise InputError("`train` must be the training file of tagging. Received: None.")
         return self._read(self.config.train, True, self.config.labels or ())
 
-    @functools.cached_property
-    def _development(self):
-        if self.config.dev is None:
-            return []
-        return self._read(self.config.dev, True, self.config.labels or ())
-
     def _numbers(self, sentences):
         """Returns the numbers of all tags, int64 [words]."""
         return label_numbers((tag for tags in sentences for tag in tags), self.labels)
-
-
-def _is_word(value):
-    return isinstance(value, str) and bool(value)
 
 
 def _most_frequent(counts):
@@ -230,11 +217,6 @@ def _truth(examples):
 
 def _given(answers):
     return [answer.tags for answer in answers]
-
-
-def _word_counts(truth, given):
-    pairs = zip(truth, given, strict=True)
-    return sum(tag == answer for tag, answer in pairs), len(truth)
 
 
 def _ratio_of_counts(counts, _):

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from albert_keras.tasks import bag_of_words
-from albert_keras.tasks.bag_of_words import bag_of_words_answers, selected
+from albert_keras.tasks.baselines import bag_of_words_answers, selected
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig

@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 import sklearn.metrics
 
-from albert_keras.tasks.classification.multi_label import (
-    LabelsAnswer,
-    fitted_thresholds,
-    labels_answers,
-)
+from albert_keras.tasks.classification.multi_label import LabelsAnswer, fitted_thresholds
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import MULTI_LABEL, build_task
 from albert_keras.tasks.task_config import TaskConfig
@@ -118,7 +114,7 @@ def answered():
     given = np.where(rng.random((40, 3)) < 0.7, truth, 1 - truth)
     names = [tuple(np.array(COLUMNS)[row == 1].tolist()) for row in truth]
     examples = [TextExample(str(number), "A", None, label) for number, label in enumerate(names)]
-    answers = labels_answers(examples, COLUMNS, np.where(given, 0.9, 0.2))
+    answers = task().read_out(examples, np.where(given, 0.9, 0.2))
     return examples, answers, truth, given
 
 
@@ -203,7 +199,8 @@ def test_tuned_answers_are_those_of_thresholds_from_the_other_half(rare):
     fitted = fitted_thresholds(truth, probabilities)
     assert tuned == pytest.approx(dict(zip(COLUMNS, fitted, strict=True)))
     even = fitted_thresholds(truth[::2], probabilities[::2])
-    expected = labels_answers(examples[1::2], COLUMNS, probabilities[1::2], even)
+    tuned = dict(zip(COLUMNS, even, strict=True))
+    expected = it.read_out(examples[1::2], probabilities[1::2], tuned)
     assert [one.labels for one in answers[1::2]] == [one.labels for one in expected]
 
 
@@ -212,7 +209,7 @@ def test_a_threshold_that_is_set_is_used(rare):
     it, examples = task(threshold=0.2), examples_of(truth)
     results = {"logits": np.log(probabilities / (1 - probabilities))}
     answers, tuned = it.tuned_answers(examples, None, results)
-    expected = labels_answers(examples, COLUMNS, probabilities, 0.2)
-    assert tuned == {} and [one.labels for one in answers] == [one.labels for one in expected]
+    expected = [tuple(np.array(COLUMNS)[row].tolist()) for row in probabilities >= 0.2]
+    assert tuned == {} and [one.labels for one in answers] == expected
     with pytest.raises(InputError, match="`threshold`.*requires several labels"):
         task(label="toxic", threshold=0.2)

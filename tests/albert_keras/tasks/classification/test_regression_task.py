@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks import metrics
-from albert_keras.tasks.classification.regression import ScoreAnswer, scores_answers
+from albert_keras.tasks.classification.regression import ScoreAnswer
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import MULTI_REGRESSION, REGRESSION, build_task
 from albert_keras.tasks.task_config import TaskConfig
@@ -37,7 +37,7 @@ def test_columns_of_numbers_are_outputs(tmp_path, tiny_tokenizer):
 
 def test_scores_are_means_over_the_outputs_and_those_of_each():
     given = np.array([example.label for example in EXAMPLES]) * [1, -1] + [0.5, 0]
-    answers = scores_answers(EXAMPLES, ("grade", "length"), given)
+    answers = task().read_out(EXAMPLES, given)
     assert answers[1].scores == {"grade": 1.5, "length": 0.0}
     scores = task().scores(EXAMPLES, answers)
     assert scores["pearson_grade"] == pytest.approx(1) == -scores["pearson_length"]
@@ -55,12 +55,12 @@ def test_guesses_are_the_means_and_count_as_collapsed():
     means = {"grade": 3.5, "length": pytest.approx(-0.125)}
     assert [guess.scores for guess in guesses] == [means] * 2
     assert task().collapse(guesses) == "all 2 scores are about 3.5, -0.125"
-    answers = scores_answers(EXAMPLES, ("a", "b"), np.array([one.label for one in EXAMPLES]))
+    answers = task().read_out(EXAMPLES, np.array([one.label for one in EXAMPLES]))
     assert task().collapse(answers) is None
 
 
 def test_errors_are_ordered_by_the_mean_distance():
-    answers = scores_answers(EXAMPLES[:2], ("grade", "length"), np.array([[0, -1.0], [2, 1]]))
+    answers = task().read_out(EXAMPLES[:2], np.array([[0, -1.0], [2, 1]]))
     first, second = task().errors(EXAMPLES[:2], answers)
     assert first[1:] == ("A.", "grade 1, length 0", "grade 2, length 1", 1.0)
     assert second.confidence == 0

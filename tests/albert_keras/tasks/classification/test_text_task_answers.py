@@ -42,6 +42,17 @@ def test_the_most_probable_class_is_answered():
     assert [answer.label for answer in answers] == ["1", "0"]
     np.testing.assert_allclose([answer.probability for answer in answers], 0.75)
     assert list(answers[0].probabilities) == ["0", "1"]
+    [first] = task("cola").answers(labelled(None), None, {"logits": np.zeros((1, 2))})
+    assert first == ClassAnswer("0", "0", 0.5, {"0": 0.5, "1": 0.5})  # the first of equals
+
+
+def test_answers_are_written_line_by_line(tmp_path):
+    answers = [ScoreAnswer("1", 0.5), ScoreAnswer("\u2028 \ud800 ä", -1.0)]
+    [path] = task("sts-b").write(tmp_path / "new", "dev", [], answers)
+    assert path == tmp_path / "new" / "predictions-dev.jsonl"
+    assert [path] == list((tmp_path / "new").iterdir())
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [answer._asdict() for answer in answers]
 
 
 def test_scores_are_those_of_the_task():

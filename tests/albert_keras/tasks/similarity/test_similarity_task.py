@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from albert_keras.tasks.baselines import tfidf_cosines
 from albert_keras.tasks.classification.regression import ScoreAnswer
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.similarity.baselines import tfidf_cosines
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import QuestionExample
-from albert_keras.tasks.spans.decoding import decode
-from albert_keras.tasks.spans.scores import apply_null_threshold
+from albert_keras.tasks.spans.task import SpanTask
 from albert_keras.tasks.spans.windows import span_features
+from albert_keras.tasks.task_config import TaskConfig
 
 CONTEXT = "The old ferry left the  harbour; the old ferry (again) left before sunrise."
 WINDOWS = {"max_seq_length": 24, "doc_stride": 6, "max_query_length": 4}
@@ -60,16 +60,12 @@ def decoded_by_hand(features, proposed, n_best, max_length, nothing):
     return answers
 
 
-def flat(nbest):
-    return {id: [tuple(one.values()) for one in texts] for id, texts in nbest.items()}
-
-
-def assert_same(nbest, expected):
-    assert nbest.keys() == expected.keys()
-    for id, texts in flat(nbest).items():
-        assert [one[0] for one in texts] == [one[0] for one in expected[id]]
-        received = [one[1:] for one in texts]
-        np.testing.assert_allclose(received, [one[1:] for one in expected[id]], rtol=1e-9)
+def assert_same(decoded, expected):
+    for one, texts in zip(decoded, expected.values(), strict=True):
+        received = [tuple(text.values()) for text in one.nbest]
+        assert [text[0] for text in received] == [text[0] for text in texts]
+        numbers = [text[1:] for text in received]
+        np.testing.assert_allclose(numbers, [text[1:] for text in texts], rtol=1e-9)
 
 
 @pytest.mark.parametrize("n_best, max_length", [(20, 30), (6, 3), (1, 1)])
@@ -87,10 +83,10 @@ def test_version_1_decodes_as_plain_loops_do(n_best, max_length, features):
                 yield start, end, starts[row, start], ends[row, end]
 
     expected = decoded_by_hand(features, proposed, n_best, max_length, {"empty": (0.0, 0.0)})
-    answers = decode(EXAMPLES, features, outputs, n_best, max_length)
-    assert_same(answers.nbest, expected)
-    assert answers.predictions == {id: texts[0][0] for id, texts in expected.items()}
-    assert answers.null_scores is None
+    task = SpanTask(TaskConfig(name="squad1", n_best=n_best, max_answer_length=max_length))
+    decoded = task.decode(EXAMPLES, features, outputs)
+    assert_same(decoded, expected)
+    assert [one.null_score for one in decoded] == [None] * 3
 
 
 def test_version_2_decodes_as_plain_loops_do(features):
@@ -110,12 +106,12 @@ def test_version_2_decodes_as_plain_loops_do(features):
             for j in range(3 * i, 3 * i + 3):
                 yield start_at[row, i], end_at[row, j], starts[row, i], ends[row, j]
 
-    answers = decode(EXAMPLES, features, outputs, n_best=20, max_answer_length=30)
-    assert_same(answers.nbest, decoded_by_hand(features, proposed, 20, 30, {"": (-1e6, -1e6)}))
-    for number, example in enumerate(EXAMPLES):
+    decoded = SpanTask(TaskConfig(name="squad2")).decode(EXAMPLES, features, outputs)
+    assert_same(decoded, decoded_by_hand(features, proposed, 20, 30, {"": (-1e6, -1e6)}))
+    for number, one in enumerate(decoded):
         rows = features.example_indices == number
         lowest = min(outputs["null_logits"][rows].tolist(), default=1e6)
-        assert answers.null_scores[example.id] == pytest.approx(lowest)
+        assert one.null_score == pytest.approx(lowest)
 
 
 def nothing_but_cls(features, null_logits):
@@ -126,13 +122,9 @@ def nothing_but_cls(features, null_logits):
 
 def test_version_2_without_spans_has_the_empty_text_and_the_least_null_score(features):
     null_logits = np.linspace(3, 4, len(features))
-    answers = decode(EXAMPLES, features, nothing_but_cls(features, null_logits))
-    assert answers.predictions == {"a": "", "empty": "", "b": ""}
-    assert answers.nbest["a"][0]["start_log_prob"] == -1e6
-    assert answers.null_scores == {"a": 3.0, "empty": 1e6, "b": 4.0}
-
-
-def test_a_question_at_the_threshold_is_not_answered():
-    predictions = {"a": "x", "b": "y", "c": "z"}
-    null_scores = {"a": -1.5, "b": 0.5, "c": 0.25}
-    assert apply_null_threshold(predictions, null_scores, 0.5) == {"a": "x", "b": "", "c": "z"}
+    decoded = SpanTask(TaskConfig(name="squad2")).decode(
+        EXAMPLES, features, nothing_but_cls(features, null_logits)
+    )
+    assert [one.nbest[0]["text"] for one in decoded] == [""] * 3
+    assert decoded[0].nbest[0]["start_log_prob"] == -1e6
+    assert [one.null_score for one in decoded] == [3.0, 1e6, 4.0]

@@ -81,7 +81,8 @@ def test_a_broken_line_is_named(tmp_path, name, content, options, says):
 
 def test_the_first_token_of_a_word_has_its_tag(tiny_tokenizer):
     tag_names = ["LOC", "O"]
-    features = tag_features(SENTENCES, tiny_tokenizer, 48, tag_names).arrays
+    laid_out = tag_features(SENTENCES, tiny_tokenizer, 48, tag_names)
+    features = laid_out.batch(range(len(SENTENCES)))
     for row, example in enumerate(SENTENCES):
         ids, tags, starts = [tiny_tokenizer.cls_id], [NOT_SCORED], [0]
         for word, tag in zip(example.words, example.tags, strict=True):
@@ -95,7 +96,7 @@ def test_the_first_token_of_a_word_has_its_tag(tiny_tokenizer):
         assert features["input_ids"][row].tolist() == ids + [tiny_tokenizer.pad_id] * padding
         assert features["input_mask"][row].sum() == len(ids)
         assert features["tag_ids"][row].tolist() == tags + [NOT_SCORED] * (padding + 1)
-        assert features["word_starts"][row].tolist() == starts + [0] * (padding + 1)
+        assert laid_out.word_starts[row].tolist() == starts + [0] * (padding + 1)
     assert {values.dtype for values in features.values()} == {np.dtype(np.int32)}
 
 
@@ -104,7 +105,8 @@ def test_windows_overlap_and_drop_no_token(tiny_tokenizer):
     pieces = [tiny_tokenizer.encode(word) for word in long.words]
     tokens, room = sum(pieces, []), 10
     assert max(map(len, pieces)) > room  # a word that is longer than a window
-    features = tag_features([SENTENCES[1], long, SENTENCES[1]], tiny_tokenizer, room + 2).arrays
+    laid_out = tag_features([SENTENCES[1], long, SENTENCES[1]], tiny_tokenizer, room + 2)
+    features = laid_out.batch(range(len(laid_out)))
     windows = [
         ids[mask == 1][1:-1].tolist()
         for ids, mask in zip(features["input_ids"], features["input_mask"], strict=True)
@@ -115,7 +117,7 @@ def test_windows_overlap_and_drop_no_token(tiny_tokenizer):
     for ids in pieces:  # a quarter of a window on both sides of a word, except at the ends
         [(row, column)] = [
             (row, column)
-            for row, column in np.argwhere(features["word_starts"])
+            for row, column in np.argwhere(laid_out.word_starts)
             if 0 < row < len(windows) - 1 and begins[row - 1] + column - 1 == first
         ]
         left, right = column - 1, len(windows[row]) - column
@@ -127,12 +129,14 @@ def test_windows_overlap_and_drop_no_token(tiny_tokenizer):
 def test_predictions_find_back_to_their_words(tiny_tokenizer, max_seq_length):
     examples = [*SENTENCES, TaggedExample("none", (), ()), *SENTENCES[::-1]]
     features = tag_features(examples, tiny_tokenizer, max_seq_length, ["LOC", "O"])
-    tags = [["LOC", "O"][id] for id in features.arrays["tag_ids"][features.word_starts]]
+    tag_ids = features.batch(range(len(features)))["tag_ids"]
+    tags = [["LOC", "O"][id] for id in tag_ids[features.word_starts]]
     assert tags == [tag for example in examples for tag in example.tags]
 
 
 def test_a_word_of_nothing_is_an_unknown_token(tiny_tokenizer):
     assert tiny_tokenizer.encode("\u00a0") == []
     features = tag_features([TaggedExample("1", ("\u00a0",), ("O",))], tiny_tokenizer, 4, ["O"])
-    assert features.arrays["input_ids"][0, 1] == tiny_tokenizer.unk_id
-    assert features.arrays["tag_ids"].tolist() == [[NOT_SCORED, 0, NOT_SCORED, NOT_SCORED]]
+    batch = features.batch([0])
+    assert batch["input_ids"][0, 1] == tiny_tokenizer.unk_id
+    assert batch["tag_ids"].tolist() == [[NOT_SCORED, 0, NOT_SCORED, NOT_SCORED]]

@@ -1,32 +1,36 @@
-"""The bag-of-words baseline: what can be predicted from counts of words, without a network.
+"""The baselines of a fine-tuning: what can be predicted from counts of words, without a network.
 
-Texts become TF-IDF vectors of their words and pairs of neighbouring words, and a linear model is
-trained on them: logistic regression for classes, ridge regression for scores. A fine-tuned model
-that does no better has learned nothing beyond which words occur.
+For classes and scores, texts become TF-IDF vectors of their words and pairs of neighbouring words,
+and a linear model is trained on them: logistic regression for classes, ridge regression for scores.
+A fine-tuned model that does no better has learned nothing beyond which words occur. For similarity,
+the cosine of such vectors is compared, and the encoder before the training.
 
 Time and memory are bounded by the constants below, and the same examples give the same answers.
 """
 
+import logging
 import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.sparse
 import scipy.special
+import tensorflow as tf
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import MultiLabelBinarizer
 
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, MULTI_REGRESSION, REGRESSION
+from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, OF_NUMBERS, OF_TEXTS
+from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Task
+from albert_keras.tasks.task_data import TaskData
 from data_pipeline.randomness import key_of, permute
 from data_pipeline.text.letters import UNSPACED_SCRIPTS
 
-#: The kinds of tasks that have this baseline: one or several classes or scores of texts.
-KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
 #: The most examples that are trained on, for up to 10 classes, and the most characters of a text.
 #: Training takes about a minute on one core. A linear model is trained for each class.
 MAX_EXAMPLES, _FEW_CLASSES, _MAX_TEXT = 50_000, 10, 2_000
@@ -38,6 +42,8 @@ _INVERSE_STRENGTH, _RIDGE_STRENGTH = 10.0, 1.0
 _MAX_ITERATIONS, _LEAST_PROBABILITY = 100, 1e-9
 _PUNCTUATION = r"!-/:-@\[-`{-~\u00a1-\u00bf\u2010-\u206f"
 _TERM = rf"[^\s{_PUNCTUATION}{UNSPACED_SCRIPTS}]+|\S"
+
+logger = logging.getLogger(__name__)
 
 
 def bag_of_words_answers(
@@ -53,9 +59,9 @@ def bag_of_words_answers(
         splits: The labelled examples to answer, by the name of their split.
 
     Returns:
-        The answers by split, see `Task.answers`; None for a task of another kind than `KINDS`.
+        The answers by split, see `Task.answers`; None for a task of another kind than `OF_TEXTS`.
     """
-    if task.kind not in KINDS:
+    if task.kind not in OF_TEXTS:
         return None
     examples = selected(training_examples, task.num_outputs)
     labels = [example.label for example in examples]
@@ -72,7 +78,7 @@ def bag_of_words_answers(
 
 def _trained(task, rows, labels) -> Callable:
     """Trains a linear model; returns a function from rows to what the model of a task computes."""
-    if task.kind in (REGRESSION, MULTI_REGRESSION):
+    if task.kind in OF_NUMBERS:
         return Ridge(_RIDGE_STRENGTH, solver="sparse_cg").fit(rows, np.array(labels)).predict
     model = LogisticRegression(
         C=_INVERSE_STRENGTH, solver="liblinear", dual=True, random_state=0, max_iter=_MAX_ITERATIONS
@@ -155,3 +161,48 @@ def _similarities(first, second):
     union = np.maximum(sizes[0] + sizes[1] - shared, 1)
     ratio = np.minimum(*sizes) / np.maximum(np.maximum(*sizes), 1)
     return scipy.sparse.csr_matrix(np.stack([cosine, shared / union, ratio], axis=1))
+
+
+def similarity_baselines(
+    strategy: tf.distribute.Strategy, data: TaskData, initial_weights: OpenedModel
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Scores what a trained model for similarity must surpass, by name and split.
+
+    They are the same encoder before the training, whose vector of a text is the mean over its
+    tokens, and the cosine of TF-IDF vectors, with words and frequencies of the training texts.
+    """
+    task, training = data.task, data.config.training
+    with strategy.scope():
+        model = task.kind.build_model(data.albert_config, 1, dtype=training.precision)
+        initial_weights.load(model)
+    predictor = RowPredictor(strategy, model, task.kind, training.eval_batch_size)
+    texts = [text for one in data.train.examples for text in (one.first, one.second) if text]
+    found = {"mean vector before training": {}, "TF-IDF cosine": {}}
+    for split, (examples, features) in data.dev.items():
+        before = task.answers(examples, features, predictor.predict(features))
+        words = task.read_out(examples, tfidf_cosines(texts, examples)[:, None])
+        for name, answers in zip(found, (before, words), strict=True):
+            found[name][split] = task.scores(examples, answers)
+    for name, scores in found.items():
+        first = next(iter(scores))
+        logger.info("%s: %s %.3f", name, task.metric, scores[first][task.metric])
+    return found
+
+
+def tfidf_cosines(texts: list[str], examples: list[TextExample]) -> np.ndarray:
+    """Returns the cosine of the TF-IDF vectors of each pair of texts, float64 [N], 0 to 1.
+
+    A word is what scikit-learn takes by default: two or more letters or digits, in lower case.
+
+    Args:
+        texts: Texts from which words and their frequencies are taken, usually of the training.
+        examples: Pairs. A pair without any word of `texts` has the cosine 0.
+    """
+    words = TfidfVectorizer()
+    try:
+        words.fit(texts)
+    except ValueError:  # there is no word in any text
+        return np.zeros(len(examples))
+    first = words.transform([example.first for example in examples])
+    second = words.transform([example.second for example in examples])
+    return np.asarray(first.multiply(second).sum(axis=1), np.float64)[:, 0]

@@ -1,1 +1,0 @@
-"""How similar two texts are: the cosine of their vectors."""
