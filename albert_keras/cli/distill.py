@@ -114,8 +114,7 @@ def _on_task(teacher, out, flags, origin, allow_change, values):
         detect(origin)
     check_task_files(settings.task)
     from albert_keras.distillation.task import distill_task
-    from albert_keras.tasks.result_table import lines
-    from albert_keras.tasks.results import as_json
+    from albert_keras.tasks.results import as_json, lines
 
     result = distill_task(
         teacher,

@@ -119,7 +119,7 @@ def describe_task(evaluation):
     from albert_keras.runs.trained_data import ROWS, Overlap
     from albert_keras.tasks.kinds import TAGGING
     from albert_keras.tasks.metrics import count_caution
-    from albert_keras.tasks.result_table import MOST_FREQUENT_TAG, formatter, other_scores
+    from albert_keras.tasks.results import MOST_FREQUENT_TAG, formatter, other_scores
 
     shown = formatter(evaluation.task)
     low, high = evaluation.interval

@@ -64,8 +64,7 @@ def finetune(
     if origin != "random":
         detect(origin, wanted=f"{ANY_MODEL} `random` stands for random weights.")
     check_task_files(settings.task)
-    from albert_keras.tasks.result_table import lines
-    from albert_keras.tasks.results import as_json, first_split
+    from albert_keras.tasks.results import as_json, first_split, lines
 
     result = call(origin, out, settings, seeds, allow_changes=tuple(allow_change or ()))
     files = result.files[first_split(result)]

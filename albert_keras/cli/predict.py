@@ -129,19 +129,15 @@ def _ask_pretrained(model, texts, then, top_k):
     """Fills masks, or predicts whether each text is followed by `then`."""
     batches = text_batches(texts)
     from albert_keras.serving.predictor import Predictor
-    from albert_keras.tasks.predict import Truncation
+    from albert_keras.tasks.predict import noting_truncation
 
     predictor = Predictor(model)
 
     def answers():
-        truncated = Truncation()
         for several in batches:
             if then is None:
-                found = predictor.fill_mask(several, top_k)
+                yield from predictor.fill_mask(several, top_k)
             else:
-                found = predictor.sentence_order(several, [then] * len(several))
-            truncated.add(found)
-            yield from found
-        truncated.warn()
+                yield from predictor.sentence_order(several, [then] * len(several))
 
-    return streamed(answers(), describe_pretrained, as_list=bool(texts))
+    return streamed(noting_truncation(answers()), describe_pretrained, as_list=bool(texts))

@@ -57,18 +57,13 @@ def write_errors(path: str | Path, errors: Iterable[Error]) -> Path:
     Columns are `id`, `confidence`, `truth`, `answer` and `text`. Nothing is quoted; white space
     inside a cell becomes a single space. An older file is replaced.
     """
-    path = Path(path)
-    rows = [_HEADER, *map(_cells, errors)]
-    text = "".join("\t".join(row) + "\n" for row in rows)
+    path, rows = Path(path), [_HEADER]
+    rows += [(one.id, f"{one.confidence:.6g}", one.truth, one.answer, one.text) for one in errors]
+    text = "".join("\t".join(map(one_line, row)) + "\n" for row in rows)
     with naming(path), whole_file(path) as temporary:
         # Halves of surrogate pairs, which JSON allows, have no UTF-8.
         temporary.write_bytes(text.encode("utf-8", errors="backslashreplace"))
     return path
-
-
-def _cells(error):
-    values = (error.id, f"{error.confidence:.6g}", error.truth, error.answer, error.text)
-    return [one_line(value) for value in values]
 
 
 def draw_confusion(path: str | Path, matrix, names: Sequence[str], title: str) -> Path:

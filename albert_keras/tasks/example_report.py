@@ -111,8 +111,7 @@ def near_equal(names: Iterable[str]) -> list[list[str]]:
 
 def _texts_of(example) -> tuple[str, ...]:
     """Returns the texts that a model reads."""
-    options = example.options if isinstance(example, ChoiceExample) else ()
-    return (*row_of(example), *options)
+    return (*row_of(example), *getattr(example, "options", ()))
 
 
 def _labels_of(example) -> tuple[str, ...]:

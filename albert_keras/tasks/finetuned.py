@@ -40,11 +40,6 @@ def read_tuned(run: Run) -> dict[str, float]:
         return {name: float(value) for name, value in values.items()}
 
 
-def is_finetuned(path: str | Path) -> bool:
-    """Returns whether a folder contains a fine-tuning, or is one of its runs."""
-    return kind_of_run(Path(path)) == "finetuning"
-
-
 def find_run(path: str | Path) -> Path:
     """Finds the run in a folder, or in the folder of a fine-tuning its best run.
 

@@ -140,38 +140,32 @@ def answer_stream(
         inputs: Lists of inputs, each with its columns and its example. A list is answered before
             the next one is read; so memory does not grow with their number.
     """
-    truncated = Truncation()
-    for several in inputs:
-        for part in _parts(several):
-            answers = answer([example for _, example in part])
-            truncated.add(answers)
-            for (columns, example), found in zip(part, answers, strict=True):
-                yield Answered(columns, example, found)
-    truncated.warn()
+
+    def answered():
+        for several in inputs:
+            for part in _parts(several):
+                answers = answer([example for _, example in part])
+                for (columns, example), found in zip(part, answers, strict=True):
+                    yield Answered(columns, example, found)
+
+    return noting_truncation(answered())
 
 
-class Truncation:
-    """Counts the inputs that a model did not read completely."""
-
-    def __init__(self):
-        self._answers = self._truncated = 0
-
-    def add(self, answers: Sequence):
-        """Counts answers with the field `dropped_tokens` or `dropped_words`."""
-        self._answers += len(answers)
-        for answer in answers:
-            dropped = getattr(answer, "dropped_tokens", 0) + getattr(answer, "dropped_words", 0)
-            self._truncated += dropped > 0
-
-    def warn(self):
-        """Logs a line if any input was truncated."""
-        if self._truncated:
-            logger.warning(
-                "Truncated inputs: %s of %s. `dropped_tokens` or `dropped_words` of each answer "
-                "counts what was not read.",
-                f"{self._truncated:,}",
-                f"{self._answers:,}",
-            )
+def noting_truncation(answers: Iterable) -> Iterator:
+    """Yields answers, or Answered, and logs at the end how many inputs were not read completely."""
+    count = truncated = 0
+    for one in answers:
+        answer = getattr(one, "answer", one)
+        dropped = getattr(answer, "dropped_tokens", 0) + getattr(answer, "dropped_words", 0)
+        count, truncated = count + 1, truncated + (dropped > 0)
+        yield one
+    if truncated:
+        logger.warning(
+            "Truncated inputs: %s of %s. `dropped_tokens` or `dropped_words` of each answer "
+            "counts what was not read.",
+            f"{truncated:,}",
+            f"{count:,}",
+        )
 
 
 def _parts(inputs):

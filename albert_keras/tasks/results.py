@@ -1,17 +1,35 @@
-"""The result of a fine-tuning, stored as `results.json` in its folder."""
+"""The result of a fine-tuning: stored as `results.json` in its folder, and as lines of text."""
 
 import json
+import statistics
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from albert_keras.tasks.metrics import Interval
+from albert_keras.report import count_of, table
+from albert_keras.runs.trained_data import ROWS, Overlap
+from albert_keras.tasks.kinds import KIND_OF, TAGGING
+from albert_keras.tasks.metrics import Interval, count_caution, shown_metric
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import read_json
 
 _NAME = "results.json"
+#: Metrics of numbers instead of classes.
+_OF_NUMBERS = ("pearson", "spearman", "mean_squared_error")
+#: The main metric of several labels for each text.
+_OF_LABELS = "micro_f1"
+MOST_FREQUENT_TAG = "most frequent tag of each word"
+_HELP = "more pre-training, more epochs or another learning rate may help"
+#: What it means that a model is no better than a baseline.
+_ADVICE = {
+    "bag of words": ". Counts of words and word pairs predict at least as well as this "
+    f"model: {_HELP}",
+    MOST_FREQUENT_TAG: ". A list of the words of the training file tags at least as well "
+    f"as this model, which has learned nothing of the words around them: {_HELP}",
+}
 
 
 class SeedResult(NamedTuple):
@@ -87,16 +105,27 @@ def best_seed(result: FinetuneResult) -> SeedResult:
     return max(result.seeds, key=lambda seed: seed.scores[split][result.metric])
 
 
+def baselines_of(result: FinetuneResult, split: str) -> list[tuple[str, float, Interval | None]]:
+    """Returns the name, the main score on a split, and the interval of each baseline.
+
+    The name is the one of its field, or in `FinetuneResult.baselines`.
+    """
+    words, random = result.bag_of_words, result.random
+    found = [("majority", result.majority or {}, None)]
+    found += [("bag_of_words", words.scores, words.interval)] if words else []
+    found += [(name, scores, None) for name, scores in result.baselines.items()]
+    found += [("random", random.scores, random.interval)] if random else []
+    return [
+        (name, scores[split][result.metric], interval)
+        for name, scores, interval in found
+        if split in scores
+    ]
+
+
 def baseline_scores(result: FinetuneResult) -> dict[str, float]:
     """Returns the main score of each baseline on the first split, by the name of its field."""
-    split, scores = first_split(result), {}
-    if result.majority and split in result.majority:
-        scores["majority"] = result.majority[split][result.metric]
-    for name in ("bag_of_words", "random"):
-        baseline = getattr(result, name)
-        if baseline and split in baseline.scores:
-            scores[name] = baseline.scores[split][result.metric]
-    return scores
+    found = baselines_of(result, first_split(result))
+    return {name: score for name, score, _ in found if name not in result.baselines}
 
 
 def as_json(result: FinetuneResult) -> dict:
@@ -106,7 +135,8 @@ def as_json(result: FinetuneResult) -> dict:
         "random": result.random and result.random._asdict(),
         "bag_of_words": result.bag_of_words and result.bag_of_words._asdict(),
     }
-    return json.loads(json.dumps(values, default=_number, allow_nan=False))
+    # Numbers of NumPy become those of Python.
+    return json.loads(json.dumps(values, default=lambda value: value.item(), allow_nan=False))
 
 
 def save_results(folder: str | Path, result: FinetuneResult) -> Path:
@@ -128,11 +158,6 @@ def read_results(folder: str | Path) -> FinetuneResult:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the whole"
         raise InputError(f"`{path}` is damaged: {place}: {first['msg']}.") from error
-    _check_scores(path, result)
-    return result
-
-
-def _check_scores(path, result):
     if not result.seeds:
         raise InputError(f"`{path}` is damaged: it must contain at least one seed.")
     splits = list(result.seeds[0].scores)
@@ -143,7 +168,191 @@ def _check_scores(path, result):
                 f"`{path}` is damaged: seed {seed.seed} must have the score `{result.metric}` on "
                 "every split."
             )
+    return result
 
 
-def _number(value):
-    return value.item()  # of NumPy
+class Row(NamedTuple):
+    """A score in a table, formatted."""
+
+    split: str
+    name: str
+    score: str
+    interval: str  # 95 % interval, or ""
+    difference: str  # of the model to this baseline, or ""
+
+
+def lines(result: FinetuneResult) -> list[str]:
+    """Describes a result: the main metric of each split, and below it its baselines.
+
+    Before that, if there are several seeds, a row for each. Warnings come last.
+    """
+    shown = _seed_rows(result) if len(result.seeds) > 1 else []
+    for split in result.seeds[0].scores:
+        differences = [
+            (row.name, row.score, f"difference {row.difference}")
+            for row in rows(result)
+            if row.split == split and row.difference
+        ]
+        shown += [_headline(result, split), *table((), differences)]
+        shown += _other_metrics(result, split)
+    if result.tuned:
+        tuned = ", ".join(f"{name} {value:.3g}" for name, value in result.tuned.items())
+        shown.append(f"tuned: {tuned}")
+    return shown + [f"warning: {warning}" for warning in cautions(result)]
+
+
+def rows(result: FinetuneResult) -> list[Row]:
+    """Returns the main score of each split, the median of all seeds, followed by its baselines."""
+    number, count, found = formatter(result.task), len(result.seeds), []
+    for split in result.seeds[0].scores:
+        ours, is_first = _median(result, split), split == first_split(result)
+        name = "this model" if count == 1 else f"this model, median of {count} seeds"
+        bounds = result.seeds[0].interval if count == 1 and is_first else None
+        found.append(Row(split, name, number(ours), _shown(number, bounds), ""))
+        for name, score, bounds in baselines_of(result, split):
+            interval = _shown(number, bounds if is_first else None)
+            difference = ("+" if ours >= score else "-") + number(abs(ours - score))
+            found.append(Row(split, _name(result, name), number(score), interval, difference))
+    return found
+
+
+def _name(result, baseline):
+    """Returns what a baseline is called."""
+    majority = "majority class"
+    if result.metric in _OF_NUMBERS:
+        majority = "mean of the training scores"
+    elif result.metric == _OF_LABELS:
+        majority = "labels that most training rows have"
+    elif KIND_OF.get(result.task) is TAGGING:
+        majority = MOST_FREQUENT_TAG
+    names = {
+        "majority": majority,
+        "bag_of_words": "bag of words",
+        "random": "same model from random weights",
+    }
+    return names.get(baseline, baseline)
+
+
+def cautions(result: FinetuneResult) -> list[str]:
+    """Returns the warnings about a result."""
+    found = []
+    for split, fields in result.overlap.items():
+        overlap = Overlap.of(fields)
+        sentence = overlap.sentence(ROWS, f" of {split}")
+        if overlap.is_total:
+            found.append(f"{sentence}: these are training scores")
+        elif overlap.normalised and not overlap.is_small:
+            found.append(f"{sentence}: these are not held-out scores")
+    count = result.examples.get(first_split(result))
+    if count and (caution := count_caution(count, result.metric)):
+        found.append(caution)
+    for seed in result.seeds:
+        if seed.collapse:
+            found.append(
+                f"seed {seed.seed} collapsed: {seed.collapse}. A lower learning rate or more "
+                "warm-up usually helps."
+            )
+    if result.random and result.random.collapse:
+        found.append(
+            f"the same model from random weights collapsed: {result.random.collapse}. A comparison "
+            "with it is not meaningful."
+        )
+    return [*found, *_baseline_cautions(result)]
+
+
+def formatter(task: str) -> Callable[[float], str]:
+    """Returns a function that formats a score: of SQuAD in percent, with fewer digits."""
+    kind = KIND_OF.get(task)
+    digits = 1 if kind is not None and kind.finds_spans else 3
+    return lambda value: f"{value:.{digits}f}"
+
+
+def _shown(number, interval):
+    return f"[{number(interval[0])}, {number(interval[1])}]" if interval else ""
+
+
+def _median(result, split, metric=None) -> float:
+    return statistics.median(seed.scores[split][metric or result.metric] for seed in result.seeds)
+
+
+def _step(seed):
+    early = ", stopped early" if seed.stopped_early else ""
+    return f"step {seed.best_step:,} of {seed.last_step:,}{early}"
+
+
+def _headline(result, split):
+    number, [first, *others] = formatter(result.task), result.seeds
+    prefix = f"{split}: " if len(first.scores) > 1 else ""
+    count = result.examples.get(split) or first.scores[split].get("total")
+    examples = f" on {count_of(int(count), 'example')}" if count else ""
+    if others:
+        values = [seed.scores[split][result.metric] for seed in result.seeds]
+        collapsed = sum(1 for seed in result.seeds if seed.collapse)
+        return (
+            f"{prefix}{result.metric} median {number(statistics.median(values))}, "
+            f"{number(min(values))} to {number(max(values))} over {len(values)} seeds"
+            f"{f' ({collapsed} collapsed)' if collapsed else ''}{examples} "
+            f"(standard deviation {number(statistics.stdev(values))})"
+        )
+    line = f"{prefix}{result.metric} {number(first.scores[split][result.metric])}"
+    if split == first_split(result):
+        return f"{line} {_shown(number, first.interval)}{examples} (best at {_step(first)})"
+    return line + examples
+
+
+def _seed_rows(result):
+    """Returns a header and a row for each seed."""
+    number, splits = formatter(result.task), list(result.seeds[0].scores)
+    names = splits if len(splits) > 1 else [result.metric]
+    cells = [["seed", names[0], "95 % interval", *names[1:], "best at"]]
+    for seed in result.seeds:
+        first, *others = (number(seed.scores[split][result.metric]) for split in splits)
+        step = _step(seed) + (", collapsed" if seed.collapse else "")
+        cells.append([str(seed.seed), first, _shown(number, seed.interval), *others, step])
+    return table((), cells, left=(-1,), indent=0)
+
+
+def other_scores(
+    scores: Mapping[str, float],
+    metric: str,
+    positive_class: str | None,
+    number: Callable[[float], str],
+) -> list[str]:
+    """Returns the scores besides the main one with their names; counts without a fraction."""
+    return [
+        f"{name} {value:,.0f}"
+        if name.endswith("_total")
+        else f"{shown_metric(name, positive_class)} {number(value)}"
+        for name, value in scores.items()
+        if name not in (metric, "total")
+    ]
+
+
+def _other_metrics(result, split):
+    medians = {name: _median(result, split, name) for name in result.seeds[0].scores[split]}
+    shown = other_scores(medians, result.metric, result.positive_class, formatter(result.task))
+    title = "medians of" if len(result.seeds) > 1 else "also"
+    return [f"  {title} {', '.join(shown)}"] if shown else []
+
+
+def _baseline_cautions(result):
+    number, splits = formatter(result.task), list(result.seeds[0].scores)
+    for split in splits:
+        suffix, ours = f" on {split}" if len(splits) > 1 else "", _median(result, split)
+        for baseline, score, theirs in baselines_of(result, split):
+            name = _name(result, baseline)
+            if ours <= score:
+                yield (
+                    f"no better than the {name}{suffix}: {result.metric} {number(ours)} versus "
+                    f"{number(score)}{_ADVICE.get(name, '')}"
+                )
+            elif split == splits[0]:
+                # Other development examples might reverse the lead of the median seed.
+                ordered = sorted(result.seeds, key=lambda seed: seed.scores[split][result.metric])
+                bounds = ordered[(len(ordered) - 1) // 2].interval
+                if bounds[0] <= (theirs[1] if theirs else score):
+                    reason = f"{number(score)} is within {_shown(number, bounds)}"
+                    if theirs:
+                        both = f"{_shown(number, bounds)} and {_shown(number, theirs)}"
+                        reason = f"the intervals {both} overlap"
+                    yield f"the lead over the {name} may be due to chance: {reason}"

@@ -25,8 +25,7 @@ from albert_keras.runs.overview import (
 )
 from albert_keras.runs.report import tables
 from albert_keras.runs.trained_data import RECORDS, Overlap
-from albert_keras.tasks.result_table import cautions
-from albert_keras.tasks.results import FinetuneResult, best_seed, read_results
+from albert_keras.tasks.results import FinetuneResult, best_seed, cautions, read_results
 from albert_keras.tasks.score_dev import dev_panels
 from albert_keras.training.scored_model import open_scored_model
 from data_pipeline.errors import InputError, Mistake

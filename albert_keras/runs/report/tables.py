@@ -11,8 +11,7 @@ from albert_keras.runs.run_record import flat_values, with_defaults
 from albert_keras.tasks.answer_files import ERRORS
 from albert_keras.tasks.example_report import report_task
 from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.result_table import rows
-from albert_keras.tasks.results import FinetuneResult
+from albert_keras.tasks.results import FinetuneResult, rows
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo

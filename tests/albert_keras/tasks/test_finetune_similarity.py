@@ -8,7 +8,7 @@ from albert_keras.runs.run import Run
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import find_run, task_of
-from albert_keras.tasks.result_table import lines
+from albert_keras.tasks.results import lines
 
 TRAINING = {
     "steps": 30,

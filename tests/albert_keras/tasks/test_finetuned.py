@@ -9,7 +9,6 @@ from albert_keras.runs.run import Run
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetuned import (
     find_run,
-    is_finetuned,
     open_finetuned,
 )
 from albert_keras.tasks.predict import predict_task
@@ -72,7 +71,7 @@ def test_a_fine_tuning_means_its_best_seed(copy):
 def test_a_pre_training_run_is_none(copy):
     run = runs_of(copy)[0]
     change_record(run, lambda record: record.update(kind="pretraining"))
-    assert Run.open(run).kind == "pretraining" and not is_finetuned(run)
+    assert Run.open(run).kind == "pretraining"
     with pytest.raises(InputError) as caught:
         open_finetuned(run)
     assert str(caught.value) == (

@@ -3,8 +3,7 @@
 import pytest
 
 from albert_keras.tasks.metrics import Interval
-from albert_keras.tasks.result_table import lines
-from albert_keras.tasks.results import BagOfWords, FinetuneResult, SeedResult
+from albert_keras.tasks.results import BagOfWords, FinetuneResult, SeedResult, lines
 
 
 def seed_of(seed, score, half=0.025, **changes):

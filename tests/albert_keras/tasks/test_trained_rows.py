@@ -16,8 +16,7 @@ from albert_keras.tasks.examples import (
     TextExample,
 )
 from albert_keras.tasks.finetune import finetune
-from albert_keras.tasks.result_table import lines
-from albert_keras.tasks.results import read_results
+from albert_keras.tasks.results import lines, read_results
 from albert_keras.tasks.trained_rows import digest_rows
 from data_pipeline.errors import InputError
 
