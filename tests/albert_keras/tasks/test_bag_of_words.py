@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from albert_keras.tasks import bag_of_words
+from albert_keras.tasks import baselines
 from albert_keras.tasks.baselines import bag_of_words_answers, selected
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
@@ -100,7 +100,7 @@ def test_several_labels_and_several_scores_are_predicted():
 
 def test_of_more_examples_than_the_limit_the_same_selection_is_used(monkeypatch):
     examples = texts(60, WORDS)
-    monkeypatch.setattr(bag_of_words, "MAX_EXAMPLES", 20)
+    monkeypatch.setattr(baselines, "MAX_EXAMPLES", 20)
     few = selected(examples)
     assert len(few) == 20 and few == selected(list(examples)) and few != examples[:20]
     assert [example.id for example in few] == sorted((one.id for one in few), key=int)
