@@ -44,9 +44,10 @@ def entities_of(tags: Sequence[str], known: Sequence[str] | None = None):
     """
     parse = _parser(tuple(dict.fromkeys(known if known is not None else tags)))
     if parse is None:
+        strange = [tag for tag in tags if tag != "O" and not _PREFIXED.fullmatch(tag)]
         raise InputError(
             "Scores of entities require tags such as O, B-PER, I-PER, E-PER or S-PER. "
-            f"Received: {', '.join(dict.fromkeys(tags))}."
+            f"Received: {strange[0]!r}."
         )
     entities, begin, previous = [], 0, ("O", "")
     for word, tag in enumerate([*tags, "O"]):
