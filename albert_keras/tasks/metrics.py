@@ -115,7 +115,8 @@ def count_caution(count: int, metric: str, what: str = "development set") -> str
 
 
 def _checked(labels, predictions):
-    labels, predictions = map(_array, (labels, predictions))
+    arrays = (np.asarray(values) for values in (labels, predictions))
+    labels, predictions = (one.astype(float) if one.dtype.kind == "f" else one for one in arrays)
     if len(labels) != len(predictions) or not len(labels):
         raise InputError(
             "There must be one prediction for each label, and at least one. "
@@ -126,8 +127,3 @@ def _checked(labels, predictions):
             faults = np.count_nonzero(~np.isfinite(values))
             raise InputError(f"`{name}` must be finite. Received: {faults} that are not.")
     return labels, predictions
-
-
-def _array(values):
-    values = np.asarray(values)
-    return values.astype(np.float64) if values.dtype.kind == "f" else values

@@ -162,10 +162,6 @@ class Task(abc.ABC):
         rest, held = hold_out(self._own_training, self.config.dev_share)
         return rest if split == "train" else held
 
-    def _read_official(self, split):
-        """Reads a split of the official files in `data_dir`."""
-        raise NotImplementedError
-
     @property
     def _own_training(self):
         """All examples of the training file, including those that may be held out."""

@@ -10,11 +10,7 @@ from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.spans.files import Rule, read_questions
-from albert_keras.tasks.spans.scores import (
-    null_threshold,
-    official_scores,
-    question_scores,
-)
+from albert_keras.tasks.spans.scores import null_threshold, official_scores, question_scores
 from albert_keras.tasks.spans.windows import span_features
 from albert_keras.tasks.task import Error, Task, check_numbers, one_line, with_dropped_tokens
 from data_pipeline.errors import InputError
