@@ -54,6 +54,7 @@ def taught(tuned_teacher, student, settings, tmp_path_factory):
     return distill_task(tuned_teacher, out, config, student=student, **ALONE)
 
 
+@pytest.mark.slow
 def test_the_result_is_a_fine_tuning_with_a_teacher(taught, tuned_teacher):
     run = Run.open(f"{taught.path}/{taught.seeds[0].path}")
     assert run.kind == "finetuning" and run.albert_config.num_hidden_layers == 1

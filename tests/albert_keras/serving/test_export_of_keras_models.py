@@ -48,6 +48,7 @@ def test_a_functional_model_over_strings_answers_as_its_predict(tiny_run, tiny_t
     np.testing.assert_allclose(again, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_model_from_a_preset_answers_as_its_predict(tiny_run, tmp_path):
     model = AlbertForClassification.from_preset(
         tiny_run, labels=["dull", "warm"], sequence_length=32

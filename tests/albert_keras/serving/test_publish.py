@@ -76,6 +76,7 @@ def test_a_failed_check_leaves_no_version(tiny_run, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_int8_weights_take_a_quarter_and_the_keras_model_has_its_own_precision(
     small_export, tiny_export
 ):
@@ -98,6 +99,7 @@ def test_int8_weights_take_a_quarter_and_the_keras_model_has_its_own_precision(
     assert usual["keras_precision"] == "float32"
 
 
+@pytest.mark.slow
 def test_the_loss_of_each_variant_is_told_and_kept(small_export, tiny_export):
     losses = small_export.losses
     assert list(losses) == ["int8", "lite float16", "lite int8"]

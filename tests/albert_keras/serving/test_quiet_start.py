@@ -42,6 +42,7 @@ def test_a_model_prints_nothing(tmp_path):
     assert stderr_of("-c", ENCODER + COMPILING, cwd=tmp_path) == ""
 
 
+@pytest.mark.slow
 def test_predict_prints_its_own_lines_only(tiny_export, tmp_path):
     command = ["-m", "albert_keras", "predict", tiny_export, "The old [MASK]."]
     lines = stderr_of(*command, cwd=tmp_path).splitlines()

@@ -59,6 +59,7 @@ def result(tiny_run, config, tmp_path_factory):
     return finetune(tiny_run, tmp_path_factory.mktemp("tuned") / "similar", config)
 
 
+@pytest.mark.slow
 def test_it_surpasses_the_mean_vector_before_the_training(result):
     [seed] = result.seeds
     assert result.metric == "spearman" and result.random is None and result.majority is None

@@ -77,6 +77,7 @@ def test_sentences_with_the_same_tokens_have_exactly_the_same_score(tiny_run):
     assert scores[0] == scores[-1] and len(set(scores)) == 4
 
 
+@pytest.mark.slow
 def test_any_checkpoint_of_a_run_and_other_models(tiny_run, pretrained, tiny_tokenizer, tmp_path):
     first = score_sentences(tiny_run, TEXTS[:1], step=5)[0].score
     expected = log_probabilities(Run.open(tiny_run).load_model(5), tiny_tokenizer, TEXTS[0], False)

@@ -60,6 +60,7 @@ def test_ten_in_a_row_end_the_run_saved_and_named(tiny_records, tiny_training, t
         pretrain(tiny_records, out, config)
 
 
+@pytest.mark.slow
 def test_a_few_are_left_out_and_counted(tiny_records, tiny_training, tmp_path, monkeypatch):
     import tensorflow as tf
 

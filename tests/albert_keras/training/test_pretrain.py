@@ -47,6 +47,7 @@ def test_the_folder_of_a_run_explains_itself(tiny_run):
     assert record["versions"]["tensorflow"] == tf.__version__
 
 
+@pytest.mark.slow
 def test_a_run_of_too_many_epochs_says_so_and_proposes_a_shorter_one(
     tiny_records, tiny_training, tmp_path, caplog
 ):
@@ -135,6 +136,7 @@ def test_a_damaged_record_is_never_trained_on(tiny_records, tiny_training, tmp_p
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_run_keeps_the_optimizer_it_was_started_with(tiny_records, tiny_training, tmp_path):
     values = tiny_training.model_dump(exclude_unset=True)
     started = type(tiny_training)(**(values | {"optimizer": {"name": "lamb", "lr": 0.003}}))

@@ -119,6 +119,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(
     assert lines == expected_lines
 
 
+@pytest.mark.slow
 def test_another_seed_goes_on_only_by_name(unfinished_run, tiny_records, tiny_training):
     out = unfinished_run
     with pytest.raises(InputError, match="--allow-change config.training.seed"):
