@@ -22,6 +22,7 @@ import tensorflow as tf
 
 from albert_keras.runs.tensors import (
     CheckpointTensors,
+    is_training_state,
     load_weights,
     misfits_of,
     weight_names,
@@ -43,6 +44,9 @@ logger = logging.getLogger(__name__)
 
 _PREFIX = "model.ckpt"
 _STATE = "state.json"
+#: Name in the state of the only checkpoint of a finished training: the number of its steps. The
+#: checkpoint has the weights of the best step, and nothing to train on with.
+FINISHED_AT = "finished_at"
 #: Marks a checkpoint that is being replaced by another of the same step; it counts until then.
 _REPLACED = ".replaced"
 _FOLDER_NAME = re.compile(rf"step-(\d{{8,}})({re.escape(_REPLACED)})?")
@@ -82,7 +86,10 @@ class CheckpointFolder:
         """Returns the newest step; raises InputError if there is none."""
         steps = self.steps()
         if not steps:
-            raise InputError(f"`{self.path}` contains no checkpoint yet.")
+            raise InputError(
+                f"`{self.path}` contains no checkpoint: none was saved yet, or it is the random "
+                "baseline of a finished fine-tuning (see `training.keep_optimizer_state`)."
+            )
         return steps[-1]
 
     def best(self):
@@ -132,14 +139,15 @@ class CheckpointFolder:
         Raises:
             InputError: If there is no such checkpoint.
         """
+        if step in (None, "best") and not self.steps():
+            self.latest()  # raises the error
         if step == "best":
             step = self.best()
             if step is None:
                 raise InputError(f"`{self.path}` contains no checkpoint with a score.")
             return step
         if step is None:
-            step = self.newest_valid()
-            return self.latest() if step is None else step  # raises the error if there is none
+            return self.newest_valid()
         try:
             return int(step)
         except ValueError:
@@ -193,6 +201,25 @@ class CheckpointFolder:
                     os.replace(replaced, folder)
                 raise
         self._remove_old(step)
+
+    def keep_weights(self, step: int, finished_at: int):
+        """Leaves the weights of one checkpoint, without what only training needs.
+
+        Args:
+            finished_at: The number of steps of the training, which is at its end.
+        """
+        if self.steps() == [step] and FINISHED_AT in self.state(step):
+            return
+        tensors = CheckpointTensors(self.prefix(step))
+        names = [name for name in tensors.shapes if not is_training_state(name)]
+        self.save(
+            step,
+            {name: tensors.read(name) for name in names},
+            self.state(self.latest()) | {FINISHED_AT: finished_at},
+            *_score(self.folder(step), step),
+        )
+        for other in set(self.steps()) - {step}:
+            _remove(self._named(other))
 
     def load(self, step: int, variables: dict[str, tf.Variable]) -> dict:
         """Assigns a checkpoint to variables, all or none, and returns the state saved with it.

@@ -60,6 +60,7 @@ _FREE = tuple(
         "steps_per_execution",
         "checkpoint_every",
         "keep_checkpoints",
+        "keep_optimizer_state",
         "report_every",
         "evaluate_every",
         "peak_tflops",

@@ -3,14 +3,17 @@
 import dataclasses
 import logging
 import os
+import shutil
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.detection import RESULTS
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.opened_model import OpenedModel
+from albert_keras.runs.run import Run
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import SKIPPED_ROWS, write_skipped_rows
 from albert_keras.tasks.baselines import bag_of_words_answers, selected, similarity_baselines
@@ -131,7 +134,8 @@ def finetune(
                 initial_weights, path="random", kind="random", step=None, _open=None
             )
             random = train_seed(
-                strategy, data, untrained, out / "random", all_seeds[0], allow_changes
+                *(strategy, data, untrained, out / "random", all_seeds[0], allow_changes),
+                finished=_finished_baseline(out),
             )
         result = FinetuneResult(
             path=str(out),
@@ -159,6 +163,8 @@ def finetune(
             }
             result = result._replace(files=files)
             save_results(out, result)
+            if not config.training.keep_optimizer_state:
+                _keep_best_weights(out, result)
         barrier(strategy)  # the first worker has written
         if not is_chief(strategy):
             result = read_results(out)
@@ -186,6 +192,19 @@ def _check_out(out):
     is_started = any(name.startswith(("seed-", ".seed-")) for name in names)
     if not is_started and names != {SKIPPED_ROWS}:
         check_output_folder(out)
+
+
+def _finished_baseline(out):
+    """Returns the result of the random baseline if its weights were removed, otherwise None."""
+    is_removed = not (out / "random" / "checkpoints").is_dir()
+    return read_results(out).random if is_removed and (out / RESULTS).is_file() else None
+
+
+def _keep_best_weights(out, result):
+    """Removes what only training needs: all but the weights of the best step of each seed."""
+    for seed in result.seeds:
+        Run.open(out / seed.path).checkpoints.keep_weights(seed.best_step, seed.last_step)
+    shutil.rmtree(out / "random" / "checkpoints", ignore_errors=True)
 
 
 def _majority(data):

@@ -100,6 +100,11 @@ class FinetuneTraining(LoopConfig):
     keep_checkpoints: int = setting(
         1, "Number of newest checkpoints to keep, besides the best one.", ge=1
     )
+    keep_optimizer_state: bool = setting(
+        False,
+        "Keep at the end the newest checkpoints, with the optimizer's moments, and the weights of "
+        "the random baseline, not only the weights of the best step.",
+    )
     eval_batch_size: int = setting(
         64, "Rows per device and batch in evaluation and prediction.", ge=1, le=2**20
     )

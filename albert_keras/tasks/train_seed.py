@@ -11,6 +11,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.objective_model import ObjectiveModel
+from albert_keras.runs.checkpoints import FINISHED_AT
 from albert_keras.runs.log_file import keep_log_until, read_log
 from albert_keras.runs.trained_data import ROWS, save_digests
 from albert_keras.tasks.example_source import ExampleSource
@@ -33,7 +34,7 @@ from albert_keras.training.build import (
     model_settings,
     should_skip_padding,
 )
-from albert_keras.training.cluster import broadcast, is_chief
+from albert_keras.training.cluster import any_of, broadcast, is_chief
 from albert_keras.training.fitting import create_or_resume, fit, report_loaded
 from albert_keras.training.strategy import describe_devices
 
@@ -56,6 +57,7 @@ def train_seed(
     out: Path,
     seed: int,
     allow_changes: Iterable[str] = (),
+    finished: SeedResult | None = None,
 ) -> SeedOutcome:
     """Trains with one seed, or resumes the training, and evaluates its best weights.
 
@@ -63,6 +65,7 @@ def train_seed(
         out: Folder of the run.
         seed: Determines head, order of the examples and dropout.
         allow_changes: See `Run.prepare`.
+        finished: The result of this training, if it was finished and its weights were removed.
 
     Raises:
         InputError, TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.
@@ -87,6 +90,9 @@ def train_seed(
             strategy, out, config, data.albert_config, source, model, allow_changes
         )
         run, first_step = context.run, context.first_step
+        if finished and first_step == 0 and not any_of(strategy, run.overridden):
+            logger.info("`%s` is complete, there is nothing left to train", run.path)
+            return SeedOutcome(finished, {}, {}, loaded.lines())
         if first_step == 0:
             report_loaded(context, loaded.lines())
         if is_chief(strategy):
@@ -116,8 +122,9 @@ def train_seed(
         describe_devices(strategy),
     )
     values = values_so_far(run.path, task.metric, first_step)
-    if broadcast(strategy, int(is_enough(values, training.patience))):
-        logger.info("`%s` stopped early and is complete.", run.path)
+    is_finished = FINISHED_AT in context.state or is_enough(values, training.patience)
+    if broadcast(strategy, int(is_finished)):
+        logger.info("`%s` is complete, there is nothing left to train", run.path)
         last_step = first_step
     else:
         last_step = fit(context, scores)

@@ -11,9 +11,10 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.models.objective_model import ObjectiveModel
+from albert_keras.runs.checkpoints import FINISHED_AT
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import flat_values
-from albert_keras.runs.tensors import training_variables
+from albert_keras.runs.tensors import training_variables, weight_names
 from albert_keras.training.cluster import any_of, broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.peak import measure_peak
@@ -71,6 +72,8 @@ def create_or_resume(
         step = run.checkpoints.newest_valid()
         if step is None:
             return []
+        if FINISHED_AT in run.checkpoints.state(step):
+            return ["it is finished, and keeps no optimizer state to train on with"]
         return run.checkpoints.misfits(step, checkpoint_variables(training_step))
 
     def prepare():
@@ -84,7 +87,10 @@ def create_or_resume(
     newest = run.checkpoints.newest_valid() if is_chief(strategy) else None
     first_step, state = broadcast(strategy, newest or 0), {}
     if first_step:
-        state = run.checkpoints.load(first_step, checkpoint_variables(training_step))
+        is_finished = FINISHED_AT in run.checkpoints.state(first_step)
+        variables = (weight_names if is_finished else checkpoint_variables)(training_step)
+        state = run.checkpoints.load(first_step, variables)
+        first_step = state.get(FINISHED_AT, first_step)
         training_step.optimizer.iterations.assign(first_step)
         training_step.keep_means()
         changes = f"; changed: {', '.join(run.overridden)}" if run.overridden else ""

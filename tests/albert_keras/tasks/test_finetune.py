@@ -9,6 +9,7 @@ import pytest
 from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run import Run
 from albert_keras.tasks.kinds import build_task
+from albert_keras.tasks.predict import predict_task
 from albert_keras.tasks.results import read_results
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
@@ -43,9 +44,29 @@ def test_training_ends_when_nothing_gets_better_and_keeps_the_best(tuned_toy):
     assert seed.stopped_early and seed.last_step < 100
     best = max(step for step, score in scores.items() if score == max(scores.values()))
     assert seed.best_step == best == run.checkpoints.best()
-    assert set(run.checkpoints.steps()) <= {best, seed.last_step}
     assert seed.scores["dev"]["accuracy"] == scores[best]
-    assert run.checkpoints.latest() == seed.last_step
+    assert run.checkpoints.steps() == [best]
+
+
+def test_what_is_left_on_disk_is_the_weights_of_the_best_step_once(tune, tiny_run, tmp_path):
+    words = {"origin": tiny_run, "steps": 10, "bag_of_words": False}
+    result = tune(tmp_path / "out", **words)
+    run = Run.open(tmp_path / "out" / result.seeds[0].path)
+    weights = tensors_of(run.path, result.seeds[0].best_step)
+    assert not any("adam" in name or "training/" in name for name in weights)
+    large = [path for path in (tmp_path / "out").rglob("*") if path.suffix.startswith(".data-")]
+    size = sum(tensor.nbytes for tensor in weights.values())
+    assert size <= sum(path.stat().st_size for path in large) < 1.01 * size + 100
+    assert not (tmp_path / "out" / "random" / "checkpoints").exists()
+    answers = predict_task(tmp_path / "out", ["The harbour ."]).answers
+    again = tune(tmp_path / "out", **words)  # trains nothing
+    assert (again.random, again.seeds[0].scores) == (result.random, result.seeds[0].scores)
+    assert predict_task(tmp_path / "out", ["The harbour ."]).answers == answers
+    assert tune(tmp_path / "next", origin=tmp_path / "out", steps=1, random_baseline=False).loaded
+    with pytest.raises(InputError, match="it is finished, and keeps no optimizer state"):
+        tune(tmp_path / "out", origin=tiny_run, steps=20, allow_changes=["config.training"])
+    with pytest.raises(InputError, match="keep_optimizer_state"):
+        predict_task(tmp_path / "out" / "random", ["The harbour ."])
 
 
 def test_results_are_kept_complete(tuned_toy, toy):

@@ -27,7 +27,11 @@ def config(toy_config):
     return toy_config.replace(
         model={"freeze_encoder": True, "combine": "weighted-sum"},
         training=toy_config.training.replace(
-            steps=40, evaluate_every=20, checkpoint_every=20, keep_checkpoints=2
+            steps=40,
+            evaluate_every=20,
+            checkpoint_every=20,
+            keep_checkpoints=2,
+            keep_optimizer_state=True,
         ),
         optimizer={"lr": 1e-2},
     )
