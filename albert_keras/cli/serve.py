@@ -3,7 +3,6 @@
 import logging
 import os
 import signal
-import threading
 from pathlib import Path
 
 import typer
@@ -31,8 +30,8 @@ def serve(
       albert-keras serve saved_models
 
     The REST routes are those of tensorflow_model_server to predict. --verbose logs each request.
-    Ctrl-C and SIGTERM end the server after the answers in progress, within 12 seconds; a second
-    signal ends it at once.
+    Ctrl-C and SIGTERM end the server after the answers in progress, within 10 seconds; a second
+    Ctrl-C ends it at once.
 
     Options:
       model <MODEL...>: Exported model or name of a shipped one, whose newest version is served; one
@@ -41,33 +40,21 @@ def serve(
       port {0..65535}: Port; 0 selects a free one.
     """
     as_json, logs_requests = context.params["as_json"], context.params["verbose"]
-    from albert_keras.serving.local.local_server import DRAINING_SECONDS, LocalServer
+    from albert_keras.serving.local.local_server import LocalServer
 
-    stopped_by: list[int] = []
     with LocalServer(model, host, port, access_log=logs_requests) as server:
-
-        def stop(number, frame):
-            if stopped_by:  # a second signal
-                os._exit(128 + number)
-            stopped_by.append(number)
-            server.stop()
-            # TensorFlow may be busy for longer. No file is being written.
-            end = threading.Timer(DRAINING_SECONDS + 2, os._exit, [128 + number])
-            end.daemon = True
-            end.start()
-
         finish()  # an idle server prints nothing
         if logs_requests:
             logging.basicConfig(format="%(asctime)s %(message)s")
+        # uvicorn raises the signal again after the answers in progress. TensorFlow may be busy for
+        # longer, but no file is being written.
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, stop)
+            signal.signal(number, lambda number, frame: os._exit(128 + number))
         models = [{"name": one.name, "version": one.version} for one in server.models.values()]
         listed = ", ".join(f"{one['name']} (version {one['version']})" for one in models)
         result = {"url": server.url, "models": models}
         show(result, [f"serving {listed}: {server.url}"], as_json)
         server.run()
-    if stopped_by:
-        os._exit(128 + stopped_by[0])
 
 
 @command("albert_keras.serving.serve_check:serve_check")

@@ -4,7 +4,6 @@ POST /v1/models/NAME[/versions/N]:predict
 GET  /v1/models/NAME[/versions/N][/metadata]
 """
 
-import contextlib
 import json
 import logging
 import mimetypes
@@ -35,7 +34,7 @@ HOST, PORT = "127.0.0.1", 8501
 #: Names by which clients address a server that other computers cannot reach.
 _LOCAL_NAMES = ("127.0.0.1", "localhost")
 #: Seconds for the answers in progress when the server is stopped.
-DRAINING_SECONDS = 10
+_DRAINING_SECONDS = 10
 #: Maximum number of bytes of the body of a request.
 MAX_BODY_BYTES = 1 << 20
 #: Requests in TensorFlow at a time; others wait.
@@ -117,7 +116,7 @@ class LocalServer(uvicorn.Server):
             log_level="info" if access_log else "critical",
             access_log=access_log,
             server_header=False,
-            timeout_graceful_shutdown=DRAINING_SECONDS,
+            timeout_graceful_shutdown=_DRAINING_SECONDS,
         )
         super().__init__(config)
 
@@ -128,18 +127,12 @@ class LocalServer(uvicorn.Server):
         self._socket.close()
 
     def run(self, sockets=None):
-        """Answers requests until `stop` is called or the process is interrupted."""
+        """Answers requests until `stop` is called, or SIGINT or SIGTERM ends the process."""
         super().run(sockets or [self._socket])
 
     def stop(self):
-        """Ends `run` after the answers in progress, or after `DRAINING_SECONDS`.
-
-        It may be called from any thread, and by a handler of signals.
-        """
+        """Ends `run` after the answers in progress, or after ten seconds; from any thread."""
         self.should_exit = True
-
-    def capture_signals(self):
-        return contextlib.nullcontext()  # they are left to the caller
 
 
 def find_exports(models: Iterable[str | Path]) -> dict[str, Path]:
