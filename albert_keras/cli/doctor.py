@@ -6,7 +6,7 @@ import typer
 
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import plain
-from albert_keras.report import count_of
+from albert_keras.report import count_of, parse_bytes
 
 
 @command()
@@ -22,7 +22,6 @@ def doctor(out: Path = Path("runs"), disk: str = "2GB"):
       out: Folder that runs will be written to.
       disk: Free space that the disk of this folder must have.
     """
-    from albert_keras.machine.devices import parse_bytes
     from albert_keras.machine.doctor import FAULT, OK, WARNING, examine
 
     findings, probe = examine(out, parse_bytes(disk, "--disk"))

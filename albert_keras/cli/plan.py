@@ -8,6 +8,7 @@ import typer
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import plain
 from albert_keras.cli.parameters import refuse
+from albert_keras.report import parse_bytes
 from data_pipeline.errors import InputError
 
 #: Options that describe a text.
@@ -25,17 +26,16 @@ def plan(
     corpus_format: str = "auto",
     language: str | None = None,
     tokenizer: Path | None = None,
-    device: str = "cpu",
-    memory: str | None = None,
     tflops: float | None = None,
 ):
-    """Plan what to run: model, settings, time, memory and commands.
+    """Plan what to run on the CPU of this machine: model, settings, time, memory and commands.
 
     The settings are written to a file, which the last of the printed commands uses.
 
     Example, what a model can learn from a folder of text in one night:
       albert-keras plan --corpus books/ --hours 8
-    What a model of your choice needs is measured by a dry run of `albert-keras pretrain`.
+    What a model of your choice needs, on any device, is measured by a dry run of `albert-keras
+    pretrain`.
 
     Options:
       corpus
@@ -47,14 +47,9 @@ def plan(
       language (detected by its letters): Language code of the text.
       tokenizer (tokenizer/ if it exists): Tokenizer to use, as for `data build`; without one, a
         vocabulary is planned.
-      device: Device: cpu (this machine's), t4, v100, a100, h100, tpu-v2-8, tpu-v3-8, tpu-v4-8,
-        tpu-v5e-8, tpu-v5p-8 or tpu-v6e-8.
-      memory (of the device): Memory of a replica, such as 12GB or 12GiB.
-      tflops (measured on a CPU, otherwise from data sheets): Peak TFLOP/s of a replica.
+      tflops (measured): Peak TFLOP/s of the CPU.
     """
-    from albert_keras.machine.candidates import PlanRequest
-    from albert_keras.machine.devices import parse_bytes
-    from albert_keras.machine.plan import make_plan
+    from albert_keras.machine.plan import PlanRequest, make_plan
     from albert_keras.machine.plan_text import (
         plan_commands,
         plan_lines,
@@ -76,9 +71,7 @@ def plan(
         tokenizer=tokenizer and str(tokenizer),
         data=data and str(data),
         hours=hours,
-        device=device,
         tflops=tflops,
-        memory_bytes=None if memory is None else parse_bytes(memory, "--memory"),
     )
     made = make_plan(request)
     write_config(made, out)

@@ -38,6 +38,8 @@ plan --table: docs/costs.md has the table.
 plan --size|--batch|--steps|--max-seq-length|--attention|--recompute|--devices|--precision|--mfu:
   The plan chooses the model; `albert-keras pretrain --dry-run` measures what one of your choice
   needs, and docs/costs.md has the formula.
+plan --device|--memory: The plan is for the CPU of this machine; `albert-keras pretrain --dry-run`
+  measures memory and time on another device.
 plan --measure: A CPU is measured unless `--tflops` is given.
 plan --config-out: Use `--out FILE`; the default is plan.yaml.
 plan --bytes-per-piece|--bytes-per-token: Tokens are counted in a sample of the text.

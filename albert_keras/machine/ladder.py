@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 from albert_keras.config import AlbertConfig
 from albert_keras.optimization.config import OptimizerConfig
 
-#: Positions of a batch on a CPU, as in all measured runs: 64 records of 64 tokens.
-CPU_POSITIONS = 4096
-#: Positions of a batch on GPUs and TPUs, which need more to be busy; not measured.
-_ACCELERATOR_POSITIONS = 131_072
+#: Positions of a batch, as in all measured runs: 64 records of 64 tokens.
+POSITIONS = 4096
 #: Fraction of the tokens to predict, of a run or of its first stage.
 MASK_RATE = 0.3
 #: Runs of at least this length have two stages.
@@ -62,17 +60,16 @@ def rung(layers: int, hidden_size: int, vocab_size: int, max_seq_length: int = 5
     )
 
 
-def stages_for(seconds: float, kind: str = "cpu") -> tuple[Stage, ...]:
-    """Returns the stages of a run on a kind of device, as in the recipe bert-mini-en.
+def stages_for(seconds: float) -> tuple[Stage, ...]:
+    """Returns the stages of a run, as in the recipe bert-mini-en.
 
     Short records first; a run of less than an hour has no others.
     """
-    positions = CPU_POSITIONS if kind == "cpu" else _ACCELERATOR_POSITIONS
     lengths = ((64, 0.55, MASK_RATE), (128, 0.45, 0.2))
     if seconds < _STAGES_FROM:
         lengths = ((64, 1.0, MASK_RATE),)
     return tuple(
-        Stage(length, math.ceil(length * rate), share, positions // length, rate)
+        Stage(length, math.ceil(length * rate), share, POSITIONS // length, rate)
         for length, share, rate in lengths
     )
 

@@ -1,36 +1,43 @@
-"""What to run: a model, its settings and the commands, for a text, a machine and a time."""
+"""What to run: a model, its settings and the commands, for a text, this machine's CPU and a time."""
 
 import logging
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.machine.candidates import (
-    RECORD_FILL,
-    Candidate,
-    PlanRequest,
-    candidates_for,
-    choose,
-)
+from pydantic import Field
+
+from albert_keras.config import AlbertConfig
 from albert_keras.machine.corpus import Text, examine_text, text_of_size
-from albert_keras.machine.devices import find_device, measured_tflops, rounded_up
+from albert_keras.machine.doctor import read_memory
 from albert_keras.machine.ladder import (
     LADDER,
     MASK_RATE,
+    POSITIONS,
     Stage,
     run_settings,
     rung,
     stages_for,
     vocabulary_size,
 )
-from albert_keras.models.weight_count import model_line
+from albert_keras.machine.law import (
+    LEAST_UPDATES,
+    Expectation,
+    measured_law,
+    weights_at_all_depths,
+)
+from albert_keras.machine.step_memory import step_memory
+from albert_keras.models.weight_count import count_weights, model_line
 from albert_keras.report import bytes_text
 from albert_keras.runs.run_record import read_record
 from albert_keras.training.config import PretrainingConfig, TrainingConfig
 from albert_keras.training.epoch_report import copies_for
+from albert_keras.training.flops import training_flops
 from data_pipeline.errors import InputError
 from data_pipeline.progress import format_duration, parse_duration
 from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -41,11 +48,60 @@ _LEAST_CORPUS_BYTES = 1e6
 #: 9 s on 2 CPU cores, and 32 s in 7 copies.
 _VOCABULARY_RATE, _BUILD_RATE, _COPY_RATE = 0.5e6, 5e6, 13e6
 #: Bytes of a corpus of which a part is enough for the vocabulary.
-LARGE_CORPUS = 300e6
+_LARGE_CORPUS = 300e6
 #: Seconds until a command has loaded its libraries, and until a run has built its graph.
 _START_SECONDS, _RUN_START_SECONDS = 5, 30
 #: Least training time of a plan.
 _LEAST_SECONDS = 60
+#: Fraction of the memory that a step may use: the formula is not exact.
+_USED_MEMORY = 0.9
+#: Text tokens of a record are this fraction of S: the others are special tokens and padding.
+_RECORD_FILL = 0.9
+#: Fraction of the training time for checkpoints, evaluations and the log.
+_SAVING = 0.03
+#: Fraction of its measured peak that a CPU reaches, with layers narrower than 256 and with others:
+#: 2x128, and 6x256 in mixed_bfloat16 on two hyperthreads of a Zen 4 core.
+_NARROW_MFU, _MFU = 0.38, 0.45
+#: Difference of two expected losses that is taken as noise: a third of a point of accuracy.
+_NOISE = 0.03
+#: Most weights of a model for each token of the text, as a larger model learns the text by heart:
+#: the ratio of RoBERTa-base on BabyLM (https://aclanthology.org/2023.conll-babylm.1).
+_MOST_WEIGHTS_PER_TOKEN = 10
+
+
+class PlanRequest(Settings):
+    """What is planned for: a text or records, and a time."""
+
+    corpus: tuple[str, ...] = ()  # files, folders or patterns
+    corpus_format: str = "auto"
+    corpus_bytes: float | None = Field(None, gt=0)  # if the text is not on this machine
+    language: str | None = None  # code of the language of the text; None detects it
+    tokenizer: str | None = None  # None trains a vocabulary
+    data: str | None = None  # folder of records that exist
+    hours: float = Field(8, gt=0, allow_inf_nan=False)  # from text to a trained model
+    tflops: float | None = Field(None, gt=0)  # peak of the CPU; None measures it
+
+
+class Candidate(NamedTuple):
+    """A model, and what it is expected to learn in the time."""
+
+    name: str  # such as "6x256"
+    config: AlbertConfig
+    weights: int  # of the whole model
+    memory_bytes: int  # of the training
+    step_seconds: tuple[float, ...]  # by stage
+    steps: int
+    tokens: int  # positions seen
+    epochs: float  # how often each token is seen
+    expected: Expectation
+
+    @property
+    def objection(self) -> str:
+        """str. Why the model is not to be chosen, "too few updates" or "too little text", or ""."""
+        if self.steps < LEAST_UPDATES:
+            return "too few updates"
+        is_large = self.weights > _MOST_WEIGHTS_PER_TOKEN * self.tokens / self.epochs
+        return "too little text" if is_large else ""
 
 
 class Plan(NamedTuple):
@@ -63,7 +119,7 @@ class Plan(NamedTuple):
 
 
 def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan:
-    """Plans a run; the peak of a CPU is measured for two seconds unless `tflops` is given.
+    """Plans a run; the peak of the CPU is measured for two seconds unless `tflops` is given.
 
     The model is the smallest of `LADDER` whose expected loss is about the lowest, among those that
     are trained for enough updates on enough text.
@@ -73,24 +129,23 @@ def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan
         given: Settings of a run on records, of which batch size, mask rate and masks are kept.
 
     Raises:
-        InputError: If a name is unknown, text or time are too little, or no model fits into memory.
+        InputError: If text or time are too little, or no model fits into memory.
     """
     if not (request.corpus or request.corpus_bytes or request.data):
         raise InputError(
             "A plan needs a text: give `--corpus`, or `--corpus-size` if the text is not on this "
             "machine, or `--data` for records."
         )
-    device, seconds = find_device(request.device), 3600 * request.hours
+    seconds = 3600 * request.hours
     given = given or TrainingConfig()
-    stages = stages_for(seconds, device.kind)
     if request.data is not None:
         info = DatasetInfo.read(request.data)
         text, vocab_size = _text_of_records(info), info.vocab_size
-        positions = stages[0].batch_size * stages[0].max_seq_length
-        stages = (_stage_of_records(info, given, positions, device.replicas),)
+        stages: tuple[Stage, ...] = (_stage_of_records(info, given),)
     else:
+        stages = stages_for(seconds)
         text, vocab_size = _text_of(request)
-    if device.kind == "cpu" and request.tflops is None:
+    if request.tflops is None:
         request = request.replace(tflops=measured_tflops("auto"))
     longest = stages[-1].max_seq_length
     models = {f"{one[0]}x{one[1]}": rung(*one, vocab_size, longest) for one in LADDER}
@@ -100,26 +155,81 @@ def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan
         parts = _seconds_before(request, text, len(stages), copies)
         before = sum(parts.values())
         if seconds < before + _LEAST_SECONDS:
+            least = math.ceil(1000 * (before + _LEAST_SECONDS) / 3600) / 1000
             raise InputError(
-                f"`--hours` must be at least {rounded_up((before + _LEAST_SECONDS) / 3600):g}: "
-                f"vocabulary and records take {format_duration(before)}. "
-                f"Received: {request.hours:g}."
+                f"`--hours` must be at least {least:g}: vocabulary and records take "
+                f"{format_duration(before)}. Received: {request.hours:g}."
             )
-        candidates = candidates_for(request, models, stages, text, seconds - before)
-        chosen = choose(candidates)
+        candidates = _candidates(request.tflops, models, stages, text, seconds - before)
+        chosen = _choose(candidates)
         if request.data is None:
             wanted = copies_for(chosen.epochs / len(stages))
             later = sum(_seconds_before(request, text, len(stages), wanted).values())
             if seconds < later + _LEAST_SECONDS:
                 break  # so many copies would leave no time for the training
     parts["training"] = seconds - before
-    budget = {"time_budget": f"{int(parts['training'])}s"}
-    config = run_settings(chosen.config, chosen.steps, stages, **budget, **chosen.training)
+    config = run_settings(
+        chosen.config, chosen.steps, stages, time_budget=f"{int(parts['training'])}s"
+    )
     if request.data is not None and given.masks != "dynamic" and info.static_masks:
         config["training"].pop("mask_rate", None)  # the rate of dynamic masks
     PretrainingConfig.of(config)  # what is printed must be accepted
     found = tuple(candidates)
     return Plan(request, text, vocab_size, stages, copies, parts, chosen, found, config)
+
+
+def _candidates(
+    tflops: float,
+    models: dict[str, AlbertConfig],  # the smallest first
+    stages: Sequence[Stage],
+    text: Text,
+    seconds: float,  # of the training
+) -> list[Candidate]:
+    """Returns the models that fit into the memory of this machine; InputError if none does."""
+    batches = [(stage.batch_size, *stage[:2]) for stage in stages]
+    memory, positions, found = read_memory(), text.tokens / _RECORD_FILL, []
+    for name, config in models.items():
+        needed = max(step_memory(config, *batch).total for batch in batches)
+        if memory is not None and needed > _USED_MEMORY * memory.total:
+            continue
+        rate = tflops * 1e12 * (_NARROW_MFU if config.hidden_size < 256 else _MFU)
+        times = tuple(training_flops(config, *batch) / rate for batch in batches)
+        shares = zip(stages, times, strict=True)
+        usable = (1 - _SAVING) * seconds
+        steps = max(1, int(sum(stage.share * usable / time for stage, time in shares)))
+        tokens = steps * batches[0][0] * batches[0][1]
+        size = weights_at_all_depths(config.num_hidden_layers, config.hidden_size)
+        expected = measured_law().expect(size, tokens, positions)
+        what = name, config, count_weights(config).total, needed, times
+        found.append(Candidate(*what, steps, tokens, tokens / positions, expected))
+    if not found:
+        raise InputError(
+            f"A training of the smallest model takes {bytes_text(needed / _USED_MEMORY)} of "
+            f"memory. Received: a machine with {bytes_text(memory.total)}."
+        )
+    return found
+
+
+def _choose(candidates: Sequence[Candidate]) -> Candidate:
+    """Returns the smallest model about as good as the best of those with enough updates and text.
+
+    It is the smallest of all if none has enough of both.
+    """
+    suitable = [one for one in candidates if not one.objection] or list(candidates[:1])
+    lowest = min(one.expected.loss for one in suitable)
+    return next(one for one in suitable if one.expected.loss <= lowest + _NOISE)
+
+
+def measured_tflops(precision: str) -> float:
+    """Measures the peak of this CPU in a precision for two seconds, in TFLOP/s.
+
+    "auto" is the precision that this machine would choose.
+    """
+    from albert_keras.training import peak
+    from albert_keras.training.strategy import choose_precision
+
+    precision = choose_precision(None) if precision == "auto" else precision
+    return peak.measure_peak(precision, seconds=2, on_cpu=True) / 1e12
 
 
 def suggest_config(
@@ -213,15 +323,15 @@ def _text_of(request):
 
 def _text_of_records(info):
     copies, language = info.config.get("copies", 1), info.config.get("language", "en")
-    tokens = round(info.num_records * info.max_seq_length * RECORD_FILL / copies)
+    tokens = round(info.num_records * info.max_seq_length * _RECORD_FILL / copies)
     return Text(math.nan, language, math.nan, tokens, "records that are there")
 
 
-def _stage_of_records(info, given, positions, replicas):
+def _stage_of_records(info, given):
     """Returns the Stage of a run with these records throughout."""
     length = info.max_seq_length
     rate = given.mask_rate or min(MASK_RATE, info.max_predictions_per_seq / length)
-    batch_size = max(1, positions // length // replicas) * replicas
+    batch_size = max(1, POSITIONS // length)
     if "batch_size" in given.model_fields_set:
         batch_size = given.batch_size
     return Stage(length, math.ceil(rate * length), 1.0, batch_size, round(rate, 3))
@@ -233,7 +343,7 @@ def _seconds_before(request, text, num_stages, copies):
     if request.data is None:
         if request.tokenizer is None:
             parts["vocabulary"] = (
-                _START_SECONDS + min(text.num_bytes, LARGE_CORPUS) / _VOCABULARY_RATE
+                _START_SECONDS + min(text.num_bytes, _LARGE_CORPUS) / _VOCABULARY_RATE
             )
         build = text.num_bytes * (1 / _BUILD_RATE + (copies - 1) / _COPY_RATE)
         parts["records"] = num_stages * (_START_SECONDS + build)

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import yaml
 
-from albert_keras.machine.devices import find_device
 from albert_keras.machine.law import LEAST_UPDATES, measured_law
 from albert_keras.machine.plan import Plan
 from albert_keras.models.weight_count import model_line
-from albert_keras.report import bytes_text, count_of, number_text, short_count, table
+from albert_keras.report import bytes_text, number_text, short_count, table
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
@@ -84,11 +83,6 @@ def plan_warnings(plan: Plan) -> list[str]:
             "The model or its training is more than twice as large as any run that was measured: "
             "the expected loss is an extrapolation."
         )
-    if find_device(plan.request.device).kind != "cpu":
-        warnings.append(
-            "We have not trained on this device: batch size, learning rate and speed are "
-            "calculated and untested."
-        )
     if chosen.epochs > _MANY_EPOCHS:
         warnings.append(
             f"Each token is seen {chosen.epochs:,.0f} times. More text would teach more than more "
@@ -100,9 +94,7 @@ def plan_warnings(plan: Plan) -> list[str]:
 def plan_lines(plan: Plan) -> Iterator[str]:
     """Yields the plan as text, each number with what it is based on; without the commands."""
     chosen, text, request = plan.chosen, plan.text, plan.request
-    device = find_device(request.device)
-    on = f"{request.device}{f', {device.replicas} replicas' if device.replicas > 1 else ''}"
-    yield from (f"What to run for {format_duration(sum(plan.parts.values()))} on {on}", "")
+    yield from (f"What to run for {format_duration(sum(plan.parts.values()))} on a CPU", "")
     size = "" if request.data else f"{bytes_text(text.num_bytes)}, "
     value = f"{size}{short_count(text.tokens)} tokens, language {text.language}"
     yield from _item("Text", f"{value} ({text.reason})")
@@ -116,15 +108,14 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     ]
     copies = f"; records with {plan.copies} copies of the text" if plan.copies > 1 else ""
     yield from _item("Stages", "; then ".join(stages) + copies)
-    optimizer = PretrainingConfig.of(plan.config).chosen_optimizer(device.kind == "tpu")
+    optimizer = PretrainingConfig.of(plan.config).chosen_optimizer()
     rate = chosen.tokens / plan.parts["training"]
     yield from _item(
         "Training",
         f"{chosen.steps:,} updates, {short_count(chosen.tokens)} tokens; each token is seen "
         f"{number_text(chosen.epochs)} times; {optimizer.name}, rate "
         f"{optimizer.lr:.3g}; {short_count(rate)} tokens per second (at "
-        f"{number_text(request.tflops or device.tflops)} TFLOP/s per replica, "
-        f"{'given or measured' if request.tflops else 'of the data sheet'})",
+        f"{number_text(request.tflops)} TFLOP/s, given or measured)",
     )
     sharing = "share" if measured_law().runs[0].sharing == "all" else "share nothing"
     yield from _item(
@@ -133,14 +124,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         f"held-out text, by a law fitted to runs whose layers {sharing}, on English novels "
         "(docs/search.md); other text has other losses",
     )
-    parts = chosen.training.get("accumulation_steps", 1)
-    blocks = ", blocks recomputed" if chosen.training.get("recompute") else ""
-    yield from _item(
-        "Memory",
-        f"{bytes_text(chosen.memory.total)} of "
-        f"{bytes_text(request.memory_bytes or device.memory_bytes)} per replica, by formula; each "
-        f"batch in {count_of(parts, 'part')}{blocks}",
-    )
+    yield from _item("Memory", f"{bytes_text(chosen.memory_bytes)}, by formula")
     times = ", ".join(f"{name} {format_duration(part)}" for name, part in plan.parts.items())
     yield from _item("Time", times)
     header = ("model", "weights", "seen", "times", "updates", "expected loss", "accuracy", "")

@@ -20,7 +20,6 @@ _FLOAT32 = 4
 COMPUTE_BYTES = {"float32": 4, "mixed_bfloat16": 2, "mixed_float16": 2}
 
 #: Bytes of the process before the first step: TensorFlow, and the traced step, measured on a CPU.
-#: On a GPU CUDA, cuBLAS and their buffers take about as much; a TPU's compiler reserves 0.5 GiB.
 PROCESS_BYTES = 480_000_000
 TRACE_BYTES = 240_000_000
 
@@ -62,7 +61,6 @@ def step_memory(
     precision: str = "float32",  # or "mixed_bfloat16", "mixed_float16"
     recompute: bool = False,  # whether blocks are recomputed for their gradient
     accumulation_steps: int = 1,  # parts of the batch
-    process_bytes: int = PROCESS_BYTES + TRACE_BYTES,  # memory of the process before a step
 ) -> StepMemory:
     """Computes the memory of a training step.
 
@@ -99,7 +97,7 @@ def step_memory(
         working=max(working_of_block, head),
         gradients=_gradients_in_flight(config, precision) + sums_of_parts + cast_weights,
         update=COPIES_OF_UPDATE * weights,
-        process=process_bytes,
+        process=PROCESS_BYTES + TRACE_BYTES,
     )
 
 

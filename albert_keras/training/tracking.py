@@ -1,8 +1,7 @@
-"""Trackers of experiments, to which the reports of a run can be sent: MLflow, Weights & Biases.
+"""Sends the reports of a run to MLflow or Weights & Biases, packages that a run may ask for.
 
-They are optional packages, imported only for a run that asks for one. TensorBoard needs none: its
-files are a part of every run. Nothing leaves this machine unless an environment variable of the
-tracker says where to. Each call of a resumed run is a tracked run of its own.
+Nothing leaves this machine unless an environment variable of the tracker says where to. Each call
+of a resumed run is a tracked run of its own. TensorBoard's files are a part of every run.
 """
 
 import importlib.util
@@ -31,18 +30,12 @@ def check_tracker(name: str) -> None:
         )
 
 
-def open_tracker(
-    name: str, folder: Path, settings: dict[str, Any]
-) -> Callable[[dict | None], None]:
-    """Opens a tracked run for the run in `folder`.
-
-    Args:
-        name: One of `TRACKERS`.
-        settings: Settings by dotted key.
+def open_tracker(name: str, folder: Path, settings: dict[str, Any]) -> Callable | None:
+    """Opens a tracked run for the run in `folder`, with settings by dotted key.
 
     Returns:
-        Function that sends a line of the log, or for None ends the tracked run. If the tracker
-        fails, it warns once and does nothing from then on.
+        Function that sends a line of the log, or for None ends the tracked run; it warns once if
+        the tracker fails, and does nothing from then on. None for TensorBoard.
     """
     check_tracker(name)
     shown = {key: str(value)[:250] for key, value in settings.items()}  # MLflow refuses more
@@ -57,26 +50,18 @@ def open_tracker(
         mlflow.set_tracking_uri(address)
         mlflow.start_run(run_name=folder.name)
         mlflow.log_params(shown)
-        log, end = lambda values, step: mlflow.log_metrics(values, step=step), mlflow.end_run
+        log, end = mlflow.log_metrics, mlflow.end_run
     elif name == "wandb":
-        mode = os.environ.get("WANDB_MODE", "offline")
-        if mode != "online":
-            os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+        os.environ.setdefault("WANDB_MODE", "offline")
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+        os.environ.setdefault("WANDB_PROJECT", "albert-keras")
         import wandb
 
-        project = os.environ.get("WANDB_PROJECT", "albert-keras")
         quiet = wandb.Settings(console="off", silent=True, save_code=False)
-        run = wandb.init(
-            project=project,
-            name=folder.name,
-            dir=str(folder),
-            config=shown,
-            mode=mode,
-            settings=quiet,
-        )
-        log, end = lambda values, step: run.log(values, step=step), run.finish
+        run = wandb.init(name=folder.name, dir=str(folder), config=shown, settings=quiet)
+        log, end = run.log, run.finish
     else:
-        return lambda line: None
+        return None
     works = True
 
     def send(line):
@@ -86,7 +71,7 @@ def open_tracker(
                 end()
             elif works:
                 numbers = {key: value for key, value in line.items() if isinstance(value, float)}
-                log({key: x for key, x in numbers.items() if math.isfinite(x)}, line["step"])
+                log({key: x for key, x in numbers.items() if math.isfinite(x)}, step=line["step"])
         except Exception as error:  # each tracker has errors of its own
             works = False
             logger.warning("`--track %s` failed; training continues without it: %s", name, error)
