@@ -29,7 +29,6 @@ _EPOCHS_OF_USE = 15.4
 #: does not hold: with 30 % masks this takes 650 of 1,500 (docs/search.md). No measured run is
 #: shorter.
 LEAST_UPDATES = 1500
-_FEWEST_RUNS = 4
 #: A run is extrapolated if it is larger or longer than the largest measured one by this factor.
 _FAR = 2
 
@@ -114,8 +113,7 @@ def measured_law() -> ScalingLaw:
             MeasuredRun(row["name"], row["sharing"], *map(float, [*row.values()][2:]))
             for row in csv.DictReader(file)
         ]
-    shared = [run for run in runs if run.sharing == "all"]
-    return fit_law(shared if len(shared) >= _FEWEST_RUNS else runs)
+    return fit_law(runs)
 
 
 def fit_law(runs: Sequence[MeasuredRun]) -> ScalingLaw:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from albert_keras.machine.law import LEAST_UPDATES, measured_law
+from albert_keras.machine.law import LEAST_UPDATES
 from albert_keras.machine.plan import Plan
 from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text, number_text, short_count, table
@@ -93,46 +93,36 @@ def plan_warnings(plan: Plan) -> list[str]:
 
 def plan_lines(plan: Plan) -> Iterator[str]:
     """Yields the plan as text, each number with what it is based on; without the commands."""
-    chosen, text, request = plan.chosen, plan.text, plan.request
+    chosen, text = plan.chosen, plan.text
     yield from (f"What to run for {format_duration(sum(plan.parts.values()))} on a CPU", "")
-    size = "" if request.data else f"{bytes_text(text.num_bytes)}, "
-    value = f"{size}{short_count(text.tokens)} tokens, language {text.language}"
-    yield from _item("Text", f"{value} ({text.reason})")
-    yield from _item("Vocabulary", f"{plan.vocab_size:,} pieces")
-    model = f"{model_line(chosen.config)}, hidden size {chosen.config.hidden_size}"
-    yield from _item("Model", model)
+    size = "" if plan.request.data else f"{bytes_text(text.num_bytes)}, "
     stages = [
         f"{stage.share:.0%} of the time: {stage.max_seq_length} tokens per record, batch "
         f"{stage.batch_size:,}, {stage.mask_rate:.0%} masks"
         for stage in plan.stages
     ]
     copies = f"; records with {plan.copies} copies of the text" if plan.copies > 1 else ""
-    yield from _item("Stages", "; then ".join(stages) + copies)
     optimizer = PretrainingConfig.of(plan.config).chosen_optimizer()
-    rate = chosen.tokens / plan.parts["training"]
-    yield from _item(
-        "Training",
-        f"{chosen.steps:,} updates, {short_count(chosen.tokens)} tokens; each token is seen "
-        f"{number_text(chosen.epochs)} times; {optimizer.name}, rate "
-        f"{optimizer.lr:.3g}; {short_count(rate)} tokens per second (at "
-        f"{number_text(request.tflops)} TFLOP/s, given or measured)",
-    )
-    sharing = "share" if measured_law().runs[0].sharing == "all" else "share nothing"
-    yield from _item(
-        "Expected",
-        f"masked-LM loss {_loss(chosen)} and accuracy {chosen.expected.accuracy:.0%} on "
-        f"held-out text, by a law fitted to runs whose layers {sharing}, on English novels "
+    items = {
+        "Text": f"{size}{short_count(text.tokens)} tokens, language {text.language} "
+        f"({text.reason})",
+        "Vocabulary": f"{plan.vocab_size:,} pieces",
+        "Model": f"{model_line(chosen.config)}, hidden size {chosen.config.hidden_size}",
+        "Stages": "; then ".join(stages) + copies,
+        "Training": f"{chosen.steps:,} updates, {short_count(chosen.tokens)} tokens; each token is "
+        f"seen {number_text(chosen.epochs)} times; {optimizer.name}, rate {optimizer.lr:.3g}; "
+        f"{short_count(chosen.tokens / plan.parts['training'])} tokens per second (at "
+        f"{number_text(plan.request.tflops)} TFLOP/s, given or measured)",
+        "Expected": f"masked-LM loss {_loss(chosen)} and accuracy {chosen.expected.accuracy:.0%} "
+        "on held-out text, by a law fitted to runs whose layers share nothing, on English novels "
         "(docs/search.md); other text has other losses",
-    )
-    yield from _item("Memory", f"{bytes_text(chosen.memory_bytes)}, by formula")
-    times = ", ".join(f"{name} {format_duration(part)}" for name, part in plan.parts.items())
-    yield from _item("Time", times)
+        "Memory": f"{bytes_text(chosen.memory_bytes)}, by formula",
+        "Time": ", ".join(f"{name} {format_duration(part)}" for name, part in plan.parts.items()),
+    }
+    for name, value in items.items():
+        yield from textwrap.wrap(f"{name:<12}{value}", 100, subsequent_indent=" " * 12)
     header = ("model", "weights", "seen", "times", "updates", "expected loss", "accuracy", "")
     yield from ("", *table(header, map(lambda one: _row(one, chosen), plan.candidates)))
-
-
-def _item(name, text):
-    return textwrap.wrap(text, 100, initial_indent=f"{name:<12}", subsequent_indent=" " * 12)
 
 
 def _row(one, chosen):
