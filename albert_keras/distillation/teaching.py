@@ -142,9 +142,8 @@ def teacher_model(weights: OpenedModel, precision: str) -> AlbertForPretraining:
 
     # Variables that are trainable would be watched by the gradient tape of the student.
     with tf.variable_creator_scope(create):
-        model = AlbertForPretraining(weights.albert_config, sentence_head=False, dtype=precision)
+        model = AlbertForPretraining.from_preset(weights, sentence_head=False, dtype=precision)
     model.trainable = False
-    weights.load(model, heads=_HEAD)
     return model
 
 

@@ -10,11 +10,11 @@ from typing import Any
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 
-def open_preset(source: str | Path, step: int | str | None = None) -> Any:
+def open_preset(source: Any, step: int | str | None = None) -> Any:
     """Returns weights, shape and tokenizer of a source: an OpenedModel.
 
     Args:
-        source: str or Path. As for `open_model`.
+        source: str or Path. As for `open_model`; an OpenedModel is returned as it is.
         step: Checkpoint of a run, or "best"; None means the newest valid one.
 
     Raises:
@@ -22,7 +22,7 @@ def open_preset(source: str | Path, step: int | str | None = None) -> Any:
     """
     from albert_keras.formats.open_model import open_model
 
-    return open_model(source, step)
+    return open_model(source, step) if isinstance(source, str | Path) else source
 
 
 def open_tokenizer(source: Any) -> Tokenizer:

@@ -1,7 +1,6 @@
 """The pre-training model: encoder, masked-LM head and sentence-order head, and its objectives."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -94,7 +93,7 @@ class AlbertForPretraining(ObjectiveModel):
     @classmethod
     def from_preset(
         cls,
-        source: str | Path,
+        source: Any,
         load_weights: bool = True,
         step: int | str | None = None,
         **kwargs: Any,
@@ -102,7 +101,8 @@ class AlbertForPretraining(ObjectiveModel):
         """Returns a pre-trained model with those heads that its weights have.
 
         Args:
-            source, load_weights, step: As in `AlbertEncoder.from_preset`.
+            source, load_weights, step: As in `AlbertEncoder.from_preset`; the source may also be an
+                OpenedModel.
             **kwargs: As in `AlbertForPretraining`.
 
         Raises:

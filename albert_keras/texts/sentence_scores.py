@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
@@ -180,10 +179,9 @@ class PseudoLikelihood:
         self._mask_rest_of_word = mask_rest_of_word
         built = build_strategy(strategy)
         with built.scope():
-            self._model = AlbertForPretraining(
-                weights.albert_config, sentence_head=False, dtype="float32"
+            self._model = AlbertForPretraining.from_preset(
+                weights, sentence_head=False, dtype="float32"
             )
-            weights.load(self._model, heads=HEADS["masked_lm"])
         # Rows are sorted by length, and a batch is padded to its longest row.
         self._predictor = RowPredictor(
             built,

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -32,15 +31,9 @@ class ScoredModel(NamedTuple):
 
     def load(self) -> AlbertForPretraining:
         """Builds the model with its weights; call it in the scope of a strategy."""
-        weights = self.weights
         if self.run is not None:
-            return self.run.load_model(weights.step)
-        has_order = "sentence_order" in weights.heads
-        model = AlbertForPretraining(
-            weights.albert_config, sentence_head=has_order, dtype="float32"
-        )
-        weights.load(model, heads=HEADS["masked_lm"] + HEADS["sentence_order"])
-        return model
+            return self.run.load_model(self.weights.step)
+        return AlbertForPretraining.from_preset(self.weights, dtype="float32")
 
 
 def open_scored_model(path: str | Path, step: int | str | None = None) -> ScoredModel:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -102,9 +101,9 @@ def open_models(
 def _build(label: str, weights: OpenedModel, seed: int | None = None) -> AnalyzedModel:
     """Builds a model and loads its weights, or with a `seed` leaves them random."""
     config, is_random = weights.albert_config, seed is not None
-    model = AlbertForPretraining(config, sentence_head=False, seed=seed or 0, dtype="float32")
-    if not is_random:
-        weights.load(model, heads=HEADS["masked_lm"])
+    model = AlbertForPretraining.from_preset(
+        weights, not is_random, sentence_head=False, seed=seed or 0, dtype="float32"
+    )
     longest = config.max_position_embeddings
     return AnalyzedModel(
         label,

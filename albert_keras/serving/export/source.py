@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from tensorflow import keras
 
 from albert_keras.formats.detection import best_run, convert_command, detect
-from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_model import open_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.task_model import AlbertForTask
@@ -163,11 +162,10 @@ def _of_weights(origin, max_seq_length):
     """Opens a pre-trained model."""
     if "masked_lm" not in origin.heads:
         return _encoder(origin, max_seq_length)
-    config, sentence_head = origin.albert_config, "sentence_order" in origin.heads
+    config = origin.albert_config
     usual = min(origin.max_seq_length or config.max_position_embeddings, _USUAL_LENGTH)
     length = _checked_length(config, max_seq_length or usual)
-    model = AlbertForPretraining(config, sentence_head=sentence_head, dtype="float32")
-    origin.load(model, heads=HEADS["masked_lm"] + HEADS["sentence_order"])
+    model = AlbertForPretraining.from_preset(origin, dtype="float32")
     return _of_origin("pretraining", origin, model, length)
 
 
