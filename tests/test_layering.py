@@ -26,7 +26,7 @@ ROWS = (
     ("serving/publish", "serving/kit", "serving/local"),
     ("serving", "machine", "conversion"),
     ("texts",),
-    ("demo", "dry_run", "config_files", "runs/overview"),
+    ("demo", "dry_run", "runs/overview"),
     ("runs/report", "research"),
     ("cli",),
 )

@@ -57,7 +57,8 @@ class LogLines(logging.StreamHandler):
     def print_error(self, text, mistakes=()):
         """Prints the message of an error, and the numbers of its mistakes."""
         self._close_line()
-        self._write(f"{with_numbers(text, mistakes)}\n")
+        numbers = ", ".join(mistake.value for mistake in mistakes)
+        self._write(f"{text}\n{numbers}: see {DOCUMENT}\n" if numbers else f"{text}\n")
 
     def _close_line(self):
         """Erases a line that is overwritten; only a terminal has one."""
@@ -145,11 +146,3 @@ class JsonLines(LogLines):
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         line = {"time": now, "level": level, "message": message, **values}
         self._write(json.dumps(line, default=str) + "\n")
-
-
-def with_numbers(text, mistakes):
-    """Returns the message of an error with a line about its mistakes, if it has any."""
-    numbers = [mistake.value for mistake in mistakes]
-    if not numbers:
-        return text
-    return f"{text}\n{', '.join(numbers)}: see {DOCUMENT}"

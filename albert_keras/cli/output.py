@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import typer
 
-from albert_keras.cli.log_lines import JsonLines, LogLines, TerminalLines, with_numbers
-from albert_keras.report import count_of as count_of, percent as percent
+from albert_keras.cli.log_lines import JsonLines, LogLines, TerminalLines
 from data_pipeline.errors import Mistake, mistakes_of
 from data_pipeline.progress import UPDATE
 
@@ -153,8 +152,7 @@ def report_error(error, debug):
     else:
         code, text = 1, f"internal error: {type(error).__name__}: {error}"
         text += "\nRun the command again with --debug for details."
-    if _progress is None:
-        typer.echo(with_numbers(text, mistakes), err=True)
-    else:
-        _progress.print_error(text, mistakes)
+    if _progress is None:  # no command has begun
+        start()
+    _progress.print_error(text, mistakes)
     return code

@@ -1,1 +1,0 @@
-"""Files of settings: written with every setting explained, and checked with line numbers."""
