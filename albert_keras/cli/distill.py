@@ -15,8 +15,8 @@ from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import options_of
 
-#: Options of a distillation on records alone.
-_OF_RECORDS = ("teacher_step", "albert_config", "tokenizer", "eval_data")
+_RECORDS = "albert_keras.distillation.distill:distill"
+_TASK = "albert_keras.distillation.task:distill_task"
 
 
 class _Options(DistillationConfig):
@@ -25,20 +25,15 @@ class _Options(DistillationConfig):
     task: TaskConfig
 
 
-@command(config=_Options, resumes=True)
+@command(_RECORDS, _TASK, config=_Options, resumes=True)
 def distill(
     context: typer.Context,
+    call,
     teacher: str,
     out: Path,
     *,
     flags,
     data: Path | None = None,
-    origin: str | None = None,
-    teacher_step: str | None = None,
-    albert_config: str | None = None,
-    tokenizer: Path | None = None,
-    eval_data: Path | None = None,
-    allow_change: list[str] | None = None,
     config: Path | None = None,
     assignments: list[str] | None = None,
 ):
@@ -69,7 +64,7 @@ def distill(
       ~albert_config
       ~tokenizer: Tokenizer, if the weights have none: a folder, .model file or vocab.txt.
       eval_data: Folder of held-out records to evaluate on during training.
-      allow_change config assignments
+      allow_changes config assignments
     """
     values = read_values(config, assignments, kind="finetuning" if data is None else "distillation")
     on_task = "task" in flags or "task" in values
@@ -79,49 +74,30 @@ def distill(
             f"{'both' if on_task else 'none'} of them."
         )
     if on_task:
-        others = {*_OF_RECORDS, *flags} - options_of(TaskDistillationConfig).keys() - {"size"}
-        refuse(context, others, "does not apply to a distillation on a task.")
-        return _on_task(teacher, out, flags, origin, allow_change, values)
-    others = {"origin", *flags} - options_of(DistillationConfig).keys()
-    refuse(context, others, "does not apply to a distillation on records.")
+        problem = "does not apply to a distillation on a task."
+        refuse(context, flags.keys() - options_of(TaskDistillationConfig).keys() - {"size"}, problem)
+        return _on_task(call.to(_TASK, problem), teacher, out, flags, values)
+    problem = "does not apply to a distillation on records."
+    refuse(context, flags.keys() - options_of(DistillationConfig).keys(), problem)
+    call = call.to(_RECORDS, problem)
     settings = DistillationConfig.of(values, **flags)
-    check_records(data, eval_data, *(stage.data for stage in settings.stages))
+    check_records(data, call.given.get("eval_data"), *(stage.data for stage in settings.stages))
     detect(teacher)
     settings.albert_config(vocab_size=1)  # checks the depths of the stages
-    from albert_keras.distillation.distill import distill as distill_model
-
-    result = distill_model(
-        teacher,
-        data,
-        out,
-        settings,
-        eval_data,
-        tuple(allow_change or ()),
-        teacher_step=teacher_step,
-        albert_config=albert_config,
-        tokenizer=tokenizer,
-    )
+    result = call(teacher, data, out, settings)
     return Output(result, lines_of(result))
 
 
-def _on_task(teacher, out, flags, origin, allow_change, values):
+def _on_task(call, teacher, out, flags, values):
     student = flags.pop("size", None)
     if student is not None:
         AlbertConfig.from_name(student)  # checks the name
     settings = TaskDistillationConfig.of(values, **flags)
     detect(teacher, ("run", "fine-tuning"), "A teacher on a task is a fine-tuning.")
-    if origin is not None:
-        detect(origin)
+    if "origin" in call.given:
+        detect(call.given["origin"])
     check_task_files(settings.task)
-    from albert_keras.distillation.task import distill_task
     from albert_keras.tasks.results import as_json, lines
 
-    result = distill_task(
-        teacher,
-        out,
-        settings,
-        origin=origin,
-        student=student,
-        allow_changes=tuple(allow_change or ()),
-    )
+    result = call(teacher, out, settings, student=student)
     return Output(as_json(result), [*lines(result), f"all results: {out}/results.json"])

@@ -22,7 +22,6 @@ def finetune(
     *,
     flags,
     seeds: str = "1",
-    allow_change: list[str] | None = None,
     config: Path | None = None,
     assignments: list[str] | None = None,
 ):
@@ -49,7 +48,7 @@ def finetune(
       ~bag_of_words: Also train a linear model on counts of words.
       ~from_step ~albert_config
       ~tokenizer: Tokenizer, if the weights have none: a folder, .model file or vocab.txt.
-      allow_change config assignments
+      allow_changes config assignments
     """
     values = read_values(config, assignments, kind="finetuning")
     task = values.get("task") or {}
@@ -66,7 +65,7 @@ def finetune(
     check_task_files(settings.task)
     from albert_keras.tasks.results import as_json, first_split, lines
 
-    result = call(origin, out, settings, seeds, allow_changes=tuple(allow_change or ()))
+    result = call(origin, out, settings, seeds)
     files = result.files[first_split(result)]
     picture = [f"{name}: {files[name]}" for name in ("confusions", "scores") if name in files]
     shown = [

@@ -43,8 +43,8 @@ SHARED = """
     RoBERTa; or a run, an export or the name of a shipped model, whose tokenizer is used.
   config FILE: YAML or JSON file of settings, or the name of a recipe.
   assignments --set KEY=VALUE: Setting by its dotted key; may be repeated.
-  allow_change KEY: Resume even though this setting or dataset differs from the original run; may be
-    repeated.
+  allow_changes --allow-change KEY: Resume even though this setting or dataset differs from the
+    original run; may be repeated.
   from_step (the newest): Checkpoint to start from: a number or `best`.
   albert_config FILE: Model configuration (albert_config.json) or named model, if the weights have
     none.

@@ -16,9 +16,10 @@ from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
 
 
-@command(config=PretrainingConfig, resumes=True)
+@command("albert_keras.training.pretrain:pretrain", config=PretrainingConfig, resumes=True)
 def pretrain(
     context: typer.Context,
+    call,
     data: Path,
     out: Path,
     *,
@@ -27,8 +28,6 @@ def pretrain(
     from_step: str | None = None,
     albert_config: str | None = None,
     tokenizer: Path | None = None,
-    eval_data: Path | None = None,
-    allow_change: list[str] | None = None,
     dry_run: bool = False,
     config: Path | None = None,
     assignments: list[str] | None = None,
@@ -53,12 +52,13 @@ def pretrain(
       ~from_step ~albert_config
       ~tokenizer: Tokenizer, if the weights have none: a folder, .model file or vocab.txt.
       eval_data: Folder of held-out records to evaluate on during training.
-      allow_change
+      allow_changes
       dry_run: Run a few steps, report memory and time, and keep nothing.
       config assignments
     """
     settings = PretrainingConfig.of(read_values(config, assignments), **flags)
     check_tracker(settings.training.track)
+    eval_data = call.given.get("eval_data")
     check_records(data, eval_data, *(stage.data for stage in settings.stages))
     if init_from == "random":
         raise InputError(
@@ -83,11 +83,7 @@ def pretrain(
 
         trial = run_trial(data, out, settings, eval_data, initial)
         return Output(trial, trial.lines())
-    from albert_keras.training.pretrain import pretrain as pretrain_model
-
-    result = pretrain_model(
-        data, out, settings, eval_data, tuple(allow_change or ()), initial=initial
-    )
+    result = call(data, out, settings, initial=initial)
     return Output(result, lines_of(result))
 
 

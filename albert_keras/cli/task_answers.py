@@ -47,8 +47,7 @@ def answer_task(
         inputs = [typed_fields(text, fields) for text in texts] or None
         found = predict_task(_exported(path) if is_export else path, inputs, **of_file, **arguments)
     else:
-        lines = arriving_lines()
-        arriving = itertools.chain([next(lines)], lines)  # without any line, no model is loaded
+        arriving = arriving_lines()
         model = _exported(path) if is_export else open_finetuned(path, strategy="auto")
         stream = answer_stream(model.answers, _line_inputs(model.task, arriving, fields))
         if out is None:

@@ -44,8 +44,14 @@ def line_fields(number: int, line: str, options: dict[str, Any]) -> dict[str, An
 def arriving_lines() -> Iterator[list[tuple[int, bytes]]]:
     """Yields the lines of stdin with their numbers, in lists of all that have arrived.
 
-    InputError if there is none that is not blank, or one is too long, see `check_line_length`.
+    InputError if there is none that is not blank, before any model is loaded if there is no line at
+    all; or if one is too long, see `check_line_length`.
     """
+    lines = _lines_of_stdin()
+    return itertools.chain([next(lines)], lines)
+
+
+def _lines_of_stdin():
     if sys.stdin.isatty():
         quiet()
         typer.echo("reading lines from the keyboard until Ctrl-D", err=True)
@@ -99,15 +105,8 @@ def converted_lines(
 
 
 def text_batches(texts: list[str] | None) -> Iterable[list[str]]:
-    """Returns the texts of the command line, or else the lines of stdin as they arrive.
-
-    InputError if there is none, before any model is loaded.
-    """
-    if texts:
-        return [texts]
-    lines = arriving_lines()
-    first = next(lines)
-    return converted_lines(itertools.chain([first], lines), lambda _, line: line)
+    """Returns the texts of the command line, or else the lines of stdin as they arrive."""
+    return [texts] if texts else converted_lines(arriving_lines(), lambda _, line: line)
 
 
 def _decoded(number, data):
