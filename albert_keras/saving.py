@@ -4,6 +4,16 @@ Keras finds a custom class inside a `.keras` file only if the class was register
 is loaded. A new process imports this module, and then calls `keras.models.load_model` as usual.
 """
 
-from albert_keras.models.registration import register_classes
+import importlib
 
-register_classes()
+# By name, as the modules of tasks are above the readers of files, which import this one.
+for _module in (
+    "albert_keras.models.encoder",
+    "albert_keras.models.preprocessor",
+    "albert_keras.models.pretraining",
+    "albert_keras.optimization.lamb",
+    "albert_keras.optimization.muon",
+    "albert_keras.optimization.schedules",
+    "albert_keras.tasks.models",
+):
+    importlib.import_module(_module)

@@ -1,6 +1,7 @@
 """Reads the `.keras` files of this package, without running anything that a file names."""
 
 import contextlib
+import importlib
 import json
 import zipfile
 import zlib
@@ -14,7 +15,6 @@ from albert_keras.formats.hdf5_file import open_hdf5
 from albert_keras.formats.loading import ArrayTensors
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.registration import register_classes
 from albert_keras.models.task_model import AlbertForTask
 from data_pipeline.errors import InputError
 from data_pipeline.limits import check_memory, check_regular_file, parse_json
@@ -44,7 +44,7 @@ def shape_in_keras_file(path: Path) -> AlbertConfig:
             content = parse_json(archive.read("config.json"))
         content.pop("compile_config", None)  # not loaded
         name, shape = content["class_name"], content["config"].get("config")
-        register_classes()
+        importlib.import_module("albert_keras.saving")
         model = keras.saving.get_registered_object(content["registered_name"])
         num_classes = json.dumps(content).count('"class_name"')
     except InputError:
