@@ -214,11 +214,15 @@ class OptimizerConfig(Settings):
             InputError: If the chosen warm-up is longer than the run.
         """
         if self.warmup_steps is None:
-            return default_warmup_steps(num_steps)
+            return self.usual_warmup(num_steps)
         if self.warmup_steps > num_steps:
             raise InputError(
-                "`warmup_steps` must not exceed the steps of the run. Received: "
-                f"warmup_steps={self.warmup_steps}, num_steps={num_steps}. Omit `warmup_steps` "
-                "for a fraction of the run."
+                f"`optimizer.warmup_steps` must not exceed the steps of the run, {num_steps}. "
+                f"Received: {self.warmup_steps}, perhaps from a recipe for a longer run. Use "
+                "--set optimizer.warmup_steps=null for a fraction of the run."
             )
         return self.warmup_steps
+
+    def usual_warmup(self, num_steps: int) -> int:
+        """Returns the warm-up if none is chosen."""
+        return default_warmup_steps(num_steps)

@@ -132,16 +132,8 @@ class FinetuneOptimizer(OptimizerConfig):
         "adamw", "lamb or adamw, both without bias correction, or muon."
     )
 
-    def warmup_for(self, num_steps):
-        if self.warmup_steps is None:
-            return num_steps // 10
-        if self.warmup_steps > num_steps:
-            raise InputError(
-                f"`optimizer.warmup_steps` must not exceed the steps of the run, {num_steps}. "
-                f"Received: {self.warmup_steps}, perhaps from a recipe for a longer run. Use "
-                "--set optimizer.warmup_steps=null for a tenth of the run."
-            )
-        return self.warmup_steps
+    def usual_warmup(self, num_steps):
+        return num_steps // 10
 
 
 class FinetuneConfig(RunConfig):
