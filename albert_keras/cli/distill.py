@@ -75,7 +75,9 @@ def distill(
         )
     if on_task:
         problem = "does not apply to a distillation on a task."
-        refuse(context, flags.keys() - options_of(TaskDistillationConfig).keys() - {"size"}, problem)
+        refuse(
+            context, flags.keys() - options_of(TaskDistillationConfig).keys() - {"size"}, problem
+        )
         return _on_task(call.to(_TASK, problem), teacher, out, flags, values)
     problem = "does not apply to a distillation on records."
     refuse(context, flags.keys() - options_of(DistillationConfig).keys(), problem)

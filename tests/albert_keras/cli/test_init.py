@@ -9,8 +9,8 @@ import yaml
 
 from albert_keras.cli import main
 from albert_keras.cli.arguments import read_values
-from albert_keras.config import AlbertConfig
 from albert_keras.cli.init import FILE_KINDS, settings_file
+from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.task_config import TASK_NAMES

@@ -5,8 +5,13 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.distillation.config import TeachingConfig
-from albert_keras.distillation.student import cosine_distances, soft_answers, soft_targets
-from albert_keras.distillation.student import TaughtStudent, compared_layers
+from albert_keras.distillation.student import (
+    TaughtStudent,
+    compared_layers,
+    cosine_distances,
+    soft_answers,
+    soft_targets,
+)
 from albert_keras.distillation.teaching import teacher_model
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_model import open_model
