@@ -1,4 +1,4 @@
-"""What to run: a model, its settings and commands, for a text, the CPU of this machine and a time."""
+"""What to run on this CPU: a model, its settings and the commands, for a text and a time."""
 
 import logging
 import math

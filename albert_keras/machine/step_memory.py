@@ -1,6 +1,6 @@
 """Memory of a training step by formula, from the shape of the model, without TensorFlow.
 
-`_BlockMemory` counts what a step keeps between its forward and its backward pass; if a layer
+`_block_memory` counts what a step keeps between its forward and its backward pass; if a layer
 changes, its counts must change, too.
 """
 
@@ -13,12 +13,8 @@ from albert_keras.models.weight_count import (
     count_weights,
     feed_forward_weights,
 )
-from data_pipeline.errors import InputError
 
 _FLOAT32 = 4
-#: Bytes of one element of a product, by precision.
-COMPUTE_BYTES = {"float32": 4, "mixed_bfloat16": 2, "mixed_float16": 2}
-
 #: Bytes of the process before the first step: TensorFlow, and the traced step, measured on a CPU.
 PROCESS_BYTES = 480_000_000
 TRACE_BYTES = 240_000_000
@@ -36,9 +32,9 @@ class StepMemory(NamedTuple):
 
     weights: int  # float32
     moments: int  # float32, two per weight
-    kept: int  # activations kept for the backward pass, of one part of the batch
+    kept: int  # activations kept for the backward pass
     working: int  # additional memory of a block or the head, whichever is larger
-    gradients: int  # gradients during the backward pass, sums of parts included
+    gradients: int  # gradients during the backward pass
     update: int  # memory of the update, after the activations are freed
     process: int  # the process itself
 
@@ -58,68 +54,34 @@ def step_memory(
     batch_size: int,  # sequences of one replica and step, B
     max_seq_length: int,  # S
     max_predictions_per_seq: int,  # P; 0 for fine-tuning, without a masked-LM head
-    precision: str = "float32",  # or "mixed_bfloat16", "mixed_float16"
-    recompute: bool = False,  # whether blocks are recomputed for their gradient
-    accumulation_steps: int = 1,  # parts of the batch
 ) -> StepMemory:
-    """Computes the memory of a training step.
-
-    Raises:
-        InputError: If the batch cannot be split, or the precision is not one of the three.
-    """
-    if precision not in COMPUTE_BYTES:
-        raise InputError(
-            f"`precision` must be one of {', '.join(COMPUTE_BYTES)}. Received: {precision!r}."
-        )
-    if batch_size < 1 or accumulation_steps < 1 or batch_size % accumulation_steps:
-        raise InputError(
-            "`batch_size` must be a positive multiple of the accumulated parts. Received: "
-            f"{batch_size} and {accumulation_steps}."
-        )
-    part = batch_size // accumulation_steps
-    one = _block_memory(config, part, max_seq_length, COMPUTE_BYTES[precision])
-    blocks = config.num_hidden_layers * config.inner_group_num
-    kept, working_of_block = blocks * one.kept, one.working
-    if recompute:
-        kept, working_of_block = blocks * one.input, one.working + one.kept
+    """Computes the memory of a training step in float32 whose batch is not divided into parts."""
+    kept, working = _block_memory(config, batch_size, max_seq_length)
     # Scores of the masked-LM head, and their gradient.
-    head = 2 * part * max_predictions_per_seq * config.vocab_size * COMPUTE_BYTES[precision]
+    head = 2 * batch_size * max_predictions_per_seq * config.vocab_size * _FLOAT32
     weights = _FLOAT32 * count_weights(config, masked_lm_head=max_predictions_per_seq > 0).total
-    sums_of_parts = 0 if accumulation_steps == 1 else weights
-    # A copy of the weights in the type of the products.
-    cast_weights = 0
-    if precision != "float32":
-        cast_weights = count_weights(config).blocks * COMPUTE_BYTES[precision]
     return StepMemory(
         weights=weights,
         moments=2 * weights,
-        kept=kept,
-        working=max(working_of_block, head),
-        gradients=_gradients_in_flight(config, precision) + sums_of_parts + cast_weights,
+        kept=config.num_hidden_layers * config.inner_group_num * kept,
+        working=max(working, head),
+        gradients=_gradients_in_flight(config),
         update=COPIES_OF_UPDATE * weights,
         process=PROCESS_BYTES + TRACE_BYTES,
     )
 
 
-class _BlockMemory(NamedTuple):
-    """Bytes of one block, attention and feed-forward."""
-
-    input: int
-    kept: int  # for its gradient
-    working: int  # in addition, while its gradient is computed
-
-
-def _block_memory(config, batch_size, max_seq_length, width):
-    """Counts the bytes of a block, with `width` bytes for each number of a product."""
+def _block_memory(config, batch_size, max_seq_length):
+    """Returns what a block keeps for its gradient, and needs while it is computed, in bytes."""
     rows = batch_size * max_seq_length
     vectors, inner = rows * config.hidden_size, rows * config.intermediate_size
     keys = config.attended_keys(max_seq_length)  # of a query; a mean if attention is block-sparse
     attention = rows * config.num_attention_heads * keys
     # Input, query, key, value, weighted sum, normalised sum, input of the feed-forward block and
     # its normalised sum; inner vectors; attention weights; scales of the two normalisations.
-    kept = width * (8 * vectors + inner + attention) + 2 * _FLOAT32 * rows
+    kept = _FLOAT32 * (8 * vectors + inner + attention + 2 * rows)
     if config.attention_probs_dropout_prob > 0:  # weights after dropout, and its mask
-        kept += (width + 1) * attention
+        kept += (_FLOAT32 + 1) * attention
     if config.hidden_dropout_prob > 0:  # two masks
         kept += 2 * vectors
     # Gradients of weights and scores; inner vectors after activation, and gradients of both;
@@ -127,10 +89,10 @@ def _block_memory(config, batch_size, max_seq_length, width):
     working = 2 * attention + 3 * inner + 4 * vectors
     if config.is_sparse_at(max_seq_length):
         working += 2 * vectors * config.key_blocks
-    return _BlockMemory(width * vectors, kept, width * working)
+    return kept, _FLOAT32 * working
 
 
-def _gradients_in_flight(config, precision):
+def _gradients_in_flight(config):
     """Returns the bytes of the blocks' gradients that are not summed yet."""
     weights = 0
     sizes = attention_weights(config), feed_forward_weights(config)
@@ -139,4 +101,4 @@ def _gradients_in_flight(config, precision):
         # The blocks of a group alternate, so all of them have gradients that are not summed.
         alternating = config.inner_group_num if uses > 1 else 1
         weights += alternating * min(uses, GRADIENTS_AT_ONCE) * size
-    return weights * COMPUTE_BYTES[precision]
+    return weights * _FLOAT32

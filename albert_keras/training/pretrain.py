@@ -14,6 +14,7 @@ from albert_keras.optimization.config import AUTO_RULE
 from albert_keras.runs.curves import draw_curves
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run_record import read_record
+from albert_keras.runs.trained_data import RECORDS, save_digests
 from albert_keras.training.build import should_skip_padding
 from albert_keras.training.cluster import barrier, noticing_lost_workers, num_workers
 from albert_keras.training.config import PretrainingConfig
@@ -30,11 +31,7 @@ from albert_keras.training.strategy import (
     describe_devices,
     is_tpu,
 )
-from albert_keras.training.trained_records import (
-    check_held_out,
-    save_training_digests,
-    training_digests,
-)
+from albert_keras.training.trained_records import check_held_out, training_digests
 from data_pipeline.files import FolderLock, check_output_folder
 from data_pipeline.progress import lines_shown
 from data_pipeline.records.record_files import RecordFiles
@@ -135,8 +132,8 @@ def pretrain(
             if held_out is not None and overlap is not None:
                 every = config.training.evaluate_every
                 scores = ScoreHeldOut(context, held_out, every, overlap)
-        if context.is_chief:
-            save_training_digests(context.run.path, trained)
+        for part in trained if context.is_chief else ():
+            save_digests(context.run.path, RECORDS, part)
         _log_begin(context, config, albert_config, records, stages, staged)
         try:
             last_step = fit(

@@ -13,10 +13,5 @@ def peak_mb():
     for line in _STATUS.read_text().splitlines() if _STATUS.is_file() else ():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024 / 1e6
-    return max_resident_mb(resource.RUSAGE_SELF)
-
-
-def max_resident_mb(who):
-    """Returns `ru_maxrss` of `resource.RUSAGE_SELF` or `RUSAGE_CHILDREN`, in MB."""
-    peak = resource.getrusage(who).ru_maxrss
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6

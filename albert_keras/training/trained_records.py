@@ -21,7 +21,6 @@ from albert_keras.runs.trained_data import (
     find_overlap,
     has_digests,
     read_digests,
-    save_digests,
 )
 from data_pipeline.instances.masking import MASKED_FEATURES, unmask
 from data_pipeline.randomness import key_of, subkeys
@@ -38,8 +37,8 @@ KEPT_RECORDS = 1 << 18
 _AT_ONCE = 256
 
 
-def digest_records(records: RecordFiles, limit: int | None = None) -> np.ndarray:
-    """Digests the records of a folder, or an evenly spread sample of them: uint64 [K].
+def digests_of(records: RecordFiles, limit: int | None = None) -> Digests:
+    """Digests the records of a folder, or an evenly spread sample of them.
 
     `limit` is the largest number of records to digest, at least 512; None digests all. Raises
     InputError if a record is damaged.
@@ -50,7 +49,7 @@ def digest_records(records: RecordFiles, limit: int | None = None) -> np.ndarray
     groups = (np.arange(start, min(start + _AT_ONCE, len(records))) for start in starts)
     has_masks = records.info.static_masks
     parts = (digest_features(read_features(records, numbers, has_masks)) for numbers in groups)
-    return np.concatenate(list(parts))
+    return Digests(np.concatenate(list(parts)), len(records), records.info.fingerprint)
 
 
 def digest_features(features: dict[str, np.ndarray]) -> np.ndarray:
@@ -72,11 +71,6 @@ def _segment(ids, is_member):
     return np.where(is_member, hashes, np.uint64(0)).sum(axis=1, dtype=np.uint64)
 
 
-def digests_of(records: RecordFiles, limit: int | None = None) -> Digests:
-    """Digests the records of a folder, or an evenly spread sample of `limit` of them."""
-    return Digests(digest_records(records, limit), len(records), records.info.fingerprint)
-
-
 def training_digests(
     records: Sequence[RecordFiles], run: str | Path, initial: OpenedModel | None = None
 ) -> tuple[Digests, ...]:
@@ -91,12 +85,6 @@ def training_digests(
         if each.info.fingerprint not in known:
             known[each.info.fingerprint] = digests_of(each, KEPT_RECORDS)
     return tuple(known.values())
-
-
-def save_training_digests(run: Path, trained: tuple[Digests, ...]) -> None:
-    """Saves the digests of `training_digests` in the folder of a run."""
-    for part in trained:
-        save_digests(run, RECORDS, part)
 
 
 def check_held_out(

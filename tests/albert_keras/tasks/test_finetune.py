@@ -63,7 +63,7 @@ def test_what_is_left_on_disk_is_the_weights_of_the_best_step_once(tune, tiny_ru
     assert (again.random, again.seeds[0].scores) == (result.random, result.seeds[0].scores)
     assert predict_task(tmp_path / "out", ["The harbour ."]).answers == answers
     assert tune(tmp_path / "next", origin=tmp_path / "out", steps=1, random_baseline=False).loaded
-    with pytest.raises(InputError, match="it is finished, and keeps no optimizer state"):
+    with pytest.raises(InputError, match="it is finished, without an optimizer state"):
         tune(tmp_path / "out", origin=tiny_run, steps=20, allow_changes=["config.training"])
     with pytest.raises(InputError, match="keep_optimizer_state"):
         predict_task(tmp_path / "out" / "random", ["The harbour ."])

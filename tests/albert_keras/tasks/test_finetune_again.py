@@ -50,8 +50,7 @@ def test_the_same_call_again_trains_nothing(tuned_toy, toy_copy, tune, monkeypat
 
 
 def test_another_setting_is_refused_by_name(toy_copy, tune):
-    setting = "config.optimizer.lr: was 0.001, is now 0.002 .--allow-change config.optimizer.lr"
-    refused(tune, toy_copy, setting, lr=0.002)
+    refused(tune, toy_copy, "config.optimizer.lr: was 0.001, is now 0.002", lr=0.002)
     refused(tune, toy_copy, "config.training.patience: was 6, is now 7", patience=7)
 
 
