@@ -74,8 +74,6 @@ class TextEncoder:
         batch_size: int = 64,
         step: int | str | None = None,
     ):
-        if batch_size < 1:
-            raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
         weights = open_model(model, step)
         config, task = weights.albert_config, weights.task or {}
         trained = task.get("pooling") if task.get("name") in SIMILARITY.own_tasks else None

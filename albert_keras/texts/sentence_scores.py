@@ -165,8 +165,6 @@ class PseudoLikelihood:
         batch_size: int = 64,
         strategy: str = "auto",
     ):
-        if batch_size < 1:
-            raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
         weights = open_model(model, step)
         if weights.task is not None or "masked_lm" not in weights.heads:
             heads = f"heads {', '.join(weights.heads) or 'none'}"
