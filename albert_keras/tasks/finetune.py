@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.detection import RESULTS
+from albert_keras.formats.detection import RESULTS, RUN_RECORD
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.run import Run
@@ -196,7 +196,8 @@ def _check_out(out):
 
 def _finished_baseline(out):
     """Returns the result of the random baseline if its weights were removed, otherwise None."""
-    is_removed = not (out / "random" / "checkpoints").is_dir()
+    run = out / "random"
+    is_removed = (run / RUN_RECORD).is_file() and not (run / "checkpoints").is_dir()
     return read_results(out).random if is_removed and (out / RESULTS).is_file() else None
 
 
