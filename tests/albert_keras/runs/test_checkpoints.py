@@ -18,7 +18,12 @@ from tensorflow import keras
 from albert_keras import AlbertConfig, AlbertForPretraining
 from albert_keras.optimization.lamb import AdamW
 from albert_keras.runs.checkpoints import CheckpointFolder
-from albert_keras.runs.tensors import load_weights, training_variables, weight_names
+from albert_keras.runs.tensors import (
+    CheckpointTensors,
+    load_weights,
+    training_variables,
+    weight_names,
+)
 from data_pipeline.errors import InputError
 
 CONFIG = AlbertConfig(
@@ -125,6 +130,20 @@ def test_variables_that_are_not_trained_have_no_moments():
     assert "a/kernel/adam_v" in names and "batch_normalization/gamma/adam_m" in names
     assert "batch_normalization/moving_mean" in names
     assert "batch_normalization/moving_mean/adam_m" not in names
+
+
+@pytest.mark.parametrize("best", [3, 9])
+def test_a_finished_training_keeps_the_weights_of_one_step(folder, best):
+    for step in (3, 6, 9):
+        folder.save(step, values_of(step), {"saved": step}, float(step != best), scored_on="dev")
+    for _ in range(2):  # the second time it does nothing
+        folder.keep_weights(best, 9)
+        assert folder.steps() == [best] == [folder.best()]
+        assert folder.state(best) == {"saved": 9, "finished_at": 9}
+        assert set(CheckpointTensors(folder.prefix(best)).shapes) == {"kernel", "global_step"}
+    kernel = tf.Variable(tf.zeros([4, 3]))
+    folder.load(best, {"kernel": kernel})
+    assert (kernel.numpy() == best).all()
 
 
 # What does not fit.
