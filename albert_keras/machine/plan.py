@@ -145,8 +145,8 @@ def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan
     else:
         stages = stages_for(seconds)
         text, vocab_size = _text_of(request)
-    if request.tflops is None:
-        request = request.replace(tflops=measured_tflops("auto"))
+    tflops = request.tflops or measured_tflops("auto")
+    request = request.replace(tflops=tflops)
     longest = stages[-1].max_seq_length
     models = {f"{one[0]}x{one[1]}": rung(*one, vocab_size, longest) for one in LADDER}
     copies, wanted = 0, 1
@@ -160,7 +160,7 @@ def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan
                 f"`--hours` must be at least {least:g}: vocabulary and records take "
                 f"{format_duration(before)}. Received: {request.hours:g}."
             )
-        candidates = _candidates(request.tflops, models, stages, text, seconds - before)
+        candidates = _candidates(tflops, models, stages, text, seconds - before)
         chosen = _choose(candidates)
         if request.data is None:
             wanted = copies_for(chosen.epochs / len(stages))
@@ -188,9 +188,12 @@ def _candidates(
     """Returns the models that fit into the memory of this machine; InputError if none does."""
     batches = [(stage.batch_size, *stage[:2]) for stage in stages]
     memory, positions, found = read_memory(), text.tokens / _RECORD_FILL, []
+    needs = {
+        name: max(step_memory(config, *batch).total for batch in batches)
+        for name, config in models.items()
+    }
     for name, config in models.items():
-        needed = max(step_memory(config, *batch).total for batch in batches)
-        if memory is not None and needed > _USED_MEMORY * memory.total:
+        if memory is not None and needs[name] > _USED_MEMORY * memory.total:
             continue
         rate = tflops * 1e12 * (_NARROW_MFU if config.hidden_size < 256 else _MFU)
         times = tuple(training_flops(config, *batch) / rate for batch in batches)
@@ -200,12 +203,12 @@ def _candidates(
         tokens = steps * batches[0][0] * batches[0][1]
         size = weights_at_all_depths(config.num_hidden_layers, config.hidden_size)
         expected = measured_law().expect(size, tokens, positions)
-        what = name, config, count_weights(config).total, needed, times
+        what = name, config, count_weights(config).total, needs[name], times
         found.append(Candidate(*what, steps, tokens, tokens / positions, expected))
     if not found:
         raise InputError(
-            f"A training of the smallest model takes {bytes_text(needed / _USED_MEMORY)} of "
-            f"memory. Received: a machine with {bytes_text(memory.total)}."
+            f"The smallest model needs {bytes_text(min(needs.values()) / _USED_MEMORY)} of memory. "
+            f"Received: a machine with {bytes_text(memory.total)}."
         )
     return found
 
