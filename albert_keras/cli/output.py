@@ -10,8 +10,11 @@ from collections.abc import Iterator
 
 import typer
 
+from albert_keras.cli.interruption import EXIT_CODE, Interrupted, command_line
 from albert_keras.cli.log_lines import JsonLines, LogLines, TerminalLines
-from data_pipeline.errors import Mistake, mistakes_of
+from albert_keras.training.errors import TrainingDiverged, TrainingStopped, WorkerLost
+from data_pipeline.errors import InputError, Mistake, mistakes_of
+from data_pipeline.files import failed_path, is_disk_full
 from data_pipeline.progress import UPDATE
 
 _LOGGERS = ("albert_keras", "data_pipeline")
@@ -30,8 +33,6 @@ def start(verbose=False, debug=False, log_format="text"):
         debug: bool. Print all messages.
         log_format: str. One of `LOG_FORMATS`; raises InputError if it is another.
     """
-    from data_pipeline.errors import InputError
-
     global _progress
     finish()
     if log_format not in LOG_FORMATS:
@@ -121,11 +122,6 @@ def report_error(error, debug):
     Returns:
         int. Exit code.
     """
-    from albert_keras.cli.interruption import EXIT_CODE, Interrupted, command_line
-    from albert_keras.training.errors import TrainingDiverged, TrainingStopped, WorkerLost
-    from data_pipeline.errors import InputError
-    from data_pipeline.files import failed_path, is_disk_full
-
     if isinstance(error, WorkerLost):
         from albert_keras.training.cluster import restart
 
