@@ -5,7 +5,8 @@ Uses core operations only: `tensorflow_model_server` has no RoundRobinTrimmer.
 
 import tensorflow as tf
 
-from data_pipeline.tokenizers.cleanup import character_class, character_ranges
+from data_pipeline.tokenizers.byte_bpe_graph import to_utf8
+from data_pipeline.tokenizers.cleanup import class_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Sequences are padded to the next of these lengths, so that short texts cost little.
@@ -13,12 +14,11 @@ BUCKETS = (16, 32, 64, 128, 256, 512)
 #: Bytes of a text that are read per position of a sequence; hardly any text has so few tokens.
 BYTES_PER_POSITION = 32
 
-_REPLACEMENT = 0xFFFD
 #: Bytes of the longest character. All of its bytes but the first are 10xxxxxx.
 MAX_CHARACTER_BYTES, _TOP_TWO_BITS, _CONTINUATION = 4, 0xC0, 0x80
 
 #: White space as in `str.isspace`, as a character class of RE2.
-WHITE_SPACE = character_class(character_ranges(str.isspace))
+WHITE_SPACE = class_of(str.isspace)
 
 
 class TextPacker:
@@ -125,13 +125,6 @@ def first_values(ragged):
     return ragged[:, :1].to_tensor("", shape=[None, 1])[:, 0]
 
 
-def ragged_cumsum(ragged):
-    """Returns the cumulative sums of each row: ragged int64 [B, None] of the same shape."""
-    sums = tf.cumsum(ragged.flat_values)
-    before = tf.gather(tf.concat([[0], sums], 0), ragged.row_starts())
-    return ragged.with_flat_values(sums - tf.gather(before, ragged.value_rowids()))
-
-
 def pad_to(tensor, width, value=0):
     """Pads [B, n] at the right to [B, width]."""
     missing = tf.cast(width, tf.int32) - tf.shape(tensor)[1]
@@ -145,9 +138,7 @@ def readable(texts, max_bytes, from_end=False):
     `from_end`. string [B], any bytes → string [B], UTF-8.
     """
     texts = _last_bytes(texts, max_bytes) if from_end else _first_bytes(texts, max_bytes)
-    return tf.strings.unicode_transcode(
-        texts, "UTF-8", "UTF-8", errors="replace", replacement_char=_REPLACEMENT
-    )
+    return to_utf8(texts)
 
 
 def unread(texts, max_bytes):

@@ -13,7 +13,7 @@ from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers import wordpiece
 from data_pipeline.tokenizers.byte_bpe_graph import ByteBPEGraphTokenizer, to_utf8
-from data_pipeline.tokenizers.cleanup import character_class, character_ranges
+from data_pipeline.tokenizers.cleanup import character_class, character_ranges, class_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import SPACE
 from data_pipeline.tokenizers.wordpiece import CONTINUATION, MAX_WORD_CHARACTERS, UNKNOWN
@@ -73,10 +73,7 @@ class GraphTokenizer(tf.Module):
         self._continuation_prefix = tokenizer.model.continuation_prefix
         space_id = tokenizer.id_of(SPACE)
         self._space_id = space_id if tokenizer.piece_of(space_id) == SPACE else None
-        self._sentencepiece = tf_text.SentencepieceTokenizer(
-            model=tokenizer.model_bytes, out_type=tf.int32
-        )
-        self._sentencepiece._model_resource = _SharedModel(tokenizer.model_bytes, tokenizer.digest)
+        self._sentencepiece = sentencepiece_operations(tokenizer.model_bytes, tokenizer.digest)
         self.pieces = tf.constant(tokenizer.model.vocabulary)
         # The id of every piece itself, except for the few that end in digit and comma.
         self._replacements = None
@@ -115,15 +112,22 @@ class GraphTokenizer(tf.Module):
 
     def _clean_up(self, texts):
         """Does what `cleanup.clean_up` does, with its character classes instead of RE2's own."""
-        texts = tf.strings.regex_replace(texts, f"{_class_of(str.isspace)}+", " ")
+        texts = tf.strings.regex_replace(texts, f"{class_of(str.isspace)}+", " ")
         texts = tf.strings.strip(texts)
         texts = tf.strings.regex_replace(texts, r"\x{0}", _INSTEAD_OF_NUL)
         if self._strip_accents:
             texts = tf_text.normalize_utf8(texts, "NFKD")
-            texts = tf.strings.regex_replace(texts, f"{_class_of(unicodedata.combining)}+", "")
+            texts = tf.strings.regex_replace(texts, f"{class_of(unicodedata.combining)}+", "")
         else:
             texts = tf_text.normalize_utf8(texts, "NFKC")
         return _lower(texts, has_accents=not self._strip_accents) if self._lower_case else texts
+
+
+def sentencepiece_operations(model: bytes, name: str) -> tf_text.SentencepieceTokenizer:
+    """Returns the operations of a SentencePiece model, whose resource has this name."""
+    operations = tf_text.SentencepieceTokenizer(model=model, out_type=tf.int32)
+    operations._model_resource = _SharedModel(model, name)
+    return operations
 
 
 class _SharedModel(sentencepiece_tokenizer._SentencepieceModelResource):
@@ -172,25 +176,6 @@ class WordPieceGraphTokenizer(tf.Module):
         words, known = self._known_words(texts)
         return words.with_flat_values(self._wordpiece.tokenize(known)).merge_dims(1, 2)
 
-    def words_and_offsets(self, texts):
-        """Returns the words of string [B], their ids, and the bytes of the word of each id.
-
-        Returns:
-            Words, ragged string [B, None]; and ragged [words, None] each: ids, int32; the first
-            byte, and one more than the last, int64. An unknown word is one id.
-        """
-        words, known = self._known_words(texts)
-        ids, begins, ends = self._wordpiece.tokenize_with_offsets(known)
-        sizes = tf.strings.length(words.flat_values)
-        is_changed = tf.repeat(known != words.flat_values, ids.row_lengths())
-        whole = tf.cast(tf.repeat(sizes, ids.row_lengths()), ends.dtype)
-        return (
-            words,
-            ids,
-            begins,
-            ends.with_flat_values(tf.where(is_changed, whole, ends.flat_values)),
-        )
-
     def _known_words(self, texts):
         """Returns words [B, None], and the same with long ones replaced, flat."""
         words = self.words(texts)
@@ -212,20 +197,16 @@ class WordPieceGraphTokenizer(tf.Module):
 
     def words(self, texts):
         """Returns the words of `BasicTokenizer.words`, string [B] to ragged string [B, None]."""
-        texts = tf.strings.regex_replace(to_utf8(texts), _class_of(wordpiece.is_dropped), "")
+        texts = tf.strings.regex_replace(to_utf8(texts), class_of(wordpiece.is_dropped), "")
         if self._lower_case:
             texts = _lower(texts)
         if self._strip_accents:
             texts = tf_text.normalize_utf8(texts, "NFD")
-            texts = tf.strings.regex_replace(texts, _class_of(wordpiece.is_mark), "")
-        texts = tf.strings.regex_replace(texts, _class_of(wordpiece.is_space), " ")
+            texts = tf.strings.regex_replace(texts, class_of(wordpiece.is_mark), "")
+        texts = tf.strings.regex_replace(texts, class_of(wordpiece.is_space), " ")
         punctuation = character_ranges(wordpiece.is_punctuation)
         single = character_class((*punctuation, *wordpiece.IDEOGRAPHS))
         return tf.strings.split(tf.strings.regex_replace(texts, f"({single})", r" \1 "))
-
-
-def _class_of(belongs):
-    return character_class(character_ranges(belongs))
 
 
 def _lower(texts, has_accents=True):

@@ -1,117 +1,37 @@
 """Character offsets: the part of the raw text, before any clean-up, that each piece comes from.
 
-Answers to questions are copied from the raw text, so the offsets must be exact. They are tracked
-in linear time. For SentencePiece, `clean_up_tracked` returns the origin of each character it
-writes, SentencePiece does the same for its normalisation, and the pieces are substrings of the
-normalised text. WordPiece and byte-level BPE do not reorder text: the pieces, one after the other,
-are what remains of the characters. So the length of each piece and the number of characters
-(WordPiece) or bytes (BPE) that remain of each character of the raw text are enough.
-`serving/graph/aligners.py` does the same in a graph.
+Answers to questions are copied from the raw text, so the offsets must be exact. They are computed
+in a graph, of core operations and the operations of the tokenizers, so that training and an
+exported model read a text alike by construction.
+
+The clean-up, whichever it is, does not reorder text, and what it makes of a part of a text, mostly
+a character, does not depend on the others. So the number of bytes that remain of each part says
+where each of them comes from.
 """
 
 import functools
+import itertools
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from data_pipeline.tokenizers.byte_bpe import bytes_of
-from data_pipeline.tokenizers.cleanup import clean_up_tracked
+from data_pipeline.tokenizers.byte_bpe_graph import ByteBPEGraphTokenizer
+from data_pipeline.tokenizers.cleanup import class_of, continues_cluster
+from data_pipeline.tokenizers.graph_tokenization import (
+    GraphTokenizer,
+    WordPieceGraphTokenizer,
+    sentencepiece_operations,
+)
 from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import SPACE
-from data_pipeline.tokenizers.wordpiece import CONTINUATION, is_space
+from data_pipeline.tokenizers.vocabulary import SPACE, models_of_steps
+from data_pipeline.tokenizers.wordpiece import is_space
 
-
-class WordPieceAligner:
-    """Encodes texts with WordPiece and returns the offsets of the pieces.
-
-    An unknown word is one piece. Deleted characters, such as accents, belong to the piece before
-    them, unless white space is in between.
-    """
-
-    def __init__(self, tokenizer: Tokenizer):
-        self._model = tokenizer.model
-        self._unk_id = tokenizer.unk_id
-        self._num_written = functools.cache(self._num_remaining)
-
-    def align(self, text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns the fields of `AlignedPieces`."""
-        ids, sizes = [], []
-        for word in self._model.basic.words(text):
-            of_word = self._model.encode(word)
-            ids += of_word
-            sizes += self._sizes(word, of_word)
-        written = np.array([self._num_written(character) for character in text], np.int64)
-        starts, ends = _sources(
-            written, np.array([is_space(character) for character in text], bool)
-        )
-        lengths = np.array(sizes, np.int64)
-        stops = np.cumsum(lengths)
-        return np.array(ids, np.int32), starts[stops - lengths], ends[stops - 1]
-
-    def _sizes(self, word, ids):
-        if ids == [self._unk_id]:
-            return [len(word)]
-        pieces = [self._model.vocabulary[id] for id in ids]
-        return [len(pieces[0]), *(len(piece) - len(CONTINUATION) for piece in pieces[1:])]
-
-    def _num_remaining(self, character):
-        """Counts what remains of a character; the neighbours make no difference to the number."""
-        return sum(map(len, self._model.basic.words(character)))
-
-
-class ByteBPEAligner:
-    """Encodes texts with byte-level BPE and returns the offsets of the pieces.
-
-    The space before a word does not belong to its piece. If the bytes of a character are in several
-    pieces, all of them come from it. A piece of nothing but the space that `add_prefix_space` adds
-    has equal start and end.
-    """
-
-    def __init__(self, tokenizer: Tokenizer):
-        self._model = tokenizer.model
-        self._adds_space = tokenizer.config.add_prefix_space
-        self._sizes, self._spaces = piece_bytes(tokenizer)
-
-    def align(self, text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns the fields of `AlignedPieces`."""
-        ids = np.array(self._model.encode(text), np.int32)
-        # A surrogate is replaced by one character, of three bytes.
-        read = replace_surrogates(text)
-        written = np.array([len(character.encode()) for character in read], np.int64)
-        starts, ends = _sources(written, np.zeros(len(read), bool))
-        stops = np.cumsum(self._sizes[ids], dtype=np.int64)
-        if stops.size and stops[-1] > len(starts):  # a space was added
-            starts, ends = np.append(np.int32(0), starts), np.append(np.int32(0), ends)
-        begins = stops - self._sizes[ids] + self._spaces[ids]
-        return ids, starts[begins], ends[stops - 1]
-
-
-def piece_bytes(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the bytes of each piece of byte-level BPE, and how many are a space before a word.
-
-    Two int64 arrays [V]. The second one is 0 for white space alone.
-    """
-    contents = [bytes_of(piece) for piece in tokenizer.model.vocabulary]
-    spaces = [len(content) > 1 and content[:1] == b" " != content[1:2] for content in contents]
-    return np.array(list(map(len, contents)), np.int64), np.array(spaces, np.int64)
-
-
-def _sources(written, is_space):
-    """Returns which characters of the raw text the parts that remain come from.
-
-    Args:
-        written: int64 [C]. Number of parts that remain of each character.
-        is_space: bool [C]. Characters that the ones before them do not extend over.
-
-    Returns:
-        int32 [sum of `written`] each: the character, and the end of it and of the deleted
-        characters after it.
-    """
-    stops = np.flatnonzero((written > 0) | is_space)
-    following = np.append(stops, len(written))[1:].astype(np.int32)
-    counts = written[stops]
-    return np.repeat(stops.astype(np.int32), counts), np.repeat(following, counts)
+#: Of texts that are aligned together; what is computed of them takes a few hundred bytes for each.
+_CHARACTERS_AT_ONCE = 1 << 17
+_SPACE_BYTES = len(SPACE.encode())
 
 
 class AlignedPieces(NamedTuple):
@@ -133,102 +53,299 @@ class AlignedPieces(NamedTuple):
         return (first, last) if first <= last else None
 
 
-class TextAligner:
-    """Encodes texts as a tokenizer of any kind does, and returns the offsets of the pieces too."""
+def align_texts(tokenizer: Tokenizer, texts: list[str]) -> list[AlignedPieces]:
+    """Encodes texts as the graph of a tokenizer does, and returns the offsets of the pieces too."""
+    graph, aligned = _aligning_tokenizer_of(tokenizer), []
+    parts = np.cumsum([len(text) for text in texts]) // _CHARACTERS_AT_ONCE
+    for _, pairs in itertools.groupby(zip(parts, texts, strict=True), lambda pair: pair[0]):
+        found = graph.align(tf.constant([replace_surrogates(text) for _, text in pairs]))
+        splits = found.ids.row_splits[1:-1].numpy()
+        columns = (np.split(part.flat_values.numpy().astype(np.int32), splits) for part in found)
+        aligned += map(AlignedPieces, *columns)
+    return aligned
+
+
+class AlignedTexts(NamedTuple):
+    """Pieces of B texts and the characters they come from, in the graph; see `AlignedPieces`."""
+
+    ids: tf.RaggedTensor  #: int32 [B, None].
+    starts: tf.RaggedTensor  #: int64 [B, None], the first character.
+    ends: tf.RaggedTensor  #: int64 [B, None], one more than the last character.
+
+    def characters(self, first: tf.Tensor, last: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the raw characters that spans of pieces come from.
+
+        `first` and `last`, int64 [B, K], are the first and the last piece in each text, in range.
+        The result is the first character, and one more than the last, int64 [B, K] each.
+        """
+        most = tf.maximum(self.ids.row_splits[-1] - 1, 0)
+        start, end = (
+            tf.gather(
+                tf.pad(edges.flat_values, [[0, 1]]),
+                tf.minimum(self.ids.row_starts()[:, None] + number, most),
+            )
+            for edges, number in ((self.starts, first), (self.ends, last))
+        )
+        return start, end
+
+
+class AligningTokenizer(GraphTokenizer):
+    """A GraphTokenizer of SentencePiece that also returns where pieces come from.
+
+    The operation reports where a piece starts, but not where inside of a character that becomes
+    several letters (`ﬃ`, of the pieces `of` and `fi`). So both steps of the model are done one
+    after the other, see `models_of_steps`.
+    """
 
     def __init__(self, tokenizer: Tokenizer):
-        self._aligner = _ALIGNERS[tokenizer.config.kind](tokenizer)
+        super().__init__(tokenizer)
+        normalizer, splitter, contents = models_of_steps(tokenizer.model_bytes)
+        self._normalizer = sentencepiece_operations(normalizer, f"{tokenizer.digest}_normalizer")
+        self._splitter = sentencepiece_operations(splitter, f"{tokenizer.digest}_splitter")
+        self._contents = tf.constant(contents)
+        self._adds_space = tokenizer.model.processor.normalize("x").startswith(SPACE)
+        self._part_edges = None
+        if tokenizer.model.digit_comma:
+            edges = [_edges_of_parts(tokenizer.model, id) for id in range(tokenizer.vocab_size)]
+            self._part_edges = tf.ragged.constant(edges, tf.int64, inner_shape=(2,))
+        self._joins = None
+        if self._cleans_up and not self._strip_accents:
+            self._joins = class_of(continues_cluster)
 
-    def align(self, text: str) -> AlignedPieces:
-        """Returns the pieces of a text and the characters they come from, in linear time."""
-        return AlignedPieces(*self._aligner.align(text))
+    def align(self, texts):
+        """Returns the AlignedTexts of string [B], UTF-8."""
+        cleaned = self._clean_up(texts) if self._cleans_up else texts
+        normal, begins, stops = self._normalize(cleaned)
+        ids, firsts, lasts = self._splitter.tokenize_with_offsets(normal)
+        firsts, lasts = firsts.flat_values, lasts.flat_values
+        # If the bytes of a character are pieces, all but the last are reported as empty.
+        lasts = tf.maximum(lasts, firsts + 1)
+        if self._part_edges is not None:
+            ids, firsts, lasts = self._split_digit_comma(ids, firsts, lasts)
+        is_added = (firsts == 0) & (lasts == _SPACE_BYTES) & self._adds_space
+        rows = ids.value_rowids()
+        before = tf.gather(_before(tf.strings.length(normal)), rows)
+        firsts, lasts = _without_space(normal, firsts + before, lasts + before)
+        begins, stops = tf.gather(begins, firsts), tf.gather(stops, lasts - 1)
+        stops = tf.where(is_added, begins, stops)
+
+        units, sizes, written, stays = self._units(texts)
+        of_text = tf.reduce_sum(units.with_flat_values(tf.cast(written, tf.int64)), axis=1)
+        before, most = tf.gather(_before(of_text), rows), tf.gather(of_text, rows)
+        begins, stops = (before + tf.minimum(edges, most) for edges in (begins, stops))
+        return _aligned(ids, begins, stops, units, sizes, written, stays)
+
+    def _normalize(self, texts):
+        """Returns texts as SentencePiece normalises them, string [B], and where each byte is from.
+
+        That is the first byte of its text and one more than the last, int64 [bytes] each.
+        """
+        ids, begins, stops = self._normalizer.tokenize_with_offsets(texts)
+        parts = ids.with_flat_values(tf.gather(self._contents, ids.flat_values))
+        # Parts that are written together begin at one place, and only the last one has an end.
+        begins = begins.flat_values
+        opens = tf.cast(begins != _previous(begins, -1, ids), tf.int32)
+        numbers = tf.cumsum(opens) - 1
+        stops = tf.math.unsorted_segment_max(stops.flat_values, numbers, tf.reduce_sum(opens))
+        sizes = tf.strings.length(parts.flat_values)
+        begins, stops = tf.repeat(begins, sizes), tf.repeat(tf.gather(stops, numbers), sizes)
+        return tf.strings.reduce_join(parts, axis=1), begins, stops
+
+    def _split_digit_comma(self, ids, begins, stops):
+        """Replaces pieces that end in digit and comma by several, as `GraphTokenizer` does."""
+        parts = tf.gather(self._replacements, ids.flat_values)  # [pieces, None]
+        edges = tf.gather(self._part_edges, ids.flat_values).flat_values  # [parts, 2]
+        whole = parts.value_rowids()
+        is_split = tf.gather(parts.row_lengths() > 1, whole)
+        begins, stops = tf.gather(begins, whole), tf.gather(stops, whole)
+        begins = tf.where(is_split, stops + edges[:, 0], begins)
+        stops = tf.where(is_split, stops + edges[:, 1], stops)
+        return ids.with_flat_values(parts).merge_dims(1, 2), begins, stops
+
+    def _units(self, texts):
+        """Splits texts into parts that are cleaned up independently, mostly one character.
+
+        Returns:
+            The arguments `units`, `sizes`, `written` and `stays` of `_aligned`.
+        """
+        units = tf.strings.unicode_split(texts, "UTF-8")  # [B, None]
+        sizes = tf.ones_like(units.flat_values, tf.int64)
+        if not self._cleans_up:
+            written = tf.strings.length(units.flat_values)
+            return units, sizes, written, written > 0
+        different, numbers = tf.unique(units.flat_values)
+        is_blank = tf.gather(tf.strings.regex_full_match(different, class_of(str.isspace)), numbers)
+        if self._joins is not None:
+            joins = tf.gather(tf.strings.regex_full_match(different, self._joins), numbers)
+            units, sizes, is_blank = _clusters(units, joins, is_blank)
+        different, numbers = tf.unique(units.flat_values)
+        written = tf.gather(tf.strings.length(self._clean_up(different)), numbers)
+        # Of white space, one remains of each run between words: the first, which extends over all.
+        places, rows = tf.range(tf.size(written)), units.value_rowids()
+        words = tf.where(is_blank, -1, places)
+        last_words = tf.math.unsorted_segment_max(words, rows, units.nrows())
+        is_kept = ~_previous(is_blank, True, units) & (places < tf.gather(last_words, rows))
+        written = tf.where(is_blank, tf.cast(is_kept, written.dtype), written)
+        is_first = is_blank & ~_previous(is_blank, False, units)
+        return units, sizes, written, (written > 0) | is_first
 
 
-class SentencePieceAligner:
-    """Encodes texts with SentencePiece and returns the offsets of the pieces."""
+class AligningWordPiece(WordPieceGraphTokenizer):
+    """A WordPieceGraphTokenizer that also returns where pieces come from.
+
+    An unknown word is one piece. The characters before white space do not extend over it.
+    """
+
+    def align(self, texts):
+        """Returns the AlignedTexts of string [B], UTF-8."""
+        words, known = self._known_words(texts)
+        ids, begins, stops = self._wordpiece.tokenize_with_offsets(known)
+        sizes, numbers = tf.cast(tf.strings.length(words.flat_values), tf.int64), ids.value_rowids()
+        is_long = tf.gather(known != words.flat_values, numbers)
+        stops = tf.where(is_long, tf.gather(sizes, numbers), stops.flat_values)
+        before = tf.gather(_before(sizes), numbers)
+        begins, stops = begins.flat_values + before, stops + before
+        letters = tf.strings.unicode_split(texts, "UTF-8")  # [B, None]
+        different, numbers = tf.unique(letters.flat_values)
+        remaining = tf.strings.length(tf.strings.reduce_join(self.words(different), axis=1))
+        written = tf.gather(remaining, numbers)
+        is_blank = tf.gather(tf.strings.regex_full_match(different, class_of(is_space)), numbers)
+        ids = words.with_flat_values(ids).merge_dims(1, 2)
+        sizes = tf.ones_like(written, tf.int64)
+        return _aligned(ids, begins, stops, letters, sizes, written, (written > 0) | is_blank)
+
+
+class AligningByteBPE(ByteBPEGraphTokenizer):
+    """A ByteBPEGraphTokenizer that also returns where pieces come from.
+
+    A piece of nothing but the space that `add_prefix_space` adds has equal start and end.
+    """
 
     def __init__(self, tokenizer: Tokenizer):
-        self._config = tokenizer.config
-        self._model, self._processor = tokenizer.model, tokenizer.model.processor
-        self._byte_ids = {id for id in range(tokenizer.vocab_size) if self._processor.is_byte(id)}
-        self._adds_space = self._processor.normalize("x").startswith(SPACE)
+        super().__init__(tokenizer)
+        contents = [bytes_of(piece) for piece in tokenizer.model.vocabulary]
+        self._sizes = tf.constant(list(map(len, contents)), tf.int64)  # [V]
+        # Whether the first byte is the space before a word, and no white space of its own.
+        spaces = [len(content) > 1 and content[:1] == b" " != content[1:2] for content in contents]
+        self._spaces = tf.constant(list(map(int, spaces)), tf.int64)  # [V]
 
-    def align(self, text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns the fields of `AlignedPieces`."""
-        cleaned, cleaned_starts, cleaned_ends = self._clean_up(text)
-        normal, origins = self._processor.normalize(cleaned, with_offsets=True)
-        # Characters written together have one origin; their source ends at the next origin.
-        origins = np.array(origins, np.int64)
-        following = np.searchsorted(origins, origins[:-1], side="right")
-        read_to = origins[np.minimum(following, len(normal))]
-        if self._adds_space and normal:
-            read_to[0] = origins[0]
-        has_source = read_to > origins[:-1]
-        # The additional entry is for characters that come from behind the last one: nothing.
-        starts = np.append(cleaned_starts, len(text))[origins[:-1]]
-        ends = np.where(has_source, np.append(cleaned_ends, 0)[read_to - 1], starts)
-        ids, spans = [], []
-        for id, begin, end in self._spans_of_pieces(cleaned):
-            is_split = id in self._model.digit_comma
-            parts = self._split_digit_comma(id, begin, end) if is_split else [(id, begin, end)]
-            for part, part_begin, part_end in parts:
-                ids.append(part)
-                spans.append(_without_space(normal, part_begin, part_end))
-        begins, stops = np.array(spans, np.int64).reshape(-1, 2).T
-        piece_starts = np.append(starts, len(text))[begins]
-        piece_ends = np.where(stops > begins, np.append(ends, 0)[stops - 1], piece_starts)
-        starts, ends = piece_starts.astype(np.int32), piece_ends.astype(np.int32)
-        return np.array(ids, np.int32), starts, ends
-
-    def _clean_up(self, text):
-        text = replace_surrogates(text)
-        if self._config.cleanup == "reference":
-            return clean_up_tracked(text, self._config.lower_case, self._config.strip_accents)
-        every = np.arange(len(text))
-        return text, every, every + 1
-
-    def _spans_of_pieces(self, cleaned):
-        """Yields id, begin and end of each piece in SentencePiece's normalised text."""
-        begin = 0
-        ids, pieces = self._processor.encode(cleaned), self._processor.encode(cleaned, out_type=str)
-        for id, piece in zip(ids, pieces, strict=True):
-            if id not in self._byte_ids:
-                end = begin + len(piece)
-                yield id, begin, end
-                begin = end
-            elif 0x80 <= int(piece[3:5], 16) < 0xC0:  # <0x9F> continues the same character
-                yield id, begin - 1, begin
-            else:
-                yield id, begin, begin + 1
-                begin += 1
-
-    def _split_digit_comma(self, id, begin, end):
-        """Yields the same for the pieces that replace one that ends in digit and comma."""
-        *number, comma = self._model.digit_comma[id]
-        pieces = [self._model.vocabulary[part].replace(SPACE, "") for part in number]
-        piece = self._model.vocabulary[id]
-        begin += len(piece) - len(piece.lstrip(SPACE))
-        if sum(map(len, pieces)) != end - 1 - begin:  # an unknown digit: each may be any of them
-            yield from ((part, begin, end - 1) for part in number)
-        else:
-            for part, piece in zip(number, pieces, strict=True):
-                yield part, begin, begin + len(piece)
-                begin += len(piece)
-        yield comma, end - 1, end
+    def align(self, texts):
+        """Returns the AlignedTexts of string [B], UTF-8."""
+        ids = self(texts)
+        rows, sizes = ids.value_rowids(), tf.gather(self._sizes, ids.flat_values)
+        given = tf.cast(tf.strings.length(texts), tf.int64)
+        # Rows with one byte more than the text start with the space that was added.
+        added = tf.reduce_sum(ids.with_flat_values(sizes), axis=1) - given
+        stops = tf.cumsum(sizes) - tf.gather(tf.cumsum(added), rows)
+        begins = stops - sizes + tf.gather(self._spaces, ids.flat_values)
+        begins = tf.maximum(begins, tf.gather(_before(given), rows))
+        letters = tf.strings.unicode_split(texts, "UTF-8")  # [B, None]
+        written = tf.strings.length(letters.flat_values)
+        sizes = tf.ones_like(written, tf.int64)
+        return _aligned(ids, begins, stops, letters, sizes, written, written > 0)
 
 
-_ALIGNERS = {
-    "unigram": SentencePieceAligner,
-    "wordpiece": WordPieceAligner,
-    "bpe": ByteBPEAligner,
-}
+def aligning_tokenizer(
+    tokenizer: Tokenizer,
+) -> AligningTokenizer | AligningWordPiece | AligningByteBPE:
+    """Rebuilds a tokenizer of any kind for a graph, with `align`."""
+    classes = {
+        "unigram": AligningTokenizer,
+        "wordpiece": AligningWordPiece,
+        "bpe": AligningByteBPE,
+    }
+    return classes[tokenizer.config.kind](tokenizer)
 
 
-def _without_space(normal, begin, end):
-    """Returns begin and end without the space around a piece, unless it is nothing but space."""
-    piece = normal[begin:end]
-    stripped = piece.strip(SPACE)
-    if not stripped:
-        return begin, end
-    first = begin + piece.index(stripped)
-    return first, first + len(stripped)
+_aligning_tokenizer_of = functools.lru_cache(maxsize=1)(aligning_tokenizer)
+
+
+def _edges_of_parts(model, id):
+    """Returns begin and stop of the pieces that replace one, in bytes after the end of that one.
+
+    [(0, 0)] for a piece that is not replaced.
+    """
+    if id not in model.digit_comma:
+        return [(0, 0)]
+    *number, _ = model.digit_comma[id]
+    sizes = [len(model.vocabulary[part].replace(SPACE, "").encode()) for part in number]
+    first = -len(model.vocabulary[id].lstrip(SPACE).encode())
+    if sum(sizes) != -1 - first:  # an unknown digit: each may be any of them
+        return [*[(first, -1)] * len(number), (-1, 0)]
+    edges = np.cumsum([first, *sizes, 1]).tolist()
+    return list(itertools.pairwise(edges))
+
+
+def _aligned(ids, begins, stops, units, sizes, written, stays):
+    """Returns AlignedTexts of pieces, from their bytes in what the clean-up leaves of all texts.
+
+    Args:
+        ids: ragged int32 [B, None], the pieces.
+        begins, stops: int64, flat. First byte of each piece, and one more than the last.
+        units: ragged string [B, None], parts of the texts.
+        sizes, written: int, flat. Characters of each unit, and bytes that remain of it.
+        stays: bool, flat. False for units that the ones before them extend over.
+    """
+    # Characters are counted from the first one of the first text.
+    edges = tf.concat([[0], tf.cumsum(sizes)], 0)  # of the units
+    edges_of_texts = tf.gather(edges, units.row_splits)  # [B + 1]
+    chosen = tf.where(stays)[:, 0]
+    counts = tf.gather(written, chosen)
+    start = tf.gather(edges, chosen)
+    end_of_text = tf.gather(edges_of_texts[1:], tf.gather(units.value_rowids(), chosen))
+    end = tf.minimum(tf.concat([start[1:], edges[-1:]], 0)[: tf.size(start)], end_of_text)
+    starts, ends = (
+        tf.concat([tf.repeat(values, counts), edges[-1:]], 0) for values in (start, end)
+    )
+    most = tf.size(starts, begins.dtype) - 1  # no text may raise
+    rows = ids.value_rowids()
+    first = tf.gather(starts, tf.minimum(begins, most))
+    first = tf.minimum(first, tf.gather(edges_of_texts[1:], rows))
+    last = tf.gather(ends, tf.clip_by_value(stops - 1, 0, most))
+    last = tf.where(stops > begins, last, first)
+    first, last = (values - tf.gather(edges_of_texts, rows) for values in (first, last))
+    return AlignedTexts(ids, ids.with_flat_values(first), ids.with_flat_values(last))
+
+
+def _without_space(texts, begins, stops):
+    """Returns begins and stops of pieces without the `▁` around them, unless they are only `▁`.
+
+    `begins` and `stops` are bytes of all normalised `texts` end to end, int64.
+    """
+    spaced = tf.strings.regex_replace(texts, SPACE, " " * _SPACE_BYTES)
+    is_text = tf.strings.bytes_split(spaced).flat_values != " "
+    places = tf.concat([[-1], tf.where(is_text)[:, 0], [tf.int64.max]], 0)
+    first = tf.gather(places, tf.searchsorted(places, begins))
+    last = tf.gather(places, tf.searchsorted(places, stops) - 1)
+    has_text = first < stops
+    return tf.where(has_text, first, begins), tf.where(has_text, last + 1, stops)
+
+
+def _before(sizes):
+    """Returns the sum of the sizes before each one, int64 [n]."""
+    return tf.cumsum(tf.cast(sizes, tf.int64), exclusive=True)
+
+
+def _previous(values, default, ragged):
+    """Returns the value before each one in its row, `default` for the first of a row, flat."""
+    numbers = tf.range(tf.shape(ragged.flat_values, tf.int64)[0])
+    is_first = numbers == tf.gather(ragged.row_starts(), ragged.value_rowids())
+    default = tf.constant(default, values.dtype)
+    return tf.where(is_first, default, tf.concat([[default], values[:-1]], 0))
+
+
+def _clusters(letters, joins, is_blank):
+    """Joins letters with those that Unicode composition may combine with them.
+
+    Returns:
+        The clusters, ragged string [B, None]; the number of letters of each, int64, flat; and
+        whether each is white space, bool, flat.
+    """
+    opens = ~joins | is_blank | _previous(is_blank, True, letters)
+    numbers = tf.cumsum(tf.cast(opens, tf.int32)) - 1
+    counts = letters.with_flat_values(tf.cast(opens, tf.int64))
+    total = tf.reduce_sum(tf.cast(opens, tf.int32))
+    joined = tf.strings.unsorted_segment_join(letters.flat_values, numbers, total)
+    clusters = tf.RaggedTensor.from_row_lengths(joined, tf.reduce_sum(counts, axis=1))
+    sizes = tf.math.unsorted_segment_sum(tf.ones_like(numbers, tf.int64), numbers, total)
+    return clusters, sizes, tf.boolean_mask(is_blank, opens)

@@ -61,6 +61,11 @@ _SPACE = re.compile(r"\s")
 #: of text that are looked at; and the fraction of the pieces that may be replaced.
 _MOST_LONE_SPACES, _SAMPLE_CHARACTERS, _MOST_REPLACED = 0.02, 4_000_000, 0.05
 _FEWEST_PIECES = 1000  # of a model that is changed
+#: Settings of the normaliser of a model, in the order of their numbers from 3 on.
+_SWITCHES = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
+#: The rules of a normaliser without rules: size of a trie, the trie, and no text. SentencePiece
+#: prints a line if there are no bytes at all.
+_NO_RULES = (1024).to_bytes(4, "little") + bytes(1024 + 1)
 #: Score that the joined piece has beyond the sum of its parts, above the rounding of long sums.
 _JOINED_MARGIN = 0.01
 _UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", SPACE}
@@ -219,6 +224,34 @@ def is_unigram(model: bytes) -> bool:
     return model_type == _UNIGRAM and not has_bytes
 
 
+def models_of_steps(model: bytes) -> tuple[bytes, bytes, list[bytes]]:
+    """Returns two model files that tokenize in two steps, to learn what happens in between.
+
+    The first one splits a text into the parts of its normalised form: single bytes, and symbols
+    that are never normalised. The second one splits the normalised form as the given model splits
+    the text.
+
+    Returns:
+        Both files, and what each id of the first one stands for.
+    """
+    given, options = read_model(model), _TRAINED_MODEL.FromString(model).trainer_spec
+    fixed = [piece for piece in given.pieces if piece.type in (_UNKNOWN, _USER_DEFINED)]
+    first, contents = _MODEL(normalizer_spec=given.normalizer_spec), []
+    for piece in fixed:
+        first.pieces.add(piece=piece.piece, type=piece.type)
+        contents.append(piece.piece.encode())
+    for byte in range(256):
+        first.pieces.add(piece=f"<0x{byte:02X}>", type=_BYTE)
+        contents.append(bytes([byte]))
+    second = _MODEL(pieces=given.pieces)
+    no_rules = {"precompiled_charsmap": _NO_RULES} | dict.fromkeys(_SWITCHES, False)
+    unchanged = _TRAINED_MODEL(trainer_spec=options, normalizer_spec=no_rules)
+    options.model_type, options.byte_fallback = _SINGLE_CHARACTERS, True
+    # The two parts of a file, one after the other, are a file.
+    by_bytes = first.SerializeToString() + _TRAINED_MODEL(trainer_spec=options).SerializeToString()
+    return by_bytes, second.SerializeToString() + unchanged.SerializeToString(), contents
+
+
 def _model_messages():
     """Returns the class of models, and another one for the part that training describes.
 
@@ -231,8 +264,10 @@ def _model_messages():
         "Piece": {"piece": (1, "STRING"), "score": (2, "FLOAT"), "type": (3, "INT32")},
         "Normalizer": {"name": (1, "STRING"), "normalization_rule_tsv": (6, "STRING")},
         "Model": {"pieces": (1, "Piece"), "normalizer_spec": (3, "Normalizer")},
-        "Trainer": {"model_type": (3, "INT32")},
-        "TrainedModel": {"trainer_spec": (2, "Trainer")},
+        "Trainer": {"model_type": (3, "INT32"), "byte_fallback": (35, "BOOL")},
+        "Options": {"precompiled_charsmap": (2, "BYTES")}
+        | {name: (number, "BOOL") for number, name in enumerate(_SWITCHES, 3)},
+        "TrainedModel": {"trainer_spec": (2, "Trainer"), "normalizer_spec": (3, "Options")},
     }
     file = descriptor_pb2.FileDescriptorProto(name="model.proto", syntax="proto2")
     for message_name, fields in messages.items():
@@ -249,7 +284,8 @@ def _model_messages():
 
 _MODEL, _TRAINED_MODEL = _model_messages()
 #: Values of `model_type`, which is optional, and of a piece's `type`.
-_UNIGRAM, _NORMAL, _BYTE = 1, 1, 6
+_UNIGRAM, _SINGLE_CHARACTERS = 1, 4
+_NORMAL, _UNKNOWN, _USER_DEFINED, _BYTE = 1, 2, 4, 6
 
 
 def _sentences(texts, normalize, counts, sample):

@@ -241,7 +241,7 @@ def _task_answers(source, call, inputs):
     expected = answer_in_python(source, examples)
     found = answer_by_signatures(call, source.task, examples, source.tuned)
     for given, *answers in zip(inputs, expected, found, strict=True):
-        yield given, *(_comparable(answer, given) for answer in answers)
+        yield given, *(_comparable(answer) for answer in answers)
 
 
 def answer_in_python(source: ExportSource, examples: list) -> list:
@@ -253,16 +253,12 @@ def answer_in_python(source: ExportSource, examples: list) -> list:
     return task.answers(examples, features, outputs, source.tuned or None)
 
 
-def _comparable(answer, given):
+def _comparable(answer):
     """Returns an answer as plain values that rounding cannot change much."""
     values = answer._asdict()
     if "nbest" in values:
-        texts = values.pop("nbest")
-        if given["context"].isascii() and given["context"].isprintable():
-            # Almost equally likely texts may be in any order.
-            values["nbest"] = [text["probability"] for text in texts]
-        else:  # where other texts begin and end is not always the same, see `AligningTokenizer`
-            del values["probability"]
+        # Almost equally likely texts may be in any order.
+        values["nbest"] = [text["probability"] for text in values["nbest"]]
     if values.get("null_score") is not None:  # a logit
         values["null_score"] = float(scipy.special.expit(values["null_score"]))
     return values

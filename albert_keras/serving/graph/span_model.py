@@ -5,12 +5,12 @@ Equivalent to `tasks/spans/windows.py` and `tasks/spans/task.py` for one model.
 
 import tensorflow as tf
 
-from albert_keras.layers.text_packing import num_tokens_of, readable, row_slices
-from albert_keras.serving.graph.aligners import aligning_tokenizer
+from albert_keras.layers.text_packing import WHITE_SPACE, num_tokens_of, readable, row_slices
 from albert_keras.serving.graph.string_model import string_function
 from albert_keras.serving.graph.task_models import TaskModel
 from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows, max_context
 from albert_keras.tasks.spans.windows import check_room
+from data_pipeline.tokenizers.offsets import aligning_tokenizer
 
 #: Bytes that are read of a context, in `TextPacker.max_bytes`.
 NUM_BYTES = 16
@@ -107,7 +107,7 @@ class SpanModel(TaskModel):
         )
         begin, end = aligned.characters(starts, ends)
         end = tf.where(is_span, end, begin)
-        texts, begin, end = self.tokenizer.texts_at(context, begin, end)
+        texts, begin, end = _texts_at(context, begin, end)
         best = tf.where(is_span, _at(scores, order), _NO_SPAN)[:, 0]
         is_answer = is_span[:, 0]
         answers = {
@@ -212,3 +212,24 @@ def _at(values, numbers):
     """Returns values [W, K] at flat numbers, [B, count]; any value where a number is too large."""
     flat = tf.pad(tf.reshape(values, [-1]), [[0, 1]])
     return tf.gather(flat, tf.minimum(numbers, tf.size(flat, tf.int64) - 1))
+
+
+def _texts_at(texts, starts, ends):
+    """Returns parts of texts without the white space around them.
+
+    Args:
+        texts: string [B], UTF-8.
+        starts, ends: int64 [B, K], in characters.
+
+    Returns:
+        string [B, K]; start and end of the rest, int32 [B, K] each, -1 if it is "".
+    """
+    lengths = tf.maximum(ends - starts, 0)
+    starts = tf.where(lengths > 0, starts, 0)
+    found = tf.strings.substr(texts[:, None], starts, lengths, unit="UTF8_CHAR")
+    found = tf.strings.regex_replace(found, f"{WHITE_SPACE}+$", "")
+    stripped = tf.strings.regex_replace(found, f"^{WHITE_SPACE}+", "")
+    left = tf.strings.length(stripped, unit="UTF8_CHAR")
+    starts = tf.cast(starts, tf.int32) + tf.strings.length(found, unit="UTF8_CHAR") - left
+    has_text = left > 0
+    return stripped, tf.where(has_text, starts, -1), tf.where(has_text, starts + left, -1)

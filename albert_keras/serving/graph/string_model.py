@@ -11,10 +11,9 @@ from albert_keras.layers.text_packing import TextPacker, num_tokens_of, readable
 from albert_keras.models.pooling import Pooling, mean_over_tokens
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.task_model import AlbertForTask
-from albert_keras.serving.graph.aligners import Aligner
 from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.tasks.models import AlbertForSimilarity
-from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer as build_graph_tokenizer
+from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Positions whose attention is returned; the size of an answer grows with their square.
@@ -44,11 +43,12 @@ class StringModel(tf.Module):
         model: float32.
         max_seq_length: Longer texts are truncated, [CLS] and [SEP] included, S.
         precision: How the weights are stored and used, see `StoredModel`.
-        graph_tokenizer: None builds a tokenizer without alignment.
     """
 
     #: Shape of the inputs of `predict_tokens`: [B, S].
     _ids_shape = (None, None)
+    #: Rebuilds the tokenizer for the graph.
+    _make_tokenizer = staticmethod(graph_tokenizer)
 
     def __init__(
         self,
@@ -56,11 +56,10 @@ class StringModel(tf.Module):
         tokenizer: Tokenizer,
         max_seq_length: int,
         precision: str = "float32",
-        graph_tokenizer: Aligner | None = None,
     ):
         super().__init__(name="string_model")
         self._pooling = model.head if isinstance(model, AlbertForSimilarity) else Pooling()
-        self.tokenizer = graph_tokenizer or build_graph_tokenizer(tokenizer)
+        self.tokenizer = self._make_tokenizer(tokenizer)
         # Only the weights are tracked: a Keras model as an attribute would be saved a second
         # time, with all its call functions.
         self.stored = StoredModel(model, precision)

@@ -37,8 +37,6 @@ class TaskModel(StringModel):
             the threshold of each.
     """
 
-    _make_tokenizer = None
-
     def __init__(
         self,
         model: AlbertForTask,
@@ -56,8 +54,7 @@ class TaskModel(StringModel):
             self._null_threshold = (tuned or {}).get("null_threshold", 0.0)
         if task.kind is MULTI_LABEL:
             self._thresholds = tf.constant(task.thresholds(tuned), tf.float32)
-        graph = self._make_tokenizer(tokenizer) if self._make_tokenizer else None
-        super().__init__(model, tokenizer, task.max_seq_length, precision, graph)
+        super().__init__(model, tokenizer, task.max_seq_length, precision)
 
     def _predict_tokens(self, packed):
         return self.stored.outputs(packed)

@@ -11,7 +11,7 @@ import numpy as np
 from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.offsets import TextAligner
+from data_pipeline.tokenizers.offsets import align_texts
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -153,16 +153,17 @@ def span_features(
     if not examples:
         raise InputError("There must be at least one question. Received: none.")
     check_room(max_seq_length, max_query_length, tokenizer.num_special)
-    aligner, aligned, laid_out = TextAligner(tokenizer), {}, {}
+    contexts = list(dict.fromkeys(example.context for example in examples))
+    aligned = dict(zip(contexts, align_texts(tokenizer, contexts), strict=True))
+    begins, laid_out = {}, {}
     tokens, count = [], 0  # of passages and questions, and how many they are
     rows, passages, best_windows, dropped = [], [], [], []
     for number, example in enumerate(examples):
-        if example.context not in aligned:
-            passage = aligner.align(example.context)
-            aligned[example.context] = passage, count
+        passage = aligned[example.context]
+        if example.context not in begins:
+            begins[example.context] = count
             tokens.append(passage.ids)
             count += len(passage.ids)
-        passage, first = aligned[example.context]
         whole_query = tokenizer.encode(example.question)
         query = whole_query[:max_query_length]
         dropped.append(len(whole_query) - len(query))
@@ -177,7 +178,7 @@ def span_features(
         begin = len(query) + 1 + tokenizer.pair_separators
         for window, (offset, length) in enumerate(zip(offsets, lengths, strict=True)):
             span = _positions_of(answer, offset, length, begin)
-            of_pair = count, first + offset, len(query), length
+            of_pair = count, begins[example.context] + offset, len(query), length
             rows.append((*of_pair, number, offset, window, *span))
         tokens.append(query)
         count += len(query)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.graph.aligners import aligning_tokenizer
 from albert_keras.serving.graph.span_model import NUM_BYTES
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.windows import max_context
@@ -14,7 +13,6 @@ from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.spans import windows as squad_windows
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.library_training import train_byte_bpe, train_wordpiece
-from data_pipeline.tokenizers.offsets import TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.albert_keras.serving.test_task_models import make_shape, outputs_of, randomized
 from tests.albert_keras.tasks.small_tasks import build_model, make_examples, make_task
@@ -30,36 +28,6 @@ CONTEXTS = [
 ]
 
 
-#: One character becomes several, which may be of different pieces.
-EXPANDED = "the o\ufb03ce, ½ and \u33a1"
-
-
-def assert_aligned(tokenizer, text):
-    expected = TextAligner(tokenizer).align(text)
-    graph = aligning_tokenizer(tokenizer)
-    count = len(expected.ids)
-    aligned = graph.align(tf.constant([text]))
-    assert aligned.ids[0].numpy().tolist() == expected.ids.tolist()
-    pieces = tf.range(count, dtype=tf.int64)[None]
-    found = graph.texts_at(tf.constant([text]), *aligned.characters(pieces, pieces))
-    pieces, places, _ = (values.numpy()[0] for values in found)
-    found = [(place, piece.decode()) for piece, place in zip(pieces, places, strict=True)]
-    edges = zip(expected.starts, expected.ends, strict=True)
-    assert found == [stripped(text, start, end) for start, end in edges]
-
-
-def stripped(text, start, end):
-    kept = text[start:end].strip()
-    return (start + text[start:end].index(kept) if kept else -1), kept
-
-
-@pytest.mark.parametrize("name", ["tiny_tokenizer", "digit_tokenizer"])
-def test_pieces_come_from_the_characters_that_python_names(request, name):
-    tokenizer = request.getfixturevalue(name)
-    assert_aligned(tokenizer, " ".join(CONTEXTS))
-    assert_aligned(tokenizer, CONTEXTS[1])
-
-
 @pytest.fixture(scope="module")
 def other_tokenizers(tiny_corpus, tmp_path_factory):
     """Returns a tokenizer of WordPiece and one of byte-level BPE."""
@@ -68,23 +36,6 @@ def other_tokenizers(tiny_corpus, tmp_path_factory):
         "wordpiece": Tokenizer.load(train_wordpiece(tiny_corpus, folder / "words", 350).path),
         "bpe": Tokenizer.load(train_byte_bpe(tiny_corpus, folder / "bytes", 400).path),
     }
-
-
-@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
-def test_pieces_of_the_other_kinds_come_from_the_same_characters(kind, other_tokenizers):
-    long_word = "x" * 300
-    for text in (
-        " ".join([*CONTEXTS, EXPANDED, long_word, "a\x07 \x07b", "a\u2260b"]),
-        CONTEXTS[1],
-    ):
-        expected = TextAligner(other_tokenizers[kind]).align(text)
-        graph = aligning_tokenizer(other_tokenizers[kind])
-        aligned = graph.align(tf.constant(["", text, " ", text]))
-        for row in (1, 3):
-            assert aligned.ids[row].numpy().tolist() == expected.ids.tolist()
-            assert aligned.starts[row].numpy().tolist() == expected.starts.tolist()
-            assert aligned.ends[row].numpy().tolist() == expected.ends.tolist()
-    assert_aligned(other_tokenizers[kind], " ".join(CONTEXTS))
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
@@ -107,14 +58,6 @@ def test_answers_with_the_other_kinds_are_those_of_python(kind, other_tokenizers
         assert example.context[start:end] == answer.text == found["answer"][row].numpy().decode()
     function = task_model.functions["question_answering"].get_concrete_function()
     assert_only_server_ops(function.graph.as_graph_def())
-
-
-@pytest.mark.parametrize("strip_accents", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_so_they_do_where_the_clean_up_is_in_the_graph(official_model, strip_accents):
-    tokenizer = Tokenizer.load(official_model, strip_accents=strip_accents)
-    # Where marks stay, Python counts one without a letter to the space before it.
-    contexts = CONTEXTS if strip_accents else CONTEXTS[:4]
-    assert_aligned(tokenizer, " ".join([*contexts, EXPANDED]))
 
 
 def test_the_window_with_most_around_a_piece_is_that_of_python():
