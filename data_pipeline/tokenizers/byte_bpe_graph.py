@@ -58,13 +58,15 @@ class ByteBPEGraphTokenizer(tf.Module):
 
     def continuation(self, texts):
         """Returns the ids of `Tokenizer.continuation_ids`: no space is added before a text."""
-        codes = tf.strings.unicode_decode(to_utf8(texts), "UTF-8")  # ragged int32 [B, None]
+        texts = to_utf8(texts)
+        codes = tf.strings.unicode_decode(texts, "UTF-8")  # ragged int32 [B, None]
         characters, rows = codes.flat_values, codes.value_rowids()
         words = tf.cumsum(tf.cast(self._starts(characters, rows), tf.int32)) - 1  # [N]
         sizes = 1 + tf.reduce_sum(
             [tf.cast(characters >= least, tf.int32) for least in (0x80, 0x800, 0x10000)], axis=0
         )
-        ids = tf.gather(self._byte_ids, _utf8_bytes(characters, sizes))
+        content = tf.io.decode_raw(tf.strings.bytes_split(texts).flat_values, tf.uint8)
+        ids = tf.gather(self._byte_ids, tf.cast(tf.reshape(content, [-1]), tf.int32))
         words, rows = tf.repeat(words, sizes), tf.repeat(rows, sizes)
         ids, words, rows = self._merge(ids, words, rows)
         return tf.RaggedTensor.from_value_rowids(ids, rows, codes.nrows(), validate=False)
@@ -146,18 +148,6 @@ class ByteBPEGraphTokenizer(tf.Module):
             goes_on, merge_once, (ids, words, rows, tf.constant(False)), shape_invariants=shapes
         )
         return merged
-
-
-def _utf8_bytes(characters, sizes):
-    """Returns the bytes of characters, int32 [M], from code points and numbers of bytes, [N]."""
-    codes, counts = tf.repeat(characters, sizes), tf.repeat(sizes, sizes)
-    begins = tf.repeat(tf.cumsum(sizes, exclusive=True), sizes)
-    remaining = counts - 1 - (tf.range(tf.size(codes)) - begins)
-    shifted = tf.bitwise.right_shift(codes, 6 * remaining)
-    is_leading = remaining == counts - 1
-    marks = tf.gather([0, 0, 0xC0, 0xE0, 0xF0], counts)
-    following = tf.bitwise.bitwise_or(tf.bitwise.bitwise_and(shifted, 0x3F), 0x80)
-    return tf.where(is_leading, tf.bitwise.bitwise_or(shifted, marks), following)
 
 
 def _shifted(tensor, by, fill):
