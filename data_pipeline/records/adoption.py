@@ -13,8 +13,8 @@ import numpy as np
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_folder
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo, ShardInfo
-from data_pipeline.records.decoding import decode_batch
-from data_pipeline.records.examples import REQUIRED_FEATURES, decode_instance
+from data_pipeline.records.decoding import decode_batch, decode_instance
+from data_pipeline.records.examples import REQUIRED_FEATURES
 from data_pipeline.records.record_files import frame_at, map_file, scan_records
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

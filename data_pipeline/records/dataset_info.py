@@ -7,17 +7,11 @@ The folder contains shards, an index of offsets beside each, a copy of the token
 import hashlib
 from pathlib import Path
 
-import numpy as np
 from pydantic import Field, ValidationError
 
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
-from data_pipeline.limits import (
-    MAX_LONG_INTEGER,
-    MAX_SEQUENCE_LENGTH,
-    parse_json,
-    read_limited,
-)
+from data_pipeline.limits import MAX_LONG_INTEGER, MAX_SEQUENCE_LENGTH, parse_json, read_limited
 from data_pipeline.settings import Settings, SettingsError
 
 INFO_FILE = "dataset_info.json"
@@ -80,11 +74,6 @@ class DatasetInfo(Settings):
         parts = [shard.sha256 for shard in self.shards]
         parts += [str(self.max_seq_length), str(self.max_predictions_per_seq)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-    def with_our_names(self, features: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Returns the features of a record under the names of `PRETRAINING_FEATURES`."""
-        ours = {theirs: name for name, theirs in self.feature_names.items()}
-        return {ours.get(name, name): values for name, values in features.items()}
 
     def save(self, folder: str | Path) -> None:
         """Writes `dataset_info.json`, which must be the last file to be written.

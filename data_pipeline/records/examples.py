@@ -1,8 +1,8 @@
 """Instances ↔ `tf.train.Example`: name, dtype and length of each feature, and the bytes.
 
 The table of features is the contract between records and model; writer and reader are derived from
-it. Processes that only write records do not load TensorFlow. Whole batches are encoded at once; the
-bytes are the same as from `tf.train.Example.SerializeToString(deterministic=True)`.
+it. This module does not load TensorFlow. Whole batches are encoded at once; the bytes are the same
+as from `tf.train.Example.SerializeToString(deterministic=True)`.
 
 Source:
     https://protobuf.dev/programming-guides/encoding and `tensorflow/core/example/example.proto`.
@@ -12,9 +12,6 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from google.protobuf.message import DecodeError
-
-from data_pipeline.errors import InputError
 
 
 class Feature(NamedTuple):
@@ -52,46 +49,6 @@ def feature_length(feature: Feature, max_seq_length: int, max_predictions_per_se
     return lengths[feature.length]
 
 
-def feature_limits(max_seq_length, vocab_size):
-    """Returns name -> (exclusive upper limit of the values of a feature, its meaning)."""
-    limits = dict.fromkeys(PRETRAINING_FEATURES, (2**31, "the range of 32-bit integers"))
-    limits["input_ids"] = limits["masked_lm_ids"] = vocab_size, "the size of the vocabulary"
-    limits["masked_lm_positions"] = max_seq_length, "the length of a record"
-    return limits
-
-
-def schema_fault(features, info, names=PRETRAINING_FEATURES) -> str | None:
-    """Returns the fault of features as of `decode_instance`, which completes "record 17 ...".
-
-    Only features with these names are checked; a missing required one is a fault.
-    """
-    lengths = info.max_seq_length, info.max_predictions_per_seq
-    limits = feature_limits(info.max_seq_length, info.vocab_size)
-    for name in names:
-        feature = PRETRAINING_FEATURES[name]
-        if name not in features:
-            if feature.required:
-                return f"has no feature `{name}`"
-            continue
-        values, length = features[name], feature_length(feature, *lengths)
-        if values.dtype != feature.dtype or len(values) != length:
-            return (
-                f"must have {length} {feature.dtype} values in `{name}`, "
-                f"but has {len(values)} of {values.dtype}"
-            )
-        if feature.dtype == "int64":
-            limit, meaning = limits[name]
-            wrong = values[(values < 0) | (values >= limit)]
-            if wrong.size:
-                return (
-                    f"must have values of `{name}` from 0 to below {limit}, {meaning}, "
-                    f"but has {wrong[0]}"
-                )
-    return None
-
-
-_DTYPES = {"bytes_list": object, "float_list": np.float32, "int64_list": np.int64}
-
 # Numbers of the fields of a Feature, and of the last bits of the tag of a field with a size.
 _FLOAT_LIST, _INT64_LIST, _DELIMITED = 2, 3, 2
 
@@ -115,32 +72,6 @@ def encode_instances(instances):
         columns += [[_header(name, kind, len(payload)) for payload in payloads], payloads]
     entries = map(b"".join, zip(*columns, strict=True))
     return [_start(1, len(record)) + record for record in entries]
-
-
-def decode_instance(record: bytes) -> dict[str, np.ndarray]:
-    """Parses one `tf.train.Example`; a reader parses whole batches with `decode_batch`.
-
-    Returns:
-        The values of each feature: int64 [L], float32 [L], or for a list of bytes object [L]. A
-        feature without a list is ignored.
-
-    Raises:
-        InputError: If the bytes are not a complete `tf.train.Example`. Damage that only changes a
-            value is not found here, but by the checksums of the file.
-    """
-    import tensorflow as tf  # a build writes records without it
-
-    try:
-        example = tf.train.Example.FromString(record)
-    except DecodeError as error:
-        raise InputError(
-            "The record must be a complete tf.train.Example, but its bytes cannot be parsed."
-        ) from error
-    features = {}
-    for name, feature in example.features.feature.items():
-        if kind := feature.WhichOneof("kind"):
-            features[name] = np.array(getattr(feature, kind).value, _DTYPES[kind])
-    return features
 
 
 def _varint_rows(values):

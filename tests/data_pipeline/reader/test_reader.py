@@ -9,7 +9,7 @@ from data_pipeline.config import MASKS
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import unmask
 from data_pipeline.reader.reader import evaluation_dataset, training_dataset, training_numbers
-from data_pipeline.records.examples import decode_instance
+from data_pipeline.records.decoding import decode_instance
 from data_pipeline.records.record_files import RecordFiles
 
 

@@ -8,7 +8,7 @@ import pytest
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.records.examples import decode_instance
+from data_pipeline.records.decoding import decode_instance
 from data_pipeline.records.record_files import RecordFiles, index_path
 
 

@@ -7,7 +7,7 @@ import pytest
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.records.examples import decode_instance
+from data_pipeline.records.decoding import decode_instance
 from data_pipeline.records.record_files import frame_at, frame_offsets, map_file
 from data_pipeline.reports.inspection import inspect_records
 
