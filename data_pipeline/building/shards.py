@@ -102,63 +102,46 @@ def write_shard(
     """
     with RecordWriter(record_file) as writer:
         for block in blocks:
-            for records in block_records(block, config, vocabulary, counts):
-                writer.write(records)
+            for instances in block_instances(block, config, vocabulary, counts):
+                writer.write(encode_instances(instances))
     write_index(index_file, writer.offsets)
     return ShardInfo.of(name, writer.offsets, writer.sha256, sha256_of(index_file))
 
 
-def block_records(block, config, vocabulary, counts):
-    """Yields the records of a block, shuffled, in lists of bytes; adds their statistics."""
+def block_instances(block, config, vocabulary, counts):
+    """Yields the instances of a block, shuffled, in batches of N; adds their statistics.
+
+    A batch is a dict with the names and lengths of `PRETRAINING_FEATURES`, each [N, length].
+    """
     block = add_separators(block, config, vocabulary.sep_id)
     pairs = concatenate(
         [split_into_pairs(block, config, copy, vocabulary) for copy in range(config.copies)]
     )
-    counts.update(
-        single_sentences_skipped=pairs.skipped,
-        kept_pieces=kept_tokens(pairs, config, vocabulary),
-    )
+    counts.update(single_sentences_skipped=pairs.skipped)
     size = len(pairs.labels)
     order = permute(np.arange(size), size, key_of("block", config.seed, *block.keys[:1]))
     for begin in range(0, size, _INSTANCES_AT_ONCE):
         batch = pairs.select(order[begin : begin + _INSTANCES_AT_ONCE])
-        instances = instances_of(block.ids, batch, config, vocabulary)
+        # Spans are chosen for one [SEP] between the segments; where there are two, a full pair
+        # loses a token.
+        extra = np.where(batch.lengths[:, 1] > 0, vocabulary.pair_separators - 1, 0)
+        room = config.max_num_tokens - extra
+        starts, lengths = truncate_pairs(batch.starts, batch.lengths, batch.keys, room)
+        instances = _instances_of(block.ids, starts, lengths, batch, config, vocabulary)
+        is_random = (batch.labels == 1) & (config.label_objective == "nsp")
         counts.update(
+            kept_pieces=int(lengths.sum() - lengths[is_random, 1].sum()),
             instances=len(batch.labels),
             real_positions=int(instances["input_mask"].sum()),
             positions=instances["input_mask"].size,
             predictions=int(instances["masked_lm_weights"].sum()),
             label_1=int(batch.labels.sum()),
         )
-        yield encode_instances(instances)
+        yield instances
 
 
-def room_for_text(pairs, config, vocabulary):
-    """Returns the most tokens of text in the record of each of N pairs, int64 [N].
-
-    Spans are chosen for one [SEP] between the segments; where there are two, a full pair loses a
-    token.
-    """
-    extra = np.where(pairs.lengths[:, 1] > 0, vocabulary.pair_separators - 1, 0)
-    return config.max_num_tokens - extra
-
-
-def kept_tokens(pairs, config, vocabulary):
-    """Returns how many tokens of the corpus N pairs contain, without random second segments."""
-    room = room_for_text(pairs, config, vocabulary)
-    _, lengths = truncate_pairs(pairs.starts, pairs.lengths, pairs.keys, room)
-    if config.label_objective == "nsp":
-        lengths[pairs.labels == 1, 1] = 0
-    return int(lengths.sum())
-
-
-def instances_of(ids, pairs, config, vocabulary):
-    """Packs and masks a batch of N Pairs whose tokens are in `ids`, int32 [T].
-
-    Returns a dict with the names and lengths of `PRETRAINING_FEATURES`, each [N, length].
-    """
-    room = room_for_text(pairs, config, vocabulary)
-    starts, lengths = truncate_pairs(pairs.starts, pairs.lengths, pairs.keys, room)
+def _instances_of(ids, starts, lengths, pairs, config, vocabulary):
+    """Packs and masks N Pairs, whose truncated segments are in `ids`, int32 [T]."""
     special = {name: getattr(vocabulary, name) for name in ("cls_id", "sep_id", "pair_separators")}
     packed = pack(ids, starts, lengths, config.max_seq_length, **special)
     masked = mask_ngrams(

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from data_pipeline.building.folder import why_no_records
-from data_pipeline.building.shards import instances_of, kept_tokens, room_for_text
+from data_pipeline.building.shards import block_instances
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MaskingVocabulary
-from data_pipeline.instances.segments import DocumentBlock, add_separators, split_into_pairs
+from data_pipeline.instances.segments import DocumentBlock
 from data_pipeline.progress import CountedProgress
 from data_pipeline.randomness import key_of, permute, subkeys
 from data_pipeline.records.examples import encode_instances
@@ -22,12 +22,7 @@ from data_pipeline.reports.suspicious_text import NearDuplicate, WordRuns, looks
 from data_pipeline.text import storage
 from data_pipeline.text.corpus import Document, corpus_ranges, read_corpus, read_range
 from data_pipeline.text.corpus_formats import check_format, detect_format
-from data_pipeline.text.letters import (
-    language_fault,
-    languages_of_script,
-    scripts_of,
-    words_of,
-)
+from data_pipeline.text.letters import language_fault, languages_of_script, scripts_of, words_of
 from data_pipeline.text.sentences import check_splitter, split_sentences
 from data_pipeline.text.text_files import TextRange, find_files, split_file
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -40,9 +35,8 @@ _QUANTILES = {"5%": 5, "median": 50, "95%": 95, "max": 100}
 _EXAMPLES = 5
 #: Tokens of the sample from which the records are estimated.
 _ESTIMATED_TOKENS = 1 << 20
-#: Records of the sample that are packed and encoded to learn their size, and the bytes of a record
-#: in its file and in the index besides its own.
-_RECORDS_MADE, _BYTES_AROUND = 64, 16 + 8
+#: Bytes of a record in its file and in the index besides its own.
+_BYTES_AROUND = 16 + 8
 #: Before a build: so many ranges, and so many characters of all of them together.
 _NUM_RANGES, _SAMPLE_CHARS = 16, 400_000
 _MOST_PADDING = 0.5
@@ -151,7 +145,7 @@ def check_corpus(
                 without_text.append(path)
     for document in read_corpus(heldout, corpus_format) if heldout else ():
         seen.runs.add(document, held_out=True)
-    estimate = seen.sample.estimate(seen.counts["pieces"] / share) if tokenizer else None
+    estimate = seen.estimate(seen.counts["pieces"] / share) if tokenizer else None
     problems = [Problem(path, reason) for path, reason in sorted(refused.items())]
     if share == 1 and not problems:
         counts = Counter(seen.counts, instances=estimate.records if estimate else 1)
@@ -216,7 +210,7 @@ def check_before_build(
             config.language,
             reason,
         )
-    estimate = seen.sample.estimate(seen.counts["pieces"])
+    estimate = seen.estimate(seen.counts["pieces"])
     if estimate.padding > _MOST_PADDING:
         length = max(8, 1 << (2 * estimate.median_tokens - 1).bit_length())
         logger.warning(
@@ -230,62 +224,14 @@ def check_before_build(
         )
 
 
-class RecordSample:
-    """Documents from which records are estimated: they are split as in the first copy of a build.
-
-    The documents have other keys than in a build, so numbers agree on average.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, config: PretrainingDataConfig):
-        self._config = config
-        self._vocabulary = MaskingVocabulary.of(tokenizer, config.masking.word_start)
-        self._ids: list[np.ndarray] = []
-        self._lengths: list[np.ndarray] = []
-        self._num_tokens = 0
-
-    def add(self, ids: np.ndarray, lengths: np.ndarray) -> None:
-        """Adds a document: the ids of its sentences, end to end, and the lengths of these."""
-        if len(ids) and self._num_tokens < _ESTIMATED_TOKENS:
-            self._ids.append(ids)
-            self._lengths.append(lengths)
-            self._num_tokens += len(ids)
-
-    def estimate(self, num_tokens: float) -> Estimate:
-        """Estimates the build of a corpus with a number of tokens."""
-        if not self._num_tokens:
-            return Estimate(0, 0, 0.0, 1.0, 0)
-        config, vocabulary = self._config, self._vocabulary
-        keys = subkeys(key_of("corpus check", config.seed), np.arange(len(self._ids)))
-        sentences = [len(document) for document in self._lengths]
-        block = DocumentBlock.of(
-            np.concatenate(self._ids), np.concatenate(self._lengths), sentences, keys
-        )
-        block = add_separators(block, config, vocabulary.sep_id)
-        pairs = split_into_pairs(block, config, 0, vocabulary)
-        if not len(pairs.labels):
-            return Estimate(0, 0, 0.0, 0.0, 0)
-        room = room_for_text(pairs, config, vocabulary)
-        lengths = np.minimum(pairs.lengths.sum(axis=1), room) + config.max_seq_length - room
-        made = instances_of(block.ids, pairs.select(slice(_RECORDS_MADE)), config, vocabulary)
-        size = np.mean([len(record) for record in encode_instances(made)]) + _BYTES_AROUND
-        records = round(len(lengths) * config.copies * num_tokens / self._num_tokens)
-        return Estimate(
-            records,
-            round(records * size),
-            padding=1 - float(lengths.mean()) / config.max_seq_length,
-            kept_text=min(1.0, kept_tokens(pairs, config, vocabulary) / self._num_tokens),
-            median_tokens=int(np.median(lengths)),
-        )
-
-
 class _Statistics:
-    """Counts of the documents that are added."""
+    """Counts of the documents that are added, and a sample of them to estimate the records from."""
 
     def __init__(self, tokenizer, config):
         self._tokenizer, self._config = tokenizer, config
         self.counts, self.characters = Counter(), Counter()
         self.sentence_lengths, self.repeated = Counter(), Counter()
-        self.sample = RecordSample(tokenizer, config) if tokenizer else None
+        self._sample, self._sampled_tokens = [], 0
         self.markup, self.runs = [], WordRuns()
         self._hashes: set[int] = set()  # of all documents
 
@@ -297,7 +243,9 @@ class _Statistics:
         else:
             ids, lengths = self._tokenizer.encode_sentences(sentences)
             lengths = lengths[lengths > 0]
-            self.sample.add(ids, lengths)
+            if len(ids) and self._sampled_tokens < _ESTIMATED_TOKENS:
+                self._sample.append((ids, lengths))
+                self._sampled_tokens += len(ids)
             self.counts.update(
                 pieces=len(ids),
                 unknown_pieces=int((ids == self._tokenizer.unk_id).sum()),
@@ -324,6 +272,34 @@ class _Statistics:
                 if len(self.markup) < _EXAMPLES:
                     self.markup.append(f"{document.name}: {paragraph[:60]}")
         self._hashes.add(hash(text))
+
+    def estimate(self, num_tokens: float) -> Estimate:
+        """Estimates the build of a corpus with a number of tokens from one copy of the sample.
+
+        The documents have other keys than in a build, so numbers agree on average.
+        """
+        if not self._sample:
+            return Estimate(0, 0, 0.0, 1.0, 0)
+        config, counts = self._config, Counter()
+        ids, lengths = zip(*self._sample, strict=True)
+        keys = subkeys(key_of("corpus check", config.seed), np.arange(len(ids)))
+        sizes = [len(document) for document in lengths]
+        block = DocumentBlock.of(np.concatenate(ids), np.concatenate(lengths), sizes, keys)
+        vocabulary = MaskingVocabulary.of(self._tokenizer, config.masking.word_start)
+        real, num_bytes = [np.zeros(0, int)], 0
+        for instances in block_instances(block, config.replace(copies=1), vocabulary, counts):
+            real.append(instances["input_mask"].sum(axis=1))
+            num_bytes = num_bytes or np.mean(list(map(len, encode_instances(instances))))
+        if not counts["instances"]:
+            return Estimate(0, 0, 0.0, 0.0, 0)
+        records = round(counts["instances"] * config.copies * num_tokens / self._sampled_tokens)
+        return Estimate(
+            records,
+            round(records * (num_bytes + _BYTES_AROUND)),
+            padding=1 - counts["real_positions"] / counts["positions"],
+            kept_text=min(1.0, counts["kept_pieces"] / self._sampled_tokens),
+            median_tokens=int(np.median(np.concatenate(real))),
+        )
 
     def unknown_characters(self):
         """Returns (character, count) of the ten most frequent ones not in the vocabulary."""
