@@ -29,19 +29,8 @@ from typing import NamedTuple
 import numpy as np
 
 from data_pipeline.building.document_order import BIN_BITS, document_keys, plan_shards
-from data_pipeline.building.encoding import (
-    LENGTH,
-    encode_document,
-    ids_dtype,
-    range_digest,
-    text_bytes,
-)
-from data_pipeline.building.folder import (
-    BuildResult,
-    info_of,
-    is_result_of,
-    warn_of_lost_text,
-)
+from data_pipeline.building.encoding import LENGTH, encode_documents, ids_dtype, range_digest
+from data_pipeline.building.folder import BuildResult, info_of, is_result_of, warn_of_lost_text
 from data_pipeline.building.shards import shard_name, write_shard
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake
@@ -318,13 +307,8 @@ def _encode(numbered_range, job):
     counts = Counter()
     try:
         content = range_digest(text_range)
-        for document in read_range(text_range):
-            encoded = encode_document(document, tokenizer, job.config)
-            counts.update(bytes=text_bytes(document), documents_without_text=int(encoded is None))
-            if encoded is not None:
-                sizes = {"sentences": len(encoded.lengths), "pieces": len(encoded.ids)}
-                counts.update(documents=1, **sizes)
-                yield encoded.digest, (encoded.ids.tobytes(), encoded.lengths.tobytes())
+        for one in encode_documents(read_range(text_range), tokenizer, job.config, counts):
+            yield one.digest, (one.ids.tobytes(), one.lengths.tobytes())
         yield beam.pvalue.TaggedOutput("sources", (number, [content], dict(counts)))
     except InputError as error:  # if raised, Beam would retry the step and return a long text
         yield beam.pvalue.TaggedOutput("faults", (number, str(error)))

@@ -71,6 +71,17 @@ def text_bytes(document) -> int:
     return sum(len(paragraph.encode()) + 1 for paragraph in document.paragraphs)
 
 
+def encode_documents(documents, tokenizer, config, counts) -> Iterator[EncodedDocument]:
+    """Yields the documents that have tokens, encoded; adds the statistics of all to `counts`."""
+    for document in documents:
+        encoded = encode_document(document, tokenizer, config)
+        counts.update(bytes=text_bytes(document), documents_without_text=int(encoded is None))
+        if encoded is not None:
+            sizes = {"sentences": len(encoded.lengths), "pieces": len(encoded.ids)}
+            counts.update(documents=1, **sizes)
+            yield encoded
+
+
 class Part(NamedTuple):
     """A part of a corpus that is encoded at once."""
 
@@ -116,17 +127,15 @@ def encode_part(context, part: Part) -> EncodedPart:
     is_text = isinstance(part.items[0], TextRange)
     content = list(map(range_digest, part.items)) if is_text else [_documents_digest(part.items)]
     counts = _finished_counts(context.work, part.number, content)
-    if counts is not None:
-        return EncodedPart(part.number, content, counts)
-
-    def encoded():
+    if counts is None:
+        counts = Counter(bytes=0, documents=0, documents_without_text=0, sentences=0, pieces=0)
         sources = map(read_range, part.items) if is_text else [part.items]
-        for document in itertools.chain.from_iterable(sources):
-            encoded = encode_document(document, context.tokenizer, context.config)
-            yield text_bytes(document), encoded
-
-    counts = write_part(context.work, part.number, content, encoded())
-    return EncodedPart(part.number, content, counts)
+        documents = itertools.chain.from_iterable(sources)
+        encoded = encode_documents(documents, context.tokenizer, context.config, counts)
+        write_part(context.work, part.number, encoded)
+        described = {"content": content, "counts": counts}
+        write_json(_path(context.work, part.number, "json"), described, indent=None)
+    return EncodedPart(part.number, content, dict(counts))
 
 
 def range_digest(text_range) -> str:
@@ -164,39 +173,25 @@ def _finished_counts(folder, part, content):
         return None
 
 
-def write_part(
-    folder: Path,
-    part: int,
-    content: list[str],
-    documents: Iterable[tuple[int, EncodedDocument | None]],
-) -> dict[str, int]:
-    """Writes the files of an encoded part and returns its statistics.
-
-    `content` are the digests of what it was made from; each document comes with its size in bytes.
-    """
+def write_part(folder: Path, part: int, documents: Iterable[EncodedDocument]) -> None:
+    """Writes the files of an encoded part, except for the one that says that it is complete."""
     # The files are replaced one by one, and files of other content no longer count as complete.
     _path(folder, part, "json").unlink(missing_ok=True)
-    rows, counts, token, sentence = [], Counter(bytes=0, documents_without_text=0), 0, 0
+    rows, token, sentence = [], 0, 0
     with contextlib.ExitStack() as files:
         ids_file, lengths_file = (
             files.enter_context(open(files.enter_context(whole_file(path)), "wb"))
             for path in (_path(folder, part, "ids"), _path(folder, part, "lengths"))
         )
-        for num_bytes, encoded in documents:
-            counts.update(bytes=num_bytes, documents_without_text=int(encoded is None))
-            if encoded is None:
-                continue
+        for encoded in documents:
             ids_file.write(encoded.ids.tobytes())
             lengths_file.write(encoded.lengths.tobytes())
             num_tokens, num_sentences = len(encoded.ids), len(encoded.lengths)
             digest = tuple(np.frombuffer(encoded.digest, "<u8"))
             rows.append((digest, token, sentence, num_tokens, num_sentences))
             token, sentence = token + num_tokens, sentence + num_sentences
-    counts.update(documents=len(rows), sentences=sentence, pieces=token)
     with whole_file(_path(folder, part, "documents")) as temporary:
         np.array(rows, DOCUMENT).tofile(temporary)
-    write_json(_path(folder, part, "json"), {"content": content, "counts": counts}, indent=None)
-    return dict(counts)
 
 
 def read_documents(folder: Path, part: int) -> np.ndarray:

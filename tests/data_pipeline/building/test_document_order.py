@@ -24,7 +24,7 @@ def document(number, num_sentences=2):
 
 def write_parts(folder, *parts):
     for number, part in enumerate(parts):
-        write_part(folder, number, ["text"], [(0, document(n)) for n in part])
+        write_part(folder, number, [document(n) for n in part])
     return len(parts)
 
 
