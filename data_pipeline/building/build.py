@@ -40,8 +40,6 @@ logger = logging.getLogger(__name__)
 
 #: Text for which one more worker is worth the half second that it takes to start.
 _BYTES_PER_WORKER = 8 << 20
-_KEPT = "The finished parts and shards in `{}` are saved; repeat the command to resume it"
-_NOTHING_KEPT = "Nothing was saved; repeat the command to start again"
 
 
 class BuildContext(NamedTuple):
@@ -125,11 +123,11 @@ def build_records(
             tokenizer.save(temporary)
         info.save(out)
     except BaseException as error:
-        kept = folder.abandon()
+        saved = folder.abandon()
         if isinstance(error, OSError):
-            raise failure(error, out, kept) from error
+            raise failure(error, out, saved) from error
         if isinstance(error, KeyboardInterrupt):
-            raise WorkInterrupted(_KEPT.format(out) if kept else _NOTHING_KEPT) from error
+            raise WorkInterrupted(saved) from error
         raise
     folder.finish()
     return warn_of_lost_text(BuildResult(out, info, time.monotonic() - started, num_reused))

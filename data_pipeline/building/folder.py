@@ -165,18 +165,19 @@ class BuildFolder:
         self._lock.release()  # first: NFS cannot remove a folder with an open file
         shutil.rmtree(self.work, ignore_errors=True)
 
-    def abandon(self) -> bool:
+    def abandon(self) -> str:
         """Keeps finished parts and shards for the next attempt; removes all if there are none.
 
-        Returns whether anything is kept.
+        Returns what is saved and what to do, without the full stop.
         """
         self._remove_temporary_files()
         kept = any(self.work.glob("part-*.json")) or any(self.out.glob("pretraining-*"))
-        if kept:
-            self._lock.release()
-        else:
+        if not kept:
             self.discard()
-        return kept
+            return "Nothing was saved; repeat the command to start again"
+        self._lock.release()
+        saved = f"The finished parts and shards in `{self.out}` are saved"
+        return f"{saved}; repeat the command to resume it"
 
     def discard(self):
         """Removes everything that the build has created."""
@@ -205,18 +206,11 @@ class BuildFolder:
             )
 
 
-def failure(error, out, kept):
-    """Converts an OSError of a build to an InputError that says where, why and how to resume.
-
-    `kept` says whether there are finished parts or shards.
-    """
-    rest = (
-        "Finished parts and shards are kept: fix the cause and repeat the command to resume."
-        if kept
-        else "Nothing was saved: fix the cause and repeat the command."
-    )
+def failure(error, out, saved):
+    """Converts an OSError of a build to an InputError; `saved` is what `abandon` returns."""
+    reason = error.strerror or error
     return InputError(
-        f"`{error.filename or out}` could not be read or written: {error.strerror or error}. {rest}"
+        f"`{error.filename or out}` could not be read or written: {reason}. Fix the cause. {saved}."
     )
 
 
