@@ -7,12 +7,12 @@ The folder contains shards, an index of offsets beside each, a copy of the token
 import hashlib
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
 from data_pipeline.limits import MAX_LONG_INTEGER, MAX_SEQUENCE_LENGTH, parse_json, read_limited
-from data_pipeline.settings import Settings, SettingsError
+from data_pipeline.settings import Settings
 
 INFO_FILE = "dataset_info.json"
 TOKENIZER_FOLDER = "tokenizer"
@@ -111,7 +111,7 @@ class DatasetInfo(Settings):
             values = dict(parse_json(content))
             digest = values.pop("digest", None)  # files of an earlier version have none
             info = cls(**values)
-        except (ValueError, TypeError, ValidationError, SettingsError) as error:
+        except (ValueError, TypeError) as error:
             raise InputError(f"`{path}` is damaged: {error}") from error
         if digest is not None:
             covered = content.replace(_digest_entry(digest).encode(), b"")

@@ -122,7 +122,7 @@ def inspect_records(
     numbers = permute(np.arange(size), info.num_records, key_of("inspection", seed))
     has_tokenizer = (folder / TOKENIZER_FOLDER).is_dir()
     tokenizer = Tokenizer.load(folder / TOKENIZER_FOLDER) if has_tokenizer else None
-    seen = _Sample(read_features(files, numbers), numbers, info, tokenizer)
+    seen = _Sample(read_features(files, numbers), info, tokenizer)
     lengths = seen.real.sum(axis=1)
     return Inspection(
         folder=folder,
@@ -139,52 +139,36 @@ def inspect_records(
         },
         label_1=None if info.objective == "none" else float(seen.labels.mean()),
         masks=seen.masks() if info.static_masks else None,
-        examples=[seen.example(row) for row in range(min(examples, size))],
+        examples=[seen.example(row, numbers[row]) for row in range(min(examples, size))],
     )
 
 
 class _Sample:
     """N records as arrays, and the statistics derived from them.
 
-    Args:
-        records: dict of arrays [N, length], see `decode_batch`.
-        numbers: int64 [N]. The numbers of the records.
+    `shown` and `original` are ids as a model sees them and before masking, int [N, S]; `real` are
+    the tokens that are not padding, `predicted` those to be predicted, bool [N, S].
     """
 
-    def __init__(self, records, numbers, info: DatasetInfo, tokenizer: Tokenizer | None):
-        self.numbers, self._info, self._tokenizer = numbers, info, tokenizer
-        #: int [N, S]. Ids as a model sees them.
-        self.shown = records["input_ids"]
-        #: bool [N, S]. Tokens that are not padding.
-        self.real = records["input_mask"] != 0
-        #: bool [N]. The order of the segments.
-        self.labels = records["next_sentence_labels"][:, 0] != 0
-        self._positions = records["masked_lm_positions"]
-        self._weights = records["masked_lm_weights"] > 0
+    def __init__(self, records, info: DatasetInfo, tokenizer: Tokenizer | None):
+        self._info, self._tokenizer = info, tokenizer
+        self.shown, self.real = records["input_ids"], records["input_mask"] != 0
+        self.labels = records["next_sentence_labels"][:, 0] != 0  # bool [N]
         self._segments = records["segment_ids"]
-        #: int [N, S]. Ids before masking.
-        self.original = unmask(self.shown, self._positions, records["masked_lm_ids"], self._weights)
+        self._weights, positions = records["masked_lm_weights"] > 0, records["masked_lm_positions"]
+        self.original = unmask(self.shown, positions, records["masked_lm_ids"], self._weights)
         rows, predictions = np.nonzero(self._weights)
-        #: Rows and positions of all predictions of the sample.
-        self._predictions = rows, self._positions[rows, predictions]
-        #: bool [N, S]. Tokens to be predicted.
         self.predicted = np.zeros(self.real.shape, bool)
-        self.predicted[self._predictions] = True
-        self._special_ids: tuple[int, ...] = ()
-        self._mask_id = self._most_frequent_replacement()
-        if tokenizer:
-            self._mask_id = tokenizer.mask_id
-            self._special_ids = tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id
-
-    def _most_frequent_replacement(self):
-        """Returns what most predicted tokens were replaced by, which is [MASK]; -1 without any."""
-        shown, original = self.shown[self.predicted], self.original[self.predicted]
-        changed = shown[shown != original]
-        return int(np.bincount(changed).argmax()) if changed.size else -1
+        self.predicted[rows, positions[rows, predictions]] = True
+        # Most predicted tokens were replaced by [MASK].
+        changed = self.shown[self.predicted & (self.shown != self.original)]
+        self._mask_id = (
+            tokenizer.mask_id if tokenizer else np.bincount(changed, minlength=1).argmax()
+        )
 
     def masks(self):
         """Returns the Masks of the sample."""
-        shown, original = self.shown[self._predictions], self.original[self._predictions]
+        shown, original = self.shown[self.predicted], self.original[self.predicted]
         masked = shown == self._mask_id
         kept = ~masked & (shown == original)
         kinds = masked, kept, ~masked & ~kept
@@ -193,29 +177,33 @@ class _Sample:
             *(float(kind.sum() / max(len(kind), 1)) for kind in kinds),
         )
 
-    def example(self, row):
-        """Returns a row as an Example."""
+    def example(self, row, number):
+        """Returns a row, the record of this number, as an Example."""
         real, orders = self.real[row], ORDERS.get(self._info.objective)
         order = orders[int(self.labels[row])] if orders else "none"
         segments = []
-        for number in np.unique(self._segments[row][real]):
-            positions = np.flatnonzero(real & (self._segments[row] == number))
+        for segment in np.unique(self._segments[row][real]):
+            positions = np.flatnonzero(real & (self._segments[row] == segment))
             text = "".join(self._readable(row, position) for position in positions)
             segments.append(text.strip())
-        return Example(int(self.numbers[row]), order, segments, int((~real).sum()))
+        return Example(int(number), order, segments, int((~real).sum()))
 
     def _readable(self, row, position):
         original, shown = int(self.original[row, position]), int(self.shown[row, position])
         has_space, name = self._shown(original)
-        joined = not has_space and original not in self._special_ids
         if self.predicted[row, position]:
             hidden = self._tokenizer and shown == self._mask_id
             before = "MASK" if hidden else self._shown(shown)[1] or SPACE
             name = f"[{before}→{name or SPACE}]"
-        return name if joined else f" {name}"
+        return f" {name}" if has_space else name
 
     def _shown(self, id):
-        return self._tokenizer.shown(int(id)) if self._tokenizer else (True, str(id))
+        """Returns whether there is a space before a token, and its name."""
+        if self._tokenizer is None:
+            return True, str(id)
+        has_space, name = self._tokenizer.shown(id)
+        special = self._tokenizer.cls_id, self._tokenizer.sep_id, self._tokenizer.mask_id
+        return has_space or id in special, name
 
 
 def _percent(fraction):

@@ -22,13 +22,7 @@ from data_pipeline.text.corpus_formats import (
     paragraphs_of,
     split_long_text,
 )
-from data_pipeline.text.text_files import (
-    TextRange,
-    corpus_bytes,
-    find_files,
-    listing,
-    split_file,
-)
+from data_pipeline.text.text_files import TextRange, corpus_bytes, find_files, listing, split_file
 
 logger = logging.getLogger(__name__)
 
