@@ -131,14 +131,14 @@ def sentencepiece_operations(model: bytes, name: str) -> tf_text.SentencepieceTo
 
 
 class _SharedModel(sentencepiece_tokenizer._SentencepieceModelResource):
-    """The resource of a SentencePiece vocabulary, shared by name in an eager program.
+    """The resource of a SentencePiece model, shared by name.
 
-    A resource without a name belongs to the operation that made it, and `tf.random.set_seed`
-    discards all operations that ran eagerly.
+    A resource without a name belongs to the operation that made it: `tf.random.set_seed` discards
+    all operations that ran eagerly, and in a loaded export several models would be one.
     """
 
     def _create_resource(self):
-        name = f"sentencepiece_{self._name}" if tf.executing_eagerly() else ""
+        name = f"sentencepiece_{self._name}"
         return gen_sentencepiece_tokenizer.sentencepiece_op(model=self._model, shared_name=name)
 
 
