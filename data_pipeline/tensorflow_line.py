@@ -19,7 +19,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from types import ModuleType
 from typing import NamedTuple
@@ -164,7 +164,7 @@ def _execute_quietly(execute, module):
         with _variables({LOG_VARIABLE: level}):
             execute(module)
         return
-    lines = contextlib.nullcontext() if level == "0" else _stderr_without_noise()
+    lines = contextlib.nullcontext() if level == "0" else stderr_without(_NOISE)
     with _variables({LOG_VARIABLE: level, VARIABLE: "1"}), lines:
         execute(module)
         uses_keras_3({"tensorflow": module})  # the variable is read now
@@ -195,13 +195,13 @@ def silence_compiler() -> None:
         return
     import tensorflow as tf
 
-    with _stderr_without_noise(), tf.init_scope(), tf.device("CPU:0"):
+    with stderr_without(_NOISE), tf.init_scope(), tf.device("CPU:0"):
         tf.function(tf.identity, jit_compile=True, autograph=False)(tf.constant(0.0))
 
 
 @contextlib.contextmanager
-def _stderr_without_noise():
-    """Context in which nothing is written to stderr; at its end all lines but noise are."""
+def stderr_without(noise: Iterable[bytes]):
+    """Context in which nothing is written to stderr; at its end all lines without `noise` are."""
     try:
         stderr = os.dup(2)
     except OSError:  # closed
@@ -217,7 +217,7 @@ def _stderr_without_noise():
             os.dup2(stderr, 2)
             os.close(stderr)
             file.seek(0)
-            lines = [line for line in file if not any(part in line for part in _NOISE)]
+            lines = [line for line in file if not any(part in line for part in noise)]
             with contextlib.suppress(OSError):
                 os.write(2, b"".join(lines))
 

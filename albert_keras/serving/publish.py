@@ -16,8 +16,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.formats.detection import ALBERT_CONFIG
-from albert_keras.serving.export.accuracy import AccuracyLoss, compare
-from albert_keras.serving.export.checks import check_answers
+from albert_keras.serving.export.checks import AccuracyLoss, check_answers, compare
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import LITE_WEIGHTS, write_lite
 from albert_keras.serving.export.model_card import read_card_facts, write_model_card

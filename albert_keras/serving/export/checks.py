@@ -1,32 +1,38 @@
-"""Checks of a version before it gets its name, so that nothing broken is ever published.
+"""Checks of a version before it gets its name, and what reduced precision costs.
 
 The graph over strings must return the same answers as the Python path, which is used in training
 and evaluation: `Tokenizer`, sequences built in NumPy, the Keras model. Both must return the same
 ids, labels and texts, and probabilities that differ by rounding only.
+
+What reduced precision costs is measured against the same path, in float32.
 """
 
 import itertools
 import logging
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import scipy.special
 import tensorflow as tf
 
+from albert_keras.serving.export.lite import LiteModel
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.layout import MASK_LITERAL
-from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.saved_model.signatures import Signature, sample_inputs
+from albert_keras.serving.predictor import Candidate, Predictor
+from albert_keras.serving.saved_model.signatures import Signature, check_signature
 from albert_keras.serving.task_answers import CHOICES, ROWS, answer_by_signatures, call_by_rows
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.given import typed_examples
-from albert_keras.tasks.kinds import TAGGING, TaskKind
+from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.pair_features import pair_features
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Task
+from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
+from data_pipeline.text.installed_docs import installed_documentation
 
 logger = logging.getLogger(__name__)
 
@@ -46,23 +52,16 @@ _QUESTION, _OPTIONS = "What left the harbour _ ?", ("the ferry", "", "Rain, sunr
 
 #: Maximum difference of answers, relative to 1 or their size, for each precision: of the same graph
 #: run twice.
-_ROUNDING = {"float32": 1e-4, "bfloat16": 5e-2, "int8": 1e-3}
+ROUNDING = {"float32": 1e-4, "bfloat16": 5e-2, "int8": 1e-3}
 #: Maximum difference of probabilities from the Python path: float32, rounded in another order.
 TOLERANCE = 1e-5
-#: Batches that users may send: nothing, bytes that are not UTF-8, a NUL, text that looks like
-#: special tokens, one that is longer than its neighbours; and far too much text, in a batch of its
-#: own, as rows are padded to the longest.
-_HOSTILE = (
-    (
-        b"a [MASK] here",
-        b"much longer than its neighbours are, \t " * 8,
-        b"",
-        b"\xff\xfe \xc3\x28 \xed\xa0\x80",
-        b"nul \0 byte",
-        "[CLS] A [MASK] [SEP] <unk> \u202e \U0001f469\u200d\U0001f52c".encode(),
-    ),
-    (b"much too long " * 2000,),
-)
+#: Texts or examples that variants are compared on, and fewer if the run's own precision is the only
+#: variant, since then the comparison is part of a plain export.
+NUM_TEXTS, NUM_OF_RUN = 256, 32
+#: Words of a text in which one is masked.
+_FEWEST_WORDS, _MOST_WORDS = 5, 16
+#: Proportion of equal answers below which something is probably wrong.
+_MIN_AGREEMENT = 0.9
 
 
 class Parity(NamedTuple):
@@ -70,6 +69,17 @@ class Parity(NamedTuple):
 
     num_texts: int  #: Inputs compared.
     largest_difference: float  #: Between two numbers; those above 1 relative to their size.
+
+
+class AccuracyLoss(NamedTuple):
+    """Difference between the answers of a variant and of the float32 model."""
+
+    num_predictions: int  #: Texts or examples compared.
+    #: Proportion of them with the same answer: most likely piece, label, option, text or tags;
+    #: scores are the same if they differ by less than 0.01.
+    agreement: float
+    mean_difference: float  #: Of the probability of an answer, or of a score.
+    largest_difference: float
 
 
 def check_inputs(task: Task | None) -> list[str] | list[dict]:
@@ -81,18 +91,18 @@ def check_inputs(task: Task | None) -> list[str] | list[dict]:
     if task is None:
         masked = [f"{MASK_LITERAL} {text[: len(text) // 2]}{MASK_LITERAL}" for text in TEXTS]
         return [*masked, TEXTS[0]]
-    return inputs_of_texts(task.kind, task.takes_pair, [text for text in TEXTS if text.strip()])
+    return inputs_of_texts(task, [text for text in TEXTS if text.strip()])
 
 
-def inputs_of_texts(kind: TaskKind, takes_pair: bool, texts: list[str]) -> list[dict]:
+def inputs_of_texts(task: Task, texts: list[str]) -> list[dict]:
     """Creates an input for a fine-tuned model from each text; no text is blank."""
-    if kind.has_options:
+    if task.kind.has_options:
         return [
             {"context": text, "question": _QUESTION, "options": list(_OPTIONS)} for text in texts
         ]
-    if kind.finds_spans:
+    if task.kind.finds_spans:
         return [{"context": text, "question": _QUESTION} for text in texts]
-    if takes_pair:
+    if task.takes_pair:
         others = texts[1:] + texts[:1]
         return [{"text": one, "pair": other} for one, other in zip(texts, others, strict=True)]
     return [{"text": text} for text in texts]
@@ -109,7 +119,7 @@ def check_answers(
         Difference from the Python path; None unless the export is float32, whose weights are the
         same as in Python. See `compare` for others.
     """
-    tolerance, parity = _ROUNDING[precision], None
+    tolerance, parity = ROUNDING[precision], None
     largest_difference(_ids(source, predictor.ask, list(TEXTS)))
     if precision == "float32":
         parity = check_parity(source, predictor.ask, check_inputs(source.task))
@@ -118,40 +128,6 @@ def check_answers(
         check_signature(signature, predictor.call, tolerance)
         progress.add()
     return parity
-
-
-def check_signature(signature: Signature, call: Callable, tolerance: float) -> None:
-    """Checks that a signature returns one row per text, of finite numbers, whatever users send.
-
-    And that a row does not depend on the other texts of its batch. RuntimeError if it does.
-
-    Args:
-        call: As `Predictor.call`.
-        tolerance: Largest difference of numbers, relative to 1 or their size.
-    """
-    for texts in _HOSTILE:
-        together = call(signature.name, sample_inputs(signature, list(texts)))
-        for name, answer in together.items():
-            where = f"output `{name}` of signature `{signature.name}`"
-            if not answer.ndim or len(answer) != len(texts):
-                raise RuntimeError(f"{where} has shape {answer.shape} for {len(texts)} rows")
-            if answer.dtype.kind == "f" and not np.isfinite(answer).all():
-                raise RuntimeError(f"{where} is not finite")
-        for row, text in enumerate(texts if len(texts) > 1 else ()):
-            alone = call(signature.name, sample_inputs(signature, [text]))
-            for name, value in alone.items():
-                # With longer texts in the batch there are more positions, which are padding.
-                shown = tuple(slice(0, size) for size in value.shape[1:])
-                found = together[name][row : row + 1][(slice(None), *shown)]
-                is_same = found.shape == value.shape
-                if is_same and value.dtype.kind == "f":
-                    is_same = np.allclose(found, value, rtol=tolerance, atol=tolerance)
-                elif is_same:
-                    is_same = np.array_equal(found, value)
-                if not is_same:
-                    raise RuntimeError(
-                        f"`{signature.name}` returns another `{name}` in a batch with other texts"
-                    )
 
 
 def check_parity(source: ExportSource, call: Callable, inputs: list[str] | list[dict]) -> Parity:
@@ -188,13 +164,10 @@ def _ids(source, call, texts):
 
 def _masks(source, call, texts):
     """Yields the probabilities of the pieces of all masks."""
-    for text, answer in zip(texts, call_by_rows(call, "fill_mask", text=texts), strict=True):
-        ids, positions = masked_sequence(source.tokenizer, text, source.max_seq_length)
+    answers = call_by_rows(call, "fill_mask", text=texts)
+    for text, expected, answer in zip(texts, masks_in_python(source, texts), answers, strict=True):
         shown = answer["scores"][: text.count(MASK_LITERAL)]
-        yield text, len(positions), int((shown[:, 0] > 0).sum())
-        if not positions:
-            continue
-        expected = masked_probabilities(source.model, ids, positions)
+        yield text, len(expected), int((shown[:, 0] > 0).sum())
         for probabilities, pieces, scores in zip(expected, answer["pieces"], shown, strict=False):
             # Equally likely pieces may be in any order: each must have its own probability, and
             # the probabilities must be the largest ones.
@@ -203,21 +176,27 @@ def _masks(source, call, texts):
             yield text, (-np.sort(-probabilities)[: len(scores)]).tolist(), scores.tolist()
 
 
-def masked_probabilities(model, ids, positions):
-    """Returns the probabilities of all pieces at the masks of a sequence, float32 [masks, V]."""
+def masks_in_python(source: ExportSource, texts: list[str], fill: Callable | None = None):
+    """Yields the probabilities of all pieces at the masks of each text that are read, [masks, V].
+
+    `fill` computes them from the ids of a sequence and positions in it; None is the Keras model.
+    """
+    tokenizer = source.tokenizer
+    for text in texts:
+        *before, last = text.split(MASK_LITERAL)
+        first, *others = [*map(tokenizer.before_mask, before), last]
+        ids = tokenizer.encode(first)
+        for part in others:
+            ids += [tokenizer.mask_id, *tokenizer.continuation_ids(part)]
+        ids = [tokenizer.cls_id, *ids[: source.max_seq_length - 2], tokenizer.sep_id]
+        positions = [position for position, id in enumerate(ids) if id == tokenizer.mask_id]
+        filled = fill or partial(_masked_probabilities, source.model)
+        yield filled(ids, positions) if positions else []
+
+
+def _masked_probabilities(model, ids, positions):
     inputs = {"input_ids": tf.constant([ids]), "masked_lm_positions": tf.constant([positions])}
     return tf.nn.softmax(model(inputs)["masked_lm_logits"])[0].numpy()
-
-
-def masked_sequence(tokenizer, text, max_seq_length):
-    """Returns the ids of a text with masks, and the positions of the masks."""
-    *before, last = text.split(MASK_LITERAL)
-    first, *others = [*map(tokenizer.before_mask, before), last]
-    ids = tokenizer.encode(first)
-    for part in others:
-        ids += [tokenizer.mask_id, *tokenizer.continuation_ids(part)]
-    ids = [tokenizer.cls_id, *ids[: max_seq_length - 2], tokenizer.sep_id]
-    return ids, [position for position, id in enumerate(ids) if id == tokenizer.mask_id]
 
 
 def _order(source, call, texts):
@@ -238,19 +217,35 @@ def _order(source, call, texts):
 def _task_answers(source, call, inputs):
     """Yields the answers of a task."""
     examples = typed_examples(source.task, inputs)
-    expected = answer_in_python(source, examples)
-    found = answer_by_signatures(call, source.task, examples, source.tuned)
+    expected, found = _answers(source, examples), _answers(source, examples, call)
     for given, *answers in zip(inputs, expected, found, strict=True):
         yield given, *(_comparable(answer) for answer in answers)
 
 
-def answer_in_python(source: ExportSource, examples: list) -> list:
-    """Answers examples of the task by the Python code, whose sequences are built in NumPy."""
-    task, strategy = source.task, tf.distribute.get_strategy()
-    features = task.features(examples, source.tokenizer)
-    rows = CHOICES if task.kind.has_options else ROWS
-    outputs = RowPredictor(strategy, source.model, task.kind, rows).predict(features)
-    return task.answers(examples, features, outputs, source.tuned or None)
+def _answers(source, inputs, call=None, fill=None):
+    """Answers examples of the task, or returns the candidates for the first masks of texts.
+
+    With `call` by signatures, else by the Python code, whose sequences are built in NumPy; `fill`
+    as of `masks_in_python`.
+    """
+    task = source.task
+    if task is not None and call is not None:
+        return answer_by_signatures(call, task, inputs, source.tuned)
+    if task is not None:
+        features, strategy = task.features(inputs, source.tokenizer), tf.distribute.get_strategy()
+        size = CHOICES if task.kind.has_options else ROWS
+        outputs = RowPredictor(strategy, source.model, task.kind, size).predict(features)
+        return task.answers(inputs, features, outputs, source.tuned or None)
+    if call is not None:
+        rows = call_by_rows(call, "fill_mask", text=inputs)
+        return [Candidate(row["pieces"][0, 0].decode(), float(row["scores"][0, 0])) for row in rows]
+    masks = [found[0] if len(found) else None for found in masks_in_python(source, inputs, fill)]
+    return [
+        Candidate("", 0.0)
+        if mask is None
+        else Candidate(source.tokenizer.piece_of(int(mask.argmax())), float(mask.max()))
+        for mask in masks
+    ]
 
 
 def _comparable(answer):
@@ -294,3 +289,93 @@ def _difference(given, expected, found):
         f"The export does not give the same answer as the Python code for {given!r:.200}: it must "
         f"be {expected!r:.200}. Received: {found!r:.200}."
     )
+
+
+def compare(
+    source: ExportSource, precision: str, call: Callable, lite_files: dict[str, Path]
+) -> dict[str, AccuracyLoss]:
+    """Compares the variants of an export with the float32 model.
+
+    Fine-tuned models answer the development examples of the training if they still exist, else
+    texts of the documentation of installed packages; pre-trained models fill a mask in such texts.
+    A run that was trained in another precision is a variant as well, such as "run mixed_bfloat16".
+
+    Args:
+        precision: Of the SavedModel.
+        call: Calls its signatures, see `call_by_rows`.
+        lite_files: "float16" or "int8" -> `.tflite` file.
+
+    Returns:
+        Variant -> AccuracyLoss, such as "int8" or "lite int8"; empty if there is only float32.
+    """
+    variants = {} if precision == "float32" else {precision: partial(_answers, source, call=call)}
+    for name, file in lite_files.items():
+        variants[f"lite {name}"] = partial(_answers, source, fill=LiteModel(file).fill_masks)
+    count = NUM_TEXTS if variants else NUM_OF_RUN
+    if source.load_trained is not None:
+        model = source.load_trained()
+        variants[f"run {model.dtype_policy.name}"] = partial(_answers, source._replace(model=model))
+    if not variants:
+        return {}
+    logger.info("comparing %s with float32", ", ".join(variants))
+    inputs = (masked_texts() if source.task is None else _examples(source.task))[:count]
+    expected = _answers(source, inputs)
+    return {name: loss_of(name, expected, answers(inputs)) for name, answers in variants.items()}
+
+
+def loss_of(name: str, expected: list, found: list) -> AccuracyLoss:
+    """Compares the answers of a variant with the expected ones; warns if they mostly differ."""
+    pairs = list(zip(expected, found, strict=True))
+    differences = np.concatenate([_differences(*pair) for pair in pairs])
+    loss = AccuracyLoss(
+        num_predictions=len(pairs),
+        agreement=float(np.mean([_is_same(*pair) for pair in pairs])),
+        mean_difference=float(differences.mean()),
+        largest_difference=float(differences.max()),
+    )
+    if loss.agreement < _MIN_AGREEMENT:
+        share = 100 * loss.agreement
+        logger.warning("%s answers as float32 in only %.1f %% of the cases", name, share)
+    return loss
+
+
+def masked_texts() -> list[str]:
+    """Returns texts of the documentation of installed packages, the word in the middle masked."""
+    texts = []
+    for text in _documentation():
+        words = text.split()[:_MOST_WORDS]
+        if len(words) >= _FEWEST_WORDS:
+            words[len(words) // 2] = MASK_LITERAL
+            texts.append(" ".join(words))
+    return texts
+
+
+def _documentation():
+    texts = (document.paragraphs[0] for document in installed_documentation())
+    return list(itertools.islice((text for text in texts if text.strip()), NUM_TEXTS))
+
+
+def _examples(task):
+    """Returns development examples, or examples made of documentation."""
+    try:
+        return task.read(task.dev_splits[0])[:NUM_TEXTS]
+    except InputError as error:
+        logger.info("no development examples (%s): comparing on documentation", error)
+    return typed_examples(task, inputs_of_texts(task, _documentation()))
+
+
+def _is_same(one, other):
+    for name in ("piece", "label", "labels", "choice", "tags", "text"):
+        if hasattr(one, name):
+            return getattr(one, name) == getattr(other, name)
+    return bool((_differences(one, other) < 0.01).all())
+
+
+def _differences(one, other):
+    """Returns the differences between the numbers of two answers, float [1 or more]."""
+    names = ("score", "scores", "probabilities", "probability")
+    name = next(name for name in names if hasattr(one, name))
+    values = [getattr(answer, name) for answer in (one, other)]
+    if isinstance(values[0], dict):
+        values = [list(value.values()) for value in values]
+    return np.abs(np.subtract(*map(np.atleast_1d, values)))

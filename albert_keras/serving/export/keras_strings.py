@@ -6,19 +6,11 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.models.preprocessor import AlbertPreprocessor
-from albert_keras.serving.export.checks import (
-    TEXTS,
-    Parity,
-    check_signature,
-    largest_difference,
-)
+from albert_keras.serving.export.checks import ROUNDING, TEXTS, Parity, largest_difference
 from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.saved_model.signatures import Signature, sample_inputs
+from albert_keras.serving.saved_model.signatures import Signature, check_signature, sample_inputs
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
-
-#: Maximum difference of an answer in a batch from the same answer alone.
-_ROUNDING = 1e-4
 
 
 class FunctionalModel(tf.Module):
@@ -77,7 +69,7 @@ class FunctionalModel(tf.Module):
     def check(self, predictor: Predictor, signatures: list[Signature]) -> Parity:
         """Checks that a loaded version answers as `model.predict`; RuntimeError if not."""
         (signature,) = signatures
-        check_signature(signature, predictor.call, _ROUNDING)
+        check_signature(signature, predictor.call, ROUNDING["float32"])
         inputs = sample_inputs(signature, [text.encode() for text in TEXTS])
         expected = self.answers({name: tf.constant(one) for name, one in inputs.items()})
         found = predictor.call("serving_default", inputs)

@@ -10,10 +10,6 @@ masked_lm   `vector` float32 [1, H], the row of `sequence_output` at a [MASK]
 Either can be called without the other; weights are in the file once, whatever the depth.
 """
 
-import contextlib
-import logging
-import os
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,8 +20,7 @@ import tensorflow as tf
 from albert_keras.layers.kernels import inference
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving.export.source import ExportSource
-
-logger = logging.getLogger(__name__)
+from data_pipeline.tensorflow_line import stderr_without
 
 #: How weights are stored: as float16, or as int8 with int8 products ("dynamic range").
 LITE_WEIGHTS = ("float16", "int8")
@@ -67,7 +62,7 @@ def convert_to_lite(model: AlbertForPretraining, max_seq_length: int, weights: s
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
         if weights == "float16":
             converter.target_spec.supported_types = [tf.float16]
-        with _standard_error_as_debug():
+        with stderr_without([b""]):  # counts of operations, from C++
             return converter.convert()
 
 
@@ -79,22 +74,6 @@ def write_lite(folder: Path, source: ExportSource, variants: Sequence[str]) -> d
         files[weights] = folder / f"model_{weights}.tflite"
         files[weights].write_bytes(convert_to_lite(source.model, source.max_seq_length, weights))
     return files
-
-
-@contextlib.contextmanager
-def _standard_error_as_debug():
-    """Logs what the converter prints from C++, counts of operations, as debug messages."""
-    sys.stderr.flush()
-    before = os.dup(2)
-    with tempfile.TemporaryFile() as file:
-        os.dup2(file.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(before, 2)
-            os.close(before)
-            file.seek(0)
-            logger.debug("%s", file.read().decode(errors="replace").strip())
 
 
 class LiteModel:
@@ -112,7 +91,8 @@ class LiteModel:
         inputs["input_ids"][0, : len(ids)], inputs["input_mask"][0, : len(ids)] = ids, 1
         return self._encode(**inputs)
 
-    def fill_mask(self, ids, position):
-        """Returns the probabilities of all pieces, [V], at the position of a [MASK]."""
-        vector = self.encode(ids)["sequence_output"][:, position]
-        return tf.nn.softmax(self._masked_lm(vector=vector)["masked_lm_logits"][0]).numpy()
+    def fill_masks(self, ids, positions):
+        """Returns the probabilities of all pieces at the positions of masks, a list of [V]."""
+        states = self.encode(ids)["sequence_output"]
+        logits = (self._masked_lm(vector=states[:, position]) for position in positions)
+        return [tf.nn.softmax(one["masked_lm_logits"][0]).numpy() for one in logits]

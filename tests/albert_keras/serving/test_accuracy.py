@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from albert_keras.serving.export.accuracy import (
+from albert_keras.serving.export.checks import (
     NUM_OF_RUN,
     NUM_TEXTS,
     compare,

@@ -9,10 +9,9 @@ from albert_keras.serving.export.checks import (
     check_answers,
     check_inputs,
     check_parity,
-    check_signature,
 )
 from albert_keras.serving.export.source import open_source
-from albert_keras.serving.saved_model.signatures import Signature
+from albert_keras.serving.saved_model.signatures import Signature, check_signature
 from data_pipeline.errors import InputError
 from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
 

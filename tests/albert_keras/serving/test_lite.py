@@ -58,7 +58,7 @@ def test_it_answers_as_the_keras_model(model, lite, weights):
         real = value[:, :6] if name == "sequence_output" else value
         assert 0 < np.abs(real - expected[name]).max() < bound
     logits = expected["masked_lm_logits"][0, 0]
-    probabilities = lite.fill_mask(ids, 3)
+    probabilities = lite.fill_masks(ids, [3])[0]
     difference = np.abs(np.log(probabilities) - tf.nn.log_softmax(logits)).max()
     assert difference < 8 * bound * np.std(logits)
 
