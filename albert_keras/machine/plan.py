@@ -205,7 +205,7 @@ def _candidates(
         expected = measured_law().expect(size, tokens, positions)
         what = name, config, count_weights(config).total, needs[name], times
         found.append(Candidate(*what, steps, tokens, tokens / positions, expected))
-    if not found:
+    if memory is not None and not found:
         raise InputError(
             f"The smallest model needs {bytes_text(min(needs.values()) / _USED_MEMORY)} of memory. "
             f"Received: a machine with {bytes_text(memory.total)}."
@@ -232,7 +232,8 @@ def measured_tflops(precision: str) -> float:
     from albert_keras.training.strategy import choose_precision
 
     precision = choose_precision(None) if precision == "auto" else precision
-    return peak.measure_peak(precision, seconds=2, on_cpu=True) / 1e12
+    measured = peak.measure_peak(precision, seconds=2, on_cpu=True)
+    return (measured or math.nan) / 1e12  # None is for TPUs alone
 
 
 def suggest_config(

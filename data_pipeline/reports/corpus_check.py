@@ -280,16 +280,17 @@ class _Statistics:
         """
         if not self._sample:
             return Estimate(0, 0, 0.0, 1.0, 0)
-        config, counts = self._config, Counter()
+        config = self._config
+        counts: Counter[str] = Counter()
         ids, lengths = zip(*self._sample, strict=True)
         keys = subkeys(key_of("corpus check", config.seed), np.arange(len(ids)))
         sizes = [len(document) for document in lengths]
         block = DocumentBlock.of(np.concatenate(ids), np.concatenate(lengths), sizes, keys)
         vocabulary = MaskingVocabulary.of(self._tokenizer, config.masking.word_start)
-        real, num_bytes = [np.zeros(0, int)], 0
+        real, num_bytes = [np.zeros(0, int)], 0.0
         for instances in block_instances(block, config.replace(copies=1), vocabulary, counts):
             real.append(instances["input_mask"].sum(axis=1))
-            num_bytes = num_bytes or np.mean(list(map(len, encode_instances(instances))))
+            num_bytes = num_bytes or float(np.mean(list(map(len, encode_instances(instances)))))
         if not counts["instances"]:
             return Estimate(0, 0, 0.0, 0.0, 0)
         records = round(counts["instances"] * config.copies * num_tokens / self._sampled_tokens)
