@@ -148,7 +148,10 @@ def report_error(error, debug):
     else:
         code, text = 1, f"internal error: {type(error).__name__}: {error}"
         text += "\nRun the command again with --debug for details."
-    if _progress is None:  # no command has begun
+    has_begun = _progress is not None
+    if not has_begun:
         start()
     _progress.print_error(text, mistakes)
+    if not has_begun:
+        finish()
     return code

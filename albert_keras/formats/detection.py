@@ -265,7 +265,7 @@ def _nothing_at(path, wanted):
         problem = f"`{path}` contains no trained model. It contains: {listing or 'nothing'}."
         if models := [one for one in sorted(path.iterdir()) if one.is_dir() and find(one)]:
             choices = ", ".join(f"`{one}`" for one in models[:5])
-            problem = f"`{path}` must be the folder of one model. Give one of these: {choices}."
+            return f"`{path}` must be the folder of one model. Give one of these: {choices}."
     elif path.exists():
         problem = f"`{path}` is not a trained model (unpack an archive first)."
     else:

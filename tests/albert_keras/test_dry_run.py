@@ -6,6 +6,7 @@ from albert_keras.dry_run import dry_run
 from data_pipeline.errors import InputError
 
 
+@pytest.mark.slow
 def test_it_goes_all_the_way_and_keeps_nothing(tiny_records, tiny_training, tmp_path):
     config = tiny_training.with_flags(steps=1000)
     trial = dry_run(tiny_records, tmp_path / "run", config)

@@ -35,6 +35,7 @@ def prepare_to_die():
     return Prepared(lambda: os.kill(os.getpid(), signal.SIGKILL), {})
 
 
+@pytest.mark.slow
 def test_contestants_take_turns_and_those_that_fail_are_listed(tmp_path):
     log = tmp_path / "log"
     contestants = [
@@ -87,6 +88,7 @@ def test_options_are_the_parameters_of_a_benchmark(capsys):
     assert command.main(["nothing"]) == 2 and "data,read,train" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_our_step_trains():
     prepared = prepare_ours(make_shape("2x64", batch_size=2, max_seq_length=32), "float32")
     for _ in range(5):

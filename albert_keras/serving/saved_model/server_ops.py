@@ -101,6 +101,7 @@ def load_saved_model(folder: Path) -> Any:
         raise
     except Exception as error:  # of any type, as the loader trusts its files
         message = error.message if isinstance(error, tf.errors.OpError) else str(error)
+        message = re.sub(r"\{\{.*?\}\}", "", message)  # names of functions in the graph
         damage = message.strip().split("\n")[0][:200].rstrip(".") or type(error).__name__
     raise InputError(f"`{folder}` is damaged: {damage}. {AFTER_DAMAGE}")
 

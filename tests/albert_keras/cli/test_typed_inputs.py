@@ -19,8 +19,8 @@ def test_lines_are_yielded_before_the_next_ones_arrive(monkeypatch):
     read_end, write_end = os.pipe()
     with os.fdopen(read_end) as stdin, os.fdopen(write_end, "wb", buffering=0) as sender:
         monkeypatch.setattr(sys, "stdin", stdin)
-        lines = arriving_lines()
         sender.write(b"a\nb\nc")
+        lines = arriving_lines()  # waits for the first one
         assert next(lines) == [(1, b"a"), (2, b"b")]
         sender.write(b"d\n")
         assert next(lines) == [(3, b"cd")]

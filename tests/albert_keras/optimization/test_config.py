@@ -64,7 +64,7 @@ def test_a_chosen_warmup_is_kept_even_if_it_is_zero():
 
 
 def test_a_warmup_longer_than_the_run_is_refused_with_both_numbers():
-    with pytest.raises(InputError, match="warmup_steps=100, num_steps=99"):
+    with pytest.raises(InputError, match="must not exceed the steps of the run, 99. Received: 100"):
         OptimizerConfig(warmup_steps=100).warmup_for(99)
 
 

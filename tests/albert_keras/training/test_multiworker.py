@@ -67,6 +67,7 @@ def losses(run):
     return [line["loss"] for line in read_log(run)]
 
 
+@pytest.mark.slow
 def test_two_workers_train_to_the_losses_of_one(start, tiny_records, tiny_training, tmp_path):
     config = with_settings(tiny_training, steps=8, checkpoint_every=4)
     workers = [start(index, config, tmp_path / "two") for index in (0, 1)]
