@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pydantic import Field
 
@@ -203,8 +203,19 @@ def _candidates(
         tokens = steps * batches[0][0] * batches[0][1]
         size = weights_at_all_depths(config.num_hidden_layers, config.hidden_size)
         expected = measured_law().expect(size, tokens, positions)
-        what = name, config, count_weights(config).total, needs[name], times
-        found.append(Candidate(*what, steps, tokens, tokens / positions, expected))
+        found.append(
+            Candidate(
+                name=name,
+                config=config,
+                weights=count_weights(config).total,
+                memory_bytes=needs[name],
+                step_seconds=times,
+                steps=steps,
+                tokens=tokens,
+                epochs=tokens / positions,
+                expected=expected,
+            )
+        )
     if memory is not None and not found:
         raise InputError(
             f"The smallest model needs {bytes_text(min(needs.values()) / _USED_MEMORY)} of memory. "
@@ -233,7 +244,7 @@ def measured_tflops(precision: str) -> float:
 
     precision = choose_precision(None) if precision == "auto" else precision
     measured = peak.measure_peak(precision, seconds=2, on_cpu=True)
-    return (measured or math.nan) / 1e12  # None is for TPUs alone
+    return cast(float, measured) / 1e12  # only a TPU is not measured
 
 
 def suggest_config(

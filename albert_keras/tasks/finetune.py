@@ -134,7 +134,12 @@ def finetune(
                 initial_weights, path="random", kind="random", step=None, _open=None
             )
             random = train_seed(
-                *(strategy, data, untrained, out / "random", all_seeds[0], allow_changes),
+                strategy,
+                data,
+                untrained,
+                out / "random",
+                all_seeds[0],
+                allow_changes,
                 finished=_finished_baseline(out),
             )
         result = FinetuneResult(
