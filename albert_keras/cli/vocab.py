@@ -100,7 +100,7 @@ def extend(tokenizer: Path, corpus: list[str], add: int, out: Path, corpus_forma
       out: Output folder.
       corpus_format
     """
-    from albert_keras.formats.open_model import load_tokenizer
+    from albert_keras.formats.vocabulary import load_tokenizer
     from data_pipeline.tokenizers.tokenization import Tokenizer
     from data_pipeline.tokenizers.vocabulary_extension import extend_vocabulary
 

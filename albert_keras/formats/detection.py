@@ -201,6 +201,33 @@ def run_above(folder: Path) -> Path | None:
     return next((one for one in folders if (one / RUN_RECORD).is_file()), None)
 
 
+def run_of(place: Place) -> Path:
+    """Returns the folder of a run; of a fine-tuning that of its best one."""
+    return best_run(place.path) if place.kind == "fine-tuning" else place.path
+
+
+def folders_of(place: Place) -> tuple[Path, ...]:
+    """Returns where to look for what is stored beside weights of ours or Google's: the vocabulary,
+    the shape; the nearest first.
+    """
+    path = place.path
+    if place.kind in ("run", "fine-tuning"):
+        return (run_of(place),)
+    if place.kind == "export":
+        return (path, path.parent)
+    if place.kind == "keras":  # perhaps the model of an export, whose version is beside it
+        version = path.with_suffix("")
+        return (version, path.parent) if (version / EXPORT_RECORD).is_file() else (path.parent,)
+    folder = path if path.is_dir() else path.parent
+    if run := run_above(folder):
+        return (folder, run)
+    parent, shape = folder.absolute().parent, ALBERT_CONFIG
+    if place.kind == "google-bert":
+        shape = BERT_CONFIG
+    is_above = (parent / shape).is_file() and not (folder / shape).is_file()
+    return (folder, parent) if is_above else (folder,)
+
+
 def _detect_ours(path):
     if path.suffix == ".keras" and path.is_file():
         return Place("keras", OURS, path)

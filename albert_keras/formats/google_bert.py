@@ -12,7 +12,7 @@ from albert_keras.formats.model_weights import (
     head_shapes,
 )
 from albert_keras.formats.tensor_table import Naming, Row, expand, read_by_table, write_by_table
-from albert_keras.formats.vocabulary import vocabulary_beside, write_files
+from albert_keras.formats.vocabulary import write_files
 from albert_keras.runs.tensors import CheckpointTensors, is_training_state, write_tensors
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
@@ -54,12 +54,6 @@ def read(path):
     shapes = encoder_shapes(config) | head_shapes(config, theirs)  # heads have our names there
     tensors = read_by_table(_rows(shapes, config), theirs, shapes, path)
     return ModelWeights(config, tensors, str(path))
-
-
-def read_tokenizer(path):
-    """Reads the vocabulary beside a checkpoint; None if there is none."""
-    prefix = Path(path)
-    return vocabulary_beside(prefix.parent, prefix.parent.parent)
 
 
 def write(weights, folder):

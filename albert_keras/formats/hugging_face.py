@@ -34,30 +34,17 @@ from albert_keras.formats.model_weights import (
 )
 from albert_keras.formats.sentence_transformers import check_name, embedding_of, encoder_folder
 from albert_keras.formats.tensor_table import Row, expand, read_by_table, write_by_table
-from albert_keras.formats.vocabulary import vocabulary_of, write_files
+from albert_keras.formats.vocabulary import write_files
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import (
-    MAX_VOCABULARY_BYTES,
     check_memory,
     check_regular_file,
     read_json,
-    read_limited,
     reading_json,
 )
 
 WEIGHTS = "model.safetensors"
-#: Files of SentencePiece, WordPiece and byte-level BPE tokenizers.
-_TOKENIZER_FILES = (
-    "spiece.model",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-)
 #: Dtypes of weights. NumPy has no bfloat16 (BF16), which is read as float32.
 _DTYPES = ("F64", "F32", "F16", "I64")
 #: Name -> array, as in a file of transformers.
@@ -107,15 +94,6 @@ def read(path):
         config = config if TYPES in tensors else config.replace(type_vocab_size=0)
         tensors = tensors if needs_pooler else without_blank(POOLER, config, tensors)
     return ModelWeights(config, tensors, source, labels=labels, embedding=embedding, notes=notes)
-
-
-def read_tokenizer(path):
-    """Reads the vocabulary of a folder; None if there is none."""
-    paths = [encoder_folder(Path(path)) / name for name in _TOKENIZER_FILES]
-    files = {
-        path.name: read_limited(path, MAX_VOCABULARY_BYTES) for path in paths if path.is_file()
-    }
-    return vocabulary_of(files, path)
 
 
 def write(weights, folder):

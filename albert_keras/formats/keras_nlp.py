@@ -27,7 +27,7 @@ from albert_keras.formats.model_weights import (
     without_blank,
 )
 from albert_keras.formats.tensor_table import Naming, Row, expand, read_by_table, write_by_table
-from albert_keras.formats.vocabulary import read_vocabulary
+from albert_keras.formats.vocabulary import KERAS_NLP_FILE
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import reading_json
@@ -35,7 +35,7 @@ from data_pipeline.limits import reading_json
 logger = logging.getLogger(__name__)
 
 WEIGHTS = "model.weights.h5"
-TOKENIZER, VOCABULARY = "tokenizer.json", "assets/tokenizer/vocabulary.spm"
+TOKENIZER = "tokenizer.json"
 _MODEL = "spiece.model"  #: The name of the vocabulary in `tokenizer_files`.
 _VERSIONS = {"keras_version": "3.3.3", "keras_nlp_version": "0.12.1"}
 #: The backbone's argument -> our field. `dropout` sets both of ours.
@@ -93,12 +93,6 @@ def read(path):
     if config.embedding_size == config.hidden_size and f"{PROJECTION}/kernel" in tensors:
         config = projected
     return ModelWeights(config, tensors, str(path))
-
-
-def read_tokenizer(path):
-    """Reads the vocabulary of a preset; None if there is none."""
-    vocabulary = Path(path) / VOCABULARY
-    return read_vocabulary(vocabulary) if vocabulary.is_file() else None
 
 
 def write(weights, folder):
@@ -196,8 +190,8 @@ def _write_tokenizer(files, folder):
     if _MODEL in files:
         settings = {"name": "albert_tokenizer", "trainable": True, "dtype": "int32"}
         settings |= {"proto": None, "sequence_length": None}
-        (folder / VOCABULARY).parent.mkdir(parents=True)
-        (folder / VOCABULARY).write_bytes(files[_MODEL])
+        (folder / KERAS_NLP_FILE).parent.mkdir(parents=True)
+        (folder / KERAS_NLP_FILE).write_bytes(files[_MODEL])
         write_json(folder / TOKENIZER, _serialized("AlbertTokenizer", "albert_tokenizer", settings))
 
 

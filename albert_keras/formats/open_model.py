@@ -12,14 +12,20 @@ from types import ModuleType
 
 from albert_keras.config import FREE_SETTINGS, AlbertConfig
 from albert_keras.formats import own
-from albert_keras.formats.detection import ALBERT_CONFIG, FORMATS, OURS, RUN_RECORD, detect, find
+from albert_keras.formats.detection import (
+    ALBERT_CONFIG,
+    FORMATS,
+    OURS,
+    RUN_RECORD,
+    detect,
+    folders_of,
+)
 from albert_keras.formats.google_checkpoint import warn_about_groups
 from albert_keras.formats.loading import ArrayTensors
 from albert_keras.formats.model_weights import without_padded_rows
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.formats.vocabulary import Vocabulary, read_vocabulary, vocabulary_beside
-from albert_keras.shipped_models import find_model
-from data_pipeline.errors import InputError, Mistake
+from albert_keras.formats.vocabulary import Vocabulary, read_vocabulary, stored_vocabulary
+from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Formats whose weights `own.find_weights` finds.
@@ -72,7 +78,7 @@ def open_model(
     found, shapes = OpenedModel(), {}
     if place is not None and is_ours:
         found, shapes = own.find_weights(place, step), _shapes_beside(place)
-    vocabulary = _given(tokenizer) or (place and _stored(place))
+    vocabulary = _given(tokenizer) or (place and stored_vocabulary(place))
     if place is not None and not is_ours:
         found = _converted(name, place, vocabulary)
     if found.albert_config is not None:
@@ -88,37 +94,9 @@ def open_model(
     return dataclasses.replace(found, **known)
 
 
-def load_tokenizer(path: str | Path) -> Tokenizer:
-    """Loads a tokenizer, or the tokenizer of a model.
-
-    Args:
-        path: str or Path. A tokenizer, see `read_vocabulary`; or a model, as for `open_model`.
-
-    Raises:
-        InputError: If there is no tokenizer, or it is damaged.
-
-    Example:
-        load_tokenizer("albert-mini-en").encode("The ship sailed.")
-    """
-    place = find(find_model(path))
-    if place is None:
-        return read_vocabulary(find_model(path)).tokenizer
-    vocabulary = _stored(place)
-    if vocabulary is None:
-        raise InputError(f"`{path}` has no tokenizer.", Mistake.NO_TOKENIZER)
-    return vocabulary.tokenizer
-
-
-def _stored(place):
-    """Returns the Vocabulary that is stored with the weights of a place, or None."""
-    if place.format in _WITH_OUR_NAMES:
-        return vocabulary_beside(*own.folders_of(place))
-    return format_module(place.format).read_tokenizer(place.path)
-
-
 def _shapes_beside(place):
     """Returns the shapes in files beside weights of ours, by the name of the file."""
-    files = [folder / ALBERT_CONFIG for folder in own.folders_of(place)]
+    files = [folder / ALBERT_CONFIG for folder in folders_of(place)]
     return {
         f"`{file}`": AlbertConfig.from_reference_json(file)
         for file in files

@@ -16,9 +16,9 @@ from albert_keras.formats.detection import (
     CONVERSION_RECORD,
     EXPORT_RECORD,
     Place,
-    best_run,
     one_prefix,
     run_above,
+    run_of,
 )
 from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
 from albert_keras.formats.loading import encoder_names
@@ -54,29 +54,6 @@ def find_weights(place: Place, step: int | str | None = None) -> OpenedModel:
     if place.kind == "keras":
         return _of_keras_file(place.path, "keras", place.path)
     return _of_checkpoint(one_prefix(place.path))
-
-
-def run_of(place: Place) -> Path:
-    """Returns the folder of a run; of a fine-tuning that of its best one."""
-    return best_run(place.path) if place.kind == "fine-tuning" else place.path
-
-
-def folders_of(place: Place) -> tuple[Path, ...]:
-    """Returns where to look for shape and tokenizer, the nearest first; reads no weights."""
-    path = place.path
-    if place.kind in ("run", "fine-tuning"):
-        return (run_of(place),)
-    if place.kind == "export":
-        return (path, path.parent)
-    if place.kind == "keras":  # perhaps the model of an export, whose version is beside it
-        version = path.with_suffix("")
-        return (version, path.parent) if (version / EXPORT_RECORD).is_file() else (path.parent,)
-    folder = path if path.is_dir() else path.parent
-    if run := run_above(folder):
-        return (folder, run)
-    parent = folder.absolute().parent
-    is_above = (parent / ALBERT_CONFIG).is_file() and not (folder / ALBERT_CONFIG).is_file()
-    return (folder, parent) if is_above else (folder,)
 
 
 def write(weights: ModelWeights, folder: str | Path):

@@ -9,10 +9,13 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from albert_keras.formats.detection import Place, find, folders_of
+from albert_keras.formats.sentence_transformers import encoder_folder
 from albert_keras.formats.tokenizer_check import check_ids, check_settings, lower_cases, overrides
 from albert_keras.formats.tokenizer_json import added_tokens, append_pieces, read_tokenizer_json
 from albert_keras.formats.tokenizer_json_writing import special_tokens, template, tokenizer_json
-from data_pipeline.errors import InputError
+from albert_keras.shipped_models import find_model
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.byte_bpe import (
@@ -31,6 +34,19 @@ _VOCABULARIES = ("*.model", "vocab*.txt")
 _OTHERS = ("*.spm", "tokenizer.json", "vocab.json")
 PIECES, MERGES = "vocab.json", "merges.txt"
 _ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
+#: Where a preset of KerasNLP has its SentencePiece model.
+KERAS_NLP_FILE = "assets/tokenizer/vocabulary.spm"
+#: In a folder of Hugging Face.
+_HUGGING_FACE_FILES = (
+    "spiece.model",
+    "vocab.txt",
+    PIECES,
+    MERGES,
+    PIECES_FILE,
+    CONFIG_FILE,
+    _SPECIAL,
+    _ADDED,
+)
 _PREFIX = "add_prefix_space"
 #: Names of RoBERTa's special tokens, under the keys of transformers.
 _KEYS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
@@ -43,6 +59,44 @@ class Vocabulary(NamedTuple):
     tokenizer: Tokenizer
     source: str  #: Where it was read.
     notes: tuple[str, ...] = ()  #: Differences from the code it comes from, for people.
+
+
+def load_tokenizer(path: str | Path) -> Tokenizer:
+    """Loads a tokenizer, or the tokenizer of a model.
+
+    Args:
+        path: str or Path. A tokenizer, see `read_vocabulary`; or a model, as for `open_model`.
+
+    Raises:
+        InputError: If there is no tokenizer, or it is damaged.
+
+    Example:
+        load_tokenizer("albert-mini-en").encode("The ship sailed.")
+    """
+    place = find(find_model(path))
+    if place is None:
+        return read_vocabulary(find_model(path)).tokenizer
+    vocabulary = stored_vocabulary(place)
+    if vocabulary is None:
+        raise InputError(f"`{path}` has no tokenizer.", Mistake.NO_TOKENIZER)
+    return vocabulary.tokenizer
+
+
+def stored_vocabulary(place: Place) -> Vocabulary | None:
+    """Reads the vocabulary that is stored with the weights of a place; None if there is none.
+
+    Weights are not read, and TensorFlow is not needed.
+    """
+    if place.format == "hugging-face":
+        paths = [encoder_folder(place.path) / name for name in _HUGGING_FACE_FILES]
+        files = {
+            path.name: read_limited(path, MAX_VOCABULARY_BYTES) for path in paths if path.is_file()
+        }
+        return vocabulary_of(files, place.path)
+    if place.format == "keras-nlp":
+        path = place.path / KERAS_NLP_FILE
+        return read_vocabulary(path) if path.is_file() else None
+    return vocabulary_beside(*folders_of(place))
 
 
 def read_vocabulary(path: str | Path) -> Vocabulary:
@@ -141,7 +195,7 @@ def _with_added_pieces(vocab, files, source):
     """
     pieces = vocab.decode("utf-8", "replace").splitlines()
     ids = {piece: id for id, piece in enumerate(pieces)}
-    stored = read_json_in(files, "added_tokens.json", source)
+    stored = read_json_in(files, _ADDED, source)
     try:
         added = {piece: int(id) for piece, id in stored.items()}
     except (ValueError, TypeError) as error:

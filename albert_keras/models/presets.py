@@ -27,6 +27,6 @@ def open_preset(source: Any, step: int | str | None = None) -> Any:
 
 def open_tokenizer(source: Any) -> Tokenizer:
     """Returns a tokenizer, or the tokenizer of a source; raises InputError if it has none."""
-    from albert_keras.formats.open_model import load_tokenizer
+    from albert_keras.formats.vocabulary import load_tokenizer
 
     return source if isinstance(source, Tokenizer) else load_tokenizer(source)

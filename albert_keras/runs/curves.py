@@ -9,6 +9,8 @@ from albert_keras.runs.log_file import read_evaluations, read_log, read_stages
 #: Logs with fewer lines than the first number get a marker for each line; logs with at least the
 #: second number of lines get thin curves.
 _FEW_LINES, _MANY_LINES = 40, 500
+#: Endings of scores that would spoil the scale of the others.
+_OTHER_SCALES = ("mean_squared_error", "total")
 
 
 class Curve(NamedTuple):
@@ -97,6 +99,29 @@ PANELS = (
 
 #: The panel with the labels of stages: there is room below its curve.
 _LABELLED = PANELS[3]
+
+
+def dev_panels(evaluations: list[tuple[int, dict]], metric: str) -> tuple[Panel, ...]:
+    """Returns the panels of a fine-tuning: loss and accuracy in training, development scores.
+
+    `metric` is the main score; the others in the log are drawn too.
+    """
+    found = [name for _, scores in evaluations for name in scores]
+    names = [name for name in dict.fromkeys([metric, *found]) if not name.endswith(_OTHER_SCALES)]
+    curves = tuple(
+        Curve(name, name.replace("_", " "), colour)
+        for name, colour in zip(names, (BLUE, ORANGE, GREEN, RED), strict=False)
+    )
+    accuracy = (Curve("answer_accuracy", "answers", BLUE),)
+    speed, rate, gradients = PANELS[2:5]
+    return (
+        Panel("Loss in training", "mean over examples", (Curve("loss", "loss", BLUE),)),
+        Panel("Accuracy in training", "fraction", accuracy, range=(0, 1)),
+        Panel("Development examples", "score", curves, range=(None, None)),
+        rate,
+        gradients,
+        speed,
+    )
 
 
 def draw_curves(folder: str | Path) -> Path:

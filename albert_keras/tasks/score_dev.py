@@ -8,15 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from tensorflow import keras
 
-from albert_keras.report import BLUE, GREEN, ORANGE, RED
-from albert_keras.runs.curves import PANELS, Curve, Panel
 from albert_keras.runs.log_file import log_evaluation, read_evaluations
 from albert_keras.tasks.finetune_config import FinetuneTraining
 from albert_keras.tasks.metrics import shown_metric
 from albert_keras.tasks.task import Features, Task
-
-#: Endings of scores that would spoil the scale of the others in a figure.
-_OTHER_SCALES = ("mean_squared_error", "total")
 
 logger = logging.getLogger(__name__)
 
@@ -137,26 +132,3 @@ def values_so_far(folder: Path, metric: str, step: int) -> list[float]:
     return [
         scores[metric] for at, scores in read_evaluations(folder) if at <= step and metric in scores
     ]
-
-
-def dev_panels(folder: Path, metric: str) -> tuple[Panel, ...]:
-    """Returns the panels of a run's loss and accuracy in training and of its development scores.
-
-    `metric` is the main score; the others in the log are drawn too.
-    """
-    found = [name for _, scores in read_evaluations(folder) for name in scores]
-    names = [name for name in dict.fromkeys([metric, *found]) if not name.endswith(_OTHER_SCALES)]
-    curves = tuple(
-        Curve(name, name.replace("_", " "), colour)
-        for name, colour in zip(names, (BLUE, ORANGE, GREEN, RED), strict=False)
-    )
-    accuracy = (Curve("answer_accuracy", "answers", BLUE),)
-    speed, rate, gradients = PANELS[2:5]
-    return (
-        Panel("Loss in training", "mean over examples", (Curve("loss", "loss", BLUE),)),
-        Panel("Accuracy in training", "fraction", accuracy, range=(0, 1)),
-        Panel("Development examples", "score", curves, range=(None, None)),
-        rate,
-        gradients,
-        speed,
-    )

@@ -52,7 +52,7 @@ def build(
       assignments
     """
     beam_flags = _beam_flags(context, runner, workers, beam_options or [])
-    from albert_keras.formats.open_model import load_tokenizer
+    from albert_keras.formats.vocabulary import load_tokenizer
     from data_pipeline.reports.corpus_check import check_before_build
 
     values = read_values(config, assignments, kind=None) | flags

@@ -89,7 +89,7 @@ def check(
     else:
         refuse(context, _OF_A_CORPUS, "is an option for a corpus, not for examples of a task.")
         return _check_task(flags, tokenizer)
-    from albert_keras.formats.open_model import load_tokenizer
+    from albert_keras.formats.vocabulary import load_tokenizer
     from data_pipeline.config import PretrainingDataConfig
     from data_pipeline.reports.corpus_check import check_corpus
 
@@ -116,7 +116,7 @@ def _check_task(flags, tokenizer):
         raise InputError(
             f"`--train` must be the file of examples of {config.name}. Received: none."
         )
-    from albert_keras.formats.open_model import load_tokenizer
+    from albert_keras.formats.vocabulary import load_tokenizer
     from albert_keras.tasks.example_report import report_task
     from albert_keras.tasks.kinds import build_task
 

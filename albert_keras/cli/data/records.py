@@ -77,7 +77,7 @@ def adopt(call, tokenizer: Path | None = None):
       objective (as in the program that wrote them): Meaning of label 1: sop (swapped), nsp (random
         second segment) or none.
     """
-    from albert_keras.formats.open_model import load_tokenizer
+    from albert_keras.formats.vocabulary import load_tokenizer
     from data_pipeline.records.adoption import LABELS
 
     folder = call.given["folder"]

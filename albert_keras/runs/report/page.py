@@ -15,7 +15,7 @@ import numpy as np
 from albert_keras.config import AlbertConfig
 from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text
-from albert_keras.runs.curves import PANELS, curves_of
+from albert_keras.runs.curves import PANELS, curves_of, dev_panels
 from albert_keras.runs.overview import (
     RunSummary,
     Training,
@@ -26,12 +26,9 @@ from albert_keras.runs.overview import (
 from albert_keras.runs.report import tables
 from albert_keras.runs.trained_data import RECORDS, Overlap
 from albert_keras.tasks.results import FinetuneResult, best_seed, cautions, read_results
-from albert_keras.tasks.score_dev import dev_panels
-from albert_keras.training.scored_model import open_scored_model
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_file
 from data_pipeline.progress import format_duration
-from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -231,7 +228,7 @@ def _curves(trainings, metric):
     """
     for folder, _, log, evaluations in trainings:
         if log or evaluations:
-            panels = PANELS if metric is None else dev_panels(folder, metric)
+            panels = PANELS if metric is None else dev_panels(evaluations, metric)
             picture = io.BytesIO()
             curves_of(folder, panels).savefig(picture, format="png", dpi=100)
             yield folder.name, _address(picture.getvalue())
@@ -273,6 +270,9 @@ def fill_samples(run: Path, data: Path, count: int) -> Samples:
     Raises:
         InputError: If the run has no checkpoint or no tokenizer, or the records do not suit it.
     """
+    from albert_keras.training.scored_model import open_scored_model
+    from data_pipeline.reader.reader import evaluation_dataset
+
     logger.info("filling masks of `%s`", data)
     records = RecordFiles(data)
     opened = open_scored_model(run)

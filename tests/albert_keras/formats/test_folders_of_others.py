@@ -9,7 +9,8 @@ from scipy.stats import spearmanr
 from albert_keras.conversion.convert import convert
 from albert_keras.formats import hugging_face
 from albert_keras.formats.hugging_face import read_safetensors, write_safetensors
-from albert_keras.formats.open_model import load_tokenizer, open_model
+from albert_keras.formats.open_model import open_model
+from albert_keras.formats.vocabulary import load_tokenizer
 from albert_keras.serving.export.source import open_source
 from albert_keras.texts.encoder import TextEncoder
 from data_pipeline.errors import InputError
