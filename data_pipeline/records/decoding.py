@@ -3,10 +3,11 @@
 `tf.io.parse_example` parses the batch. A batch that it cannot parse, or whose values do not fit the
 dataset, is decoded record by record: to name the record that is wrong, or because TensorFlow's
 parser rejects some valid ways to lay out a message.
+
+TensorFlow is imported when records are parsed: what only checks files and bytes does not need it.
 """
 
 import numpy as np
-import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from data_pipeline.errors import InputError
@@ -69,6 +70,8 @@ def decode_instance(record: bytes) -> dict[str, np.ndarray]:
         InputError: If the bytes are not a complete `tf.train.Example`. Damage that only changes a
             value is not found here, but by the checksums of the file.
     """
+    import tensorflow as tf
+
     try:
         example = tf.train.Example.FromString(record)
     except DecodeError as error:
@@ -84,6 +87,8 @@ def decode_instance(record: bytes) -> dict[str, np.ndarray]:
 
 def _parse(records, names, lengths, info):
     """Returns the columns as TensorFlow parses them, or None if any of them is wrong."""
+    import tensorflow as tf
+
     theirs = {name: info.feature_names.get(name, name) for name in names}
     features = {
         theirs[name]: tf.io.FixedLenFeature([lengths[name]], PRETRAINING_FEATURES[name].dtype)

@@ -20,6 +20,7 @@ from data_pipeline.instances.masking import unmask
 from data_pipeline.progress import CountedProgress
 from data_pipeline.randomness import key_of, permute
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
+from data_pipeline.records.decoding import read_features
 from data_pipeline.records.record_files import RecordFiles, index_path, scan_records
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import SPACE
@@ -109,8 +110,6 @@ def inspect_records(
     Raises:
         InputError: As `RecordFiles`; if there is no record or one of the sample is damaged.
     """
-    from data_pipeline.records.decoding import read_features  # TensorFlow, not for verification
-
     files = RecordFiles(folder)
     folder, info = files.folder, files.info
     if sample < 1 or examples < 0 or not info.num_records:

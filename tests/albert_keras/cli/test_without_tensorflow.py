@@ -10,8 +10,6 @@ _ARTIFACTS = Path(__file__).parents[2] / "old_artifacts" / "old_artifacts.tar.xz
 
 #: Each with its exit code. Wrong paths are in `wrong_commands.txt`.
 _COMMANDS = (
-    ("vocab --corpus train.csv --size 90 --out vocabulary", 0),
-    ("vocab extend --tokenizer run --corpus dev.csv --add 3 --out extended", 0),
     ("data build --corpus train.csv --tokenizer finetuned --out new --max-seq-length 32", 0),
     ("data check train.csv --tokenizer saved_models/old", 0),
     (
@@ -22,12 +20,10 @@ _COMMANDS = (
     ("data verify records", 0),
     ("data adopt records", 2),
     ("init pretrain --out pretrain.yaml", 0),
-    ("plan --corpus train.csv --tokenizer tokenizer --tflops 1 --out plan.yaml", 0),
+    ("plan --corpus-size 1GB --tflops 1 --out plan.yaml", 0),
     ("runs list .", 0),
     ("runs compare run run-interrupted", 0),
     ("runs report finetuned", 0),
-    ("doctor --out runs --disk 1MB", 0),
-    ("export --card --out saved_models/old", 0),
 )
 
 _PROGRAM = """
