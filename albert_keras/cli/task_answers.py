@@ -17,6 +17,7 @@ from albert_keras.tasks.answer_table import is_answer_table, with_answers
 from albert_keras.tasks.finetuned import open_finetuned
 from albert_keras.tasks.given import typed_example
 from albert_keras.tasks.predict import answer_stream, collected, predict_task
+from albert_keras.tasks.tagging.words import log_word_split
 from albert_keras.tasks.task import known_fields
 from data_pipeline.errors import InputError
 
@@ -49,6 +50,7 @@ def answer_task(
     else:
         arriving = arriving_lines()
         model = _exported(path) if is_export else open_finetuned(path, strategy="auto")
+        log_word_split(model.task.config)
         stream = answer_stream(model.answers, _line_inputs(model.task, arriving, fields))
         if out is None:
             values = (one.answer._asdict() for one in stream)

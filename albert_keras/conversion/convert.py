@@ -45,6 +45,9 @@ FOREIGN_KEYS = {
     CHOICE: {"architectures": ["AlbertForMultipleChoice"]},
 }
 _CLASSIFIER = "classifier"
+#: Share of the pieces that are a Chinese character, above which a vocabulary consists of these:
+#: 0.35 of bert-base-chinese, 0.13 of multilingual BERT.
+_SHARE_OF_CHARACTERS = 0.2
 _OF_TEXTS = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
 #: Above this difference of scores there is no answer, as long as nothing better was tuned.
 _NULL_THRESHOLD = {"null_threshold": 0.0}
@@ -247,8 +250,17 @@ def task_of_head(
     if tokenizer is None:
         return None, "the model cannot answer without a vocabulary: pass one with --tokenizer"
     config = TaskConfig(**settings)
+    if kind is TAGGING and _has_characters(tokenizer):
+        config = config.replace(word_split="characters")
     length = min(build_task(config).usual_length, weights.config.max_position_embeddings)
     return config.replace(max_seq_length=length), ""
+
+
+def _has_characters(tokenizer):
+    """Returns whether a vocabulary consists of Chinese characters, each of which is tagged."""
+    pieces = [tokenizer.piece_of(id) for id in range(tokenizer.vocab_size)]
+    is_character = [len(piece) == 1 and "\u4e00" <= piece <= "\u9fff" for piece in pieces]
+    return sum(is_character) > _SHARE_OF_CHARACTERS * len(pieces)
 
 
 def _settings(weights, takes_pair):

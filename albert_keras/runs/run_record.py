@@ -68,7 +68,13 @@ _FREE = tuple(
         "epochs",  # follows from `steps`, which is compared
         "eval_batch_size",
     )
-) + ("config.task.data_dir", "config.task.train", "config.task.dev", "config.stages.*.data")
+) + (
+    "config.task.data_dir",
+    "config.task.train",
+    "config.task.dev",
+    "config.task.word_split",  # follows from the training examples
+    "config.stages.*.data",
+)
 #: Parts of a record that `--allow-change` may name.
 _PARTS = ("config", "albert_config", "data", "tokenizer_digest")
 #: Parts that differ between calls although no setting was changed.

@@ -14,7 +14,9 @@ from albert_keras.tasks.classification.multi_label import THRESHOLD
 from albert_keras.tasks.kinds import CHOICE, SPANS, TAGGING
 from albert_keras.tasks.spans.task import DecodedAnswer
 from albert_keras.tasks.tagging.task import TagAnswer
+from albert_keras.tasks.tagging.words import GIVEN_WORDS
 from albert_keras.tasks.task import Task
+from albert_keras.tasks.task_config import AT_WHITE_SPACE
 from data_pipeline.errors import InputError
 
 #: Sequences that are computed at a time; of a choice, which has several for each example, fewer.
@@ -68,7 +70,7 @@ def answer_by_signatures(
     if not examples:
         return []
     if task.kind is TAGGING:
-        return _tags(call, examples)
+        return _tags(call, task, examples)
     if task.kind.finds_spans:
         answers, rows = _spans(call, task, examples, tuned)
     elif task.kind is CHOICE:
@@ -134,7 +136,7 @@ def _choices(call, examples):
     return answers, rows
 
 
-def _tags(call, examples):
+def _tags(call, task, examples):
     for example in examples:
         for word in example.words:
             if word.split() != [word]:
@@ -142,7 +144,10 @@ def _tags(call, examples):
                     "Words of a sentence must not contain white space: the signature `tags` splits "
                     f"them there. Received: {word!r}."
                 )
-    rows = call_by_rows(call, "tags", text=[" ".join(example.words) for example in examples])
+    # Exports of earlier versions do not know the mark.
+    mark = "" if task.config.word_rule == AT_WHITE_SPACE else GIVEN_WORDS
+    texts = [mark + " ".join(example.words) for example in examples]
+    rows = call_by_rows(call, "tags", text=texts)
     answers = []
     for example, row in zip(examples, rows, strict=True):
         # The graph does not return words beyond the bytes that it reads.

@@ -27,6 +27,7 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import columns_of, examples_of, typed_examples
 from albert_keras.tasks.kinds import build_task, load_class
 from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.tasks.tagging.words import with_word_split
 from albert_keras.tasks.task import Features
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.build import compile_step, step_settings
@@ -254,6 +255,9 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
                 validation_split, validation_data, **kwargs,
             )  # fmt: skip
         examples = self._examples(x, y)
+        config = with_word_split(self.task.config, examples)
+        if config != self.task.config:
+            self.task = build_task(config)
         held_out = []
         if validation_split:
             split = math.floor(len(examples) * (1 - validation_split))

@@ -17,6 +17,7 @@ from albert_keras.tasks.answer_table import (
 )
 from albert_keras.tasks.finetuned import changed_task, find_run, open_finetuned, task_of
 from albert_keras.tasks.given import typed_examples
+from albert_keras.tasks.tagging.words import log_word_split
 from albert_keras.tasks.task import Task, known_fields
 
 #: Inputs that are answered at a time.
@@ -102,6 +103,8 @@ def predict_task(
         given = [inputs] if isinstance(inputs, str | dict) else list(inputs or ())
         examples = task.read(split) if split else typed_examples(task, given)
         rows = list(map(known_fields, examples))
+    if inputs is not None:
+        log_word_split(task.config)
     write_skipped_rows(out, task.skipped_rows)
     answered = answer_stream(answer, [list(zip(rows, examples, strict=True))])
     return collected(task, answered, out, split or "new")

@@ -190,8 +190,8 @@ class Task(abc.ABC):
         """Returns an example without an answer, whose id is `number`, made from a user's input.
 
         Of the `fields`, "options" is a list of str; for tagging "words", a list of str, may replace
-        "text", which is split at white space. InputError if fields are missing, unknown or of
-        another type.
+        "text", which is split as the training files were. InputError if fields are missing, unknown
+        or of another type.
         """
 
     def check_fields(self, fields):

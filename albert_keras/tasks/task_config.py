@@ -37,6 +37,10 @@ def _only_for(setting: str, tasks: tuple[str, ...]) -> Rule:
     )
 
 
+WordSplit = Literal["characters", "punctuation", "white_space"]
+#: How taggers of earlier versions split plain text.
+AT_WHITE_SPACE: WordSplit = "white_space"
+
 #: Hidden size from which `pair_encoding` auto encodes both texts of a pair as one sequence: with a
 #: size of 256, separate texts are better on each of five tasks (docs/measured.md).
 JOINT_FROM = 512
@@ -130,6 +134,12 @@ class TaskConfig(Settings):
         "Score that chooses the best checkpoint, one of those that `evaluate` prints, such as "
         "macro_f1. None is the usual one of the task.",
     )
+    word_split: WordSplit | None = setting(
+        None,
+        "tagging: how plain text becomes words: characters; at white space with punctuation "
+        "apart; or at white_space alone. None is as the words of the training examples were "
+        "split.",
+    )
     max_seq_length: int | None = option(
         None, "Tokens per row.", default_text="128; squad 384, race 512", ge=8
     )
@@ -201,6 +211,11 @@ class TaskConfig(Settings):
     def has_several_labels(self) -> bool:
         """Whether a row of a table has several labels: several columns, or several in one."""
         return isinstance(self.label, tuple) or self.label_separator is not None
+
+    @property
+    def word_rule(self) -> WordSplit:
+        """How a tagger splits plain text: `word_split`, which earlier versions did not have."""
+        return self.word_split or AT_WHITE_SPACE
 
     @model_validator(mode="before")
     @classmethod

@@ -20,6 +20,7 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import read_given
 from albert_keras.tasks.kinds import build_task, compares_pairs
 from albert_keras.tasks.labels import hold_out
+from albert_keras.tasks.tagging.words import with_word_split
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
 from albert_keras.tasks.trained_rows import digest_rows
@@ -82,6 +83,7 @@ def prepare(
     else:
         train = task.read("train")
         dev = {split: task.read(split) for split in task.dev_splits}
+    config = config.replace(task=with_word_split(config.task, train))
     _check_metric(task, train, next(iter(dev.values())))
     listing = ", ".join(f"{split} {len(examples):,}" for split, examples in dev.items())
     logger.info("Examples of %s: train %s, %s", config.task.name, f"{len(train):,}", listing)

@@ -7,6 +7,8 @@ from albert_keras.serving.graph.string_model import string_function
 from albert_keras.serving.graph.task_models import TaskModel
 from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows, max_context
 from albert_keras.tasks.tagging.features import window_stride
+from albert_keras.tasks.tagging.words import GIVEN_WORDS, word_pattern
+from albert_keras.tasks.task_config import AT_WHITE_SPACE
 
 #: Bytes that are read of a text, in `TextPacker.max_bytes`.
 NUM_BYTES = 16
@@ -15,9 +17,9 @@ NUM_BYTES = 16
 class TaggingModel(TaskModel):
     """Tags of words.
 
-    tags, also serving_default  `text` string [B], words separated by white space → `words`, `tags`
-                                string and `probability` float32 [B, W], padded with "" and 0;
-                                `dropped_words` int32 [B]
+    tags, also serving_default  `text` string [B], split into words as by `split_words` → `words`,
+                                `tags` string and `probability` float32 [B, W], padded with "" and
+                                0; `dropped_words` int32 [B]
 
     A long text takes several windows that overlap; a word has the tag of the window that contains
     most context around its first token. `NUM_BYTES` times as many bytes are read as of other
@@ -43,7 +45,7 @@ class TaggingModel(TaskModel):
 
     def _words(self, text):
         """Returns the words of texts, ragged string [B, None], and their ids [B, None, None]."""
-        words = tf.strings.split(tf.strings.regex_replace(text, f"{WHITE_SPACE}+", " "))
+        words = self._split(text, text)
         ids = self.tokenizer(words.flat_values)  # [all words, None]
         unknown = tf.fill([ids.nrows(), 1], self._unk_id)
         is_empty = tf.cast(ids.row_lengths() == 0, tf.int64)
@@ -86,6 +88,15 @@ class TaggingModel(TaskModel):
         stripped = tf.strings.regex_replace(read, f"{WHITE_SPACE}$", "")
         # The rest of a word that was read in part is not a word.
         is_inside = (tf.strings.length(stripped) == tf.strings.length(read)) & (read != "")
-        rest = tf.strings.join([tf.where(is_inside, "x", ""), rest])
-        rest = tf.strings.split(tf.strings.regex_replace(rest, f"{WHITE_SPACE}+", " "))
+        last = tf.strings.regex_replace(read, "(?s)^.*(.)$", r"\1")
+        rest = self._split(tf.strings.join([tf.where(is_inside, last, ""), rest]), text)
         return tf.cast(rest.row_lengths(), tf.int32) - tf.cast(is_inside, tf.int32)
+
+    def _split(self, part, text):
+        """Splits parts of texts into words, as `split_words` the whole: ragged string [B, None]."""
+        rule = self._config.word_rule
+        if rule != AT_WHITE_SPACE:
+            is_given = tf.strings.substr(text, 0, len(GIVEN_WORDS)) == GIVEN_WORDS
+            apart = tf.strings.regex_replace(part, word_pattern(rule), r"\0 ")
+            part = tf.where(is_given, part, apart)
+        return tf.strings.split(tf.strings.regex_replace(part, f"{WHITE_SPACE}+", " "))

@@ -16,6 +16,7 @@ from albert_keras.tasks.labels import check_answered, check_labels, label_number
 from albert_keras.tasks.tagging.features import tag_features
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.scores import entity_counts, entity_scores, has_entities
+from albert_keras.tasks.tagging.words import split_words
 from albert_keras.tasks.task import Error, Task, check_text, logits_of, one_line
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
@@ -90,7 +91,7 @@ class TagTask(Task):
         [(name, words)] = fields.items()
         if name == "text" and not isinstance(words, list | tuple):
             check_text(name, words)
-            words = words.split()
+            words = split_words(words, self.config.word_rule)
         elif (
             not isinstance(words, list | tuple)
             or not words

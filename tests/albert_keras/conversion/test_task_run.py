@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from albert_keras.conversion.convert import convert
+from albert_keras.conversion.convert import convert, task_of_head
 from albert_keras.formats import google_bert, hugging_face
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
@@ -128,6 +128,18 @@ def test_labels_columns_and_length_are_those_of_the_source(converted):
     assert task.labels == ("bad", "fine", "good") and (task.text, task.label) == ("text", "label")
     assert task.max_seq_length == 128 and task.train is None
     assert open_model(converted("numbered")[0].path).task["labels"] == ["LABEL_0", "LABEL_1"]
+
+
+def test_a_tagger_with_a_vocabulary_of_chinese_characters_takes_characters(tiny_tokenizer):
+    keys = {"architectures": ["BertForTokenClassification"]}
+    weights = task_weights("tagging", 3, ("O", "B-X", "I-X"), vocab_size=307, **SIZES)
+    weights = weights._replace(config=weights.config.replace(foreign_keys=keys))
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{n}" for n in range(60))]
+    for count, rule in ((5, None), (40, "characters")):
+        words = "\n".join([*pieces, *map(chr, range(0x4E00, 0x4E00 + count))]).encode()
+        tokenizer = vocabulary_of({"vocab.txt": words}, "a test").tokenizer
+        assert task_of_head(weights, tokenizer)[0].word_split == rule
+    assert task_of_head(weights, tiny_tokenizer)[0].word_rule == "white_space"
 
 
 def test_a_classifier_of_pairs_is_named_by_the_user(converted):

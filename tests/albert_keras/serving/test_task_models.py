@@ -6,9 +6,16 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.serving.graph.task_models import build_task_model
+from albert_keras.serving.task_answers import answer_by_signatures
 from albert_keras.tasks.choice.task import choice_text
 from albert_keras.tasks.examples import ChoiceExample, TaggedExample, TextExample
-from tests.albert_keras.tasks.small_tasks import build_model, make_examples, make_task
+from albert_keras.tasks.kinds import build_task
+from tests.albert_keras.tasks.small_tasks import (
+    MIXED_TEXT,
+    build_model,
+    make_examples,
+    make_task,
+)
 
 DIRTY = [b"", b"\xff\xfe bad \xc3\x28", b"long words " * 90, "Ｆull wídth ½".encode()]
 
@@ -227,3 +234,36 @@ def test_all_models_encode_explain_and_take_ids(of_kind, tiny_tokenizer):
     np.testing.assert_allclose(tf.nn.softmax(logits), found["probabilities"], atol=1e-5)
     wild = tf.constant([[-5, 10**6, 2]])
     assert np.isfinite(predict(wild, wild, wild)["logits"]).all()
+
+
+@pytest.mark.parametrize("rule", ["characters", "punctuation"])
+def test_words_are_split_as_in_python(rule, of_kind, tiny_tokenizer, tiny_corpus):
+    task, model, _ = of_kind("tagging")
+    task = build_task(task.config.replace(word_split=rule))
+    task_model = build_task_model(model, tiny_tokenizer, task)
+    texts = [
+        MIXED_TEXT,
+        *tiny_corpus[:2],
+        "\u0301a\u200d \u3000b-",
+        "x'y'' #1,000-z\n",
+        "a" * 99 + ",",
+    ]
+    examples = [task.example(number, {"text": text}) for number, text in enumerate(texts)]
+    found = call(task_model, "tags", [text.encode() for text in texts])
+    for row, example in zip(found["words"], examples, strict=True):
+        assert [word.decode() for word in row if word] == list(example.words)
+    assert not found["dropped_words"].any()
+
+    def ask(signature, text):
+        return call(task_model, signature, [one.encode() for one in text])
+
+    given = [task.example(0, {"words": ["Anna,", "北京", "(x)"]}), *examples]
+    for one, other in zip(
+        answer_by_signatures(ask, task, given),
+        expected(task, model, tiny_tokenizer, given),
+        strict=True,
+    ):
+        assert one.words == other.words and one.tags == other.tags
+    long = "x " * (task_model.max_bytes // 2 - 1) + "ab" + "cd, efg,"
+    [dropped] = call(task_model, "tags", [long.encode()])["dropped_words"]
+    assert dropped == {"characters": 7, "punctuation": 3}[rule]

@@ -16,6 +16,8 @@ from albert_keras.tasks.examples import (
 from albert_keras.tasks.kinds import KINDS, build_task
 from albert_keras.tasks.task_config import TaskConfig
 
+#: Letters, marks, punctuation, digits and emoji of several scripts.
+MIXED_TEXT = "Anna, aged 3.5 (well-known)… 王明住在北京。 हिन्दी، عَرَبِيّ؟ 👩‍🔬❤️ $5\u00a0x\x1fy"
 #: Settings of a small task of each kind.
 SETTINGS = {
     "classification": {"name": "pair", "text": "a", "pair": "b", "labels": ("no", "yes", "maybe")},

@@ -1,0 +1,106 @@
+"""How plain text becomes the words of a tagger: as its training files were split.
+
+The rules are expressions that Python and the RE2 of a graph read alike, so that both find the same
+words.
+"""
+
+import functools
+import logging
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from albert_keras.tasks.examples import TaggedExample
+from albert_keras.tasks.kinds import TAGGING
+from albert_keras.tasks.task_config import AT_WHITE_SPACE, TaskConfig, WordSplit
+from data_pipeline.text.letters import UNSPACED_SCRIPTS
+from data_pipeline.tokenizers.cleanup import character_ranges, characters_of
+
+#: A text that begins with this character is split at white space only: it consists of given words.
+GIVEN_WORDS = "\x1f"  # "unit separator", itself white space
+#: Signs that stay in a word if letters or digits are on both sides.
+_INNER = re.escape(".,:'’-_/@&")
+_SHOWN: dict[WordSplit, str] = {
+    "characters": "into characters",
+    "punctuation": "at white space, with punctuation apart from words",
+    AT_WHITE_SPACE: "at white space",
+}
+
+logger = logging.getLogger(__name__)
+
+
+@functools.cache
+def word_pattern(rule: WordSplit) -> str:
+    """Returns the expression that finds each word of a text, for `re` and RE2."""
+    space = characters_of(character_ranges(str.isspace))
+    sign = characters_of(character_ranges(_is_sign))
+    # Marks belong to what they stand on, and a joiner to the emoji before it.
+    marks = f"[{characters_of(character_ranges(_is_mark))}]*"
+    letters = f"[^{space}{sign}]+"
+    return {
+        "characters": f"[^{space}]{marks}",
+        "punctuation": f"{letters}(?:[{_INNER}]{letters})*|[{sign}]{marks}",
+        AT_WHITE_SPACE: f"[^{space}]+",
+    }[rule]
+
+
+def split_words(text: str, rule: WordSplit) -> list[str]:
+    """Returns the words of a plain text."""
+    if rule == AT_WHITE_SPACE or text.startswith(GIVEN_WORDS):
+        return text.split()
+    return _compiled(rule).findall(text)
+
+
+def with_word_split(config: TaskConfig, examples: Sequence[TaggedExample]) -> TaskConfig:
+    """Returns the configuration of a tagger with the rule by which its examples were split.
+
+    It is the one that finds the words of most sentences again in their text. Logs the rule.
+    """
+    if config.name not in TAGGING.own_tasks:
+        return config
+    if config.word_split is None:
+        texts = [_text_of(example.words) for example in examples]
+        # Of equals the first: a sentence without punctuation says nothing about it.
+        found = {
+            rule: sum(
+                split_words(text, rule) == list(example.words)
+                for text, example in zip(texts, examples, strict=True)
+            )
+            for rule in ("characters", AT_WHITE_SPACE, "punctuation")
+        }
+        best = max(found, key=found.__getitem__)
+        config = config.replace(word_split=best if found[best] else AT_WHITE_SPACE)
+    log_word_split(config)
+    return config
+
+
+def log_word_split(config: TaskConfig) -> None:
+    """Logs how the tagger of a configuration splits plain text; nothing for other tasks."""
+    if config.name in TAGGING.own_tasks:
+        shown = _SHOWN[config.word_rule]
+        logger.info("Plain text is split %s (task.word_split).", shown)
+
+
+@functools.cache
+def _compiled(rule):
+    return re.compile(word_pattern(rule))
+
+
+@functools.cache
+def _unwritten_space():
+    """Returns the expression for spaces that texts do not have between their words."""
+    sign = characters_of(character_ranges(_is_sign))
+    return re.compile(f"(?<=[{UNSPACED_SCRIPTS}]) (?=[{UNSPACED_SCRIPTS}])| (?=[{sign}]+(?: |$))")
+
+
+def _text_of(words):
+    """Returns words as a text that contains them, whatever may be around its punctuation."""
+    return _unwritten_space().sub("", " ".join(words))
+
+
+def _is_sign(character):
+    return unicodedata.category(character)[0] in "PS"
+
+
+def _is_mark(character):
+    return unicodedata.category(character)[0] == "M" or character == "\u200d"
