@@ -98,8 +98,7 @@ def export(
         max_seq_length: int or None. Longer texts are truncated, S. None takes the length of the
             training.
         precision: str. "float32", "bfloat16" or "int8", of the SavedModel; see `StoredModel`.
-        lite: iterable of "float16" and "int8". Additional TensorFlow Lite files, for pre-trained
-            models only.
+        lite: iterable of "float16" and "int8". Additional TensorFlow Lite files, over ids.
         keras_precision: str. "float32", "float16" or "bfloat16", to which the weights of the
             `.keras` model are rounded; loaded, they are float32.
 
@@ -131,11 +130,6 @@ def export(
             check, precision, keras_precision, lite = module.check, "float32", "float32", ()
         else:
             source = open_source(run, step, max_seq_length)
-            if lite and source.task is not None:
-                raise InputError(
-                    f"`lite` is for pre-trained models. Received: {', '.join(lite)} and a model "
-                    f"of {source.task.config.name}."
-                )
             module = source.string_model(precision)
             check = functools.partial(check_answers, source, precision)
         logger.info("2/4 writing the model for servers and for Keras")

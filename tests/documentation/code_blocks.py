@@ -36,6 +36,7 @@ REASONS = {
     "needs several GPUs",
     "needs several machines",
     "needs tensorflow_model_server",
+    "needs tf2onnx",
     "needs the shipped model",
     "needs torch",
     "runs the tests",

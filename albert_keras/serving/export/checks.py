@@ -222,11 +222,11 @@ def _task_answers(source, call, inputs):
         yield given, *(_comparable(answer) for answer in answers)
 
 
-def _answers(source, inputs, call=None, fill=None):
+def _answers(source, inputs, call=None, lite=None):
     """Answers examples of the task, or returns the candidates for the first masks of texts.
 
-    With `call` by signatures, else by the Python code, whose sequences are built in NumPy; `fill`
-    as of `masks_in_python`.
+    With `call` by signatures, else with sequences that are built in NumPy, by `lite`, a LiteModel,
+    or by the Python code.
     """
     task = source.task
     if task is not None and call is not None:
@@ -234,11 +234,13 @@ def _answers(source, inputs, call=None, fill=None):
     if task is not None:
         features, strategy = task.features(inputs, source.tokenizer), tf.distribute.get_strategy()
         size = CHOICES if task.kind.has_options else ROWS
-        outputs = RowPredictor(strategy, source.model, task.kind, size).predict(features)
+        predictor = lite or RowPredictor(strategy, source.model, task.kind, size)
+        outputs = predictor.predict(features)
         return task.answers(inputs, features, outputs, source.tuned or None)
     if call is not None:
         rows = call_by_rows(call, "fill_mask", text=inputs)
         return [Candidate(row["pieces"][0, 0].decode(), float(row["scores"][0, 0])) for row in rows]
+    fill = lite and lite.fill_masks
     masks = [found[0] if len(found) else None for found in masks_in_python(source, inputs, fill)]
     return [
         Candidate("", 0.0)
@@ -310,7 +312,7 @@ def compare(
     """
     variants = {} if precision == "float32" else {precision: partial(_answers, source, call=call)}
     for name, file in lite_files.items():
-        variants[f"lite {name}"] = partial(_answers, source, fill=LiteModel(file).fill_masks)
+        variants[f"lite {name}"] = partial(_answers, source, lite=LiteModel(file))
     count = NUM_TEXTS if variants else NUM_OF_RUN
     if source.load_trained is not None:
         model = source.load_trained()

@@ -5,6 +5,8 @@ The graph contains core operations and tokenizers of tensorflow-text only, so th
 fine-tuned ones.
 """
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import TextPacker, num_tokens_of, readable
@@ -46,7 +48,7 @@ class StringModel(tf.Module):
     """
 
     #: Shape of the inputs of `predict_tokens`: [B, S].
-    _ids_shape = (None, None)
+    ids_shape: tuple[int | None, ...] = (None, None)
     #: Rebuilds the tokenizer for the graph.
     _make_tokenizer = staticmethod(graph_tokenizer)
 
@@ -77,7 +79,7 @@ class StringModel(tf.Module):
             "attention": string_function(self._attention, "text"),
         }
         #: The signatures over ids.
-        self.token_functions = {"predict_tokens": self._token_function()}
+        self.token_functions = {"predict_tokens": self.token_function()}
 
     def _functions(self):
         """Returns the signatures of the subclass, a dict of name -> tf.function."""
@@ -153,9 +155,10 @@ class StringModel(tf.Module):
         pieces = tf.gather(self.tokenizer.pieces, packed["input_ids"])
         return tf.where(packed["input_mask"] > 0, pieces, "")
 
-    def _token_function(self):
+    def token_function(self, shape: tuple[int | None, ...] | None = None) -> Callable:
+        """Returns `predict_tokens` for inputs of a shape, by default of `ids_shape`."""
         names = ("input_ids", "input_mask", "segment_ids")
-        specs = [tf.TensorSpec(self._ids_shape, tf.int32, name=name) for name in names]
+        specs = [tf.TensorSpec(shape or self.ids_shape, tf.int32, name=name) for name in names]
 
         @tf.function(input_signature=specs, autograph=False)
         def predict_tokens(input_ids, input_mask, segment_ids):

@@ -175,7 +175,7 @@ class SimilarityModel(TextTaskModel):
     """
 
     _example_name = "regress"
-    _ids_shape = (None, 2, None)
+    ids_shape = (None, 2, None)
 
     def _pairs(self, first, second):
         packed, dropped = self._sequences(tf.reshape(tf.stack([first, second], axis=1), [-1]))
@@ -197,7 +197,7 @@ class ChoiceModel(TaskModel):
     truncated at the end.
     """
 
-    _ids_shape = (None, None, None)
+    ids_shape = (None, None, None)
 
     def _functions(self):
         specs = [tf.TensorSpec([None], tf.string, name=name) for name in ("context", "question")]

@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.conversion.convert import convert
 from albert_keras.runs.run import Run
-from albert_keras.serving.export.checks import TEXTS
+from albert_keras.serving.export.checks import TEXTS, compare
+from albert_keras.serving.export.lite import write_lite
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
@@ -87,8 +89,6 @@ def test_what_is_no_checkpoint_or_option_is_refused(runs, tmp_path):
     run = runs("classification")
     with pytest.raises(InputError, match="from 8 to `max_position_embeddings`"):
         export(run, tmp_path / "name", max_seq_length=65)
-    with pytest.raises(InputError, match="`lite` is for pre-trained models"):
-        export(run, tmp_path / "name", lite=["int8"])
     with pytest.raises(InputError, match="7"):
         export(run, tmp_path / "name", step=7)
     with pytest.raises(InputError, match="contains no trained model"):
@@ -134,3 +134,17 @@ def test_block_sparse_attention_passes_all_checks(tiny_tokenizer, tiny_corpus, t
     result = export(run, tmp_path / "name")
     assert result.largest_difference < 1e-5
     assert keras.models.load_model(f"{result.path}.keras").config.attention == "block-sparse"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["spans", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("choice", "similarity"))],
+)
+def test_tensorflow_lite_answers_as_the_run(kind, runs, tmp_path):
+    source = open_source(runs(kind))
+    files = write_lite(tmp_path, source, ["float16"])
+    losses = compare(source, "float32", None, files)
+    assert losses["lite float16"].num_predictions > 1
+    assert losses["lite float16"].largest_difference < 0.01
+    signatures = tf.lite.Interpreter(str(files["float16"])).get_signature_list()
+    assert signatures["predict_tokens"]["inputs"] == ["input_ids", "input_mask", "segment_ids"]

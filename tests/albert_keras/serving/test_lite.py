@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.serving.export.lite import LiteModel, convert_to_lite
+from albert_keras.serving.export.lite import LiteModel, write_lite
+from albert_keras.serving.export.source import ExportSource
 
 LENGTH = 16
 
@@ -28,8 +29,17 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def converted(model, weights):
-    return convert_to_lite(model, LENGTH, weights)
+def convert(tmp_path_factory):
+    def convert(model, weights):
+        source = ExportSource("pretraining", {}, None, model, None, LENGTH)
+        return write_lite(tmp_path_factory.mktemp("lite"), source, [weights])[weights].read_bytes()
+
+    return convert
+
+
+@pytest.fixture(scope="module")
+def converted(convert, model, weights):
+    return convert(model, weights)
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +50,13 @@ def lite(converted, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_file_is_hardly_larger_than_its_weights_whatever_the_depth(model, converted, weights):
+def test_a_file_is_hardly_larger_than_its_weights_whatever_the_depth(
+    model, convert, converted, weights
+):
     numbers = sum(weight.shape.num_elements() for weight in model.weights)
     size = {"float16": 2, "int8": 1}[weights] * numbers
     assert size <= len(converted) < size + 60_000
-    deeper = convert_to_lite(make_model(4), LENGTH, weights)
+    deeper = convert(make_model(4), weights)
     assert abs(len(deeper) - len(converted)) < 0.08 * len(converted)
 
 
