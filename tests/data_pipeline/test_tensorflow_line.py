@@ -32,7 +32,6 @@ for line in (
     os.write(2, line.encode() + b"\\n")
 class keras:
     class Model: ...
-value = 3
 """
 _PROGRAM = """
 from importlib.util import find_spec
@@ -40,7 +39,6 @@ from data_pipeline import tensorflow_line
 tensorflow_line.needs_tf_keras = lambda: True
 find_spec("tensorflow")
 import tensorflow
-print(tensorflow.value)
 """
 
 
@@ -141,9 +139,9 @@ def test_the_lines_are_those_of_the_requirements():
     assert required_line((3, 14)) is LINES[0]
 
 
-@pytest.mark.parametrize("body, status", [("", 0), ("raise ImportError('no AVX')", 1)])
-def test_the_import_prints_only_what_concerns_the_user(tmp_path, body, status):
-    (tmp_path / "tensorflow.py").write_text(_TENSORFLOW + body, encoding="utf-8")
+def test_the_import_prints_only_what_concerns_the_user_even_if_it_fails(tmp_path):
+    source = _TENSORFLOW + "raise ImportError('no AVX')"
+    (tmp_path / "tensorflow.py").write_text(source, encoding="utf-8")
     places = os.pathsep.join([str(tmp_path), os.getcwd()])
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM],
@@ -151,7 +149,5 @@ def test_the_import_prints_only_what_concerns_the_user(tmp_path, body, status):
         capture_output=True,
         text=True,
     )
-    lines = done.stderr.splitlines()
-    assert done.returncode == status
-    assert lines[0] == "something that concerns the user"
-    assert (lines[1:] == []) == (status == 0) and ("no AVX" in lines[-1]) == (status == 1)
+    first, *_, last = done.stderr.splitlines()
+    assert done.returncode == 1 and first == "something that concerns the user" and "no AVX" in last

@@ -92,13 +92,7 @@ def test_the_second_segment_comes_from_the_same_document_only_if_there_is_no_oth
 
 
 @pytest.mark.parametrize(
-    "objective, policy",
-    [
-        (objective, policy)
-        for objective in ("sop", "nsp", "none")
-        for policy in ("split", "skip", "nsp")
-        if (objective, policy) != ("none", "nsp")  # refused by the configuration
-    ],
+    "objective, policy", [("sop", "split"), ("sop", "nsp"), ("nsp", "split"), ("none", "skip")]
 )
 @pytest.mark.parametrize("input_format", PAIR_FORMATS)
 def test_no_pair_in_order_takes_its_halves_from_two_documents(input_format, objective, policy):

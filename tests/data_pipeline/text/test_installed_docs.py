@@ -15,8 +15,6 @@ Usage:
     [1, 2]
 
 =====  =====
-Name   Value
-=====  =====
 
 ```
 The_code = in_a(fence).is_not + prose
@@ -43,10 +41,6 @@ class Item:
 
             the_value = item.value() or something else
 
-        Parameters
-        ----------
-        default : object
-            The value that is given when nothing else is known.
         """
 '''
 
@@ -71,7 +65,6 @@ def test_a_module_is_a_document_of_its_prose(package):
             "The result is a list of pkg.Item objects, see the manual for more of them.",
             "Loads the items of a file.",
             "The path of the file that is read by this function.",
-            "The value that is given when nothing else is known.",
         )
     }
 

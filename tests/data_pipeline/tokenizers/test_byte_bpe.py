@@ -63,17 +63,11 @@ def reference_ids(tokenizer, texts):
 def assert_same_ids(tokenizer, texts):
     expected = reference_ids(tokenizer, texts)
     assert [ids.tolist() for ids in tokenizer.encode_batch(texts)] == expected
-    graph = tf.function(graph_tokenizer(tokenizer).__call__, autograph=False)
-    found = []
-    for begin in range(0, len(texts), 256):
-        found += graph(
-            tf.constant([text.encode() for text in texts[begin : begin + 256]])
-        ).to_list()
-    differing = [
-        (text, one, other)
-        for text, one, other in zip(texts, found, expected, strict=True)
-        if one != other
-    ]
+    specification = tf.TensorSpec([None], tf.string)
+    graph = tf.function(graph_tokenizer(tokenizer).__call__, [specification], autograph=False)
+    found = graph([text.encode() for text in texts]).to_list()
+    triples = zip(texts, found, expected, strict=True)
+    differing = [triple for triple in triples if triple[1] != triple[2]]
     assert not differing, differing[:3]
 
 
