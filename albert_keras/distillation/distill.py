@@ -11,6 +11,7 @@ from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.teaching import Teaching
 from albert_keras.formats.open_model import open_model
 from albert_keras.training.pretrain import PretrainingResult, pretrain
+from albert_keras.training.scored_model import check_records
 from albert_keras.training.stages import stages_of
 from albert_keras.training.strategy import build_strategy
 from data_pipeline.records.record_files import RecordFiles
@@ -62,7 +63,7 @@ def distill(
     opened = open_model(teacher, teacher_step, albert_config, tokenizer)
     teaching = Teaching(opened, config, student, strategy)
     for stage in stages_of(config, records, student):
-        teaching.check_records(stage.records)
+        check_records(stage.records, str(opened), opened.albert_config, opened.tokenizer.digest)
     return pretrain(
         data,
         out,

@@ -14,9 +14,8 @@ from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.training.build import build_pretraining
-from albert_keras.training.start import ContinuedPretraining, Start
+from albert_keras.training.start import Start
 from data_pipeline.errors import InputError
-from data_pipeline.records.record_files import RecordFiles
 
 logger = logging.getLogger(__name__)
 
@@ -76,22 +75,6 @@ class Teaching(Start):
         has_table = teacher.albert_config.embedding_size == student.embedding_size
         if self.settings.warm_start is not False and has_table:
             self.trained_positions = min(teacher.trained_positions, student.max_position_embeddings)
-
-    def check_records(self, records: RecordFiles) -> None:
-        """Raises InputError unless the teacher can read records."""
-        if ContinuedPretraining.of(self.weights, records).num_new_pieces:
-            raise InputError(
-                f"`{records.folder}` must have the vocabulary of the teacher `{self.weights}`. "
-                "Received: an extension of it, by `vocab extend`. Continue to pre-train the "
-                "teacher on these records first."
-            )
-        longest = self.weights.albert_config.max_position_embeddings
-        if records.info.max_seq_length > longest:
-            raise InputError(
-                f"The sequences of `{records.folder}` must have at most {longest} tokens, the "
-                f"longest that the teacher `{self.weights}` reads. "
-                f"Received: {records.info.max_seq_length}."
-            )
 
     def describe(self):
         return {

@@ -30,7 +30,7 @@ from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.tagging.words import with_word_split
 from albert_keras.tasks.task import Features
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.training.build import compile_step, step_settings
+from albert_keras.training.build import compile_step
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -212,7 +212,7 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
 
     def compile_for(self, config: FinetuneConfig) -> None:
         """Compiles the model for a resolved configuration; call it in the strategy's scope."""
-        compile_step(self, config, **step_settings(config))
+        compile_step(self, config)
 
     def fit(
         self,

@@ -41,16 +41,6 @@ def model_settings(training: LoopConfig, skips_padding: bool) -> dict:
     }
 
 
-def step_settings(config) -> dict:
-    """Returns the arguments of `ObjectiveModel.compile` that a configuration determines."""
-    training = config.training
-    return {
-        "clip_norm": config.optimizer.clip_norm,
-        "accumulation_steps": training.accumulation_steps,
-        "skip_spikes": training.skip_spikes,
-    }
-
-
 def build_pretraining(
     config, albert_config: AlbertConfig, skips_padding: bool = False, model_class=None, **objectives
 ) -> AlbertForPretraining:
@@ -72,7 +62,6 @@ def build_pretraining(
         model,
         config,
         sentence_order_weight=training.sentence_order_weight,
-        **step_settings(config),
         **objectives,
     )
     return model
@@ -92,6 +81,11 @@ def compile_step(training_step: ObjectiveModel, config, **arguments):
         matrix_dtype="bfloat16" if training.precision == "mixed_bfloat16" else "float32",
     )
     training_step.compile(
-        optimizer=optimizer, steps_per_execution=training.steps_per_execution, **arguments
+        optimizer=optimizer,
+        clip_norm=config.optimizer.clip_norm,
+        accumulation_steps=training.accumulation_steps,
+        skip_spikes=training.skip_spikes,
+        steps_per_execution=training.steps_per_execution,
+        **arguments,
     )
     optimizer.build(training_step.trainable_variables)

@@ -24,7 +24,7 @@ from albert_keras.training.fitting import create_or_resume, fit, report_loaded
 from albert_keras.training.record_source import RecordSource, log_frequencies
 from albert_keras.training.run_callbacks import check_callbacks
 from albert_keras.training.stages import Stages, check_batch_sizes, stages_of, with_settings
-from albert_keras.training.start import OUTPUT_BIAS, Start, start_of
+from albert_keras.training.start import OUTPUT_BIAS, ContinuedPretraining, Start
 from albert_keras.training.strategy import (
     build_strategy,
     choose_precision,
@@ -108,7 +108,9 @@ def pretrain(
     config = (config or PretrainingConfig()).with_flags(**flags)
     records = RecordFiles.of(data)
     held_out = None if eval_data is None else RecordFiles.of(eval_data)
-    start = start or start_of(initial, records, config)
+    if initial is not None:
+        start = ContinuedPretraining.of(initial, records, config)
+    start = start or Start()
     config = _as_started(start.configured(config), Path(out) / "run.json")
     albert_config = config.albert_config(records.info.vocab_size)
     stages = stages_of(config, records, albert_config, held_out)

@@ -33,9 +33,6 @@ class RunCallbacks(keras.callbacks.Callback):
         every: Steps between two evaluations.
         first_step: Steps done before this process.
         logs_of: Returns the logs of an epoch that ends now.
-
-    Raises:
-        InputError: For a callback of Keras that cannot work in a run.
     """
 
     def __init__(
@@ -48,7 +45,6 @@ class RunCallbacks(keras.callbacks.Callback):
         logs_of: Callable[[], dict[str, Any]],
     ):
         super().__init__()
-        check_callbacks(given)
         self._first, self._given, self._last = tuple(before), tuple(given), tuple(after)
         self._all = (*before, *given, *after)
         self._every, self._first_step, self._logs_of = every, first_step, logs_of

@@ -9,6 +9,7 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_files import RecordFiles
 
 
@@ -20,9 +21,9 @@ class ScoredModel(NamedTuple):
 
     def check_records(self, records: RecordFiles) -> None:
         """Raises InputError unless the model can read records."""
-        weights, is_run = self.weights, self.run is not None
-        digest = self.run.record["tokenizer_digest"] if is_run else weights.tokenizer.digest
-        check_records(records, weights.path, weights.albert_config, digest, is_run)
+        weights, run = self.weights, self.run
+        digest = weights.tokenizer.digest if run is None else run.record["tokenizer_digest"]
+        check_records(records, weights.path, weights.albert_config, digest)
 
     def piece_of(self, piece_id: int) -> str:
         """Returns a piece, or its id if the model has no tokenizer."""
@@ -56,7 +57,6 @@ def check_records(
     model: str | Path,
     albert_config: AlbertConfig,
     tokenizer_digest: str | None,
-    is_run: bool = False,
 ) -> None:
     """Raises InputError unless a model can read records.
 
@@ -67,7 +67,6 @@ def check_records(
         model: The model as given, for the message.
         albert_config: AlbertConfig of the model.
         tokenizer_digest: Of the model; None if it is not known.
-        is_run: Whether the model is the folder of a run, which contains its tokenizer.
     """
     found, problem = records.info.tokenizer_digest, None
     if records.info.vocab_size != albert_config.vocab_size:
@@ -75,7 +74,8 @@ def check_records(
     elif tokenizer_digest and found and tokenizer_digest != found:
         problem = "another one of the same size"
     if problem:
-        option = f" --tokenizer {model}/tokenizer" if is_run else " that tokenizer"
+        tokenizer = Path(model, TOKENIZER_FOLDER)
+        option = f" --tokenizer {tokenizer}" if tokenizer.is_dir() else " that tokenizer"
         raise InputError(
             f"`{records.folder}` must be built with the tokenizer of `{model}`. Received: "
             f"{problem}. Build the records with{option}.",

@@ -77,35 +77,32 @@ class ContinuedPretraining(Start):
 
     @classmethod
     def of(
-        cls,
-        initial: OpenedModel,
-        records: RecordFiles,
-        positions: int | None = None,
-        first_length: int | None = None,
-        position_embedding: str | None = None,
-    ):
+        cls, initial: OpenedModel, records: RecordFiles, config: PretrainingConfig | None = None
+    ) -> "ContinuedPretraining":
         """Combines weights with records that were built with their tokenizer or an extension of it.
 
+        Positions of the sequences of the first stage that were never trained start as copies of
+        trained ones.
+
         Args:
-            positions: `max_position_embeddings` of the model; None takes the value of the weights.
-            first_length: Tokens of the sequences of the first stage, if not those of `records`.
-                Positions up to it that were never trained start as copies of trained ones.
-            position_embedding: As in AlbertConfig; "rotary" discards a table of absolute positions.
-                None takes the value of the weights.
+            config: Of the run. `max_position_embeddings` of the model may be larger than that of
+                the weights; the position embedding "rotary" discards a table of absolute positions.
 
         Raises:
             InputError: If the records were built with another tokenizer, or the weights have more
                 positions.
         """
         info, ours = records.info, initial.tokenizer
-        if positions is None and (first_length or info.max_seq_length) > initial.trained_positions:
+        config = config or PretrainingConfig()
+        positions = config.model.get("max_position_embeddings")
+        first = config.stages[0].data if config.stages else None
+        length = info.max_seq_length if first is None else DatasetInfo.read(first).max_seq_length
+        if positions is None and length > initial.trained_positions:
             positions = initial.albert_config.max_position_embeddings
         longer = initial.lengthened(positions)
         has_copies = longer is not initial
-        if position_embedding == "rotary":
+        if config.model.get("position_embedding") == "rotary":
             longer = longer.with_rotary_positions()
-        if info.tokenizer_digest == ours.digest:
-            return cls(initial, longer, has_copies)
         if info.tokenizer_digest is None:
             if info.vocab_size != ours.vocab_size:
                 raise InputError(
@@ -118,18 +115,19 @@ class ContinuedPretraining(Start):
                 records.folder,
                 initial,
             )
-            return cls(initial, longer, has_copies)
-        folder = records.folder / TOKENIZER_FOLDER
-        theirs = Tokenizer.load(folder) if folder.is_dir() else None
-        is_theirs = theirs is not None and theirs.digest == info.tokenizer_digest
-        if not is_theirs or not is_extension(ours, theirs):
-            raise InputError(
-                f"`{records.folder}` must be built with the tokenizer of `{initial}`, with the "
-                f"digest {ours.digest}, or with an extension of it by `vocab extend`. Received: "
-                f"{info.tokenizer_digest}.",
-                Mistake.OTHER_TOKENIZER,
-            )
-        return cls(initial, longer.extended(theirs), has_copies)
+        elif info.tokenizer_digest != ours.digest:
+            folder = records.folder / TOKENIZER_FOLDER
+            theirs = Tokenizer.load(folder) if folder.is_dir() else None
+            is_theirs = theirs is not None and theirs.digest == info.tokenizer_digest
+            if not is_theirs or not is_extension(ours, theirs):
+                raise InputError(
+                    f"`{records.folder}` must be built with the tokenizer of `{initial}`, with the "
+                    f"digest {ours.digest}, or with an extension of it by `vocab extend`. "
+                    f"Received: {info.tokenizer_digest}.",
+                    Mistake.OTHER_TOKENIZER,
+                )
+            longer = longer.extended(theirs)
+        return cls(initial, longer, has_copies)
 
     def configured(self, config):
         return config.replace(model=self.model_settings(config))
@@ -184,17 +182,3 @@ class ContinuedPretraining(Start):
                 "was split into"
             )
         return lines
-
-
-def start_of(initial: OpenedModel | None, records: RecordFiles, config: PretrainingConfig) -> Start:
-    """Returns how a run begins, from random weights or from `initial`; raises as `of`."""
-    if initial is None:
-        return Start()
-    first = config.stages[0].data if config.stages else None
-    return ContinuedPretraining.of(
-        initial,
-        records,
-        config.model.get("max_position_embeddings"),
-        None if first is None else DatasetInfo.read(first).max_seq_length,
-        config.model.get("position_embedding"),
-    )
