@@ -1,4 +1,4 @@
-"""Two processes on this machine are two workers."""
+"""Two processes on this machine are two workers, and go on when one of them was lost."""
 
 import json
 import os
@@ -13,6 +13,8 @@ import time
 import pytest
 import tensorflow as tf
 
+from albert_keras.runs.log_file import read_log
+from albert_keras.runs.run import Run
 from albert_keras.training.cluster import (
     WorkerLost,
     Workers,
@@ -21,70 +23,58 @@ from albert_keras.training.cluster import (
     read_workers,
     restart,
 )
+from albert_keras.training.pretrain import pretrain
 from albert_keras.training.rendezvous import meet
 from data_pipeline.errors import InputError
 
-#: Begins the program of a worker; `say` tells the test how far it is.
-BEGINNING = """
-import os, signal, sys, time
-def say(*words):
-    print(*words, flush=True)
-import tensorflow as tf
+#: What a worker agrees on with the others, and prints.
+AGREE = """
+import signal, time
 from albert_keras.training import cluster
 from albert_keras.training.strategy import build_strategy
-try:
-    with cluster.noticing_lost_workers():
-        strategy = build_strategy("multiworker")
-        index = strategy.cluster_resolver.task_id
-        say("joined")
-        work()
-except cluster.WorkerLost:
-    say("lost")
-    cluster.restart()
+strategy = build_strategy("multiworker")
+index = strategy.cluster_resolver.task_id
+print(cluster.num_workers(strategy), cluster.is_chief(strategy))
+print(cluster.broadcast(strategy, 2**40 + 1 if index == 0 else None))
+print(cluster.any_of(strategy, False), cluster.any_of(strategy, index == 1))
+print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+cluster.barrier(strategy)
+print("ready", flush=True)
+time.sleep(60)
 """
-
-
-def tf_config(addresses, index):
-    return json.dumps(
-        {"cluster": {"worker": list(addresses)}, "task": {"type": "worker", "index": index}}
-    )
 
 
 @pytest.fixture
 def addresses():
     """Returns two addresses of this machine at which nobody listens."""
-    return tuple(f"localhost:{port}" for port in free_ports(2))
-
-
-def free_ports(number):
     # Below the ports that the system hands out itself: those may be gone again when they are used.
     ports = []
-    while len(ports) < number:
+    while len(ports) < 2:
         port = random.randrange(20000, 30000)
         with socket.socket() as free:
             if port not in ports and free.connect_ex(("localhost", port)):
                 ports.append(port)
-    return ports
+    return tuple(f"localhost:{port}" for port in ports)
 
 
 @pytest.fixture
 def start(addresses, tmp_path):
-    """Returns a function that starts a worker: (index, body of its work) -> Popen."""
+    """Returns a function that starts a worker: (index, arguments of Python) -> Popen."""
     processes = []
 
-    def start_worker(index, work):
-        program = tmp_path / f"worker_{index}.py"
-        body = "".join(f"    {line}\n" for line in work.strip().splitlines())
-        program.write_text(f"def work():\n{body}{BEGINNING}")
-        environ = os.environ | {
-            "TF_CONFIG": tf_config(addresses, index),
-            "CUDA_VISIBLE_DEVICES": "",
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        }
-        process = subprocess.Popen(
-            [sys.executable, str(program)], env=environ, stdout=subprocess.PIPE, text=True
-        )
+    def start_worker(index, *arguments):
+        task = {"type": "worker", "index": index}
+        config = {"cluster": {"worker": list(addresses)}, "task": task}
+        environ = {"TF_CONFIG": json.dumps(config), "CUDA_VISIBLE_DEVICES": ""}
+        environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": os.pathsep.join(sys.path)}
+        with open(tmp_path / f"worker-{index}.txt", "a") as log:
+            process = subprocess.Popen(
+                [sys.executable, *arguments],
+                env=os.environ | environ,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
         processes.append(process)
         return process
 
@@ -94,43 +84,84 @@ def start(addresses, tmp_path):
         process.communicate()
 
 
-def read_until(process, word):
-    for line in process.stdout:
-        if line.strip() == word:
-            return
-    raise AssertionError(f"the worker ended ({process.wait()}) and never said {word!r}")
+@pytest.mark.slow
+def test_workers_agree_and_sigterm_ends_them(start):
+    # TensorFlow puts a handler in its place that does nothing but write a line.
+    workers = [start(index, "-c", AGREE) for index in (0, 1)]
+    for worker, chief in zip(workers, ("True", "False"), strict=True):
+        said = [worker.stdout.readline().strip() for _ in range(5)]
+        assert said == [f"2 {chief}", str(2**40 + 1), "False True", "True", "ready"]
+    for worker in workers:
+        worker.send_signal(signal.SIGTERM)
+    assert [worker.wait(timeout=5) for worker in workers] == [-signal.SIGTERM] * 2
 
 
-def test_workers_agree(start):
-    work = """
-say(cluster.num_workers(strategy), cluster.is_chief(strategy))
-say(cluster.broadcast(strategy, 2**40 + 1 if index == 0 else None))
-say(cluster.any_of(strategy, False), cluster.any_of(strategy, index == 1))
-say(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
-if index == 0:
-    time.sleep(1)
-cluster.barrier(strategy)
-"""
-    workers = [start(index, work) for index in (0, 1)]
-    outputs = [worker.communicate(timeout=60)[0].splitlines() for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0]
-    same = [str(2**40 + 1), "False True", "True"]
-    assert outputs == [["joined", "2 True", *same], ["joined", "2 False", *same]]
+# Two workers that train.
+
+
+@pytest.fixture
+def begin(start, tiny_records, tiny_training, tmp_path):
+    """Returns the settings of a run, and a function that begins or joins it: index -> Popen."""
+
+    def settings(**training):
+        training = tiny_training.training.replace(report_every=1, **training)
+        config = tiny_training.replace(training=training)
+        (tmp_path / "config.json").write_text(config.model_dump_json(exclude_unset=True))
+        return config
+
+    words = ["-m", "albert_keras", "pretrain", "--strategy", "multiworker", "--data", tiny_records]
+    words += ["--out", tmp_path / "two", "--config", tmp_path / "config.json"]
+    return settings, lambda index: start(index, *words)
+
+
+def ended(process, tmp_path, seconds=240):
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        said = [(tmp_path / f"worker-{index}.txt").read_text()[-1500:] for index in (0, 1)]
+        raise AssertionError("\n---\n".join(said)) from None
+
+
+def wait_for(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 @pytest.mark.slow
-def test_sigterm_ends_a_worker_that_has_joined(start):
-    # TensorFlow puts a handler in its place that does nothing but write a line.
-    work = """
-cluster.barrier(strategy)
-say("ready")
-time.sleep(60)
-"""
-    chief, other = start(0, work), start(1, work)
-    for worker in (chief, other):
-        read_until(worker, "ready")
-        worker.send_signal(signal.SIGTERM)
-    assert [worker.wait(timeout=5) for worker in (chief, other)] == [-signal.SIGTERM] * 2
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_killed_worker_comes_back_and_the_run_ends_in_the_losses_of_one(
+    begin, tiny_records, tmp_path, lost
+):
+    settings, begin_worker = begin
+    config, out = settings(steps=400, checkpoint_every=20), tmp_path / "two"
+    workers = [begin_worker(index) for index in (0, 1)]
+    wait_for(lambda: (out / "checkpoints" / "step-00000040" / "digests.json").exists())
+    workers[lost].kill()
+    workers[lost].wait()
+    workers[lost] = begin_worker(lost)
+    assert [ended(worker, tmp_path) for worker in workers] == [0, 0]
+    assert "resuming" in (tmp_path / f"worker-{lost}.txt").read_text()
+    one = pretrain(tiny_records, tmp_path / "one", config).path
+    two, one = ([line["loss"] for line in read_log(run)] for run in (out, one))
+    assert two == pytest.approx(one, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_sigterm_to_one_worker_stops_both_saved(begin, tmp_path):
+    settings, begin_worker = begin
+    settings(steps=5000, checkpoint_every=1000)
+    out = tmp_path / "two"
+    workers = [begin_worker(index) for index in (0, 1)]
+    wait_for(lambda: len(read_log(out)) > 5)
+    workers[1].send_signal(signal.SIGTERM)
+    assert [ended(worker, tmp_path, 30) for worker in workers] == [143, 143]
+    (step,) = Run.open(out).checkpoints.steps()
+    assert len(read_log(out)) == step
+
+
+# Before TensorFlow starts, and when it fails.
 
 
 def test_tf_config_with_a_chief_counts_it_first():
@@ -160,8 +191,8 @@ def met(workers, timeout=20):
     return raised
 
 
-def test_workers_meet_and_leave_the_port_free():
-    addresses = tuple(f"localhost:{port}" for port in free_ports(3))
+def test_workers_meet_and_leave_the_port_free(addresses):
+    addresses = (*addresses, "localhost:1")
     for _ in range(3):
         assert met([Workers(addresses, index) for index in range(3)]) == [None] * 3
     with socket.socket() as server:  # without SO_REUSEADDR

@@ -1,10 +1,12 @@
-"""Settings of a pre-training run and their defaults."""
+"""Settings of a pre-training run and of its stages, and their defaults."""
 
 import pytest
 
 from albert_keras.cli.arguments import read_values
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.settings import SettingsError
+
+TWO = [{"share": 0.9, "data": "records-128"}, {"share": 0.1}]
 
 
 def test_flags_take_precedence_over_a_file():
@@ -30,32 +32,57 @@ def test_optimizer_and_rate_follow_model_and_batch_unless_given(flags, given, na
     assert config.resolved("mixed_bfloat16") == config
 
 
-def test_the_model_has_the_vocabulary_size_of_the_records():
-    config = PretrainingConfig(model={"size": "albert-base", "num_hidden_layers": 3})
-    assert config.albert_config(500).vocab_size == 500
-    assert config.albert_config(500).num_hidden_layers == 3
-
-
-def test_mistakes_in_the_model_are_reported_with_their_section():
-    with pytest.raises(SettingsError, match="`model.num_hiden_layers`.*`num_hidden_layers`"):
-        PretrainingConfig(model={"num_hiden_layers": 3})
-
-
-def test_an_invalid_time_budget_is_one_clear_problem():
-    with pytest.raises(SettingsError) as caught:
-        PretrainingConfig(training={"time_budget": "soon"})
-    assert str(caught.value).splitlines()[1].strip() == (
-        '`training.time_budget` must be a duration such as "8h", "1h30m" or "2d". '
-        "Received: 'soon'."
-    )
-
-
-def test_reports_and_checkpoints_fall_on_host_calls():
-    with pytest.raises(SettingsError, match="must be a multiple of `steps_per_execution`"):
-        PretrainingConfig(training={"steps_per_execution": 7})
-
-
 @pytest.mark.parametrize("steps, warmup", [(100, 6), (750, 750)])
 def test_fewer_steps_than_the_warm_up_of_a_recipe_scale_it(steps, warmup):
     config = PretrainingConfig.of(read_values("continue"), steps=steps)
     assert (config.training.steps, config.optimizer.warmup_steps) == (steps, warmup)
+
+
+def test_stages_survive_the_record_of_a_run_and_a_run_without_is_described_as_before():
+    config = PretrainingConfig.of({"stages": TWO}, size="albert-mini")
+    again = PretrainingConfig.of(config.model_dump(mode="json"))
+    assert again.stages == config.stages == config.with_flags(steps=5).stages
+    assert str(config.stages[0].data) == "records-128" and config.stages[1].data is None
+    for config in (PretrainingConfig(), PretrainingConfig.of({"stages": None})):
+        assert list(config.model_dump(mode="json")) == ["model", "training", "optimizer"]
+
+
+@pytest.mark.parametrize(
+    "values, problems",
+    [
+        (
+            {
+                "model": {"num_hiden_layers": 3},
+                "stages": [{"shares": 0.5}, {"share": 2, "batch_size": 0}],
+                "training": {"steps": 0, "time_budget": "soon"},
+            },
+            [
+                "`model.num_hiden_layers` is not a known key. Did you mean `num_hidden_layers`?",
+                '`training.time_budget` must be a duration such as "8h", "1h30m" or "2d". '
+                "Received: 'soon'.",
+                "`training.steps` must be greater than or equal to 1. Received: 0.",
+                "`stages.0.share` is required.",
+                "`stages.0.shares` is not a known key. Did you mean `share`?",
+                "`stages.1.share` must be less than or equal to 1. Received: 2.",
+                "`stages.1.batch_size` must be greater than or equal to 1. Received: 0.",
+            ],
+        ),
+        (
+            {"stages": [{"share": 0.4}, {"share": 0.4}]},
+            ["`stages.0.share` must sum to 1 over all stages. Received: 0.4 + 0.4 = 0.8."],
+        ),
+        (
+            {"stages": "x"},
+            ["`stages` must be a list of stages, each with its `share`. Received: 'x'."],
+        ),
+        (
+            {"training": {"steps_per_execution": 7}},
+            ["`training.checkpoint_every` must be a multiple", "`training.report_every` must be"],
+        ),
+    ],
+)
+def test_all_problems_are_reported_with_their_section_and_stage(values, problems):
+    with pytest.raises(SettingsError) as error:
+        PretrainingConfig.of(values)
+    for problem, expected in zip(map(str, error.value.problems), problems, strict=True):
+        assert problem.startswith(expected)

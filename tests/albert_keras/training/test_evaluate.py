@@ -13,41 +13,28 @@ from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_files import RecordFiles
 
 
-@pytest.fixture
-def copied_run(tiny_run, tmp_path):
-    shutil.copytree(tiny_run, tmp_path / "run")
-    return tmp_path / "run"
+@pytest.fixture(scope="module")
+def copied_run(tiny_run, tmp_path_factory):
+    return shutil.copytree(tiny_run, tmp_path_factory.mktemp("copied") / "run")
 
 
-def test_scores_do_not_depend_on_the_batch_size(copied_run, held_out_records):
-    scores = [evaluate(copied_run, held_out_records, batch_size=size) for size in (7, 64)]
-    for name in ("masked_lm_loss", "masked_lm_accuracy", "sentence_order_accuracy"):
-        assert getattr(scores[0], name) == pytest.approx(getattr(scores[1], name), rel=1e-5)
+@pytest.fixture(scope="module")
+def scores(copied_run, tiny_records, held_out_records):
+    return evaluate(copied_run, held_out_records, baseline_data=tiny_records)
 
 
-def test_guesses_are_counted_from_the_labels(copied_run, held_out_records):
+def test_guesses_are_counted_from_the_labels(scores, held_out_records):
     records = RecordFiles(held_out_records)
     masked, orders = [], []
     for batch in evaluation_dataset(records, 1).as_numpy_iterator():
         masked.extend(batch["masked_lm_ids"][batch["masked_lm_weights"] > 0])
         orders.extend(batch["sentence_order_labels"])
-    scores = evaluate(copied_run, held_out_records)
     assert scores.num_predictions == len(masked) and scores.num_records == len(orders)
     assert scores.unigram_accuracy == np.bincount(masked).max() / len(masked)
     assert scores.sentence_order_chance == np.bincount(orders).max() / len(orders)
 
 
-def test_an_export_scores_as_the_run_it_was_made_of(tiny_export, copied_run, held_out_records):
-    found, expected = (evaluate(path, held_out_records) for path in (tiny_export, copied_run))
-    assert (found.step, found.overlap) == (12, None) and found.baselines is None
-    for name in ("masked_lm_loss", "masked_lm_accuracy", "sentence_order_loss"):
-        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-5)
-
-
-def test_baselines_are_computed_from_the_training_records(
-    copied_run, tiny_records, held_out_records
-):
-    scores = evaluate(copied_run, held_out_records, baseline_data=tiny_records)
+def test_baselines_are_computed_from_the_training_records(scores, copied_run):
     assert list(scores.baselines) == ["unigram", "bigram", "random weights"]
     losses = [baseline["masked_lm_loss"] for baseline in scores.baselines.values()]
     assert losses[1] < losses[0] < losses[2]
@@ -55,24 +42,33 @@ def test_baselines_are_computed_from_the_training_records(
     assert logged["evaluation"]["baselines"] == scores.baselines
 
 
-def test_records_of_another_tokenizer_are_refused(copied_run, held_out_records, tmp_path):
-    shutil.copytree(held_out_records, tmp_path / "records")
-    info = DatasetInfo.load(tmp_path / "records")
-    info.replace(tokenizer_digest="another").save(tmp_path / "records")
-    with pytest.raises(InputError, match="another one of the same size"):
-        evaluate(copied_run, tmp_path / "records")
-    info.replace(vocab_size=300).save(tmp_path / "records")
-    with pytest.raises(InputError, match="300 pieces, not 307"):
-        evaluate(copied_run, tmp_path / "records")
+def test_an_export_scores_as_the_run_it_was_made_of_in_batches_of_any_size(
+    tiny_export, scores, held_out_records
+):
+    found = evaluate(tiny_export, held_out_records, batch_size=7)
+    assert (found.step, found.overlap) == (12, None) and found.baselines is None
+    for name in ("masked_lm_loss", "masked_lm_accuracy", "sentence_order_loss"):
+        assert getattr(found, name) == pytest.approx(getattr(scores, name), rel=1e-5)
 
 
-def test_records_without_labels_have_no_sentence_order(copied_run, held_out_records, tmp_path):
-    scores = evaluate(copied_run, held_out_records)
-    shutil.copytree(held_out_records, tmp_path / "records")
-    info = DatasetInfo.load(tmp_path / "records")
-    info.replace(objective="none").save(tmp_path / "records")
-    found = evaluate(copied_run, tmp_path / "records")
+def test_records_without_labels_have_no_sentence_order(
+    copied_run, scores, held_out_records, tmp_path
+):
+    records = shutil.copytree(held_out_records, tmp_path / "records")
+    DatasetInfo.load(records).replace(objective="none").save(records)
+    found = evaluate(copied_run, records)
     assert found.masked_lm_loss == pytest.approx(scores.masked_lm_loss, rel=1e-5)
     names = [name for name in scores._fields if name.startswith("sentence_order")]
     assert {getattr(found, name) for name in names} == {None}
     assert None not in {getattr(scores, name) for name in names}
+
+
+def test_records_of_another_tokenizer_are_refused(copied_run, held_out_records, tmp_path):
+    records = shutil.copytree(held_out_records, tmp_path / "records")
+    info = DatasetInfo.load(records)
+    info.replace(tokenizer_digest="another").save(records)
+    with pytest.raises(InputError, match="another one of the same size"):
+        evaluate(copied_run, records)
+    info.replace(vocab_size=300).save(records)
+    with pytest.raises(InputError, match="300 pieces, not 307"):
+        evaluate(copied_run, records)

@@ -1,81 +1,91 @@
-"""Held-out scores during a run choose its best checkpoint and change nothing else."""
+"""Scores during a run choose its best checkpoint and, as callbacks do, change nothing else."""
 
-import json
-import shutil
-
-import numpy as np
 import pytest
-import tensorflow as tf
+from tensorflow import keras
 
+from albert_keras.runs.log_file import read_evaluations
 from albert_keras.runs.run import Run
 from albert_keras.training.evaluate import evaluate
 from albert_keras.training.pretrain import pretrain
+from albert_keras.training.run_callbacks import RunCallbacks
 from data_pipeline.errors import InputError
-from data_pipeline.records.dataset_info import DatasetInfo
+from tests.albert_keras.checkpoint_tensors import assert_equal_runs
+
+
+class Epochs(keras.callbacks.Callback):
+    """Notes what it is called with."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun, self.ended = [], []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.begun.append(epoch)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.ended.append((epoch, {name for name in logs if "loss" in name}))
 
 
 @pytest.fixture(scope="module")
-def scored_run(tiny_records, held_out_records, tiny_training, tmp_path_factory):
-    config = tiny_training.with_flags(evaluate_every=5)
-    out = tmp_path_factory.mktemp("scored") / "run"
-    return pretrain(tiny_records, out, config, eval_data=held_out_records).path
+def epochs():
+    return Epochs()
 
 
-def scores(run):
-    lines = map(json.loads, (run / "log.jsonl").read_text().splitlines())
-    found = {}
-    for line in lines:
-        if "evaluation" in line:
-            found.setdefault(line["step"], line["evaluation"])  # `evaluate` adds more
-    return found
+@pytest.fixture(scope="module")
+def watched_run(train, tiny_training, mixed_records, epochs, tmp_path_factory):
+    """Returns `tiny_run`, scored every 6 steps, and with two steps per execution."""
+    flags = {"evaluate_every": 6, "steps_per_execution": 2, "checkpoint_every": 8}
+    config, out = tiny_training.with_flags(**flags), tmp_path_factory.mktemp("watched") / "run"
+    return train(out, config, eval_data=mixed_records, callbacks=[epochs])
 
 
-@pytest.mark.slow
-def test_scores_are_those_of_evaluate(scored_run, held_out_records):
-    found = scores(scored_run)
-    assert list(found) == [5, 10, 12]
-    expected = evaluate(scored_run, held_out_records, step=12)
-    for name in ("masked_lm_loss", "masked_lm_accuracy", "sentence_order_accuracy"):
-        assert found[12][name] == pytest.approx(getattr(expected, name), rel=1e-4)
-    assert found[12]["loss"] == pytest.approx(
-        expected.masked_lm_loss + expected.sentence_order_loss, rel=1e-4
-    )
+def test_scores_callbacks_and_steps_per_execution_change_no_weight(watched_run, tiny_run):
+    assert_equal_runs(watched_run, tiny_run, 12)
 
 
-def test_the_best_checkpoint_has_the_lowest_score(scored_run):
-    found = scores(scored_run)
-    best = Run.open(scored_run).checkpoints.best()
+def test_the_best_checkpoint_has_the_lowest_score(watched_run, mixed_records):
+    found, checkpoints = dict(read_evaluations(watched_run)), Run.open(watched_run).checkpoints
+    assert list(found) == [6, 12]
+    assert checkpoints.steps() == [6, 8, 12]  # the first score is the best one so far
+    best = checkpoints.best()
     assert found[best]["loss"] == min(score["loss"] for score in found.values())
-    assert Run.open(scored_run).checkpoints.choose("best") == best
+    assert checkpoints.choose("best") == best
+    expected = evaluate(watched_run, mixed_records, step=6)
+    for name in ("masked_lm_loss", "masked_lm_accuracy", "sentence_order_accuracy"):
+        assert found[6][name] == pytest.approx(getattr(expected, name), rel=1e-4)
+    overlap = found[6]["overlap"]
+    assert overlap == expected.overlap and 0 < overlap["normalised"] < overlap["rows"]
 
 
-def test_scoring_changes_no_weight(scored_run, tiny_run):
-    readers = [
-        tf.train.load_checkpoint(Run.open(run).checkpoints.prefix(12))
-        for run in (scored_run, tiny_run)
-    ]
-    for name in readers[0].get_variable_to_shape_map():
-        np.testing.assert_array_equal(*(reader.get_tensor(name) for reader in readers))
+def test_an_evaluation_ends_an_epoch(watched_run, epochs):
+    assert epochs.begun == [0, 1, 2]
+    losses = {"loss", "masked_lm_loss", "val_loss", "val_masked_lm_loss"}
+    assert [epoch for epoch, _ in epochs.ended] == [0, 1] and losses <= epochs.ended[0][1]
 
 
-def test_a_better_score_is_saved_between_two_checkpoints(
-    tiny_records, held_out_records, tiny_training, tmp_path
-):
-    config = tiny_training.with_flags(evaluate_every=5, checkpoint_every=1000)
-    run = pretrain(tiny_records, tmp_path / "run", config, eval_data=held_out_records).path
-    found, checkpoints = scores(run), Run.open(run).checkpoints
-    assert 5 in checkpoints.steps()  # the first score is the best one so far
-    assert checkpoints.best() == min(found, key=lambda step: found[step]["loss"])
+def test_early_stopping_ends_the_run_that_is_saved():
+    class Model:
+        stop_training = False
+
+    stopping = keras.callbacks.EarlyStopping("val_loss", patience=1)
+    callbacks = RunCallbacks([], [stopping], [], 4, 0, logs_of=lambda: {"val_loss": 3.0})
+    callbacks.set_model(Model())
+    callbacks.on_train_begin()
+    callbacks.on_epoch_begin(0)
+    for batch in range(8):
+        assert not callbacks.is_stopped
+        callbacks.on_train_batch_end(batch, {})
+    assert callbacks.is_stopped
 
 
-def test_held_out_records_need_no_labels_that_are_not_trained(
-    tiny_records, held_out_records, tiny_training, tmp_path
-):
-    shutil.copytree(held_out_records, tmp_path / "records")
-    DatasetInfo.load(held_out_records).replace(objective="none").save(tmp_path / "records")
-    with pytest.raises(InputError, match="or use --set training.sentence_order_weight=0, which"):
-        pretrain(tiny_records, tmp_path / "run", tiny_training, eval_data=tmp_path / "records")
-    training = tiny_training.training.replace(sentence_order_weight=0.0, steps=2)
-    config = tiny_training.replace(training=training)
-    pretrain(tiny_records, tmp_path / "run", config, eval_data=tmp_path / "records")
-    assert "sentence_order_accuracy" not in scores(tmp_path / "run")[2]
+@pytest.mark.parametrize(
+    "callback",
+    [
+        keras.callbacks.BackupAndRestore("backup"),
+        keras.callbacks.ReduceLROnPlateau(),
+        keras.callbacks.TerminateOnNaN(),
+    ],
+)
+def test_a_callback_that_contradicts_the_run_is_refused_by_name(callback, tmp_path):
+    with pytest.raises(InputError, match=f"must not contain {type(callback).__name__}: "):
+        pretrain(tmp_path / "none", tmp_path / "run", callbacks=[callback])

@@ -110,26 +110,17 @@ def test_a_report_comes_with_the_execution_that_reaches_or_passes_a_multiple(fit
     assert [line["positions_per_second"] for line in read_log(tmp_path)] == [100] * 3
 
 
-def test_a_resumed_run_reports_the_same_and_its_own_speed(monkeypatch, tmp_path):
-    for name in ("whole", "parts"):
-        (tmp_path / name).mkdir()
-    whole = Fit(monkeypatch).begin(tmp_path / "whole").run(12)
-    whole.end()
-    parts = Fit(monkeypatch).begin(tmp_path / "parts").run(6)
-    tokens = parts.tokens  # a checkpoint keeps the metrics
-    parts.run(2, seconds=5)
-    parts.begin(tmp_path / "parts", first_step=6)
-    parts.tokens = tokens
-    parts.run(1, seconds=60).run(5, seconds=2).end()
-
-    def repeatable(line):
-        return {name: value for name, value in line.items() if name not in TIMING}
-
-    pairs = zip(read_log(tmp_path / "whole"), read_log(tmp_path / "parts"), strict=True)
-    assert all(repeatable(one) == repeatable(other) for one, other in pairs)
-    line = read_log(tmp_path / "parts")[1]
-    assert line["tokens_per_second"] == pytest.approx(40)  # one step of 80 tokens in 2 s
-    assert line["positions_per_second"] == 50
+def test_a_resumed_run_reports_its_own_speed(fit, tmp_path):
+    fit.begin(tmp_path).run(6)
+    tokens = fit.tokens  # a checkpoint keeps the metrics
+    fit.run(2, seconds=5)
+    fit.begin(tmp_path, first_step=6)
+    fit.tokens = tokens
+    fit.run(1, seconds=60).run(5, seconds=2).end()
+    log = read_log(tmp_path)
+    assert [line["step"] for line in log] == [4, 8, 12]
+    assert log[1]["tokens_per_second"] == pytest.approx(40)  # one step of 80 tokens in 2 s
+    assert log[1]["positions_per_second"] == 50
 
 
 def test_an_interval_without_any_update_has_no_means(fit, tmp_path, screen):
@@ -142,20 +133,16 @@ def test_an_interval_without_any_update_has_no_means(fit, tmp_path, screen):
     assert "loss -  mlm -  sop -  lr 3.0e-03  gnorm -" in screen.messages[-1]
 
 
-def test_the_screen_shows_one_line_per_report(fit, tmp_path, screen):
+def test_the_screen_shows_one_line_per_report(fit, tmp_path, screen, monkeypatch):
     fit.begin(tmp_path, every=2000, last_step=125_000, flops_per_step=41, peak_flops=100)
-    fit.run(1, seconds=30).run(1999, waits=0.02, skipped=1).end()
+    fit.run(1, seconds=30).run(1999, waits=0.02, skipped=1)
     assert screen.messages[0] == "step 1/125,000 done after 30 s, the graph is built"
     assert screen.messages[-1] == (
         "step 2,000/125,000  loss 5.123  mlm 0.231  sop 0.712  lr 2.0e+00  gnorm 0.98  "
         "80 tok/s  skipped 1  ETA 1 day 10 h"
     )
-
-
-def test_what_concerns_the_machine_is_shown_with_verbose(fit, tmp_path, screen, monkeypatch):
-    monkeypatch.setattr(reports.logger, "isEnabledFor", lambda level: True)
-    fit.begin(tmp_path, every=2000, last_step=125_000, flops_per_step=41, peak_flops=100)
-    fit.run(1, seconds=30).run(1999, waits=0.02).end()
+    monkeypatch.setattr(reports.logger, "isEnabledFor", lambda level: True)  # -v
+    fit.run(2000, waits=0.02).end()
     assert "  80 tok/s (100 with padding)  mfu 41%  wait 2%  " in screen.messages[-1]
 
 
@@ -169,7 +156,7 @@ def test_time_is_shown_where_it_ends_the_run(fit, tmp_path, screen):
     assert screen.messages[-1].endswith("  ETA 6 h 48 min")
 
 
-@pytest.mark.parametrize("seconds", [0.01, 0.3, 20])
+@pytest.mark.parametrize("seconds", [0.01, 20])
 def test_after_a_twentieth_of_the_run_the_time_left_is_right_within_a_tenth(
     fit, tmp_path, screen, seconds
 ):
@@ -217,13 +204,6 @@ def test_a_log_that_cannot_be_written_is_found_before_the_first_step(fit, tmp_pa
     assert error.value.filename == str(tmp_path / "log.jsonl")
 
 
-def test_lines_of_steps_to_be_done_again_and_a_cut_one_are_dropped(tmp_path):
-    lines = ['{"step": 4}\n', '{"step": 4, "evaluation": {}}\n', '{"step": 8}\n']
-    (tmp_path / "log.jsonl").write_text("".join(lines) + '{"st')
-    keep_log_until(tmp_path, 7)
-    assert (tmp_path / "log.jsonl").read_text() == "".join(lines[:2])
-
-
 def test_a_damaged_line_is_reported_and_left_out(tmp_path, caplog):
     lines = [
         b'{"step": 4, "loss": 1.5}',
@@ -231,7 +211,6 @@ def test_a_damaged_line_is_reported_and_left_out(tmp_path, caplog):
         b'{"st\x65p": 12, "loss": 1.0',
         b'{"stdp": 12, "loss": 1.0}',
         b'{"step": "12", "loss": 1.0}',
-        b"[" * 100_000,
         b'{"step": 16, "loss": 2.5}',
         b'{"step": 20, "loss": 2.5}',
     ]
@@ -242,7 +221,10 @@ def test_a_damaged_line_is_reported_and_left_out(tmp_path, caplog):
     keep_log_until(tmp_path, 16)
     assert (tmp_path / "log.jsonl").read_bytes() == lines[0] + b"\n" + lines[-2] + b"\n"
     (message,) = caplog.messages
-    assert "log.jsonl` is damaged in line 2, 3, 4, 5, 6, which is ignored" in message
+    assert "log.jsonl` is damaged in line 2, 3, 4, 5, which is ignored" in message
+    (tmp_path / "log.jsonl").write_bytes(lines[0] + b'\n{"st')  # cut
+    keep_log_until(tmp_path, 7)
+    assert (tmp_path / "log.jsonl").read_bytes() == lines[0] + b"\n"
 
 
 def test_a_stage_ends_with_a_report_and_the_next_has_its_own_rates(fit, tmp_path, screen):

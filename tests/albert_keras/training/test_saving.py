@@ -1,5 +1,6 @@
-"""Checkpoints are saved when they should be, and signals lose no step."""
+"""Checkpoints are saved when they should be, and signals and divergence lose no step."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,64 +11,25 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.training.saving import SaveCheckpoints
+from albert_keras.training.saving import SaveCheckpoints, StopWhenDiverged
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
 
-class Saved(list):
-    """Notes the steps that are saved."""
-
-    def __call__(self, step):
-        self.append(step)
+class Model:
+    stop_training = False
 
 
-@pytest.fixture
-def saved():
-    return Saved()
-
-
-@pytest.fixture(autouse=True)
-def signals_are_handed_back():
-    before = [signal.getsignal(number) for number in SIGNALS]
-    yield
-    assert [signal.getsignal(number) for number in SIGNALS] == before
-
-
-def small_model(steps_per_execution=1):
-    model = keras.Sequential([keras.layers.Dense(1, use_bias=False)])
-    model.compile("sgd", "mse", steps_per_execution=steps_per_execution)
-    return model
-
-
-def fit(checkpoints, steps, *others, **options):
-    with checkpoints:
-        fit_within(checkpoints, steps, *others, **options)
-
-
-def fit_within(checkpoints, steps, *others, steps_per_execution=1, epochs=1):
-    data = tf.data.Dataset.from_tensors((np.ones([2, 3]), np.ones([2, 1]))).repeat()
-    small_model(steps_per_execution).fit(
-        data,
-        epochs=epochs,
-        steps_per_epoch=steps // epochs,
-        callbacks=[*others, checkpoints],
-        verbose=0,
-    )
-
-
-def at_step(step, action, *args):
-    """Returns a callback that acts at the end of an execution that does a step, from 1 on."""
-
-    def act(batch, logs):
-        if batch + 1 == step:
-            action(*args)
-
-    return keras.callbacks.LambdaCallback(on_batch_end=act)
-
-
-def send(number):
-    os.kill(os.getpid(), number)
+def run(checkpoints, steps, together=1, before=lambda step: None):
+    """Calls the callback as `fit` does; returns when each step is done or it is stopped."""
+    checkpoints.set_model(Model())
+    checkpoints.on_epoch_begin(0)
+    for first in range(0, steps, together):
+        last = min(first + together, steps)
+        before(last)
+        checkpoints.on_train_batch_end(last - 1, {})
+        if checkpoints.model.stop_training:
+            return
 
 
 # When a checkpoint is saved.
@@ -85,60 +47,70 @@ def send(number):
     ],
 )
 def test_saved_where_a_multiple_is_reached_or_passed_and_at_the_end(
-    saved, steps_per_execution, first_step, last_step, every, expected
+    steps_per_execution, first_step, last_step, every, expected
 ):
-    checkpoints = SaveCheckpoints(saved, every, first_step, last_step)
-    fit(checkpoints, last_step - first_step, steps_per_execution=steps_per_execution)
+    saved = []
+    checkpoints = SaveCheckpoints(saved.append, every, first_step, last_step)
+    run(checkpoints, last_step - first_step, steps_per_execution)
     assert saved == expected
     assert checkpoints.step == checkpoints.saved == last_step
     assert checkpoints.stopped_by is None and not checkpoints.stopping
+
+
+def test_fit_gives_the_last_step_of_an_execution():
+    """What `run` above imitates; handlers are handed back when `fit` fails."""
+    model = keras.Sequential([keras.layers.Dense(1, use_bias=False)])
+    model.compile("sgd", "mse", steps_per_execution=4)
+    data = tf.data.Dataset.from_tensors((np.ones([2, 3]), np.ones([2, 1]))).repeat()
+    before, saved = [signal.getsignal(number) for number in SIGNALS], []
+    checkpoints = SaveCheckpoints(saved.append, 5, 0, 10)
+    with pytest.raises(ZeroDivisionError), checkpoints:
+        model.fit(data, steps_per_epoch=10, callbacks=[checkpoints], verbose=0)
+        assert saved == [8, 10]
+        raise ZeroDivisionError
+    assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
 # Ending early.
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_finishes_the_step_saves_and_stops(saved, number, caplog):
-    checkpoints = SaveCheckpoints(saved, 100, 0, 9)
-    fit(checkpoints, 9, at_step(4, send, number))
+def test_a_signal_finishes_the_step_saves_and_stops(number, caplog):
+    saved = []
+    with SaveCheckpoints(saved.append, 100, 0, 9) as checkpoints:
+        run(checkpoints, 9, before=lambda step: step == 4 and os.kill(os.getpid(), number))
     assert saved == [4] and checkpoints.stopped_by == number and checkpoints.stopping
     assert "Stopping after this step and saving" in caplog.text
 
 
-def test_handlers_are_handed_back_when_fit_fails(saved):
-    def fail():
-        raise RuntimeError("in between")
-
-    checkpoints = SaveCheckpoints(saved, 2, 0, 9)
-    with pytest.raises(RuntimeError):
-        fit(checkpoints, 9, at_step(3, fail))
-
-
-# Several workers.
-
-
-def test_workers_agree_once_per_execution(saved):
-    wishes = []
+@pytest.mark.parametrize("together, executions", [(1, 8), (4, 2)])
+def test_workers_agree_once_per_execution_and_stop_for_another(together, executions, caplog):
+    saved, wishes = [], []
 
     def agree(wish):
         wishes.append(wish)
-        return wish
+        return len(wishes) == executions
 
-    fit(SaveCheckpoints(saved, 2, 0, 5, agree=agree), 5)
-    assert wishes == [False] * 5
-    wishes.clear()
-    fit(SaveCheckpoints(saved, 2, 0, 8, agree=agree), 8, steps_per_execution=4)
-    assert wishes == [False] * 2
-    wishes.clear()
-    fit(SaveCheckpoints(saved, 9, 0, 5, agree=agree), 5, at_step(3, send, signal.SIGTERM))
-    assert wishes == [False, False, True]
+    checkpoints = SaveCheckpoints(saved.append, 100, 0, 99, agree=agree)
+    run(checkpoints, 99, together)
+    assert wishes == [False] * executions
+    assert saved == [8] and checkpoints.stopping and checkpoints.stopped_by is None
+    assert "another worker requested to stop at step 8" in caplog.text
 
 
-def test_a_worker_stops_for_another(saved, caplog):
-    checkpoints = SaveCheckpoints(saved, 100, 0, 9, agree=lambda wish: checkpoints.step == 4)
-    fit(checkpoints, 9)
-    assert saved == [4] and checkpoints.stopping and checkpoints.stopped_by is None
-    assert "another worker requested to stop at step 4" in caplog.text
+def test_ten_skipped_updates_in_a_row_end_the_run_and_name_their_records(tmp_path):
+    saved = []
+    saving = SaveCheckpoints(saved.append, 100, 5, 99)
+    diverged = StopWhenDiverged(tmp_path, saving, 5, lambda step: np.r_[step, step + 1], 2, True)
+    skipped = [3, 4, 0, *range(1, 11)]  # two before this process; good again after the third step
+
+    def skip(step):
+        diverged.on_train_batch_end(step - 1, {"skipped_in_row": skipped[step - 1]})
+
+    run(saving, len(skipped), before=skip)
+    assert saved == [18] and saving.stopping and diverged.numbers == [17, 18]
+    batches = json.loads((tmp_path / "diverged.json").read_text())
+    assert [batch["step"] for batch in batches] == list(range(9, 19))
 
 
 # The second signal.

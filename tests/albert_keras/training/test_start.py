@@ -10,7 +10,7 @@ from albert_keras.formats.open_model import open_model
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
-from albert_keras.runs.tensors import weight_names, write_tensors
+from albert_keras.runs.tensors import write_tensors
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.fitting import checkpoint_variables
 from albert_keras.training.pretrain import pretrain
@@ -18,99 +18,75 @@ from albert_keras.training.start import ContinuedPretraining
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_files import RecordFiles
+from tests.albert_keras.checkpoint_tensors import assert_same
+from tests.albert_keras.loaded_weights import values_of
 
-SETTINGS = {
-    "training": {
-        "steps": 2,
-        "batch_size": 8,
-        "report_every": 1,
-        "precision": "float32",
-        "peak_tflops": 1.0,
-    },
-    "optimizer": {"lr": 1e-30, "warmup_steps": 0},
-}
+TABLE = "bert/embeddings/position_embeddings"
 
 
-@pytest.fixture(scope="module")
-def still():
-    """Returns settings under which no weight moves, without a word about the model."""
-    return PretrainingConfig(**SETTINGS)
+@pytest.fixture
+def begin(tiny_records, tmp_path, monkeypatch):
+    """Returns a function that begins a run with given weights, and saves it untrained at step 2."""
 
+    def save_at_once(context, *_, **others):
+        context.run.checkpoints.save(2, checkpoint_variables(context.training_step))
+        return 2
 
-@pytest.fixture(scope="module")
-def more(tiny_run, tiny_records, still, tmp_path_factory):
-    """Returns the folder of a run that began with the weights of `tiny_run`."""
-    out = tmp_path_factory.mktemp("runs") / "more"
-    return pretrain(tiny_records, out, still, initial=open_model(tiny_run)).path
+    def begin(origin, **model):
+        settings = {"batch_size": 8, "steps": 2, "precision": "float32"}
+        config = PretrainingConfig(training=settings)
+        config = config.replace(model=model) if model else config
+        with monkeypatch.context() as patch:
+            patch.setattr("albert_keras.training.pretrain.fit", save_at_once)
+            return pretrain(tiny_records, tmp_path / "begun", config, initial=origin).path
+
+    return begin
 
 
 def weights_of(path, step):
     run = Run.open(path)
     model = AlbertForPretraining(run.albert_config, seed=99)
     run.checkpoints.restore(step, model)
-    return {name: weight.numpy() for name, weight in weight_names(model).items()}
+    return values_of(model)
 
 
-def assert_same(found, wanted):
-    assert found.keys() == wanted.keys()
-    for name, values in wanted.items():
-        np.testing.assert_array_equal(found[name], values, err_msg=name)
+def told_of(run):
+    return json.loads((run / "loaded.json").read_text())
 
 
-def test_all_weights_are_loaded_the_heads_too(tiny_run, more):
-    assert_same(weights_of(more, 2), weights_of(tiny_run, 12))
-
-
-def test_the_run_says_what_it_began_with(tiny_run, more):
+def test_all_weights_are_loaded_the_heads_too_and_the_run_says_so(
+    tiny_run, tiny_records, tiny_training, begin
+):
     origin = open_model(tiny_run)
-    data = Run.open(more).record["data"]
+    run = begin(origin)
+    assert_same(weights_of(run, 2), weights_of(tiny_run, 12))
+    data = Run.open(run).record["data"]
     assert (data["origin"], data["origin_digest"]) == (f"{tiny_run} step 12", origin.digest)
-    assert Run.open(tiny_run).record["data"]["origin_digest"] is None
-    told = json.loads((more / "loaded.json").read_text())
+    told = told_of(run)
     assert told[0].startswith(f"loaded from {tiny_run} step 12: ") and "cls/predictions" in told[0]
     assert told[1] == "not used: training state, optimizer moments"
-
-
-def test_a_run_goes_on_only_from_the_same_beginning(
-    tiny_run, more, tiny_records, tiny_training, still
-):
-    before = (more / "log.jsonl").read_bytes()
-    again = pretrain(tiny_records, more, still, initial=open_model(tiny_run))
-    assert again.resumed_from == 2 and (more / "log.jsonl").read_bytes() == before
+    # It goes on only from the same beginning.
     with pytest.raises(InputError, match=r"data\.origin_digest: was '.*, is now '.* \(--allow"):
-        pretrain(tiny_records, more, still, initial=open_model(tiny_run, step=5))
+        begin(open_model(tiny_run, step=5))
     with pytest.raises(InputError, match=r"data\.origin_digest: was None, is now '"):
         pretrain(tiny_records, tiny_run, tiny_training, initial=open_model(tiny_run, step=5))
 
 
-def test_a_checkpoint_without_heads_leaves_them_new(
-    tiny_run, tiny_records, tiny_tokenizer, still, tmp_path, monkeypatch
-):
-    def save_at_once(context, *_, **others):
-        steps = context.training.steps
-        context.run.checkpoints.save(steps, checkpoint_variables(context.training_step))
-        return steps
-
-    monkeypatch.setattr("albert_keras.training.pretrain.fit", save_at_once)
-    monkeypatch.setattr("albert_keras.training.pretrain.draw_curves", lambda _: None)
+def test_a_checkpoint_without_heads_leaves_them_new(tiny_run, tiny_tokenizer, begin, tmp_path):
     trained = weights_of(tiny_run, 12)
     encoder = {name: value for name, value in trained.items() if name.startswith("bert/")}
     write_tensors(tmp_path / "model.ckpt", encoder)
     Run.open(tiny_run).albert_config.save(tmp_path / "albert_config.json")
-    origin = open_model(tmp_path / "model.ckpt", tokenizer=tiny_tokenizer)
-    out = pretrain(tiny_records, tmp_path / "run", still, initial=origin).path
-    found = weights_of(out, 2)
+    run = begin(open_model(tmp_path / "model.ckpt", tokenizer=tiny_tokenizer))
+    found = weights_of(run, 2)
     assert_same({name: found[name] for name in encoder}, encoder)
     assert np.ptp(found["cls/predictions/output_bias"]) > 1  # frequencies
-    told = json.loads((out / "loaded.json").read_text())
-    assert (
-        told[1].startswith("newly initialized: cls/predictions/")
-        and "cls/seq_relationship" in told[1]
-    )
+    new = told_of(run)[1]
+    assert new.startswith("newly initialized: cls/predictions/") and "cls/seq_relationship" in new
 
 
 @pytest.mark.parametrize("kind", ["checkpoint", "keras"])
-def test_other_sources(tiny_run, tiny_records, tiny_tokenizer, still, tmp_path, kind):
+def test_other_sources(tiny_run, tiny_records, tiny_tokenizer, tmp_path, kind):
     if kind == "checkpoint":
         origin = open_model(tiny_run / "checkpoints" / "step-00000012")
         new = set()
@@ -158,7 +134,7 @@ def test_records_without_a_tokenizer_need_as_many_pieces(tiny_run, tiny_records,
 
 
 def test_a_trained_model_is_switched_to_block_sparse_attention_and_longer_sequences(
-    tiny_run, tiny_records, still, tmp_path
+    tiny_run, begin
 ):
     model = {
         "max_position_embeddings": 96,
@@ -167,31 +143,28 @@ def test_a_trained_model_is_switched_to_block_sparse_attention_and_longer_sequen
         "attention_window_blocks": 1,
         "attention_random_blocks": 1,
     }
-    out = tmp_path / "long"
-    pretrain(tiny_records, out, still.replace(model=model), initial=open_model(tiny_run))
-    shape = Run.open(out).albert_config
+    run = begin(open_model(tiny_run), **model)
+    shape = Run.open(run).albert_config
     assert shape == Run.open(tiny_run).albert_config.replace(**model)
     assert shape.is_sparse_at(32)  # three of four blocks
-    found, wanted = weights_of(out, 2), weights_of(tiny_run, 12)
-    table = "bert/embeddings/position_embeddings"
-    np.testing.assert_array_equal(found.pop(table)[:32], wanted.pop(table)[:32])
+    found, wanted = weights_of(run, 2), weights_of(tiny_run, 12)
+    np.testing.assert_array_equal(found.pop(TABLE)[:32], wanted.pop(TABLE)[:32])
     assert_same(found, wanted)
-    assert "positions 33 to 96 start as copies of trained ones" in (out / "loaded.json").read_text()
+    assert "positions 33 to 96 start as copies of trained ones" in told_of(run)
 
 
-def test_a_trained_model_gets_rotary_positions(tiny_run, tiny_records, still, tmp_path):
+def test_a_trained_model_gets_rotary_positions(tiny_run, tiny_records, begin):
     model = {"position_embedding": "rotary", "max_position_embeddings": 96}
-    out = tmp_path / "rotary"
-    pretrain(tiny_records, out, still.replace(model=model), initial=open_model(tiny_run))
-    assert Run.open(out).albert_config == Run.open(tiny_run).albert_config.replace(**model)
-    found, wanted = weights_of(out, 2), weights_of(tiny_run, 12)
-    del wanted["bert/embeddings/position_embeddings"]
+    run = begin(open_model(tiny_run), **model)
+    assert Run.open(run).albert_config == Run.open(tiny_run).albert_config.replace(**model)
+    found, wanted = weights_of(run, 2), weights_of(tiny_run, 12)
+    del wanted[TABLE]
     assert_same(found, wanted)
-    loaded = (out / "loaded.json").read_text()
-    assert "positions are rotary: the table of absolute positions is discarded" in loaded
-    assert "copies" not in loaded
+    told = " ".join(told_of(run))
+    assert "positions are rotary: the table of absolute positions is discarded" in told
+    assert "copies" not in told
     # The way back would need a table.
-    again = ContinuedPretraining.of(open_model(out), RecordFiles(tiny_records))
+    again = ContinuedPretraining.of(open_model(run), RecordFiles(tiny_records))
     config = PretrainingConfig(model={"position_embedding": "absolute"})
     with pytest.raises(InputError, match="position_embedding: 'rotary' in the weights, 'absolute'"):
         again.model_settings(config)

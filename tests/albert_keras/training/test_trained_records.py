@@ -2,22 +2,29 @@
 
 import shutil
 
+import numpy as np
 import pytest
 
 from albert_keras.cli import main
 from albert_keras.dry_run import dry_run
 from albert_keras.formats.open_model import open_model
 from albert_keras.runs.log_file import read_evaluations
+from albert_keras.runs.run import Run
 from albert_keras.serving.export.model_card import model_card
 from albert_keras.serving.export.source import open_source
 from albert_keras.training import trained_records
 from albert_keras.training.evaluate import evaluate
 from albert_keras.training.pretrain import pretrain
-from albert_keras.training.trained_records import check_held_out, training_digests
+from albert_keras.training.trained_records import (
+    check_held_out,
+    check_scored,
+    digest_features,
+    training_digests,
+)
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
+from data_pipeline.records.decoding import read_features
 from data_pipeline.records.record_files import RecordFiles
-from data_pipeline.text.corpus import Document
 from tests.albert_keras.serving.card_records import PRETRAINED, publish
 
 
@@ -29,13 +36,6 @@ def build(tiny_tokenizer, tiny_data_config, tmp_path_factory):
         return build_records(documents, tiny_tokenizer, out, config).path
 
     return build
-
-
-@pytest.fixture(scope="module")
-def mixed(build, tiny_documents):
-    """Returns records of two documents that were trained on and of one that was not."""
-    new = [f"{sentence[:-1]} twice a year." for sentence in tiny_documents[5].paragraphs]
-    return build([*tiny_documents[:2], Document("new", tuple(new))], copies=1)
 
 
 @pytest.fixture
@@ -66,38 +66,32 @@ def test_the_same_texts_in_other_files_are_refused(run, build, tiny_documents, s
         evaluate(run, again)
 
 
-def test_some_records_are_counted_in_output_and_log(run, mixed, capsys):
-    assert main(["evaluate", "--run", str(run), "--data", str(mixed)]) == 0
+def test_some_records_are_counted_in_output_and_log(run, mixed_records, capsys):
+    assert main(["evaluate", "--run", str(run), "--data", str(mixed_records)]) == 0
     shown = capsys.readouterr()
     overlap = read_evaluations(run)[-1][1]["overlap"]
     assert 0 < overlap["normalised"] < overlap["rows"]
     sentence = f"{overlap['normalised']} of {overlap['rows']} records were trained on"
     assert sentence in shown.out.splitlines()
-    assert f"{overlap['normalised']} of {overlap['rows']} records of `{mixed}`" in shown.err
-
-
-def test_during_a_run_they_are_counted(tiny_records, mixed, tiny_training, tmp_path, caplog):
-    config = tiny_training.with_flags(steps=2, evaluate_every=2)
-    run = pretrain(tiny_records, tmp_path / "run", config, eval_data=mixed).path
-    ((step, scores),) = read_evaluations(run)
-    assert step == 2 and 0 < scores["overlap"]["normalised"] < scores["overlap"]["rows"]
-    assert "their score is not a held-out score." in caplog.text
+    assert f"{overlap['normalised']} of {overlap['rows']} records of `{mixed_records}`" in shown.err
+    assert "their score is not a held-out score." in shown.err
 
 
 def test_of_older_runs_it_is_unknown_and_can_be_added(
-    run, tiny_records, mixed, tiny_training, caplog
+    run, tiny_records, mixed_records, tiny_training, caplog
 ):
     shutil.rmtree(run / "trained_on")
     with pytest.raises(InputError, match="all 696 records"):  # known from run.json
         evaluate(run, tiny_records)
-    assert evaluate(run, mixed).overlap is None
+    assert evaluate(run, mixed_records).overlap is None
     assert "It is unknown whether" in caplog.text and "Repeat its `pretrain`" in caplog.text
     record = PRETRAINED | {"scores": open_source(run).describe()["scores"]}
     card = " ".join(model_card(publish(run.parent / "models", 1, record)).split())
     assert "It is unknown whether the model was trained on some of them." in card
     assert "held-out" not in card
     assert pretrain(tiny_records, run, tiny_training).resumed_from == 12
-    assert evaluate(run, mixed).overlap["normalised"] > 0
+    overlap = check_scored(Run.open(run), RecordFiles(mixed_records), allow_trained_rows=False)
+    assert overlap.normalised > 0
 
 
 def test_records_of_the_initial_weights_count(
@@ -111,13 +105,21 @@ def test_records_of_the_initial_weights_count(
 
 
 def test_of_many_records_a_sample_is_kept(
-    tiny_records, mixed, held_out_records, tmp_path, monkeypatch
+    tiny_records, mixed_records, held_out_records, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(trained_records, "KEPT_RECORDS", 512)
     (sample,) = trained = training_digests([RecordFiles(tiny_records)], tmp_path)
     assert (len(sample.normalised), sample.count) == (512, 696)
-    overlap = check_held_out(RecordFiles(mixed), trained)
+    overlap = check_held_out(RecordFiles(mixed_records), trained)
     assert overlap.is_estimate and 0 < overlap.normalised < overlap.rows
     assert check_held_out(RecordFiles(held_out_records), trained).normalised == 0
     with pytest.raises(InputError, match="all 696 records"):
         check_held_out(RecordFiles(tiny_records), trained)
+
+
+def test_another_token_is_another_text(tiny_records):
+    features = read_features(RecordFiles(tiny_records), np.arange(4), True)
+    before = digest_features({key: values.copy() for key, values in features.items()})
+    features["input_ids"][:, 2] += 1
+    features["masked_lm_weights"][:] = 0
+    assert (digest_features(features) != before).all()
