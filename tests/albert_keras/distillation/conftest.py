@@ -4,6 +4,7 @@ import pytest
 
 from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.distill import distill
+from tests.albert_keras.tasks.conftest import end_at_once as end_at_once
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +23,8 @@ def distillation(tiny_training):
 @pytest.fixture(scope="session")
 def tiny_student(tiny_run, tiny_records, distillation, made_once):
     """Returns the folder of a finished distillation; tests that change it copy it first."""
-    return made_once(
-        "tiny-student", lambda folder: distill(tiny_run, tiny_records, folder, distillation)
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("albert_keras.training.pretrain.draw_curves", lambda run: None)
+        return made_once(
+            "tiny-student", lambda folder: distill(tiny_run, tiny_records, folder, distillation)
+        )

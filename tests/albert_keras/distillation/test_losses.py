@@ -4,19 +4,23 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.distillation import student as step_module
 from albert_keras.distillation.config import TeachingConfig
 from albert_keras.distillation.student import (
     TaughtStudent,
     compared_layers,
     cosine_distances,
+    outputs_of_teacher,
     soft_answers,
     soft_targets,
 )
 from albert_keras.distillation.teaching import teacher_model
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_model import open_model
-from albert_keras.tasks.kinds import CHOICE, MULTI_LABEL, REGRESSION
+from albert_keras.tasks.kinds import MULTI_LABEL, REGRESSION
 from data_pipeline.reader.reader import evaluation_dataset
+from tests.albert_keras.checkpoint_tensors import assert_same
+from tests.albert_keras.loaded_weights import values_of
 
 RNG = np.random.default_rng(0)
 LOGITS, TEACHER = (RNG.normal(size=(2, 3, 7), scale=3).astype(np.float32) for _ in range(2))
@@ -48,18 +52,6 @@ def test_the_squared_temperature_keeps_the_size_of_the_gradients():
     assert slope(8.0) == pytest.approx(slope(1.0), rel=0.02)
 
 
-def test_a_student_that_is_its_teacher_has_no_loss():
-    losses, agrees = soft_targets(TEACHER, TEACHER, 2.0)
-    assert np.abs(losses).max() < 1e-5 and np.all(agrees == 1)
-
-
-def test_options_have_the_divergence():
-    for found, expected in zip(
-        soft_answers(CHOICE, OURS, THEIRS, 2.0), soft_targets(OURS, THEIRS, 2.0), strict=True
-    ):
-        np.testing.assert_array_equal(found, expected)
-
-
 def test_labels_have_that_of_two_classes_each():
     losses, _ = soft_answers(MULTI_LABEL, OURS, THEIRS, 2.0)
     ours, theirs = (1 / (1 + np.exp(-values / 2)) for values in (OURS, THEIRS))
@@ -87,14 +79,35 @@ def test_layers_are_compared_at_equal_distances(layers, student, compared):
     assert compared_layers(list(range(layers)), student) == compared
 
 
-def test_hidden_states_count_at_every_token_and_after_each_layer(tiny_run, held_out_records):
-    opened = open_model(tiny_run)
-    teacher = teacher_model(opened, "float32")
-    config = opened.albert_config
-    features = next(iter(evaluation_dataset(held_out_records, 8)))
+def taught_student(run, records):
+    """Returns a student of the shape of its teacher, and a batch of eight records."""
+    opened = open_model(run)
     settings = TeachingConfig(cosine_weight=1.0)
-    student = TaughtStudent(config, teacher, settings)
+    student = TaughtStudent(opened.albert_config, teacher_model(opened, "float32"), settings)
+    return student, next(iter(evaluation_dataset(records, 8)))
+
+
+def test_the_teacher_runs_once_per_row_and_is_not_trained(tiny_run, held_out_records, monkeypatch):
+    student, features = taught_student(tiny_run, held_out_records)
+    before, rows = values_of(student.teacher), []
+
+    def counted(teacher, features):
+        rows.append(len(features["input_ids"]))
+        return outputs_of_teacher(teacher, features)
+
+    monkeypatch.setattr(step_module, "outputs_of_teacher", counted)
+    weights = {"soft_target": 5.0, "cosine": 1.0}
+    student.compile("adamw", objective_weights=weights, accumulation_steps=2)
+    student.train_step(features)
+    assert rows == [4, 4]
+    assert not any(weight.trainable for weight in student.teacher.weights)
+    assert_same(values_of(student.teacher), before)
+
+
+def test_hidden_states_count_at_every_token_and_after_each_layer(tiny_run, held_out_records):
+    student, features = taught_student(tiny_run, held_out_records)
     student.compile(objective_weights={"soft_target": 5.0, "cosine": 1.0})
+    opened, config = open_model(tiny_run), student.config
     objective = student.objectives(features)["cosine"]
 
     def loss():

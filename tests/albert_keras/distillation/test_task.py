@@ -1,7 +1,6 @@
 """A distillation on a task is a fine-tuning that learns the answers of a teacher, too."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,10 +32,11 @@ def settings(tiny_corpus, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def tuned_teacher(tiny_run, settings, tmp_path_factory):
-    """Returns the folder of a fine-tuning."""
+def tuned_teacher(tiny_run, settings, tmp_path_factory, end_at_once):
+    """Returns the folder of a fine-tuning that ended where it began."""
     out = tmp_path_factory.mktemp("teacher") / "teacher"
-    finetune(tiny_run, out, FinetuneConfig(**settings), **ALONE)
+    with end_at_once():
+        finetune(tiny_run, out, FinetuneConfig(**settings), **ALONE)
     return out
 
 
@@ -54,7 +54,6 @@ def taught(tuned_teacher, student, settings, tmp_path_factory):
     return distill_task(tuned_teacher, out, config, student=student, **ALONE)
 
 
-@pytest.mark.slow
 def test_the_result_is_a_fine_tuning_with_a_teacher(taught, tuned_teacher):
     run = Run.open(f"{taught.path}/{taught.seeds[0].path}")
     assert run.kind == "finetuning" and run.albert_config.num_hidden_layers == 1
@@ -62,20 +61,11 @@ def test_the_result_is_a_fine_tuning_with_a_teacher(taught, tuned_teacher):
     assert data["teacher"] == f"{tuned_teacher}/seed-12345 step 4"
     assert len(data["teacher_digest"]) == 64
     assert run.record["config"]["distillation"]["temperature"] == 2
-    [answer] = open_finetuned(taught.path).predict(["The old ferry left."])
-    assert answer.label in ("no", "yes")
-
-
-def test_the_loss_is_the_weighted_sum_of_both(taught):
-    for line in read_log(f"{taught.path}/{taught.seeds[0].path}"):
+    for line in read_log(run.path):
         expected = 0.5 * line["answer_loss"] + 0.5 * line["soft_target_loss"]
         assert line["loss"] == pytest.approx(expected, rel=1e-3)
         assert 0 <= line["soft_target_accuracy"] <= 1
-
-
-def test_the_student_starts_from_its_teacher(taught):
-    path = Path(taught.path) / taught.seeds[0].path / "loaded.json"
-    loaded = json.loads(path.read_text(encoding="utf-8"))
+    loaded = json.loads((run.path / "loaded.json").read_text(encoding="utf-8"))
     assert "loaded from" in loaded[0] and "output_weights" in loaded[1]
 
 

@@ -174,17 +174,3 @@ def test_a_compiled_model_is_loaded_with_its_optimizer(optimizer, tmp_path):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)  # the moments came with them
     assert loaded.get_config() == model.optimizer.get_config()
     assert loaded.get_config()["exclude_from_weight_decay"] == EXCLUDED
-
-
-def test_a_checkpoint_restores_moments_and_step_and_training_goes_on_alike(tmp_path):
-    model = trained(Lamb(0.01))
-    path = tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(tmp_path / "ckpt")
-    other = small_model()
-    other.compile(Lamb(0.01), "mse")
-    restored = tf.train.Checkpoint(model=other, optimizer=other.optimizer).restore(path)
-    for each in (model, other):
-        each.fit(np.eye(3), np.ones([3, 2]), epochs=2, verbose=0, shuffle=False)
-    restored.assert_existing_objects_matched()
-    assert int(other.optimizer.iterations) == int(model.optimizer.iterations) == 4
-    for left, right in zip(model.weights, other.weights, strict=True):
-        np.testing.assert_array_equal(left, right)
