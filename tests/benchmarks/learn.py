@@ -28,7 +28,6 @@ from tests.benchmarks.learning.report import (
     compare,
     draw_curves,
     learn_lines as learn_lines,
-    write_curves_csv,
 )
 from tests.benchmarks.measure import in_new_process, machine, reason_of
 
@@ -69,7 +68,7 @@ def benchmark_learn(
     Args:
         records: Folder of training records.
         eval_data: Folder of held-out records with the same tokenizer.
-        out: Folder for `curves.csv`, `curves.png`, `results.json` and the trainings.
+        out: Folder for `curves.png`, `results.json` and the trainings.
         minutes: Training time of each, the first update included, without scoring.
         model: Named model; None takes that of the recipe, or the one for `minutes`, see
             `suggest_config`.
@@ -131,7 +130,6 @@ def benchmark_learn(
         "learners": results,
         "comparison": compare(results, 60 * minutes),
     }
-    write_curves_csv(results, out / "curves.csv")
     draw_curves(result, out / "curves.png")
     with whole_file(out / _RESULTS) as temporary:
         temporary.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

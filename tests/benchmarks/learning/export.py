@@ -11,14 +11,11 @@ from data_pipeline.files import whole_folder
 from data_pipeline.instances.masking import MASKED_FEATURES, unmask
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
-from data_pipeline.records.decoding import decode_batch
 from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.benchmarks.learning.batches import HELD_OUT, TRAINING
 
 logger = logging.getLogger(__name__)
-
-_RECORDS_AT_ONCE = 4096
 
 
 def write_arrays(records: RecordFiles, held_out: RecordFiles, folder: Path):
@@ -46,43 +43,21 @@ def write_arrays(records: RecordFiles, held_out: RecordFiles, folder: Path):
         "special_ids": special.tolist(),
     }
     with whole_folder(folder) as temporary:
-        _write_training(records, temporary)
-        for name, array in _held_out_arrays(held_out).items():
-            np.save(temporary / f"held_out-{name}.npy", array)
+        for name, source, features in (
+            ("training", records, TRAINING),
+            ("held_out", held_out, HELD_OUT),
+        ):
+            batches = list(_batches(source, features))
+            for feature in features:
+                array = np.concatenate([batch[feature] for batch in batches])
+                np.save(temporary / f"{name}-{feature}.npy", array)
         (temporary / "vocabulary.json").write_text(json.dumps(vocabulary), encoding="utf-8")
 
 
-def _write_training(records, folder):
-    info, count = records.info, len(records)
-    dtypes = dict.fromkeys(TRAINING, np.uint8)
-    dtypes["input_ids"] = np.uint16 if info.vocab_size <= 1 << 16 else np.int32
-    arrays = {
-        name: np.lib.format.open_memmap(
-            folder / f"training-{name}.npy", "w+", dtypes[name], (count, info.max_seq_length)
-        )
-        for name in TRAINING
-    }
-    for start in range(0, count, _RECORDS_AT_ONCE):
-        rows = slice(start, min(start + _RECORDS_AT_ONCE, count))
-        numbers = np.arange(rows.start, rows.stop)
-        features = decode_batch(
-            records.read(numbers),
-            info,
-            info.static_masks,
-            lambda row, start=start: records.name_of(start + row),
-        )
-        if info.static_masks:
-            ids = features["input_ids"]
-            unmask(*(features[name] for name in MASKED_FEATURES), out=ids)
-        for name, array in arrays.items():
-            array[rows] = features[name]
-    for array in arrays.values():
-        array.flush()
-
-
-def _held_out_arrays(records):
-    batches = []
+def _batches(records, features):
+    """Yields features of all records, without masks if only those of the training are wanted."""
     for batch in evaluation_dataset(records, 64).as_numpy_iterator():
+        if features is TRAINING:
+            batch["input_ids"] = unmask(*(batch[name] for name in MASKED_FEATURES))
         real = batch["example_weights"] > 0
-        batches.append({name: batch[name][real] for name in HELD_OUT})
-    return {name: np.concatenate([batch[name] for batch in batches]) for name in HELD_OUT}
+        yield {name: batch[name][real] for name in features}

@@ -1,16 +1,13 @@
 """What `benchmark learn` reports: the ratio of the times, a table, and the curves."""
 
-import csv
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from albert_keras.report import BLUE, ORANGE, log_ticks, new_figure, save_figure, table, tidy
-from data_pipeline.files import whole_file
 from tests.benchmarks.measure import machine_lines
 
 OURS = "ours"
-_COLUMNS = ("seconds", "updates", "positions", "loss", "accuracy")
 
 
 def time_to_loss(points: Sequence[dict], loss: float) -> float | None:
@@ -96,17 +93,6 @@ def _cells(learner, times):
         f"{100 * end['accuracy']:.1f} %",
         "not reached" if reached is None else f"{reached / 60:.2f} min",
     ]
-
-
-def write_curves_csv(learners: Sequence[dict], path: Path) -> None:
-    """Writes a row for each point: contestant, rate, and what a point has."""
-    with whole_file(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["contestant", "rate", *_COLUMNS])
-        for one in learners:
-            for point in one.get("points", ()):
-                values = [point[name] for name in _COLUMNS]
-                writer.writerow([one["label"], one["rate"], *values])
 
 
 def draw_curves(result: dict, path: Path) -> None:

@@ -1,6 +1,5 @@
 """`benchmark learn`: the clock, what peers read and are scored on, and a small run of ours."""
 
-import csv
 import math
 
 import numpy as np
@@ -29,14 +28,11 @@ def points(*pairs):
     return [{"seconds": seconds, "loss": loss} for seconds, loss in pairs]
 
 
-def test_the_time_to_a_loss_is_linear_between_two_points():
+def test_ours_is_compared_with_the_best_rate_of_the_peer():
     curve = points((10, 8.0), (20, 6.0), (40, 5.0))
     assert [time_to_loss(curve, loss) for loss in (7.0, 5.25, 6.0)] == [15, 35, 20]
     assert time_to_loss(curve, 9.0) == 10  # an upper bound: there is no earlier point
     assert time_to_loss(curve, 4.9) is None
-
-
-def test_ours_is_compared_with_the_best_rate_of_the_peer():
     ours = {"label": "ours", "points": points((10, 7.0), (20, 5.0), (40, 4.0))}
     peers = [
         {"label": "1", "points": points((20, 8.0), (40, 7.0))},
@@ -54,68 +50,56 @@ def test_ours_is_compared_with_the_best_rate_of_the_peer():
 
 
 class Clock:
-    seconds = 100.0
+    """A Recorder, and the clock that it reads: each update takes so long, and scoring 1,000 s."""
 
-    def __call__(self):
-        return self.seconds
+    def __init__(self, path):
+        job = Job(30.0, 1, 2, "float32", "", str(path), {})
+        self.seconds = 100.0
+        self.recorder = Recorder(job, self.score, 64, now=lambda: self.seconds)
+        self.recorder.start()
 
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
-@pytest.fixture
-def recorder(tmp_path, clock):
-    def score():
-        clock.seconds += 1000
+    def score(self):
+        self.seconds += 1000
         return 5.0, 0.25
 
-    job = Job(30.0, 1, 2, "float32", "", str(tmp_path / "points.jsonl"), {})
-    return Recorder(job, score, positions_per_update=64, now=clock)
+    def advance(self, *durations):
+        for seconds in durations:
+            self.seconds += seconds
+            self.recorder.add_updates()
 
 
-def advance(recorder, clock, *durations):
-    for seconds in durations:
-        clock.seconds += seconds
-        recorder.add_updates()
-
-
-def test_points_are_at_the_marks_and_scoring_does_not_count(recorder, clock, tmp_path):
-    recorder.start()
-    advance(recorder, clock, *[0.75] * 40)
+def test_points_are_at_the_marks_and_scoring_does_not_count(tmp_path):
     path = tmp_path / "points.jsonl"
-    assert recorder.seconds() == 30 and read_points(path)[1] is None
-    recorder.end({"weights": 7})
+    clock = Clock(path)
+    clock.advance(*[0.75] * 40)
+    assert clock.recorder.seconds() == 30 and read_points(path)[1] is None
+    clock.recorder.end({"weights": 7})
     found, facts = read_points(path)
-    assert [point["seconds"] for point in found] == [
-        0.75, 1.5, 2.25, 3, 5.25, 7.5, 10.5, 15, 20.25, 25.5, 30
-    ]  # fmt: skip
-    assert len(found) == len(MARKS)
-    assert found[1] == {
-        "seconds": 1.5, "updates": 2, "positions": 128, "loss": 5.0, "accuracy": 0.25
-    }  # fmt: skip
+    seconds = [0.75, 1.5, 2.25, 3, 5.25, 7.5, 10.5, 15, 20.25, 25.5, 30]
+    assert [point["seconds"] for point in found] == seconds and len(found) == len(MARKS)
+    assert found[1] == dict(seconds=1.5, updates=2, positions=128, loss=5.0, accuracy=0.25)
     assert facts == {"weights": 7, "first_update_seconds": 0.75}
 
 
-def test_another_update_must_end_within_the_time(recorder, clock):
-    recorder.start()
-    advance(recorder, clock, 20.0)
-    assert not recorder.is_over  # the next one does not compile again
-    advance(recorder, clock, 4.0)
-    assert not recorder.is_over  # the next one ends after 28 s
-    advance(recorder, clock, 4.0)
-    assert recorder.is_over
+def test_another_update_must_end_within_the_time(tmp_path):
+    clock = Clock(tmp_path / "points.jsonl")
+    for seconds, is_over in (
+        (20.0, False),  # the next one does not compile again
+        (4.0, False),  # the next one ends after 28 s
+        (4.0, True),
+    ):
+        clock.advance(seconds)
+        assert clock.recorder.is_over is is_over
 
 
-def test_the_rate_rises_and_falls_by_the_time_after_the_first_update(recorder, clock):
-    recorder.start()
-    assert recorder.rate_factor() == 1e-3
-    advance(recorder, clock, 10.0)  # 20 s remain
+def test_the_rate_rises_and_falls_by_the_time_after_the_first_update(tmp_path):
+    clock = Clock(tmp_path / "points.jsonl")
+    assert clock.recorder.rate_factor() == 1e-3
+    clock.advance(10.0)  # 20 s remain
     clock.seconds += 0.06 * 20 / 2
-    assert recorder.rate_factor() == pytest.approx(0.5)
+    assert clock.recorder.rate_factor() == pytest.approx(0.5)
     clock.seconds += 0.06 * 20 / 2 + 0.94 * 20 / 4
-    assert recorder.rate_factor() == pytest.approx(0.75)
+    assert clock.recorder.rate_factor() == pytest.approx(0.75)
 
 
 def test_arrays_have_the_masks_of_our_scoring_and_unmasked_tokens_of_training(
@@ -140,13 +124,10 @@ def all_rows(folder):
     return {name: np.concatenate([batch[name] for batch in batches]) for name in HELD_OUT}
 
 
-def test_each_epoch_has_every_row_once():
+def test_each_epoch_of_a_peer_has_every_row_once_masked_by_the_rule_of_transformers():
     batches = rows_of_batches(10, 4, seed=1)
     rows = [next(batches) for _ in range(5)]  # two epochs
     assert sorted(np.concatenate(rows)) == sorted([*range(10)] * 2)
-
-
-def test_tokens_are_masked_by_the_rule_of_transformers():
     vocabulary = {"size": 1000, "mask_id": 4, "special_ids": [0, 1, 2, 3, 4]}
     ids = np.tile(np.r_[2, np.full(98, 500), 3], (400, 1))
     masked, labels = masking_function(vocabulary, 0.15, seed=1)(ids)
@@ -170,8 +151,6 @@ def test_ours_trains_for_the_time_and_is_scored_as_evaluate_scores_it(
     final = evaluate(run, held_out_records)
     assert ours["points"][-1]["updates"] == final.step
     assert ours["points"][-1]["loss"] == pytest.approx(final.masked_lm_loss, rel=1e-5)
-    with open(out / "curves.csv") as file:
-        assert next(csv.DictReader(file))["contestant"] == "ours"
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
     again = learn.benchmark_learn(tiny_records, held_out_records, out, 1 / 6, **settings)
     assert again["learners"][0] == ours  # it is not trained again
