@@ -109,7 +109,7 @@ def evaluate(
     progress = CountedProgress(logger, "evaluating", len(records), "records")
     with records.failures_named():
         scores = score(scorer, dataset, on_batch=lambda: progress.add(batch_size))
-        masked, orders = _count_labels(dataset)
+        masked, orders = _count_labels(dataset, records.info.vocab_size)
     order_accuracy, order_error = scores.get("sentence_order_accuracy"), None
     if order_accuracy is not None:
         order_error = 1.96 * math.sqrt(order_accuracy * (1 - order_accuracy) / len(records))
@@ -202,14 +202,12 @@ class ScoreHeldOut(keras.callbacks.Callback):
         )
 
 
-def _count_labels(dataset):
+def _count_labels(dataset, vocab_size):
     """Counts masked tokens by id, int64 [V], and sentence-order labels, int64 [2]."""
-    masked, orders = np.zeros(0, np.int64), np.zeros(2, np.int64)
+    masked, orders = np.zeros(vocab_size, np.int64), np.zeros(2, np.int64)
     for batch in dataset.as_numpy_iterator():
         real = batch["example_weights"] > 0
         ids = batch["masked_lm_ids"][real][batch["masked_lm_weights"][real] > 0]
-        counts = np.bincount(ids, minlength=len(masked))
-        counts[: len(masked)] += masked
-        masked = counts
+        masked += np.bincount(ids, minlength=vocab_size)
         orders += np.bincount(batch["sentence_order_labels"][real], minlength=2)
     return masked, orders
