@@ -9,6 +9,7 @@ Source:
     (https://arxiv.org/abs/1912.00582).
 """
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -68,20 +69,16 @@ def read_pairs(files: Sequence[Path]) -> list[MinimalPair]:
     stems = Counter(file.stem for file in files)
     pairs = []
     for file in files:
-        pairs += _pairs_of(file, file.stem if stems[file.stem] == 1 else str(file))
+        group = file.stem if stems[file.stem] == 1 else str(file)
+        rows = (object_row(row) for row in line_rows(file, "utf-8") if row.fields.strip())
+        make = functools.partial(_pair, str(file), group)
+        pairs += examples_from(file, rows, make, may_skip=False)
     return pairs
 
 
-def _pairs_of(file: Path, group: str) -> list[MinimalPair]:
-    """Returns the pairs of a file; those without a group are of `group`."""
-    rows = (object_row(row) for row in line_rows(file, "utf-8") if row.fields.strip())
-    return examples_from(
-        file, rows, lambda _, row: _pair(row.fields, file, row.line, group), may_skip=False
-    )
-
-
-def _pair(row: dict, file: Path, line: int, default_group: str) -> MinimalPair:
-    """Returns the pair of an object, or raises RowError."""
+def _pair(file, default_group, number, row):
+    """Returns the pair of the object in a Row, or raises RowError."""
+    line, row = row.line, row.fields
     formats = [keys for keys in _FORMATS if keys[0] in row or keys[1] in row]
     if not formats:
         raise RowError(
@@ -94,9 +91,7 @@ def _pair(row: dict, file: Path, line: int, default_group: str) -> MinimalPair:
         if not (is_optional and row.get(key) is None) and (problem := text_problem(row.get(key))):
             raise RowError(f"`{key}` {problem}")
     good, bad, group, *names = map(row.get, keys)
-    return MinimalPair(
-        good, bad, default_group if group is None else group, *names, str(file), line
-    )
+    return MinimalPair(good, bad, default_group if group is None else group, *names, file, line)
 
 
 def check_score_file(out: Path, overwrite: bool, pairs: Sequence[Path]) -> None:

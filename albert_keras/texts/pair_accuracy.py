@@ -1,6 +1,5 @@
 """Evaluates a model on minimal pairs: which of two sentences has the higher score."""
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from albert_keras.tasks.answer_table import write_answer_table
 from albert_keras.tasks.metrics import Interval
 from albert_keras.texts.minimal_pairs import (
     MinimalPair,
@@ -17,7 +17,6 @@ from albert_keras.texts.minimal_pairs import (
 )
 from albert_keras.texts.sentence_scores import PseudoLikelihood, encode_sentences
 from data_pipeline.errors import InputError
-from data_pipeline.files import naming, whole_file
 
 _Z = 1.959964  # of the 95 % interval
 
@@ -41,6 +40,14 @@ class MeanAccuracy(NamedTuple):
     num_groups: int
     accuracy: float
     interval: Interval  # see `mean_of_groups`
+
+
+class _PairScores(NamedTuple):
+    good_score: float
+    bad_score: float
+    good_tokens: int
+    bad_tokens: int
+    result: str
 
 
 class MinimalPairsEvaluation(NamedTuple):
@@ -202,22 +209,12 @@ def _write_scores(path, pairs, found):
 
     `found` has the scores of the N acceptable sentences, then of the N others.
     """
-    count = len(pairs)
-    with naming(path):
-        path.absolute().parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-            for number, pair in enumerate(pairs):
-                good, bad = float(found.scores[number]), float(found.scores[count + number])
-                row = {
-                    "file": pair.file,
-                    "line": pair.line,
-                    "group": pair.group,
-                    "good": pair.good,
-                    "bad": pair.bad,
-                    "good_score": good,
-                    "bad_score": bad,
-                    "good_tokens": len(found.ids[number]),
-                    "bad_tokens": len(found.ids[count + number]),
-                    "result": "tie" if good == bad else "right" if good > bad else "wrong",
-                }
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    names, count, scores = ("file", "line", "group", "good", "bad"), len(pairs), []
+    for number in range(count):
+        good, bad = found.scores[[number, count + number]].tolist()
+        tokens = len(found.ids[number]), len(found.ids[count + number])
+        result = "tie" if good == bad else "right" if good > bad else "wrong"
+        scores.append(_PairScores(good, bad, *tokens, result))
+    write_answer_table(
+        path, [{name: getattr(pair, name) for name in names} for pair in pairs], scores
+    )
