@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_task
+from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.tables.cells import class_of, score_of
 from albert_keras.tasks.tables.files import read_table
@@ -36,9 +36,9 @@ def read_glue(
         skipping: See `read_glue_file`.
 
     Raises:
-        InputError: As `read_glue_file`, and if there is no such task, split or file.
+        InputError: As `read_glue_file`, and if there is no such file.
     """
-    settings = glue_task(task)
+    settings = GLUE_TASKS[task]
     path = _path(data_dir, settings.folder, settings.file_name(split))
     return read_glue_file(task, path, split in settings.labelled_splits, skipping)
 
@@ -65,7 +65,7 @@ def read_glue_file(
         InputError: If the file cannot be read, if its header is not the task's, or if a row has
             another number of columns or an unknown label; the first few of these are listed.
     """
-    settings = glue_task(task)
+    settings = GLUE_TASKS[task]
     if is_labelled and not settings.labelled_splits:
         raise InputError(f"`{path}` must have no labels: {task} is only a test set.")
     kind = functools.partial(score_of, limits=settings.score_range)
@@ -107,7 +107,7 @@ def write_submission(
     Source:
         The format section of the leaderboard's questions, https://gluebenchmark.com/faq.
     """
-    settings = glue_task(task)
+    settings = GLUE_TASKS[task]
     ids = [example.id for example in examples]
     if len(set(ids)) < len(ids):
         twice = next(id for id in ids if ids.count(id) > 1)

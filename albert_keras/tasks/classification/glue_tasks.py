@@ -6,9 +6,6 @@ in google-research/albert.
 
 import dataclasses
 
-from data_pipeline.errors import InputError
-from data_pipeline.settings import did_you_mean
-
 
 @dataclasses.dataclass(frozen=True)
 class GlueTask:
@@ -44,12 +41,7 @@ class GlueTask:
         return first, second, self.label, self.id if self.has_ids else None
 
     def file_name(self, split: str) -> str:
-        """Returns the name of the file of a split; InputError if there is no such split."""
-        splits = (*self.labelled_splits, *self.submissions)
-        if split not in splits:
-            raise InputError(
-                f"The split `{split}` of {self.folder} is unknown{did_you_mean(split, splits)}"
-            )
+        """Returns the name of the file of a split."""
         return (split in self.submissions and self.test_file) or f"{split}.tsv"
 
 
@@ -105,13 +97,6 @@ GLUE_TASKS = {
 }
 
 
-def glue_task(name: str) -> GlueTask:
-    """Returns a task by name; raises InputError for an unknown one."""
-    if name not in GLUE_TASKS:
-        raise InputError(f"The GLUE task `{name}` is unknown{did_you_mean(name, GLUE_TASKS)}")
-    return GLUE_TASKS[name]
-
-
 def glue_splits(name: str) -> dict[str, tuple[str, str]]:
     """Returns the files that a task is trained, scored and tested on.
 
@@ -123,7 +108,7 @@ def glue_splits(name: str) -> dict[str, tuple[str, str]]:
         labels, then those without.
     """
     base = "mnli" if name == "ax" else name
-    of_base = glue_task(base)
+    of_base = GLUE_TASKS[base]
     own = of_base.labelled_splits + (() if name == "ax" else tuple(of_base.submissions))
     splits = {split: (base, split) for split in own}
     return splits | ({"ax": ("ax", "test")} if base == "mnli" else {})

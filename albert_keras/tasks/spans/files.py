@@ -1,8 +1,8 @@
 """Reads SQuAD: questions of version 1.1 and 2.0, and predictions in the official format."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, FiniteFloat
 
@@ -16,12 +16,11 @@ from albert_keras.tasks.tables.rows import (
     read_checked,
 )
 
-
-class Rule(NamedTuple):
-    """What the answers to a question must be."""
-
-    text: str  # completes "a question ..."
-    holds: Callable[[QuestionExample], bool]
+#: What the answers to a labelled question must be, by version.
+_RULES = {
+    1: "must have an answer; squad2 is for questions without answers",
+    2: "must have an answer or be impossible",
+}
 
 
 class _Answer(BaseModel):
@@ -52,7 +51,7 @@ class _Squad(BaseModel):
 def read_questions(
     path: str | Path,
     needs_positions: bool = True,
-    rule: Rule | None = None,
+    version: int | None = None,
     skipped: list[SkippedRow] | None = None,
 ) -> list[QuestionExample]:
     """Returns the questions of a SQuAD file of version 1.1 or 2.0, in the order of the file.
@@ -65,12 +64,12 @@ def read_questions(
     Args:
         needs_positions: Whether answers must be in the context at their `answer_start`; scores
             only compare their texts.
-        rule: What the labels of a question must be, and a function that tells it.
+        version: 1 or 2 if questions must be labelled; None if they need no answers.
         skipped: Receives the questions that cannot be used. None makes them an error.
 
     Raises:
         InputError: If there is no such file, it is not JSON of this form, or a question cannot be
-            used: its id occurs twice, an answer is not where it should be, or `rule` is broken.
+            used: its id occurs twice, an answer is not where it should be, or none is known.
     """
     seen: dict[str, int] = {}
 
@@ -82,8 +81,9 @@ def read_questions(
                 raise RowError(f"must have an `id` of its own. Received: {id!r}, as in {seen[id]}.")
             seen[id] = f"question {number + 1}"
             made = _example(question, context, needs_positions)
-            if rule is not None and not rule.holds(made):
-                raise RowError(f"{rule.text}. Received: {len(made.answers)} answers.")
+            is_impossible = bool(made.is_impossible)
+            if version == 1 and is_impossible or version and not (made.answers or is_impossible):
+                raise RowError(f"{_RULES[version]}. Received: {len(made.answers)} answers.")
         except RowError as error:
             raise RowError(f"(`{place}`) {error}") from None
         return made

@@ -9,7 +9,7 @@ import scipy.special
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
-from albert_keras.tasks.spans.files import Rule, read_questions
+from albert_keras.tasks.spans.files import read_questions
 from albert_keras.tasks.spans.scores import null_threshold, official_scores, question_scores
 from albert_keras.tasks.spans.windows import span_features
 from albert_keras.tasks.task import Error, Task, check_numbers, one_line, with_dropped_tokens
@@ -20,17 +20,6 @@ _THRESHOLD = "null_threshold"
 _NO_WINDOW = 1e6  # the null score of a question without windows
 #: Text and scores where no span is possible, by version.
 _NOTHING = {1: {"empty": (0.0, 0.0)}, 2: {"": (-1e6, -1e6)}}
-#: What the answers to labelled questions must be, by version.
-_RULES = {
-    1: Rule(
-        "must have an answer; squad2 is for questions without answers",
-        lambda one: bool(one.answers) and not one.is_impossible,
-    ),
-    2: Rule(
-        "must have an answer or be impossible",
-        lambda one: bool(one.is_impossible or one.answers),
-    ),
-}
 _SHOWN = 150  # characters of a passage, before and after an answer, in a table of errors
 
 
@@ -82,8 +71,8 @@ class SpanTask(Task):
         return self._read(path, labelled, needs_positions=False)
 
     def _read(self, path, labelled, needs_positions):
-        rule = _RULES[self._version] if labelled else None
-        return read_questions(path, needs_positions, rule, self.skipping(path))
+        version = self._version if labelled else None
+        return read_questions(path, needs_positions, version, self.skipping(path))
 
     def example(self, number, fields):
         """Returns an example of "question" and "context"; see `Task.example`."""
