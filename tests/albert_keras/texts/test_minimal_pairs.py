@@ -74,13 +74,6 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path, row, message):
         read_pairs([path])
 
 
-def test_problems_are_listed_together_and_an_empty_file_is_one(tmp_path):
-    with pytest.raises(InputError, match=r"(?s)2 problems in .*line 1 .*line 3 "):
-        read_pairs([written(tmp_path / "x.jsonl", "{", BLIMP, "]")])
-    with pytest.raises(InputError, match="at least one row. It is empty"):
-        read_pairs([written(tmp_path / "y.jsonl", " ")])
-
-
 def test_all_of_blimp_is_read(shared_data):
     folder = shared_data / "blimp"
     if not folder.is_dir():

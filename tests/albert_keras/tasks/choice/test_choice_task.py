@@ -1,14 +1,18 @@
-"""RACE from files to scores, with what a model would give made up."""
+"""RACE from files in all layouts to features, answers and scores."""
 
+import copy
 import json
 
 import numpy as np
 import pytest
 
-from albert_keras.tasks.choice.task import ChoiceAnswer, ChoiceTask
+from albert_keras.tasks.choice.task import ChoiceAnswer, ChoiceTask, choice_text, encode_choices
 from albert_keras.tasks.examples import ChoiceExample
+from albert_keras.tasks.pair_features import lay_out
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.cleanup import clean_up
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 OPTIONS = ("at noon", "at night", "in the long and cold spring", "never")
 CONTEXT = "The ferry left at noon.\nIt came back at night."
@@ -31,6 +35,13 @@ def answered(*choices):
     return task().answers(EXAMPLES, None, outputs(*choices))
 
 
+def choice_features(examples, tokenizer, max_seq_length=512, max_qa_length=128):
+    choices = encode_choices(examples, tokenizer, max_seq_length, max_qa_length)
+    features = lay_out(choices, tokenizer, max_seq_length)
+    count = len(examples[0].options)
+    return {name: ids.reshape(-1, count, max_seq_length) for name, ids in features.items()}
+
+
 def passage(count=2, **changes):
     content = {"article": CONTEXT, "questions": ["Why _?"] * count, "options": [OPTIONS] * count}
     return json.dumps({**content, "answers": ["B"] * count, "id": "p", **changes})
@@ -38,17 +49,61 @@ def passage(count=2, **changes):
 
 def write(path, *passages):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(passages), encoding="utf-8")
+    path.write_text("\n".join(passages), encoding="utf-8", newline="")
     return path
 
 
-def test_labels_are_needed_in_training_only(tiny_tokenizer):
-    examples = [EXAMPLES[0], EXAMPLES[1]._replace(label=None)]
-    assert "labels" not in task().features(examples, tiny_tokenizer).batch([0])
-    with pytest.raises(InputError, match="1 have none, the first is 'm2'"):
-        task().features(examples, tiny_tokenizer, training=True)
-    with pytest.raises(InputError, match="at least one question"):
-        task().features([], tiny_tokenizer)
+def test_the_original_layout_is_read_in_the_order_of_numbers(tmp_path):
+    for split in ("train", "dev", "test"):
+        for number in ("10", "9"):
+            path = tmp_path / f"RACE/{split}/middle/{number}.txt"
+            write(path, passage(id=f"{split}{number}"))
+        spread = json.dumps(json.loads(passage(1, id=f"{split}high")), indent=1)
+        write(tmp_path / f"RACE/{split}/high/1.txt", spread)
+    race = task(data_dir=str(tmp_path))
+    for split in ("train", *race.dev_splits, *race.labelled_tests):
+        ids = [f"{split}9-1", f"{split}9-2", f"{split}10-1", f"{split}10-2", f"{split}high-1"]
+        assert [one.id for one in race.read(split)] == ids
+    examples = race.read("dev")
+    assert examples[1] == ChoiceExample("dev9-2", CONTEXT, "Why _?", OPTIONS, 1, "middle")
+    assert [one.level for one in examples] == ["middle"] * 4 + ["high"]
+    inside = task(data_dir=str(tmp_path / "RACE"), levels=("high",))
+    assert inside.read("dev") == examples[4:]
+    with pytest.raises(InputError, match="`data_dir` must be .* there is no `RACE/train`"):
+        task(dev="own").read("train")
+    with pytest.raises(InputError, match="The split `eval` of race is unknown"):
+        race.read("eval")
+
+
+def test_files_elsewhere_are_read_with_or_without_answers(tmp_path):
+    read = task().read_file
+    lines = "\ufeff" + passage(id="x"), "\r", passage(1, id="y")
+    several = write(tmp_path / "any.jsonl", *lines)
+    found = [(one.id, one.level) for one in read(several, True)]
+    assert found == [("x-1", ""), ("x-2", ""), ("y-1", "")]
+    content = json.loads(passage(1))
+    del content["answers"], content["id"]
+    path = write(tmp_path / "high" / "x.jsonl", json.dumps(content))
+    (example,) = read(path, labelled=False)
+    assert (example.id, example.label, example.level) == ("high-x.jsonl-1-1", None, "high")
+    with pytest.raises(InputError, match="line 1 must have an answer, A to D"):
+        read(path, labelled=True)
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    [
+        ("{", "line 3 must be a JSON object. Received: {"),
+        (passage(article=None), "line 3 `article` must be a valid string. Received: null"),
+        (passage(answers=["A"]), "line 3 must have as many .* Received: 2, 1 and 2"),
+        (passage(options=[OPTIONS, OPTIONS[:3]]), "line 3 `options` must have at least 4"),
+        (passage(answers=["A", "E"]), "line 3 `answer` must be 'A', 'B', 'C' or 'D'.*\"E\""),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path, line, says):
+    write(tmp_path / "dev/high/all.txt", "", passage(), line)
+    with pytest.raises(InputError, match=f"all.txt` {says}"):
+        task(levels=("high",)).read_file(tmp_path / "dev", True)
 
 
 def test_any_number_of_options_may_be_typed(tiny_tokenizer):
@@ -57,12 +112,69 @@ def test_any_number_of_options_may_be_typed(tiny_tokenizer):
     assert example == ChoiceExample("7", CONTEXT, "When?", ("at noon", "never", "now"))
     features = task().features([example, example], tiny_tokenizer)
     assert features.batch([0, 1], 64)["input_ids"].shape == (2, 3, 64)
+    assert "labels" not in features.batch([0])
     answers = task().answers([example, example], features, outputs(2, 1, options=3))
     assert [answer.option for answer in answers] == ["now", "never"]
     bad = {**fields, "options": ["one"]}, {**fields, "options": "ab"}, {**fields, "question": 1}
     for one in (*bad, {"context": CONTEXT}, {**fields, "text": "x"}):
         with pytest.raises(InputError, match="must"):
             task().example(0, one)
+    with pytest.raises(InputError, match="1 have none, the first is '7'"):
+        task().features([EXAMPLES[0], example], tiny_tokenizer, training=True)
+
+
+@pytest.mark.parametrize(
+    "question, text",
+    [
+        ("Why?", r"Why? be\1t"),
+        (" The _ and  the _. ", r"The be\1t and  the be\1t."),
+        ("A ＿ wins.", r"A be\1t wins."),
+    ],
+)
+def test_an_option_fills_the_blanks_or_follows(question, text):
+    assert choice_text(question, r" be\1t ") == text
+
+
+def test_an_option_keeps_its_end_and_a_passage_its_beginning(tiny_tokenizer):
+    example = ChoiceExample("1", "The old ferry left the harbour.", "Why _?", ("it rained", "no"))
+    features = choice_features([example], tiny_tokenizer, max_seq_length=16, max_qa_length=8)
+    passage = tiny_tokenizer.encode(example.context)
+    long, short = (
+        tiny_tokenizer.encode(choice_text("Why _?", option)) for option in example.options
+    )
+    assert len(long) > 8 > len(short)
+    cls, sep = tiny_tokenizer.cls_id, tiny_tokenizer.sep_id
+    first = [cls, *passage[:5], sep, *long[-8:], sep]
+    second = [cls, *passage[: 13 - len(short)], sep, *short, sep]
+    assert features["input_ids"].tolist() == [[first, second]]
+    assert features["segment_ids"].sum(axis=2).tolist() == [[9, len(short) + 1]]
+    assert {values.dtype for values in features.values()} == {np.dtype(np.int32)}
+    of_roberta = copy.copy(tiny_tokenizer)
+    of_roberta.pair_separators = 2
+    for row in choice_features([example], of_roberta, 16, 6)["input_ids"][0]:
+        seps = np.flatnonzero(row == sep)
+        assert len(seps) == 3 and seps[1] == seps[0] + 1
+    with pytest.raises(InputError, match="less than `max_seq_length` - 4"):
+        choice_features([example], of_roberta, 10, 6)
+
+
+def test_real_questions_give_the_pieces_of_the_original_order_of_work(shared_data, official_model):
+    tokenizer, race = Tokenizer.load(official_model), task(data_dir=str(shared_data / "race"))
+    examples = race.read("dev")
+    assert [len(race.read(split)) for split in ("train", "dev", "test")] == [314, 112, 116]
+    features = choice_features(examples, tokenizer, 256, 64)
+    for example, choices in zip(examples, features["input_ids"], strict=True):
+        passage = tokenizer.encode(example.context)
+        question = clean_up(example.question)
+        for option, ids in zip(example.options, choices, strict=True):
+            option = clean_up(option)
+            text = question.replace("_", option) if "_" in question else f"{question} {option}"
+            tail = tokenizer.encode(text)[-64:]
+            expected = [2, *passage[: 253 - len(tail)], 3, *tail, 3]
+            assert ids.tolist() == expected + [0] * (256 - len(expected))
+    answers = race.answers(examples, None, outputs(*[one.label for one in examples]))
+    assert set(race.scores(examples, answers).values()) == {1.0}
+    assert race.errors(examples, answers) == []
 
 
 def test_the_most_probable_option_is_chosen():
@@ -70,8 +182,7 @@ def test_the_most_probable_option_is_chosen():
     answers = task().answers(EXAMPLES, None, found)
     assert [answer.choice for answer in answers] == [3, 1, 2]
     weights = np.exp(found["logits"][0].astype(float))
-    expected = weights / weights.sum()
-    np.testing.assert_allclose(answers[0].probabilities, expected, rtol=1e-12)
+    np.testing.assert_allclose(answers[0].probabilities, weights / weights.sum(), rtol=1e-12)
     assert answers[0].probability == max(answers[0].probabilities)
     assert answers[0].option == "never"
     assert json.loads(json.dumps(answers[0]._asdict()))["choice"] == 3
@@ -79,9 +190,8 @@ def test_the_most_probable_option_is_chosen():
 
 def test_scores_and_what_went_wrong():
     answers = answered(0, 2, 1)
-    assert task().scores(EXAMPLES, answers) == {
-        "accuracy": pytest.approx(2 / 3), "accuracy_middle": 0.5, "accuracy_high": 1.0
-    }  # fmt: skip
+    expected = {"accuracy": pytest.approx(2 / 3), "accuracy_middle": 0.5, "accuracy_high": 1.0}
+    assert task().scores(EXAMPLES, answers) == expected
     matrix, names = task().confusion(EXAMPLES, answers)
     assert names == ("A", "B", "C", "D")
     assert matrix.tolist() == [[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
@@ -97,67 +207,9 @@ def test_scores_and_what_went_wrong():
     assert [error.id for error in errors] == ["m1", "m2"]
 
 
-def test_collapse_and_guesses(tmp_path):
+def test_collapse_and_guesses():
     guesses = task().guesses(EXAMPLES, EXAMPLES[:2])
     shares = (pytest.approx(1 / 3), pytest.approx(2 / 3), 0.0, 0.0)
     assert guesses[1] == ChoiceAnswer("m2", 1, "at night", pytest.approx(2 / 3), shares)
     assert task().collapse(guesses) == "all 2 answers are `B`"
     assert task().collapse(answered(0, 1, 1)) is None
-    assert task().collapse(guesses[:1]) is None
-    (path,) = task().write(tmp_path, "dev", EXAMPLES[:2], guesses)
-    assert path.name == "predictions-dev.jsonl"
-    assert json.loads(path.read_text().splitlines()[1])["option"] == "at night"
-
-
-def test_splits_come_from_the_folder_or_from_files(tmp_path):
-    for split in ("train", "dev", "test"):
-        write(tmp_path / f"RACE/{split}/high/1.txt", passage(id=split))
-        write(tmp_path / f"RACE/{split}/middle/1.txt", passage(id=split))
-    race = task(data_dir=str(tmp_path), levels=("high",))
-    for split in ("train", *race.dev_splits, *race.labelled_tests):
-        assert [one.id for one in race.read(split)] == [f"{split}-1", f"{split}-2"]
-    assert len(task(data_dir=str(tmp_path)).read("test")) == 4
-    own = write(tmp_path / "own.jsonl", passage(1, id="x"))
-    assert [one.id for one in task(dev=str(own)).read("dev")] == ["x-1"]
-    with pytest.raises(InputError, match="`data_dir` must be .* there is no `RACE/train`"):
-        task(dev=str(own)).read("train")
-    with pytest.raises(InputError, match="The split `eval` of race is unknown"):
-        race.read("eval")
-
-
-def test_files_and_folders_elsewhere_are_read(tmp_path):
-    several = write(tmp_path / "any.jsonl", passage(id="x"), "", passage(1, id="y"))
-    read = task().read_file
-    assert [(one.id, one.level) for one in read(several, True)] == [
-        ("x-1", ""), ("x-2", ""), ("y-1", "")
-    ]  # fmt: skip
-    spread = json.dumps(json.loads(passage(1, id="z")), indent=1)
-    one = write(tmp_path / "split/high/1.txt", spread)
-    write(tmp_path / "split/middle/1.txt", passage(1, id="m"))
-    assert [example.id for example in read(one, True)] == ["z-1"]
-    assert [(example.id, example.level) for example in read(tmp_path / "split/high", True)] == [
-        ("z-1", "high")
-    ]
-    assert [example.id for example in read(tmp_path / "split", True)] == ["m-1", "z-1"]
-    with pytest.raises(InputError, match="none.txt` must be a file of RACE, or a folder"):
-        read(tmp_path / "none.txt", True)
-
-
-def test_answers_are_there_if_they_should_be(tmp_path):
-    content = json.loads(passage(1))
-    del content["answers"], content["id"]
-    path = write(tmp_path / "x.jsonl", json.dumps(content))
-    (example,) = task().read_file(path, labelled=False)
-    assert (example.id, example.label) == ("x.jsonl-1-1", None)
-    with pytest.raises(InputError, match="line 1 must have an answer, A to D"):
-        task().read_file(path, labelled=True)
-
-
-def test_gold_answers_to_the_real_corpus_score_full_marks(shared_data):
-    race = task(data_dir=str(shared_data / "race"))
-    examples = race.read("dev")
-    answers = race.answers(examples, None, outputs(*[one.label for one in examples]))
-    assert race.scores(examples, answers) == {
-        "accuracy": 1.0, "accuracy_middle": 1.0, "accuracy_high": 1.0
-    }  # fmt: skip
-    assert race.errors(examples, answers) == []

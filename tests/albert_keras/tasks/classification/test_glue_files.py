@@ -52,7 +52,6 @@ def numbered(count, *last):
     [
         ("cola", "train", "", "s\t1\t\tHe goes.\n", ("0", "He goes.", None, "1")),
         ("cola", "test", "index\tsentence\n", "7\tHe goes.\n", ("7", "He goes.", None, None)),
-        ("sst-2", "dev", "sentence\tlabel\n", "good \t1\n", ("0", "good ", None, "1")),
         (
             "mrpc",
             "train",
@@ -60,15 +59,7 @@ def numbered(count, *last):
             "1\tx\ty\tA.\tB.\n",
             ("0", "A.", "B.", "1"),
         ),
-        (
-            "mrpc",
-            "test",
-            "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n",
-            "7\tx\ty\tA.\tB.\n",
-            ("7", "A.", "B.", None),
-        ),
         ("qqp", "dev", QQP, "7\tx\ty\tA?\tB?\t0\n", ("7", "A?", "B?", "0")),
-        ("qqp", "test", "id\tquestion1\tquestion2\n", "7\tA?\tB?\n", ("7", "A?", "B?", None)),
         ("sts-b", "dev", STS_B, numbered(10, "3.25"), ("field 0", "field 7", "field 8", 3.25)),
         (
             "mnli",
@@ -79,13 +70,6 @@ def numbered(count, *last):
             numbered(16, "neutral"),
             ("field 0", "field 8", "field 9", "neutral"),
         ),
-        (
-            "qnli",
-            "train",
-            "index\tquestion\tsentence\tlabel\n",
-            "7\tA?\tB.\tentailment\n",
-            ("7", "A?", "B.", "entailment"),
-        ),
         ("ax", "test", "index\tsentence1\tsentence2\n", "7\tA.\tB.\n", ("7", "A.", "B.", None)),
     ],
 )
@@ -95,18 +79,12 @@ def test_each_task_takes_its_columns(tmp_path, task, split, header, row, expecte
     assert read_glue(task, tmp_path, split) == [TextExample(*expected)]
 
 
-def test_byte_order_mark_line_ends_and_last_blank_lines_make_no_difference(tmp_path):
-    text = b"\xef\xbb\xbfsentence\tlabel\r\ngood\t1\r\nbad\t0\r\n\r\n\n"
+def test_quotes_and_control_characters_stay_in_the_text_and_line_ends_do_not(tmp_path):
+    text = '\ufeffsentence\tlabel\r\n"lone\t1\r\nThe\rend\x00 \x08 \x85\u2028\x1c.\t0\r\n\r\n'
     examples = read_glue_file("sst-2", write(tmp_path, "x.tsv", text))
-    assert [(example.first, example.label) for example in examples] == [("good", "1"), ("bad", "0")]
-
-
-def test_quotes_and_control_characters_stay_in_the_text(tmp_path):
-    text = 'sentence\tlabel\n"a lone quote\t1\nThe\rend\x00 \x08 \x85\u2028\x1c.\t0\n'
-    examples = read_glue_file("sst-2", write(tmp_path, "x.tsv", text))
-    assert [example.first for example in examples] == [
-        '"a lone quote',
-        "The\rend\x00 \x08 \x85\u2028\x1c.",
+    assert [(example.first, example.label) for example in examples] == [
+        ('"lone', "1"),
+        ("The\rend\x00 \x08 \x85\u2028\x1c.", "0"),
     ]
 
 
@@ -121,18 +99,11 @@ def test_short_rows_of_qqp_are_left_out_and_told(tmp_path, caplog):
 @pytest.mark.parametrize(
     "task, text, is_labelled, says",
     [
-        ("rte", "", True, "must contain at least one row. It is empty."),
         (
             "cola",
             "s\t1\t\tA.\n\ns\t1\t\tA.\n",
             True,
             "line 2 must have 4 columns, like the first row. It has 1.",
-        ),
-        (
-            "qqp",
-            QQP + "1\tx\ty\tA\t?\tB?\t0\n",
-            True,
-            "line 2 must have 6 columns, like the first row. It has 7.",
         ),
         (
             "sts-b",

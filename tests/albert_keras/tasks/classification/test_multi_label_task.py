@@ -41,12 +41,8 @@ def test_columns_of_truth_values_are_labels(tmp_path):
     named = task(label=(1, 2, 3), text=0, train=path, labels=("a", "b", "c"), dev=path)
     with pytest.raises(InputError, match=r"must have 0 or 1 .* in `1`, .* Received: 'toxic'"):
         named.read("train")
-
-
-def test_columns_of_a_jsonl_may_hold_true_and_false(tmp_path):
-    rows = '{"text": "A", "toxic": true, "insult": 0, "threat": 1}\n'
-    path = write(tmp_path, "x.jsonl", rows)
-    assert task().read_file(path, labelled=True)[0].label == ("toxic", "threat")
+    rows = write(tmp_path, "x.jsonl", '{"text": "A", "toxic": true, "insult": 0, "threat": 1}\n')
+    assert task().read_file(rows, labelled=True)[0].label == ("toxic", "threat")
 
 
 @pytest.mark.parametrize(
@@ -76,15 +72,12 @@ def test_names_in_one_column_are_labels(tmp_path, name, rows):
 @pytest.mark.parametrize(
     "settings, says",
     [
-        ({"label": ("toxic", "toxic")}, "`label` must be one or more different columns"),
         ({"label_separator": "|"}, "`label_separator` requires one column of names"),
-        ({"name": "tagging"}, "`label` may be several columns only for"),
         (
             {"name": "regression", "label": "a", "label_separator": "|"},
             "requires one column of names, not of numbers",
         ),
         ({"labels": ("a", "b")}, "`labels` must have a name for each column of `label`"),
-        ({"encoding": "utf-9"}, "`encoding` must be the name of an encoding"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings, says):
@@ -106,52 +99,43 @@ def test_the_labels_are_laid_out_and_answers_have_a_threshold(tiny_tokenizer):
     assert it.answers([], features, {}) == []
 
 
-@pytest.fixture(scope="module")
-def answered():
-    rng = np.random.default_rng(0)
+def examples_of(truth):
+    names = [tuple(np.array(COLUMNS)[row == 1].tolist()) for row in truth]
+    return [TextExample(str(number), "A", None, label) for number, label in enumerate(names)]
+
+
+def test_scores_are_those_of_scikit_learn():
+    rng, f1 = np.random.default_rng(0), sklearn.metrics.f1_score
     truth = rng.integers(0, 2, (40, 3))
     given = np.where(rng.random((40, 3)) < 0.7, truth, 1 - truth)
-    names = [tuple(np.array(COLUMNS)[row == 1].tolist()) for row in truth]
-    examples = [TextExample(str(number), "A", None, label) for number, label in enumerate(names)]
-    answers = task().read_out(examples, np.where(given, 0.9, 0.2))
-    return examples, answers, truth, given
-
-
-def test_scores_are_those_of_scikit_learn(answered):
-    examples, answers, truth, given = answered
-    f1 = sklearn.metrics.f1_score
+    it, examples = task(), examples_of(truth)
+    answers = it.read_out(examples, np.where(given, 0.9, 0.2))
+    of_labels = f1(truth, given, average=None)
     expected = {
         "micro_f1": f1(truth, given, average="micro"),
         "macro_f1": f1(truth, given, average="macro"),
         "exact_match": sklearn.metrics.accuracy_score(truth, given),
-    }
-    expected |= {
-        f"f1_{name}": value
-        for name, value in zip(COLUMNS, f1(truth, given, average=None), strict=True)
-    }
-    assert task().scores(examples, answers) == pytest.approx(expected)
-    assert list(task().scores(examples, answers))[0] == "micro_f1"
-    low, high = task().interval(examples, answers)
+    } | {f"f1_{name}": value for name, value in zip(COLUMNS, of_labels, strict=True)}
+    assert it.scores(examples, answers) == pytest.approx(expected)
+    assert list(it.scores(examples, answers))[0] == "micro_f1"
+    low, high = it.interval(examples, answers)
     assert low < expected["micro_f1"] < high
-    assert task().confusion(examples, answers) is None
+    assert it.confusion(examples, answers) is None and it.collapse(answers) is None
 
 
-def test_guesses_are_the_labels_of_most_rows(answered):
+def test_guesses_are_the_labels_of_most_rows():
     examples = [TextExample(str(n), "A", None, ("toxic", "threat")[: 1 + (n == 0)]) for n in "0123"]
-    guesses = task().guesses(examples, answered[0][:2])
+    guesses = task().guesses(examples, examples[:2])
     assert [guess.labels for guess in guesses] == [("toxic",)] * 2
     assert "all 2 answers are `toxic`" == task().collapse(guesses)
-    assert task().collapse(answered[1]) is None
 
 
-def test_errors_have_what_is_too_much_or_missing_and_the_worst_comes_first(answered):
-    examples = [TextExample("a", "A", "B", ("toxic",)), TextExample("b", "C", None, ("threat",))]
-    examples.append(TextExample("c", "D", None, ()))
-    answers = [
-        LabelsAnswer("a", ("toxic", "insult"), {"toxic": 0.9, "insult": 0.6, "threat": 0.1}),
-        LabelsAnswer("b", (), {"toxic": 0.1, "insult": 0.1, "threat": 0.2}),
-        LabelsAnswer("c", (), {"toxic": 0.1, "insult": 0.1, "threat": 0.2}),
-    ]
+def test_errors_have_what_is_too_much_or_missing_and_the_worst_comes_first():
+    truth = {"a": ("toxic",), "b": ("threat",), "c": ()}
+    examples = [TextExample(id, "A", "B", labels) for id, labels in truth.items()]
+    few = {"toxic": 0.1, "insult": 0.1, "threat": 0.2}
+    answers = [LabelsAnswer("a", ("toxic", "insult"), few | {"toxic": 0.9, "insult": 0.6})]
+    answers += [LabelsAnswer(id, (), few) for id in "bc"]
     found = task().errors(examples, answers)
     assert [error.id for error in found] == ["b", "a"]
     assert found[0][2:] == ("threat", "(none)", pytest.approx(0.8))
@@ -167,32 +151,20 @@ def rare():
     return truth, probabilities
 
 
-def examples_of(truth):
-    names = [tuple(np.array(COLUMNS)[row == 1].tolist()) for row in truth]
-    return [TextExample(str(number), "A", None, label) for number, label in enumerate(names)]
-
-
-def best_f1(truth, probabilities):
-    """Returns the highest F1 of all thresholds."""
-    precision, recall, _ = sklearn.metrics.precision_recall_curve(truth, probabilities)
-    return max(2 * precision * recall / np.maximum(precision + recall, 1e-9))
-
-
 def test_a_threshold_is_the_best_of_all_for_its_label(rare):
     truth, probabilities = rare
     found = fitted_thresholds(truth, probabilities)
-    f1 = sklearn.metrics.f1_score
-    for label in (0, 1):
-        of_found = f1(truth[:, label], probabilities[:, label] >= found[label])
-        assert of_found == pytest.approx(best_f1(truth[:, label], probabilities[:, label]))
-        assert of_found > 0.7
     assert truth[:, 2].sum() < 5  # too few for a threshold of its own
-    of_all = f1(truth.ravel(), probabilities.ravel() >= found[2])
-    assert of_all == pytest.approx(best_f1(truth.ravel(), probabilities.ravel()))
+    columns = [(truth[:, label], probabilities[:, label]) for label in (0, 1)]
+    for threshold, pair in zip(found, [*columns, map(np.ravel, rare)], strict=True):
+        known, given = pair
+        precision, recall, _ = sklearn.metrics.precision_recall_curve(known, given)
+        best = max(2 * precision * recall / np.maximum(precision + recall, 1e-9))
+        assert sklearn.metrics.f1_score(known, given >= threshold) == pytest.approx(best)
     assert fitted_thresholds(np.zeros((3, 2), int), np.full((3, 2), 0.3)).tolist() == [0.5, 0.5]
 
 
-def test_tuned_answers_are_those_of_thresholds_from_the_other_half(rare):
+def test_tuned_answers_are_those_of_thresholds_from_the_other_half_or_set(rare):
     truth, probabilities = rare
     it, examples = task(), examples_of(truth)
     results = {"logits": np.log(probabilities / (1 - probabilities))}
@@ -205,13 +177,7 @@ def test_tuned_answers_are_those_of_thresholds_from_the_other_half(rare):
     tuned = dict(zip(COLUMNS, even, strict=True))
     expected = it.read_out(examples[1::2], probabilities[1::2], tuned)
     assert [one.labels for one in answers[1::2]] == [one.labels for one in expected]
-
-
-def test_a_threshold_that_is_set_is_used(rare):
-    truth, probabilities = rare
-    it, examples = task(threshold=0.2), examples_of(truth)
-    results = {"logits": np.log(probabilities / (1 - probabilities))}
-    answers, tuned = it.tuned_answers(examples, None, results)
+    answers, tuned = task(threshold=0.2).tuned_answers(examples, None, results)
     expected = [tuple(np.array(COLUMNS)[row].tolist()) for row in probabilities >= 0.2]
     assert tuned == {} and [one.labels for one in answers] == expected
     with pytest.raises(InputError, match="`threshold`.*requires several labels"):

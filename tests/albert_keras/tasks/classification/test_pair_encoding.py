@@ -57,11 +57,6 @@ def test_each_text_becomes_the_sequence_that_it_has_alone(pair_separators, lengt
     assert not found["segment_ids"].numpy().any()
 
 
-def test_inputs_without_mask_and_segments_are_one_text():
-    found = separate_texts({"input_ids": tf.constant([[CLS, 11, SEP]])})
-    assert found["input_ids"].numpy().tolist() == [[CLS, 11, SEP], [CLS, 0, 0]]
-
-
 def test_masks_in_any_pattern_are_no_error():
     rng = np.random.default_rng(0)
     shape, empty = (50, 7), np.zeros((50, 7), np.int32)
@@ -126,8 +121,3 @@ def test_its_configuration_builds_it_again():
     again.set_weights(model.get_weights())
     np.testing.assert_array_equal(again(packed())["logits"], model(packed())["logits"])
     assert "pair_encoding" not in build("joint").get_config()  # readable by older versions
-
-
-def test_an_encoding_it_cannot_have_is_refused():
-    with pytest.raises(ValueError, match="`pair_encoding` must be one of"):
-        build("both")

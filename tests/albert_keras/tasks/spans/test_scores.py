@@ -7,6 +7,7 @@ from albert_keras.tasks.spans.scores import (
     best_thresholds,
     f1,
     normalize_answer,
+    null_threshold,
     official_scores,
     question_scores,
 )
@@ -43,6 +44,7 @@ def test_answers_are_normalised(text, expected):
         ("", "", 1, 0, 1),
         ("", "the", 1, 0, 1),
         ("", "Rome", 0, 0, 0),
+        ("The", "", 1, 0, 1),  # articles alone are no answer
     ],
 )
 def test_exact_match_and_f1_of_both_versions(gold, predicted, exact, first, second):
@@ -91,11 +93,6 @@ def test_version_2_leaves_missing_predictions_out_and_says_so(caplog):
     assert "2 of 4 questions have no prediction and are ignored" in caplog.text
 
 
-def test_a_gold_answer_of_articles_alone_counts_as_none():
-    exact, word_f1 = question_scores([question("1", "The")], {"1": ""})
-    assert (exact, word_f1) == ({"1": 1}, {"1": 1})
-
-
 def test_the_best_thresholds_are_found_by_walking_up():
     # The sums of exact matches are 2 (nothing answered), 3, 3, 2, 2.
     null_scores = {"a": -4.0, "b": -1.5, "m": 0.5, "n": 7.0}
@@ -105,11 +102,9 @@ def test_the_best_thresholds_are_found_by_walking_up():
         "best_f1": 100.0 * (3 + 2 / 3) / 4,
         "best_f1_thresh": -1.5,
     }
-
-
-def test_where_leaving_all_unanswered_is_best_the_threshold_is_0():
-    best = best_thresholds([question("n"), question("m")], {"n": "x", "m": "y"}, {"n": 1, "m": 2})
-    assert best["best_f1"] == 100.0 and best["best_f1_thresh"] == 0.0
+    none = [question("n"), question("m")], {"n": "x", "m": "y"}, {"n": 1, "m": 2}
+    assert best_thresholds(*none)["best_f1_thresh"] == 0.0  # as the official search
+    assert null_threshold(*none) == 1  # no question is answered
 
 
 def test_the_threshold_search_needs_every_score_and_some_prediction():

@@ -125,15 +125,6 @@ def test_windows_overlap_and_drop_no_token(tiny_tokenizer):
         first += len(ids)
 
 
-@pytest.mark.parametrize("max_seq_length", [3, 48])
-def test_predictions_find_back_to_their_words(tiny_tokenizer, max_seq_length):
-    examples = [*SENTENCES, TaggedExample("none", (), ()), *SENTENCES[::-1]]
-    features = tag_features(examples, tiny_tokenizer, max_seq_length, ["LOC", "O"])
-    tag_ids = features.batch(range(len(features)))["tag_ids"]
-    tags = [["LOC", "O"][id] for id in tag_ids[features.word_starts]]
-    assert tags == [tag for example in examples for tag in example.tags]
-
-
 def test_a_word_of_nothing_is_an_unknown_token(tiny_tokenizer):
     assert tiny_tokenizer.encode("\u00a0") == []
     features = tag_features([TaggedExample("1", ("\u00a0",), ("O",))], tiny_tokenizer, 4, ["O"])

@@ -50,18 +50,6 @@ def test_scores_are_by_exact_entity():
     assert set(entity_scores(truth, predicted).values()) == {0.5}
 
 
-def test_boundaries_and_types_both_count():
-    truth = [["B-PER", "I-PER", "O", "B-LOC"], ["B-ORG"]]
-    predicted = [["B-PER", "O", "O", "B-LOC"], ["B-LOC"]]
-    expected = {"f1": 1 / 3, "precision": 1 / 3, "recall": 1 / 3, "macro_f1": 2 / 9}
-    assert entity_scores(truth, predicted) == pytest.approx(expected)
-
-
-def test_an_entity_ends_with_its_sentence():
-    scores = entity_scores([["I-PER"], ["I-PER"]], [["I-PER"], ["O"]])
-    assert (scores["precision"], scores["recall"]) == (1, 0.5)
-
-
 def test_nothing_found_and_nothing_there_score_zero():
     assert set(entity_scores([["O"]], [["O"]]).values()) == {0.0}
 

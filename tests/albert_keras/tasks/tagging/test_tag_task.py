@@ -51,17 +51,6 @@ def test_tags_of_both_files_are_learnt(tmp_path):
     assert it.read_file(dev, labelled=False) == [TaggedExample("1", ("Ada",))]
 
 
-def test_objects_are_read_and_a_share_is_held_out(tmp_path):
-    path = tmp_path / "train.jsonl"
-    rows = [{"words": ["word", str(number)], "tags": ["X", "Y"]} for number in range(60)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    it, again = (task(train=str(path), dev_share=0.3) for _ in range(2))
-    train, dev = it.read("train"), it.read("dev")
-    assert 5 < len(dev) < 30 and len(train) + len(dev) == 60
-    assert not {example.words for example in train} & {example.words for example in dev}
-    assert (again.read("dev"), again.read("train")) == (dev, train)
-
-
 @pytest.mark.parametrize(
     "labels, metric",
     [
@@ -148,14 +137,6 @@ def test_guesses_are_the_most_frequent_tags_of_words():
     (guess,) = task(labels=TAGS).guesses(training, given)
     assert guess.tags == ("B-LOC", "O", "B-LOC")  # the second word is new
     assert guess.probabilities == pytest.approx((2 / 3, 5 / 8, 1))
-
-
-def test_collapse_to_one_tag_is_told():
-    it = task(labels=TAGS)
-    same = [answer(place, *["O"] * len(place.words)) for place in PLACES]
-    assert it.collapse(same) == "all 7 words are tagged `O`"
-    assert it.collapse([answer(PLACES[1], "B-LOC", "O")]) is None
-    assert it.collapse([TagAnswer("1", ("a",), ("O",), (0.9,))]) is None
 
 
 def test_errors_begin_with_the_most_confident_wrong_tag(tmp_path):
