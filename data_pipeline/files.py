@@ -19,7 +19,7 @@ import shutil
 import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import check_regular_file, reading_json
@@ -55,11 +55,29 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         _temporaries.discard(temporary)
 
 
+@contextlib.contextmanager
+def whole_text(path: str | Path) -> Iterator[TextIO]:
+    """Yields a file in UTF-8 that replaces `path` if the block succeeds; its folder is created.
+
+    Half a surrogate pair, which JSON allows and UTF-8 does not, is written as its escape.
+    """
+    with naming(path), whole_file(path) as temporary:
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            yield file
+
+
 def write_json(path: str | Path, values: Any, **options: Any) -> None:
     """Writes values as an indented JSON file, whole; `options` are passed to `json.dumps`."""
     text = json.dumps(values, **{"indent": 2, **options}) + "\n"
     with naming(path), whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_json_lines(path: str | Path, rows: Iterable[Any], **options: Any) -> None:
+    """Writes a line of JSON for each row, whole; in ASCII, so that no text can end a line."""
+    with whole_text(path) as file:
+        file.writelines(json.dumps(row, allow_nan=False, **options) + "\n" for row in rows)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 from albert_keras.report import BLUE, ORANGE, new_figure, save_figure, shortened, tidy
 from albert_keras.tasks.kinds import REGRESSION
 from albert_keras.tasks.task import Error, Task, one_line
-from data_pipeline.files import naming, whole_file
+from data_pipeline.files import naming, whole_text
 
 #: Name of the file of wrong answers.
 ERRORS = "errors.tsv"
@@ -57,13 +57,10 @@ def write_errors(path: str | Path, errors: Iterable[Error]) -> Path:
     Columns are `id`, `confidence`, `truth`, `answer` and `text`. Nothing is quoted; white space
     inside a cell becomes a single space. An older file is replaced.
     """
-    path, rows = Path(path), [_HEADER]
-    rows += [(one.id, f"{one.confidence:.6g}", one.truth, one.answer, one.text) for one in errors]
-    text = "".join("\t".join(map(one_line, row)) + "\n" for row in rows)
-    with naming(path), whole_file(path) as temporary:
-        # Halves of surrogate pairs, which JSON allows, have no UTF-8.
-        temporary.write_bytes(text.encode("utf-8", errors="backslashreplace"))
-    return path
+    rows = ((one.id, f"{one.confidence:.6g}", one.truth, one.answer, one.text) for one in errors)
+    with whole_text(path) as file:
+        file.writelines("\t".join(map(one_line, row)) + "\n" for row in (_HEADER, *rows))
+    return Path(path)
 
 
 def draw_confusion(path: str | Path, matrix, names: Sequence[str], title: str) -> Path:

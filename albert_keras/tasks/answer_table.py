@@ -4,7 +4,6 @@ Nothing here imports TensorFlow: a request is checked before.
 """
 
 import csv
-import itertools
 import json
 import logging
 import os
@@ -14,7 +13,7 @@ from typing import Any
 
 from albert_keras.tasks.tables.rows import SkippedRow
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder, naming, whole_file
+from data_pipeline.files import check_output_folder, whole_text, write_json_lines
 
 #: Name of the list of rows that were skipped.
 SKIPPED_ROWS = "skipped-rows.csv"
@@ -53,11 +52,8 @@ def write_skipped_rows(out: str | os.PathLike | None, skipped: Mapping[str, Sequ
     if not rows:
         path.unlink(missing_ok=True)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with naming(path), whole_file(path) as temporary:
-        # Bytes that could not be decoded are written as \udcXX.
-        with open(temporary, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            csv.writer(file).writerows([SkippedRow._fields, *rows])
+    with whole_text(path) as file:
+        csv.writer(file).writerows([SkippedRow._fields, *rows])
     logger.warning("skipped rows: %s", path)
 
 
@@ -135,7 +131,7 @@ def check_answer_table(out: str | os.PathLike, overwrite: bool):
 
 
 def with_answers(
-    rows: Sequence[dict[str, Any]], answers: Iterable[Any], all_columns: bool = False
+    rows: Sequence[dict[str, Any]], answers: Iterable[Any]
 ) -> Iterator[dict[str, Any]]:
     """Yields the values of each input and of its answer, by the name of their column.
 
@@ -145,12 +141,10 @@ def with_answers(
     Args:
         rows: The values of the inputs.
         answers: Named tuples, see `Task.answers`.
-        all_columns: Whether each row gets the columns of all inputs; what it lacks is "".
     """
     columns = _columns_of(rows)
-    blank = dict.fromkeys(columns, "") if all_columns else {}
     for row, answer in zip(rows, answers, strict=True):
-        found = blank | row
+        found = dict(row)
         for name, value in answer._asdict().items():
             if not (name == "id" or (name == "words" and name in columns)):
                 found[_free(name, columns)] = value
@@ -170,23 +164,16 @@ def write_answer_table(
         answers: The answer to each.
     """
     path, columns = Path(out), _columns_of(rows)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    is_csv = path.suffix.lower() == ".csv"
-    found = with_answers(rows, answers, all_columns=is_csv)
-    with (
-        naming(path),
-        whole_file(path) as temporary,
-        # Halves of surrogate pairs, which JSON allows, have no UTF-8.
-        open(temporary, "w", encoding="utf-8", errors="backslashreplace", newline="") as file,
-    ):
-        if is_csv:
-            cells = (_cells(row, columns) for row in found)
-            first = next(cells, {})
-            writer = csv.DictWriter(file, list(first), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(itertools.chain([first], cells))
-        else:  # in ASCII, so that no character of a text can end a line
-            file.writelines(json.dumps(row, allow_nan=False, default=str) + "\n" for row in found)
+    if path.suffix.lower() != ".csv":
+        write_json_lines(path, with_answers(rows, answers), default=str)
+        return
+    cells = [_cells(row, columns) for row in with_answers(rows, answers)]
+    with whole_text(path) as file:
+        # A column that only some inputs have comes before the answer, too.
+        names = dict.fromkeys([*columns, *(cells[0] if cells else ())])
+        writer = csv.DictWriter(file, list(names), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(cells)
 
 
 def _cells(row, columns):

@@ -4,7 +4,6 @@ No TensorFlow here. The model runs between `features` and `answers`; `kind` dete
 """
 
 import abc
-import json
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.tables.rows import SkippedRow
 from data_pipeline.errors import InputError
-from data_pipeline.files import whole_file
+from data_pipeline.files import write_json_lines
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -298,11 +297,7 @@ class Task(abc.ABC):
         """
         name = f"{self.config.name}-{split}" if split in self.test_splits else split
         path = Path(folder) / f"predictions-{name}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-            # In ASCII, so that a line separator or half a surrogate pair in a text does no harm.
-            rows = (answer._asdict() for answer in answers)
-            file.writelines(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+        write_json_lines(path, (answer._asdict() for answer in answers))
         return [path]
 
 

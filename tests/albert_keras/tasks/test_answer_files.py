@@ -1,31 +1,74 @@
-"""The table of errors has one line per error, whatever is in the texts."""
+"""Tables of errors and pictures of answers show what is there, whatever texts and classes are."""
 
+import warnings
+
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from albert_keras.tasks.answer_files import write_errors
+from albert_keras.tasks.answer_files import draw_confusion, draw_scores, write_errors
 from albert_keras.tasks.task import Error
 
-ERRORS = [
-    Error("7", "a dull\tfilm\r\nindeed", "0", "1", 0.75),
-    Error("3", 'says "no"', "1", "0", 0.999_991),
-    Error("9", "end", "0", "1", 0.75),
-]
 HEADER = "id\tconfidence\ttruth\tanswer\ttext\n"
 
 
-def test_errors_keep_their_order(tmp_path):
-    path = write_errors(tmp_path / "errors.tsv", ERRORS)
+def test_errors_keep_their_order_and_their_line(tmp_path):
+    errors = [
+        Error("7", "a dull\tfilm\r\nindeed", "0", "1", 0.75),
+        Error("3", 'says "no"\u2029end\ud800', "1", "0\x85", 0.999_991),
+    ]
+    path = write_errors(tmp_path / "errors.tsv", errors)
     assert path.read_bytes().decode("utf-8") == (
-        HEADER
-        + "7\t0.75\t0\t1\ta dull film indeed\n"
-        + '3\t0.999991\t1\t0\tsays "no"\n'
-        + "9\t0.75\t0\t1\tend\n"
+        HEADER + "7\t0.75\t0\t1\ta dull film indeed\n" + '3\t0.999991\t1\t0\tsays "no" end\\ud800\n'
     )
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("mark", ["\t", "\n", "\x85", "\u2029"])
-def test_nothing_ends_a_line_or_a_cell_but_the_table(tmp_path, mark):
-    error = Error(f"a{mark}b", f"c{mark}d", f"e{mark}f", f"g{mark}h", 1.0)
-    text = write_errors(tmp_path / "errors.tsv", [error]).read_bytes().decode("utf-8")
-    assert text.splitlines() == [HEADER.rstrip(), "a b\t1\te f\tg h\tc d"]
+@pytest.fixture
+def drawn(tmp_path, monkeypatch):
+    """Returns a function that calls one that draws, and returns the axes of the picture."""
+    figures, savefig = [], Figure.savefig
+
+    def keep(figure, *args, **words):
+        figures.append(figure)
+        savefig(figure, *args, **words)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+
+    def draw(function, *args):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            path = function(tmp_path / "picture.png", *args)
+        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        return figures[-1].axes[0]
+
+    return draw
+
+
+def test_rows_are_the_truth_and_cells_hold_count_and_share(drawn):
+    title = "sst-2 $x^$ " + 12 * "word "
+    axes = drawn(draw_confusion, [[1500, 500], [0, 40]], ["no", "日" * 30], title)
+    assert axes.get_ylabel() == "truth" and axes.get_xlabel() == "answer"
+    names = [
+        [label.get_text() for label in axis.get_ticklabels()] for axis in (axes.xaxis, axes.yaxis)
+    ]
+    assert names == [["no", "#1"]] * 2  # a name that the font cannot draw becomes its number
+    # Places are (column, row).
+    assert {text.get_position(): text.get_text() for text in axes.texts} == {
+        (0, 0): "1,500\n75%",
+        (1, 0): "500\n25%",
+        (0, 1): "0\n0%",
+        (1, 1): "40\n100%",
+    }
+    np.testing.assert_array_equal(axes.images[0].get_array(), [[0.75, 0.25], [0, 1]])
+    first, second = axes.figure.get_suptitle().splitlines()
+    assert first.startswith("sst-2 $x^$ word") and second.endswith("word")
+
+
+@pytest.mark.parametrize("truth, scores", [([1.0, 5.0], [2.0, 4.5]), ([3], [3])])
+def test_scores_are_points_over_the_truth_beside_the_diagonal(drawn, truth, scores):
+    axes = drawn(draw_scores, truth, scores, "sts-b")
+    points = axes.collections[0].get_offsets()
+    assert points.tolist() == [list(point) for point in zip(truth, scores, strict=True)]
+    (diagonal,) = axes.lines
+    assert tuple(diagonal.get_xdata()) == tuple(diagonal.get_ydata()) == axes.get_xlim()

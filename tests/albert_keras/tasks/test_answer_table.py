@@ -5,11 +5,7 @@ import json
 
 import pytest
 
-from albert_keras.tasks.answer_table import (
-    check_out,
-    is_answer_table,
-    write_answer_table,
-)
+from albert_keras.tasks.answer_table import check_out, is_answer_table, write_answer_table
 from albert_keras.tasks.classification.task import ClassAnswer
 from albert_keras.tasks.spans.task import SpanAnswer
 from albert_keras.tasks.tagging.task import TagAnswer
@@ -62,21 +58,7 @@ def test_lists_are_json_in_a_csv(tmp_path):
     assert "nbest" not in row and row["text"] == "Ada" and row["start"] == "0"
 
 
-def test_an_existing_table_is_replaced_only_when_asked(tmp_path):
-    out = tmp_path / "answers.CSV"
-    check_out(out)
-    out.write_text("precious")
-    with pytest.raises(InputError, match="must be a file that does not exist.*--overwrite"):
-        check_out(out)
-    check_out(out, overwrite=True)
-    assert out.read_text() == "precious"
-    with pytest.raises(InputError, match="must not be the file of the examples"):
-        check_out(out, file=out, overwrite=True)
-    with pytest.raises(InputError, match="`--overwrite` requires an `--out` that ends in"):
-        check_out("folder", overwrite=True)
-
-
-def test_the_ending_tells_tables_from_folders(tmp_path):
+def test_the_ending_tells_tables_from_folders_and_examples_are_never_replaced(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     assert is_answer_table("a.csv") and is_answer_table("a.JSONL")
     for folder in (None, tmp_path / "answers" / "v1.5", tmp_path / "folder.csv"):
@@ -84,3 +66,7 @@ def test_the_ending_tells_tables_from_folders(tmp_path):
         check_out(folder)
     with pytest.raises(InputError, match="must end in .csv or .jsonl, or be a folder"):
         check_out("answers.xlsx")
+    out = tmp_path / "answers.csv"
+    out.touch()
+    with pytest.raises(InputError, match="must not be the file of the examples"):
+        check_out(out, file=out, overwrite=True)
