@@ -10,9 +10,6 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
 
-#: A larger number of trainings is most likely a seed, such as the default 12345.
-_MOST_TRAININGS = 100
-
 
 @command("albert_keras.tasks.finetune:finetune", config=FinetuneConfig, resumes=True)
 def finetune(
@@ -58,14 +55,14 @@ def finetune(
             "See `albert-keras finetune --help` for the tasks."
         )
     settings = FinetuneConfig.of(values, **flags)
-    seeds = _parse_seeds(seeds)
+    numbers = settings.seeds_of(seeds)
     check_tracker(settings.training.track)
     if origin != "random":
         detect(origin, wanted=f"{ANY_MODEL} `random` stands for random weights.")
     check_task_files(settings.task)
     from albert_keras.tasks.results import as_json, first_split, lines
 
-    result = call(origin, out, settings, seeds)
+    result = call(origin, out, settings, numbers)
     files = result.files[first_split(result)]
     picture = [f"{name}: {files[name]}" for name in ("confusions", "scores") if name in files]
     shown = [
@@ -87,22 +84,3 @@ def question_of(task):
         if field in FIELD_OPTIONS:
             words += [FIELD_OPTIONS[field], "TEXT"] * (2 if field == "options" else 1)
     return " ".join(words)
-
-
-def _parse_seeds(text):
-    """Parses `--seeds`: a number of trainings (int), or seeds separated by commas (list of int)."""
-    try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if not numbers or min(numbers) < 0 or numbers == [0] or len(set(numbers)) < len(numbers):
-        raise InputError(
-            "`--seeds` must be a positive number of trainings, or different seeds separated by "
-            f"commas. Received: {text}."
-        )
-    if len(numbers) == 1 and numbers[0] > _MOST_TRAININGS:
-        raise InputError(
-            f"`--seeds` must be at most {_MOST_TRAININGS} trainings. Received: {text}. For one "
-            f"training with the seed {text}, use `--seed {text}`."
-        )
-    return numbers if len(numbers) > 1 else numbers[0]

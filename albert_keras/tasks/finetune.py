@@ -29,15 +29,9 @@ from albert_keras.tasks.results import (
 )
 from albert_keras.tasks.task_data import prepare
 from albert_keras.tasks.train_seed import train_seed
-from albert_keras.training.cluster import (
-    barrier,
-    is_chief,
-    noticing_lost_workers,
-    num_workers,
-)
+from albert_keras.training.cluster import barrier, is_chief, noticing_lost_workers, num_workers
 from albert_keras.training.fitting import on_first_worker
 from albert_keras.training.strategy import build_strategy, choose_precision
-from data_pipeline.errors import InputError
 from data_pipeline.files import LOCK_FILE, FolderLock, check_output_folder
 
 logger = logging.getLogger(__name__)
@@ -69,8 +63,7 @@ def finetune(
             need no further arguments.
         out: str or Path. Folder to create or to resume in.
         config: FinetuneConfig or None. None takes all settings from `flags`.
-        seeds: int or sequence of int. The number of trainings, with consecutive seeds from
-            `training.seed`; or the seeds themselves.
+        seeds: int or sequence of int. See `FinetuneConfig.seeds_of`.
         random_baseline: bool. Whether to train the same model from random weights, too, with the
             first seed, to measure what the pre-training is worth. For similarity, the encoder
             before the training is scored instead, see `similarity_baselines`.
@@ -104,7 +97,7 @@ def finetune(
     if "train" in given:
         flags = settings_of(flags, given["train"])
     config = FinetuneConfig.of({}, **flags) if config is None else config.with_flags(**flags)
-    all_seeds = seeds_of(config, seeds)
+    all_seeds = config.seeds_of(seeds)
     out = Path(out)
     _check_out(out)
     strategy = build_strategy(config.training.strategy)
@@ -174,20 +167,6 @@ def finetune(
         if not is_chief(strategy):
             result = read_results(out)
     return result
-
-
-def seeds_of(config: FinetuneConfig, seeds: int | Sequence[int]) -> tuple[int, ...]:
-    """Returns the seeds of the trainings; InputError for none, or one twice."""
-    if isinstance(seeds, int):
-        first = config.training.seed
-        seeds = range(first, first + seeds)
-    seeds = tuple(seeds)
-    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise InputError(
-            "`seeds` must be one or more different integers, none of them negative. Received: "
-            f"{list(seeds)}."
-        )
-    return seeds
 
 
 def _check_out(out):

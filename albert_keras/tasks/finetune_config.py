@@ -1,6 +1,7 @@
 """Configuration of a fine-tuning: task, changes of the model, training and optimizer."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from albert_keras.config import AlbertConfig
@@ -17,6 +18,8 @@ if TYPE_CHECKING:  # a task loads NumPy and scikit-learn, which `--help` must no
 
 #: Default number of passes over the training examples.
 USUAL_EPOCHS = 3.0
+#: A larger number of trainings is most likely a seed, such as the default 12345.
+_MOST_TRAININGS = 100
 
 
 class ModelChanges(FeatureSettings):
@@ -151,6 +154,35 @@ class FinetuneConfig(RunConfig):
     def defaults(cls) -> dict[str, Any]:
         """Returns the values of settings that the record of an older run lacks: dict."""
         return cls(task={"name": "sst-2"}).model_dump(mode="json")
+
+    def seeds_of(self, seeds: int | str | Sequence[int]) -> tuple[int, ...]:
+        """Returns the seeds of several trainings.
+
+        Args:
+            seeds: The number of trainings, with consecutive seeds from `training.seed`; or the
+                seeds themselves. A text, as of the command line, has them between commas.
+
+        Raises:
+            InputError: If there are none, or too many for a number, or one is given twice.
+        """
+        given = seeds
+        if isinstance(seeds, str):
+            numbers = [int(part) if part.isdigit() else -1 for part in seeds.split(",")]
+            seeds = numbers[0] if len(numbers) == 1 else numbers
+        if isinstance(seeds, int):
+            if seeds > _MOST_TRAININGS:
+                raise InputError(
+                    f"`seeds` must be at most {_MOST_TRAININGS} trainings. Received: {given}. For "
+                    f"one training with the seed {given}, use `--seed {given}`."
+                )
+            seeds = range(self.training.seed, self.training.seed + seeds)
+        seeds = tuple(seeds)
+        if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+            raise InputError(
+                "`seeds` must be a positive number of trainings, or different seeds, none of them "
+                f"negative. Received: {given}."
+            )
+        return seeds
 
     def resolved(
         self, task: "Task", hidden_size: int, num_examples: int, precision: str

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 from albert_keras.formats.open_model import open_model
-from albert_keras.optimization.config import HEAD_LR, finetuning_lr
 from albert_keras.runs.run import Run
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.tasks.evaluate import evaluate_task
-from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.predict import predict_task
 from tests.albert_keras.serving.small_exports import write_export
 from tests.albert_keras.tasks.small_tasks import build_model, make_examples, make_task
@@ -64,15 +62,6 @@ def test_the_encoder_is_the_same_to_the_bit_and_the_head_is_not(frozen, tuned_to
         np.testing.assert_array_equal(origin.read(name), last.read(name))
     for name in ("output_weights", "output_bias"):
         assert np.abs(first.read(name) - last.read(name)).max() > 0, name
-
-
-def test_a_head_has_a_learning_rate_of_its_own(config):
-    config = config.replace(optimizer={"lr": "auto"})
-    task = build_task(config.task)
-    for size in (128, 4096):
-        assert config.resolved(task, size, 100, "float32").optimizer.lr == HEAD_LR
-    full = config.replace(model={})
-    assert full.resolved(task, 768, 100, "float32").optimizer.lr == finetuning_lr(768)
 
 
 def test_it_learns_answers_and_is_scored(frozen):
