@@ -1,7 +1,10 @@
 """Examples as the readers of task files return them: one record type per layout. Plain Python."""
 
 import functools
+import hashlib
+import json
 import unicodedata
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 
@@ -58,6 +61,12 @@ def row_of(example: Any) -> tuple[str, ...]:
     if isinstance(example, QuestionExample | ChoiceExample):
         return (example.question, example.context)
     return (example.first,) if example.second is None else (example.first, example.second)
+
+
+def digest_of_texts(texts: Iterable[str]) -> int:
+    """Returns 64 bits of a hash of texts; two texts differ from one with their content."""
+    digest = hashlib.sha256(json.dumps(list(texts)).encode()).digest()
+    return int.from_bytes(digest[:8], "big")
 
 
 @functools.lru_cache(maxsize=1024)  # the questions of a passage follow one another

@@ -1,13 +1,11 @@
 """Labels of examples: their numbers, and the examples held out to score a model on."""
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from albert_keras.tasks.examples import TaggedExample
+from albert_keras.tasks.examples import TaggedExample, digest_of_texts
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -69,6 +67,4 @@ def _fraction(example):
     """Returns a number from 0 to 1 that the text of an example determines, as if at random."""
     is_tagged = isinstance(example, TaggedExample)
     texts = example.words if is_tagged else (example.first, example.second or "")
-    plain = [" ".join(text.casefold().split()) for text in texts]
-    digest = hashlib.sha256(json.dumps(plain).encode()).digest()
-    return int.from_bytes(digest[:8], "big") / 2**64
+    return digest_of_texts(" ".join(text.casefold().split()) for text in texts) / 2**64

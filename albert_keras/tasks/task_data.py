@@ -4,6 +4,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.trained_data import (
@@ -16,6 +18,7 @@ from albert_keras.runs.trained_data import (
 )
 from albert_keras.tasks.example_report import IN_TRAINING, report_examples
 from albert_keras.tasks.example_source import digest_of
+from albert_keras.tasks.examples import digest_of_texts, normalised, row_of
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import read_given
 from albert_keras.tasks.kinds import build_task, compares_pairs
@@ -23,7 +26,6 @@ from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.tagging.words import with_word_split
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
-from albert_keras.tasks.trained_rows import digest_rows
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -120,6 +122,15 @@ def prepare(
     return TaskData(
         task, config, albert_config, tokenizer, train, dev, fingerprints, trained, overlaps
     )
+
+
+def digest_rows(examples: list, fingerprint: str = "") -> Digests:
+    """Digests what a model reads of examples, see `row_of`, apart from small differences.
+
+    Neither labels nor ids make a difference, nor options of a question; see `normalised`.
+    """
+    numbers = (digest_of_texts(map(normalised, row_of(example))) for example in examples)
+    return Digests(np.fromiter(numbers, np.uint64, len(examples)), len(examples), fingerprint)
 
 
 def _check_metric(task, train, dev):

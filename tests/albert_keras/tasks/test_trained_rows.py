@@ -17,7 +17,7 @@ from albert_keras.tasks.examples import (
 )
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.results import lines, read_results
-from albert_keras.tasks.trained_rows import digest_rows
+from albert_keras.tasks.task_data import digest_rows
 from data_pipeline.errors import InputError
 
 FLAGS = {"steps": 2, "batch_size": 4, "max_seq_length": 16, "precision": "float32"}
@@ -71,14 +71,11 @@ def test_a_row_is_what_a_model_reads():
     assert len(set(digest_rows(others).normalised.tolist())) == 3
 
 
-def test_a_development_file_of_training_examples_is_refused(start, tmp_path):
+def test_development_examples_that_were_trained_on_are_counted_or_refused(partial, start, tmp_path):
     dev = write(tmp_path / "dev.tsv", [f" {TRAINED[0].upper()}", *TRAINED[3:7]])
     with pytest.raises(InputError, match="must not all be training examples: .* trained on"):
         start(tmp_path / "out", dev)
     assert not (tmp_path / "out").exists()
-
-
-def test_development_examples_that_were_trained_on_are_counted(partial):
     expected = {"dev": {"rows": 8, "normalised": 6, "is_estimate": False}}
     result = read_results(partial)
     assert result.overlap == expected
