@@ -6,6 +6,7 @@ model of token ids.
 """
 
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -77,6 +78,7 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         tuned: Mapping[str, float] | None = None,
         **kwargs: Any,
     ):
+        kwargs.setdefault("name", re.sub("(?<=.)(?=[A-Z])", "_", type(self).__name__).lower())
         super().__init__(config, **kwargs)
         task = TaskConfig(**task) if isinstance(task, Mapping) else task
         self.task: Any = None if task is None else build_task(task)

@@ -9,7 +9,6 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
-from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.rows import shape_of, token_mask
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.pooling import Pooling, mean_over_tokens
@@ -28,8 +27,22 @@ TEMPERATURE = 0.05
 _NO_PAIR = -1e30
 
 
+class _LabelsModel(AlbertTaskModel):
+    """A model whose head has an output for each label: a class, a number or a tag."""
+
+    needs_labels = True
+
+    def __init__(self, config: AlbertConfig, num_labels: int, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.num_labels = num_labels
+        self.head = LinearHead(config, num_labels, self.head_dropout, **self._of_head)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"num_labels": self.num_labels}
+
+
 @keras.saving.register_keras_serializable("albert_keras")
-class AlbertForClassification(AlbertTaskModel):
+class AlbertForClassification(_LabelsModel):
     """Sorts texts or pairs of texts into classes.
 
     Args:
@@ -43,7 +56,6 @@ class AlbertForClassification(AlbertTaskModel):
     Call arguments:
         inputs: dict. "input_ids" int [B, S]; "input_mask" int [B, S], 1 for a real token (all by
             default); "segment_ids" int [B, S], 1 for the second text (0 by default).
-        dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
 
     Returns:
         dict. "logits" float32 [B, C], of a softmax over classes.
@@ -55,30 +67,26 @@ class AlbertForClassification(AlbertTaskModel):
     """
 
     preset_task = {"name": "classification", "text": "text", "label": "label"}
-    needs_labels = True
 
     def __init__(
-        self,
-        config: AlbertConfig,
-        num_labels: int,
-        pair_encoding: str = "joint",
-        name: str = "albert_for_classification",
-        **kwargs: Any,
+        self, config: AlbertConfig, num_labels: int, pair_encoding: str = "joint", **kwargs: Any
     ):
         if pair_encoding not in PAIR_ENCODINGS:
             raise ValueError(
                 f"`pair_encoding` must be one of {PAIR_ENCODINGS}. Received: {pair_encoding!r}."
             )
         self._reads_pooler = pair_encoding == "joint"  # before the encoder is built
-        super().__init__(config, name=name, **kwargs)
-        self.num_labels = num_labels
         self.pair_encoding = pair_encoding
-        of_head = self._of_head
-        if pair_encoding == "separate":
+        super().__init__(config, num_labels, **kwargs)
+
+    @property
+    def _of_head(self):
+        of_head = super()._of_head
+        if self.pair_encoding == "separate":
             # A name of its own: the classifier of other formats reads the pooled output.
-            size = COMPARISON_WIDTHS * (of_head["size"] or config.hidden_size)
+            size = COMPARISON_WIDTHS * (of_head["size"] or self.config.hidden_size)
             of_head |= {"size": size, "scope": "comparison"}
-        self.head = LinearHead(config, num_labels, self.head_dropout, **of_head)
+        return of_head
 
     def _call(self, inputs, training, dropout_seed):
         if self.pair_encoding == "separate":
@@ -95,10 +103,8 @@ class AlbertForClassification(AlbertTaskModel):
         return _of_classes(outputs["logits"], features["labels"])
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config() | {"num_labels": self.num_labels}
-        if self.pair_encoding != "joint":
-            config["pair_encoding"] = self.pair_encoding
-        return config
+        of_pairs = {"pair_encoding": self.pair_encoding} if self.pair_encoding != "joint" else {}
+        return super().get_config() | of_pairs
 
 
 @keras.saving.register_keras_serializable("albert_keras")
@@ -154,7 +160,7 @@ class AlbertForMultiLabel(AlbertForClassification):
 
 
 @keras.saving.register_keras_serializable("albert_keras")
-class AlbertForTagging(AlbertTaskModel):
+class AlbertForTagging(_LabelsModel):
     """Predicts a tag for each token.
 
     Args:
@@ -165,7 +171,6 @@ class AlbertForTagging(AlbertTaskModel):
     Call arguments:
         inputs: dict. "input_ids", "input_mask" and "segment_ids", int [B, S], as in
             `AlbertForClassification`.
-        dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
 
     Returns:
         dict. "logits" float32 [B, S, T].
@@ -177,18 +182,6 @@ class AlbertForTagging(AlbertTaskModel):
     """
 
     preset_task = {"name": "tagging"}
-    needs_labels = True
-
-    def __init__(
-        self,
-        config: AlbertConfig,
-        num_labels: int,
-        name: str = "albert_for_tagging",
-        **kwargs: Any,
-    ):
-        super().__init__(config, name=name, **kwargs)
-        self.num_labels = num_labels
-        self.head = LinearHead(config, num_labels, self.head_dropout, **self._of_head)
 
     def _call(self, inputs, training, dropout_seed):
         hidden = self._sequence(inputs, training, dropout_seed)
@@ -204,9 +197,6 @@ class AlbertForTagging(AlbertTaskModel):
         is_scored = tf.convert_to_tensor(features["tag_ids"]) >= 0
         return super().weights_of(features)[:, None] * _float32(is_scored)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"num_labels": self.num_labels}
-
 
 @keras.saving.register_keras_serializable("albert_keras")
 class AlbertForMultipleChoice(AlbertTaskModel):
@@ -219,7 +209,6 @@ class AlbertForMultipleChoice(AlbertTaskModel):
     Call arguments:
         inputs: dict. "input_ids" int [B, options, S], one sequence for each option; "input_mask"
             and "segment_ids" of the same shape, as in `AlbertForClassification`.
-        dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
 
     Returns:
         dict. "logits" float32 [B, options].
@@ -234,10 +223,8 @@ class AlbertForMultipleChoice(AlbertTaskModel):
     preset_task = {"name": "race"}
     _reads_pooler = True
 
-    def __init__(
-        self, config: AlbertConfig, name: str = "albert_for_multiple_choice", **kwargs: Any
-    ):
-        super().__init__(config, name=name, **kwargs)
+    def __init__(self, config: AlbertConfig, **kwargs: Any):
+        super().__init__(config, **kwargs)
         self.head = LinearHead(config, 1, self.head_dropout, **self._of_head)
 
     def _call(self, inputs, training, dropout_seed):
@@ -264,7 +251,6 @@ class AlbertForSpans(AlbertTaskModel):
         inputs: dict. "input_ids", "input_mask" and "segment_ids", int [B, S], as in
             `AlbertForClassification`; for `can_be_none` also "p_mask" int [B, S] and, in training,
             "start_positions" int [B], see `SpansOrNoneHead`.
-        dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
 
     Returns:
         dict. "start_logits" and "end_logits", float32 [B, S], as of `SpansHead`, which deviates
@@ -280,14 +266,8 @@ class AlbertForSpans(AlbertTaskModel):
 
     has_loss_of_outputs = False
 
-    def __init__(
-        self,
-        config: AlbertConfig,
-        can_be_none: bool = False,
-        name: str = "albert_for_spans",
-        **kwargs: Any,
-    ):
-        super().__init__(config, name=name, **kwargs)
+    def __init__(self, config: AlbertConfig, can_be_none: bool = False, **kwargs: Any):
+        super().__init__(config, **kwargs)
         self.can_be_none = can_be_none
         if can_be_none:
             self.head = SpansOrNoneHead(config, self.head_dropout, **self._of_head)
@@ -344,7 +324,6 @@ class AlbertForSimilarity(AlbertTaskModel):
     Call arguments:
         inputs: dict. "input_ids" int [B, 2, S], one sequence for each text; "input_mask" and
             "segment_ids" of the same shape, as in `AlbertForClassification`.
-        dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
 
     Returns:
         dict. "cosine" float32 [B], from -1 to 1; in training "vectors" float32
@@ -360,15 +339,9 @@ class AlbertForSimilarity(AlbertTaskModel):
     preset_task = {"name": "similarity", "text": "text", "pair": "pair", "label": "label"}
     has_accuracy = has_loss_of_outputs = False
 
-    def __init__(
-        self,
-        config: AlbertConfig,
-        pooling: str = "mean",
-        name: str = "albert_for_similarity",
-        **kwargs: Any,
-    ):
+    def __init__(self, config: AlbertConfig, pooling: str = "mean", **kwargs: Any):
         self._reads_pooler = pooling == "pooler"  # before the encoder is built
-        super().__init__(config, name=name, **kwargs)
+        super().__init__(config, **kwargs)
         self.head = Pooling(pooling, dtype=self.dtype_policy)
 
     def _call(self, inputs, training, dropout_seed):
@@ -380,17 +353,14 @@ class AlbertForSimilarity(AlbertTaskModel):
         return {"cosine": tf.reduce_sum(vectors[:, 0] * vectors[:, 1], axis=-1)}
 
     def vectors(
-        self,
-        texts: Tensors,
-        training: bool | None = None,
-        dropout_seed: DropoutSeed | None = None,
+        self, texts: Tensors, training: bool | None = None, dropout_seed: Any = None
     ) -> tf.Tensor:
         """Returns the vectors of texts, float32 [N, H], of length 1.
 
         Args:
             texts: The inputs of the encoder, int [N, S].
             training: Whether dropout is applied.
-            dropout_seed: As in the call of the model.
+            dropout_seed: DropoutSeed or None, as in the call of the model.
         """
         ids = tf.convert_to_tensor(texts["input_ids"])
         outputs = self.encoder(
