@@ -11,11 +11,8 @@ from albert_keras.tasks.examples import TextExample, text_problem
 from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, TAGGING, build_task
 from albert_keras.tasks.tables.files import label_names
 from albert_keras.tasks.task import Task
-from albert_keras.tasks.task_config import TaskConfig
+from albert_keras.tasks.task_config import READ_FROM_TABLES, TaskConfig
 from data_pipeline.errors import InputError
-
-#: Tasks whose files are tables with named columns.
-_OF_TABLES = ("classification", "pair", "regression", "similarity")
 
 
 def typed_examples(task: Task, inputs: list[dict | str]) -> list:
@@ -122,7 +119,7 @@ def settings_of(settings: Mapping[str, Any], data: Any) -> dict[str, Any]:
             `text`, `pair` and `label` name as those of a file.
     """
     found = dict(settings)
-    if not hasattr(data, "columns") and found.get("task") in _OF_TABLES:
+    if not hasattr(data, "columns") and found.get("task") in READ_FROM_TABLES:
         found = {"text": "text", "label": "label"} | found
         inputs = data[0] if isinstance(data, tuple) else None
         if _has_parts(inputs) or found["task"] in ("pair", "similarity"):

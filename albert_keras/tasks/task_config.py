@@ -5,14 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import field_validator, model_validator
 
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
-from albert_keras.tasks.kinds import (
-    CHOICE,
-    CLASSIFICATION,
-    KINDS,
-    REGRESSION,
-    SIMILARITY,
-    TAGGING,
-)
+from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, KINDS, REGRESSION, SIMILARITY, TAGGING
 from albert_keras.tasks.tables.raw_table import checked_encoding
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
@@ -25,7 +18,8 @@ OWN_TASKS = tuple(name for kind in KINDS.values() for name in kind.own_tasks)
 TASK_NAMES = OFFICIAL_TASKS + OWN_TASKS
 
 _TABLES = CLASSIFICATION.own_tasks + REGRESSION.own_tasks
-_READ_FROM_TABLES = _TABLES + SIMILARITY.own_tasks
+#: Tasks whose files are tables with named columns.
+READ_FROM_TABLES = _TABLES + SIMILARITY.own_tasks
 
 
 def _only_for(setting: str, tasks: tuple[str, ...]) -> Rule:
@@ -177,7 +171,7 @@ class TaskConfig(Settings):
             ),
             "must not be given: your own examples come from `train`",
         ),
-        _only_for("encoding", _READ_FROM_TABLES + TAGGING.own_tasks + CHOICE.official_tasks),
+        _only_for("encoding", READ_FROM_TABLES + TAGGING.own_tasks + CHOICE.official_tasks),
         _only_for("label_separator", _TABLES),
         Rule(
             ("threshold", "label", "label_separator"),

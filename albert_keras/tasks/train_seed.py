@@ -20,20 +20,12 @@ from albert_keras.tasks.finetuned import save_tuned
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import SeedResult
 from albert_keras.tasks.row_predictor import RowPredictor
-from albert_keras.tasks.score_dev import (
-    ScoreDev,
-    is_enough,
-    score_splits,
-    values_so_far,
-)
+from albert_keras.tasks.score_dev import ScoreDev, is_enough, score_splits, values_so_far
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.tasks.task_data import TaskData
 from albert_keras.training.batches import check_batch_size
-from albert_keras.training.build import (
-    model_settings,
-    should_skip_padding,
-)
+from albert_keras.training.build import model_settings, should_skip_padding
 from albert_keras.training.cluster import any_of, broadcast, is_chief
 from albert_keras.training.fitting import create_or_resume, fit, report_loaded
 from albert_keras.training.strategy import describe_devices
@@ -104,13 +96,7 @@ def train_seed(
                 save_digests(run.path, ROWS, digests)
         predictor = RowPredictor(strategy, model, task.kind, training.eval_batch_size)
         scores = ScoreDev(
-            run.path,
-            task,
-            data.dev,
-            predictor.predict,
-            training,
-            first_step,
-            is_chief(strategy),
+            run.path, task, data.dev, predictor.predict, training, first_step, is_chief(strategy)
         )
     logger.info(
         "seed %d: %s steps of %d, learning rate %.2g, %s on %s",
