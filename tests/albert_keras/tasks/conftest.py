@@ -1,20 +1,22 @@
 """A toy to be learnt, a fine-tuning that learnt it, and examples of every kind of task."""
 
 import contextlib
-import functools
 import json
 import os
 import random
 import subprocess
 import sys
+import warnings
 
 import pytest
+import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.runs.log_file import log_evaluation
 from albert_keras.tasks import metrics, train_seed
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.results import read_results
 from albert_keras.training.fitting import checkpoint_variables
 from tests.albert_keras.tasks.small_tasks import make_examples, make_task
 
@@ -55,12 +57,15 @@ def write_toy(path, corpus, count, seed):
 
 
 @pytest.fixture(scope="session")
-def toy(tiny_corpus, tmp_path_factory):
+def toy(tiny_corpus, made_once):
     """Returns a folder with train.tsv, 200 texts, and dev.tsv, 60 texts."""
-    folder = tmp_path_factory.mktemp("toy")
-    write_toy(folder / "train.tsv", tiny_corpus, 200, seed=1)
-    write_toy(folder / "dev.tsv", tiny_corpus, 60, seed=2)
-    return folder
+
+    def write(folder):
+        folder.mkdir()
+        write_toy(folder / "train.tsv", tiny_corpus, 200, seed=1)
+        write_toy(folder / "dev.tsv", tiny_corpus, 60, seed=2)
+
+    return made_once("toy", write)
 
 
 @pytest.fixture(scope="session")
@@ -102,9 +107,18 @@ def tune(small_shape, tiny_tokenizer, toy_config):
 
 
 @pytest.fixture(scope="session")
-def tuned_toy(tune, tmp_path_factory):
+def tuned_toy(tune, made_once):
     """Returns the FinetuneResult of a toy that was learnt; tests that change it copy its folder."""
-    return tune(tmp_path_factory.mktemp("tuned") / "toy")
+    return read_results(made_once("tuned-toy", tune))
+
+
+@pytest.fixture
+def eagerly(request):
+    """Builds no graphs, which takes longer than a few steps of a small model."""
+    warnings.filterwarnings("ignore", "Even though the `tf.config")  # for this test
+    tf.config.run_functions_eagerly(getattr(request, "param", True))
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="session")
@@ -135,16 +149,22 @@ def end_at_once():
     return ending
 
 
-@pytest.fixture(scope="session")
-def task_of():
-    """Returns `make_task`."""
-    return make_task
+@pytest.fixture
+def untrained(end_at_once):
+    """Lets trainings end at once; returns the weights they began with."""
+    with end_at_once() as begun:
+        yield begun
 
 
 @pytest.fixture(scope="session")
-def examples_of(tiny_corpus):
-    """Returns `make_examples` of the small corpus."""
-    return functools.partial(make_examples, tiny_corpus)
+def features_of(tiny_corpus, tiny_tokenizer):
+    """Returns a function that makes the Features of 21 examples of a kind, or a few more rows."""
+
+    def features(kind, training=False):
+        examples = make_examples(tiny_corpus, kind)
+        return make_task(kind).features(examples, tiny_tokenizer, training)
+
+    return features
 
 
 @pytest.fixture(scope="session")

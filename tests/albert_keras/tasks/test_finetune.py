@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,26 +20,15 @@ from tests.albert_keras.tasks.small_tasks import build_model
 SEED = 12345
 
 
-@pytest.fixture
-def untrained(end_at_once):
-    """Lets trainings end at once; returns the weights they began with."""
-    with end_at_once() as begun:
-        yield begun
-
-
-def test_a_toy_is_learnt_from_nothing_and_beats_the_majority(tuned_toy):
+def test_a_toy_is_learnt_and_training_ends_when_nothing_gets_better(tuned_toy):
     (seed,) = tuned_toy.seeds
     majority = tuned_toy.majority["dev"]["accuracy"]
     assert majority < 0.6 and seed.scores["dev"]["accuracy"] > 0.9
     assert seed.interval.low > majority and seed.interval.high <= 1
     assert seed.collapse is None
-    log = read_log(f"{tuned_toy.path}/{seed.path}")
-    assert log[-1]["loss"] < log[0]["loss"] / 2 and log[-1]["answer_accuracy"] > 0.8
-
-
-def test_training_ends_when_nothing_gets_better_and_keeps_the_best(tuned_toy):
-    (seed,) = tuned_toy.seeds
     run = Run.open(f"{tuned_toy.path}/{seed.path}")
+    log = read_log(run.path)
+    assert log[-1]["loss"] < log[0]["loss"] / 2 and log[-1]["answer_accuracy"] > 0.8
     scores = {step: found["accuracy"] for step, found in read_evaluations(run.path)}
     assert list(scores) == list(range(5, seed.last_step + 1, 5))
     assert seed.stopped_early and seed.last_step < 100
@@ -48,8 +38,10 @@ def test_training_ends_when_nothing_gets_better_and_keeps_the_best(tuned_toy):
     assert run.checkpoints.steps() == [best]
 
 
-def test_what_is_left_on_disk_is_the_weights_of_the_best_step_once(tune, tiny_run, tmp_path):
-    words = {"origin": tiny_run, "steps": 10, "bag_of_words": False}
+def test_what_is_left_on_disk_is_the_weights_of_the_best_step_once(
+    tune, tiny_run, eagerly, end_at_once, tmp_path
+):
+    words = {"origin": tiny_run, "steps": 2, "bag_of_words": False}
     result = tune(tmp_path / "out", **words)
     run = Run.open(tmp_path / "out" / result.seeds[0].path)
     weights = tensors_of(run.path, result.seeds[0].best_step)
@@ -62,7 +54,8 @@ def test_what_is_left_on_disk_is_the_weights_of_the_best_step_once(tune, tiny_ru
     again = tune(tmp_path / "out", **words)  # trains nothing
     assert (again.random, again.seeds[0].scores) == (result.random, result.seeds[0].scores)
     assert predict_task(tmp_path / "out", ["The harbour ."]).answers == answers
-    assert tune(tmp_path / "next", origin=tmp_path / "out", steps=1, random_baseline=False).loaded
+    with end_at_once():
+        assert tune(tmp_path / "next", origin=tmp_path / "out", random_baseline=False).loaded
     with pytest.raises(InputError, match="it is finished, without an optimizer state"):
         tune(tmp_path / "out", origin=tiny_run, steps=20, allow_changes=["config.training"])
     with pytest.raises(InputError, match="keep_optimizer_state"):
@@ -70,8 +63,7 @@ def test_what_is_left_on_disk_is_the_weights_of_the_best_step_once(tune, tiny_ru
 
 
 def test_results_are_kept_complete(tuned_toy, toy):
-    out = toy.__class__(tuned_toy.path)
-    assert read_results(out) == tuned_toy
+    out = Path(tuned_toy.path)
     assert (tuned_toy.task, tuned_toy.metric) == ("classification", "accuracy")
     assert (tuned_toy.origin, tuned_toy.random) == ("random", None)
     assert tuned_toy.examples == {"dev": 60} and tuned_toy.seeds[0].seed == SEED
@@ -90,15 +82,11 @@ def test_results_are_kept_complete(tuned_toy, toy):
     share = np.mean([a["label"] == label for a, label in zip(answers, right, strict=True)])
     assert share == tuned_toy.seeds[0].scores["dev"]["accuracy"]
     assert len((out / "errors.tsv").read_text().splitlines()) == 1 + round(60 * (1 - share))
-
-
-def test_a_bag_of_words_is_scored_on_the_same_examples(tuned_toy, tune, untrained, tmp_path):
     words = tuned_toy.bag_of_words
     assert words.examples == 200
     assert words.scores["dev"]["accuracy"] > tuned_toy.majority["dev"]["accuracy"] + 0.2
     assert words.interval.low <= words.scores["dev"]["accuracy"] <= words.interval.high
     assert tuned_toy.positive_class == "yes"
-    assert tune(tmp_path / "without", bag_of_words=False).bag_of_words is None
 
 
 def test_a_run_is_begun_from_with_new_heads_and_compared_with_random_weights(
@@ -112,7 +100,7 @@ def test_a_run_is_begun_from_with_new_heads_and_compared_with_random_weights(
     pretrained = tensors_of(tiny_run, 12)
     encoder = {name for name in pretrained if name.startswith("bert/") and "/adam_" not in name}
     first, second, random = (untrained[name] for name in ("seed-12345", "seed-12346", "random"))
-    for name in encoder - {"bert/pooler/dense/kernel"} | {"bert/pooler/dense/kernel"}:
+    for name in encoder:
         np.testing.assert_array_equal(first[f"{name}:0"], pretrained[name])
         np.testing.assert_array_equal(second[f"{name}:0"], pretrained[name])
     head = "output_weights:0"
@@ -122,7 +110,6 @@ def test_a_run_is_begun_from_with_new_heads_and_compared_with_random_weights(
     for folder in ("seed-12345", "seed-12346", "random"):
         assert Run.open(tmp_path / "out" / folder).kind == "finetuning"
     assert read_results(tmp_path / "out") == result
-    assert tune(tmp_path / "alone", origin=tiny_run, random_baseline=False).random is None
 
 
 def test_a_head_of_the_same_labels_is_trained_further(
@@ -130,6 +117,7 @@ def test_a_head_of_the_same_labels_is_trained_further(
 ):
     tuned = f"{tuned_toy.path}/{tuned_toy.seeds[0].path}"
     result = tune(tmp_path / "out", origin=tuned, random_baseline=False, bag_of_words=False)
+    assert (result.random, result.bag_of_words) == (None, None)
     assert "output_weights" in result.loaded[0]
     assert not any("newly initialized" in line for line in result.loaded)
     best = tensors_of(tuned, tuned_toy.seeds[0].best_step)["output_weights"]
@@ -189,7 +177,6 @@ def test_what_cannot_begin_leaves_nothing_and_can_be_mended(
         ("warmup_steps` must not exceed the", {"config": long}),
         ("`training.batch_size` must be a multiple", {"accumulation_steps": 3}),
         ("The shapes given for the weights", {"origin": broken, **words}),
-        ("does not exist|no such|No such|should be", {"train": str(tmp_path / "none.tsv")}),
         ("must not exceed `max_position_embeddings`", {"max_seq_length": 65}),
     ):
         with pytest.raises(InputError, match=says):
@@ -199,26 +186,16 @@ def test_what_cannot_begin_leaves_nothing_and_can_be_mended(
     assert tune(out).seeds
 
 
-def glue_file(path, header, rows):
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("".join("\t".join(row) + "\n" for row in [header, *rows]))
-
-
 def test_a_second_split_is_scored_and_has_a_folder(tune, untrained, tiny_corpus, tmp_path):
     header = ["index", *"abcdefg", "sentence1", "sentence2", "gold_label"]
     rng = random.Random(1)
     for name, count in (("train", 30), ("dev_matched", 12), ("dev_mismatched", 9)):
-        rows = [
-            [
-                str(n),
-                *"-------",
-                *rng.sample(tiny_corpus, 2),
-                rng.choice(["neutral", "entailment"]),
-            ]
-            for n in range(count)
-        ]
-        glue_file(tmp_path / "glue" / f"{name}.tsv", header, rows)
-    words = {"task": "mnli", "data_dir": str(tmp_path / "glue"), "max_seq_length": 32, "steps": 2}
+        rows = [header]
+        for number in range(count):
+            texts, label = rng.sample(tiny_corpus, 2), rng.choice(["neutral", "entailment"])
+            rows.append([str(number), *"-------", *texts, label])
+        (tmp_path / f"{name}.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+    words = {"task": "mnli", "data_dir": str(tmp_path), "max_seq_length": 32, "steps": 2}
     result = tune(tmp_path / "out", None, precision="float32", **words)
     assert list(result.examples.items()) == [("dev_matched", 12), ("dev_mismatched", 9)]
     for scores in (result.seeds[0].scores, result.majority, result.files):

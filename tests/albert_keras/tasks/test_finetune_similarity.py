@@ -1,4 +1,4 @@
-"""A training for similarity learns, resumes, is scored beside its baselines, and is exported."""
+"""A training for similarity learns, is scored beside its baselines, and is exported."""
 
 import numpy as np
 import pytest
@@ -9,16 +9,6 @@ from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import find_run, task_of
 from albert_keras.tasks.results import lines
-
-TRAINING = {
-    "steps": 30,
-    "batch_size": 16,
-    "evaluate_every": 15,
-    "checkpoint_every": 15,
-    "report_every": 10,
-    "precision": "float32",
-    "peak_tflops": 1.0,
-}
 
 
 def write_pairs(path, corpus, count, seed):
@@ -32,49 +22,48 @@ def write_pairs(path, corpus, count, seed):
             second = " ".join(first.split()[:5] + second.split()[-3:])
         lines.append(f"{first}\t{second}\t{4.5 if is_similar else 0.5}")
     path.write_text("\n".join(lines) + "\n")
-    return path
+    return str(path)
 
 
 @pytest.fixture(scope="module")
-def pairs(tiny_corpus, tmp_path_factory):
-    """Returns the table of 60 development pairs."""
-    return write_pairs(tmp_path_factory.mktemp("pairs") / "dev.tsv", tiny_corpus, 60, seed=1)
-
-
-@pytest.fixture(scope="module")
-def config(pairs, tiny_corpus):
-    """Returns settings that train on 80 pairs with scores."""
-    train = write_pairs(pairs.with_name("train.tsv"), tiny_corpus, 80, seed=0)
-    table = {"train": str(train), "dev": str(pairs), "text": "a", "pair": "b", "label": "score"}
+def config(tiny_corpus, tmp_path_factory):
+    """Returns settings that train on 80 pairs with scores, and score 60 others."""
+    folder = tmp_path_factory.mktemp("pairs")
+    table = {"text": "a", "pair": "b", "label": "score", "max_seq_length": 32}
+    for seed, (name, count) in enumerate({"train": 80, "dev": 60}.items()):
+        table[name] = write_pairs(folder / f"{name}.tsv", tiny_corpus, count, seed)
+    training = {"steps": 30, "batch_size": 16, "evaluate_every": 15, "precision": "float32"}
+    optimizer = {"lr": 3e-3, "warmup_steps": 3}
     return FinetuneConfig(
-        task={"name": "similarity", "max_seq_length": 32} | table,
-        training=TRAINING,
-        optimizer={"lr": 3e-3, "warmup_steps": 3},
+        task={"name": "similarity"} | table, training=training, optimizer=optimizer
     )
 
 
 @pytest.fixture(scope="module")
-def result(tiny_run, config, tmp_path_factory):
-    """Returns the FinetuneResult of a training on pairs with scores."""
-    return finetune(tiny_run, tmp_path_factory.mktemp("tuned") / "similar", config)
+def result(tiny_run, config, end_at_once, tmp_path_factory):
+    """Returns the FinetuneResult of a training that ended at once."""
+    with end_at_once():
+        return finetune(tiny_run, tmp_path_factory.mktemp("tuned") / "similar", config)
 
 
 @pytest.mark.slow
-def test_it_surpasses_the_mean_vector_before_the_training(result):
+def test_it_surpasses_the_mean_vector_before_the_training(tiny_run, config, tmp_path):
+    result = finetune(tiny_run, tmp_path / "similar", config)
     [seed] = result.seeds
-    assert result.metric == "spearman" and result.random is None and result.majority is None
-    assert set(result.baselines) == {"mean vector before training", "TF-IDF cosine"}
     before = result.baselines["mean vector before training"]["dev"]["spearman"]
     assert seed.scores["dev"]["spearman"] > before + 0.1
-    shown = lines(result)
-    assert any("mean vector before training" in line for line in shown)
-    assert any("TF-IDF cosine" in line for line in shown)
 
 
-def test_the_baseline_is_the_mean_vector_of_the_initial_weights(result, tiny_run, pairs):
-    rows = [line.split("\t") for line in pairs.read_text().splitlines()[1:]]
+def test_the_baselines_are_words_and_the_mean_vector_of_the_initial_weights(
+    result, tiny_run, config
+):
+    assert result.metric == "spearman" and result.random is None and result.majority is None
+    assert set(result.baselines) == {"mean vector before training", "TF-IDF cosine"}
+    assert all(any(name in line for line in lines(result)) for name in result.baselines)
+    with open(config.task.dev) as file:
+        first, second, _ = zip(*(line.split("\t") for line in file.readlines()[1:]), strict=True)
     first, second = (
-        embed(tiny_run, [row[side] for row in rows], normalize=True).vectors for side in (0, 1)
+        embed(tiny_run, list(texts), normalize=True).vectors for texts in (first, second)
     )
     task = task_of(Run.open(find_run(result.path)))
     examples = task.read("dev")

@@ -10,7 +10,7 @@ from albert_keras.tasks.kinds import KINDS, SIMILARITY
 from albert_keras.tasks.train_seed import build_trained as build_step
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks import conftest
-from tests.albert_keras.tasks.small_tasks import SETTINGS, build_model
+from tests.albert_keras.tasks.small_tasks import SETTINGS, build_model, make_task
 
 B = 8
 #: Two layers, so that gradients of the weights they share add up.
@@ -52,27 +52,21 @@ def assert_same(ours, others):
 
 
 @pytest.fixture(scope="module")
-def batches(task_of, examples_of, tiny_tokenizer):
-    def batch(kind):
-        return batch_of(task_of(kind).features(examples_of(kind), tiny_tokenizer, training=True))
-
-    return batch
+def batches(features_of):
+    return lambda kind: batch_of(features_of(kind, training=True))
 
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        pytest.param(kind, marks=pytest.mark.slow if kind == "classification" else ())
-        for kind in KINDS  # of classes as of options
-    ],
+    # Of other classes and numbers as of several labels, of other spans as of spans or none.
+    ["multi_label", "choice", "tagging", "spans_or_none", "similarity"],
 )
 def test_parts_of_a_batch_give_the_gradients_of_the_whole(kind, batches):
     batch = batches(kind)
     whole, parts = build(kind), build(kind, accumulation_steps=2)
     logs = whole.train_step(batch)
     assert float(logs["answer_loss"]) == pytest.approx(float(logs["loss"]), rel=1e-5)
-    of_numbers = ("regression", "multi_regression", "similarity")
-    assert ("answer_accuracy" in logs) == (kind not in of_numbers)
+    assert ("answer_accuracy" in logs) == (kind != "similarity")
     if kind == "similarity":  # whose rows are compared within a part
         assert len(whole.optimizer.given) == len(whole.weights) - 2
         return
@@ -84,13 +78,13 @@ def test_parts_of_a_batch_give_the_gradients_of_the_whole(kind, batches):
     assert len(whole.optimizer.given) == len(whole.weights) - 2 * (not has_pooler)
 
 
-def test_a_pooler_that_is_not_read_neither_moves_nor_decays(batches, small_shape, task_of):
+def test_a_pooler_that_is_not_read_neither_moves_nor_decays(batches, small_shape):
     config = FinetuneConfig(
         task={"name": "tagging", "labels": SETTINGS["tagging"]["labels"]},
         training={"steps": 10, "precision": "float32"},
         optimizer={"lr": 0.1, "warmup_steps": 0, "weight_decay": 0.5},
     )
-    step = build_step(config, small_shape, task_of("tagging"))
+    step = build_step(config, small_shape, make_task("tagging"))
     before = {weight.name: weight.numpy() for weight in step.weights}
     step.train_step(batches("tagging"))
     moved = {

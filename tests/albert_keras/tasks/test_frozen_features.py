@@ -25,7 +25,6 @@ CONFIG = AlbertConfig(
     hidden_dropout_prob=0.5,
     attention_probs_dropout_prob=0.5,
 )
-FROZEN = sorted(set(KINDS) - {"similarity"})
 
 
 def frozen_model(kind, skips_padding=False, **settings):
@@ -43,13 +42,6 @@ def frozen_model(kind, skips_padding=False, **settings):
     return model
 
 
-def read_features(inputs, **settings):
-    """Returns the features of a model, and the outputs of its encoder."""
-    model = frozen_model("tagging", **settings)
-    outputs = model.encoder(encoder_inputs(inputs), return_all_layers=True)
-    return model.features(outputs).numpy(), outputs
-
-
 @pytest.mark.parametrize(
     "layers, numbers",
     [
@@ -57,7 +49,6 @@ def read_features(inputs, **settings):
         ("last", (3,)),
         ("second-to-last", (2,)),
         ("last-2", (2, 3)),
-        ("last-3", (1, 2, 3)),
         ("all", (1, 2, 3)),
         ("embeddings", (0,)),
         ("3,1", (3, 1)),
@@ -86,11 +77,7 @@ def test_the_defaults_are_those_of_the_paper():
             "`layers` must be last, .* Received: 'first'",
         ),
         ({"freeze_encoder": True, "layers": "1,1"}, "different numbers"),
-        ({"freeze_encoder": True, "layers": "0"}, "from 1, the first"),
-        ({"freeze_encoder": True, "layers": "last-0"}, "last-N such as last-4"),
         ({"freeze_encoder": True, "head": "bilstm"}, "`head` bilstm was removed"),
-        ({"freeze_encoder": True, "head": None}, "`head` bilstm was removed"),
-        ({"freeze_encoder": True, "combine": "mean"}, "`combine` must be 'concat' or"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(values, says):
@@ -100,12 +87,12 @@ def test_settings_that_mean_nothing_are_refused(values, says):
 
 def test_layers_are_joined_side_by_side():
     inputs = features("tagging")
-    found, encoded = read_features(inputs, layers="1,3")
-    expected = np.concatenate([encoded["layer_outputs"][number] for number in (0, 2)], axis=-1)
-    np.testing.assert_array_equal(found, expected)
-    found, encoded = read_features(inputs, layers="embeddings")
-    np.testing.assert_array_equal(found, encoded["embedding_output"])
-    assert np.abs(found - encoded["layer_outputs"][0]).max() > 0.1
+    for layers, names in (("1,3", (0, 2)), ("embeddings", ())):
+        model = frozen_model("tagging", layers=layers)
+        encoded = model.encoder(encoder_inputs(inputs), return_all_layers=True)
+        parts = [encoded["layer_outputs"][number] for number in names]
+        expected = np.concatenate(parts or [encoded["embedding_output"]], axis=-1)
+        np.testing.assert_array_equal(model.features(encoded), expected)
 
 
 def test_a_weighted_sum_begins_as_the_mean_and_is_learned():
@@ -122,19 +109,11 @@ def test_a_weighted_sum_begins_as_the_mean_and_is_learned():
     np.testing.assert_allclose(read(outputs), expected, atol=1e-5)
 
 
-#: Kinds whose features are read as for another kind; their losses have tests of their own.
-ALIKE = ("regression", "multi_label", "multi_regression", "spans")
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=pytest.mark.slow if kind in ALIKE else ()) for kind in FROZEN],
-)
+@pytest.mark.parametrize("kind", ["classification", "choice", "tagging", "spans_or_none"])
 def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path):
     model, inputs = frozen_model(kind, combine="weighted-sum"), features(kind)
-    call = tf.function(model, autograph=False)
     with tf.GradientTape() as tape:
-        loss = task_sums(KINDS[kind], call(inputs, training=True), inputs).loss
+        loss = task_sums(KINDS[kind], model(inputs, training=True), inputs).loss
     gradients = tape.gradient(loss, model.trained_weights)
     for weight, gradient in zip(model.trained_weights, gradients, strict=True):
         # A bias that a softmax cancels has none; these reach every layer of the head.
@@ -147,7 +126,7 @@ def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.get_config() == model.get_config()
-    expected, found = call(inputs), loaded(inputs)
+    expected, found = model(inputs), loaded(inputs)
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5)
 

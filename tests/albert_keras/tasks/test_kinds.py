@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from albert_keras.serving.graph.task_models import TaskModel
@@ -12,21 +9,12 @@ from tests.albert_keras.tasks.small_tasks import make_task
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
-def test_the_classes_of_a_kind_exist(kind):
+def test_a_kind_has_classes_fields_and_tasks(kind):
     assert issubclass(load_class(kind.task_class), Task)
     assert issubclass(load_class(kind.model_class), AlbertTaskModel)
     assert issubclass(load_class(kind.graph_class), TaskModel)
-
-
-@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
-def test_a_kind_has_fields_and_tasks(kind):
     task = make_task(kind.name)
     assert task.kind is kind and task.fields[: len(kind.fields)] == kind.fields
     # Kinds with several labels share the names of tasks with the kinds with one.
     assert kind.official_tasks or kind.own_tasks or kind.has_several_labels
     assert set(kind.official_tasks + kind.own_tasks) <= set(TASK_NAMES)
-
-
-def test_the_kinds_load_no_tensorflow():
-    code = "import sys, albert_keras.tasks.kinds; sys.exit('tensorflow' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

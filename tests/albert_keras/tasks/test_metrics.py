@@ -5,11 +5,7 @@ import pytest
 import scipy.stats
 import sklearn.metrics
 
-from albert_keras.tasks.metrics import (
-    METRICS,
-    Interval,
-    bootstrap_interval,
-)
+from albert_keras.tasks.metrics import METRICS, Interval, bootstrap_interval
 from data_pipeline.errors import InputError
 
 
@@ -59,10 +55,7 @@ def test_matthews_and_macro_f1_take_more_than_two_classes():
         ("f1", [0, 0], [0, 0]),
         ("matthews", [0, 1], [1, 1]),
         ("matthews", [1, 1], [1, 1]),
-        ("matthews", [1, 1], [0, 1]),
         ("pearson", [1.0, 2.0], [3.0, 3.0]),
-        ("pearson", [1.0], [1.0]),
-        ("spearman", [2.0, 2.0], [1.0, 3.0]),
         ("spearman", [1.0], [1.0]),
     ],
 )
@@ -72,14 +65,13 @@ def test_what_is_undefined_is_zero_without_a_warning(metric, labels, predictions
         assert METRICS[metric](labels, predictions) == 0.0
 
 
-def test_the_bootstrap_repeats_with_its_seed(classes):
-    first = bootstrap_interval(METRICS["f1"], *classes, resamples=50, seed=3)
-    assert first == bootstrap_interval(METRICS["f1"], *classes, resamples=50, seed=3)
-    assert first != bootstrap_interval(METRICS["f1"], *classes, resamples=50, seed=4)
-    assert first.low < METRICS["f1"](*classes) < first.high
+def test_the_bootstrap_repeats_with_its_seed_and_takes_any_metric(classes):
+    accuracy = METRICS["accuracy"]
+    first = bootstrap_interval(accuracy, *classes, resamples=50, seed=3)
+    assert first == bootstrap_interval(accuracy, *classes, resamples=50, seed=3)
+    assert first != bootstrap_interval(accuracy, *classes, resamples=50, seed=4)
+    assert first.low < accuracy(*classes) < first.high
 
-
-def test_the_bootstrap_takes_any_metric_of_any_examples():
     def exact(labels, predictions):
         return np.mean([label == given for label, given in zip(labels, predictions, strict=True)])
 

@@ -1,5 +1,8 @@
 """Models for tasks as Keras users take them: texts in, answers out, saved and loaded."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,7 +10,6 @@ from tensorflow import keras
 
 import albert_keras
 from albert_keras.tasks.finetune import finetune
-from albert_keras.tasks.finetune_config import FinetuneConfig
 from data_pipeline.errors import InputError
 
 TEXTS = ["the harbour was full", "a window was open", "no harbour here", "the window broke"] * 4
@@ -16,7 +18,6 @@ FIT = {"epochs": 2, "batch_size": 8, "verbose": 0}
 CONTEXTS = ["the ferry left the harbour at noon"] * 8
 #: By class: the arguments of the model, inputs, and labels.
 KINDS = {
-    "AlbertForClassification": ({"labels": ["no", "yes"]}, TEXTS[:8], LABELS[:8]),
     "AlbertForMultiLabel": ({"labels": ["x", "y"]}, TEXTS[:8], [["x"], [], ["x", "y"], ["y"]] * 2),
     "AlbertForRegression": ({}, (TEXTS[:8], TEXTS[8:]), [0.5, 1, 2.5, 3] * 2),
     "AlbertForTagging": (
@@ -44,32 +45,36 @@ class Series:
         return self._values
 
 
+def write(path, rows):
+    path.write_text("\n".join(["text\tlabel", *map("\t".join, rows)]) + "\n")
+    return str(path)
+
+
 @pytest.fixture(scope="module")
-def encoder(small_shape, tiny_tokenizer, tmp_path_factory):
+def encoder(small_shape, tiny_tokenizer, end_at_once, tmp_path_factory):
     """Returns the folder of a fine-tuned run, whose encoder is the preset of these tests."""
     folder = tmp_path_factory.mktemp("encoder")
-    rows = [f"{text}\t{label}" for text, label in zip(TEXTS, LABELS, strict=True)]
-    (folder / "train.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
-    return finetune(
-        "random",
-        folder / "out",
-        task="classification",
-        train=str(folder / "train.tsv"),
-        text="text",
-        label="label",
-        steps=2,
-        batch_size=8,
-        max_seq_length=16,
-        precision="float32",
-        albert_config=small_shape,
-        tokenizer=tiny_tokenizer,
-        random_baseline=False,
-        bag_of_words=False,
-    ).path
+    table = {"text": "text", "label": "label"}
+    table["train"] = write(folder / "train.tsv", zip(TEXTS, LABELS, strict=True))
+    words = {"albert_config": small_shape, "tokenizer": tiny_tokenizer, "precision": "float32"}
+    words |= {"random_baseline": False, "bag_of_words": False, "max_seq_length": 16}
+    with end_at_once():
+        finetune("random", folder / "out", task="classification", steps=2, **table, **words)
+    return folder / "out"
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_a_model_learns_answers_and_comes_back_from_its_file(name, encoder, tmp_path):
+def of_two_classes(encoder, **words):
+    return albert_keras.AlbertForClassification.from_preset(
+        encoder, labels=["no", "yes"], sequence_length=16, **words
+    )
+
+
+@pytest.mark.parametrize(
+    "name, eagerly",
+    [(name, name not in ("AlbertForTagging", "AlbertForSpans")) for name in KINDS],
+    indirect=["eagerly"],
+)
+def test_a_model_learns_answers_and_comes_back_from_its_file(name, eagerly, encoder, tmp_path):
     arguments, inputs, labels = KINDS[name]
     arguments = {"labels": None} | arguments
     model = getattr(albert_keras, name).from_preset(encoder, sequence_length=16, **arguments)
@@ -86,10 +91,8 @@ def test_a_model_learns_answers_and_comes_back_from_its_file(name, encoder, tmp_
 
 
 @pytest.mark.parametrize("optimizer", ["lamb", keras.optimizers.Adam])
-def test_a_loaded_model_continues_the_training(optimizer, encoder, tmp_path):
-    model = albert_keras.AlbertForClassification.from_preset(
-        encoder, labels=["no", "yes"], sequence_length=16
-    )
+def test_a_loaded_model_continues_the_training(optimizer, encoder, tmp_path, eagerly):
+    model = of_two_classes(encoder)
     model.compile(optimizer if isinstance(optimizer, str) else optimizer())
     model.fit(TEXTS, LABELS, epochs=4, initial_epoch=3, batch_size=8, verbose=0)
     model.save(tmp_path / "model.keras")
@@ -108,79 +111,59 @@ def test_a_loaded_model_continues_the_training(optimizer, encoder, tmp_path):
 
 
 def test_data_in_memory_has_many_forms(encoder):
-    numbers = np.array([1, 0] * 8)
-    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS))
-    found = []
-    for x, y in (
-        (TEXTS, LABELS),
-        (np.array(TEXTS), numbers),
-        (Series(TEXTS), Series(LABELS)),
-        (dataset, None),
-    ):
-        model = albert_keras.AlbertForClassification.from_preset(
-            encoder, labels=["no", "yes"], sequence_length=16
+    model = of_two_classes(encoder)
+    found = [
+        model.evaluate(x, y)
+        for x, y in (
+            (TEXTS, LABELS),
+            (np.array(TEXTS), np.array([1, 0] * 8)),
+            (Series(TEXTS), Series(LABELS)),
+            (tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)), None),
         )
-        model.fit(x, y, **FIT)
-        found.append(model.evaluate(x, y))
+    ]
     assert found[0] == found[1] == found[2] == found[3]
 
 
-def test_a_model_in_memory_learns_what_the_command_learns(encoder, tmp_path):
+def test_a_model_and_a_fine_tuning_in_memory_learn_what_files_teach(encoder, end_at_once, tmp_path):
     train = list(zip(TEXTS, ["a", "b"] * 8, strict=True))
     dev = [(f"{text} today", label) for text, label in train[:8]]
-    for name, rows in (("train", train), ("dev", dev)):
-        lines = ["text\tlabel", *("\t".join(row) for row in rows)]
-        (tmp_path / f"{name}.tsv").write_text("\n".join(lines) + "\n")
-    settings = {"batch_size": 8, "epochs": 2, "max_seq_length": 16, "evaluate_every": 4, "seed": 7}
-    settings |= {"text": "text", "label": "label", "precision": "float32", "padding": "compute"}
-    by_command = finetune(
-        encoder,
-        tmp_path / "out",
-        FinetuneConfig.of(
-            {"training": {"padding": settings.pop("padding")}},
-            task="classification",
-            train=str(tmp_path / "train.tsv"),
-            dev=str(tmp_path / "dev.tsv"),
-            **settings,
-        ),
-        from_step="best",
-        random_baseline=False,
-        bag_of_words=False,
+    words = {"batch_size": 8, "epochs": 2, "max_seq_length": 16, "evaluate_every": 4, "seed": 7}
+    words |= {"task": "classification", "precision": "float32", "from_step": "best"}
+    words |= {"random_baseline": False}
+    files = {
+        name: write(tmp_path / f"{name}.tsv", rows)
+        for name, rows in (("train", train), ("dev", dev))
+    }
+    by_file = finetune(
+        encoder, tmp_path / "file", text="text", label="label", bag_of_words=False, **files, **words
     )
+    train, dev = (list(zip(*rows, strict=True)) for rows in (train, dev))
+    with end_at_once():
+        in_memory = finetune(
+            encoder, tmp_path / "memory", train=tuple(train), dev=tuple(dev), **words
+        )
+    assert in_memory.examples == by_file.examples and in_memory.bag_of_words.examples == 16
+    records = [
+        json.loads((Path(result.path) / "seed-7" / "run.json").read_text())["data"]
+        for result in (by_file, in_memory)
+    ]
+    for name in ("fingerprint", "dev_fingerprint"):
+        assert records[0][name] == records[1][name]
     model = albert_keras.AlbertForClassification.from_preset(
         encoder, labels=["a", "b"], sequence_length=16, step="best", seed=7
     )
-    model.fit(*zip(*train, strict=True), **FIT)
-    for ours, theirs in zip(model.weights, by_command.model.weights, strict=True):
+    model.fit(*train, **FIT)
+    for ours, theirs in zip(model.weights, by_file.model.weights, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6, err_msg=ours.name)
-    scores = by_command.seeds[0].scores["dev"]
+    scores, found = by_file.seeds[0].scores["dev"], model.evaluate(*dev)
     assert "accuracy" in scores
-    found = model.evaluate(*zip(*dev, strict=True))
     assert {name: found[name] for name in scores} == pytest.approx(scores)
 
 
-def test_a_fine_tuning_takes_examples_in_memory(small_shape, tiny_tokenizer, tmp_path):
-    rows = [(f"{text} {number}", "ab"[number % 2]) for number, text in enumerate(TEXTS)]
-    path = tmp_path / "train.tsv"
-    path.write_text("\n".join(["text\tlabel", *("\t".join(row) for row in rows)]) + "\n")
-    words = {"albert_config": small_shape, "tokenizer": tiny_tokenizer, "steps": 2}
-    words |= {"task": "classification", "batch_size": 4, "max_seq_length": 16}
-    words |= {"random_baseline": False, "precision": "float32"}
-    texts, labels = zip(*rows, strict=True)
-    by_file = finetune(
-        "random", tmp_path / "file", train=str(path), text="text", label="label", **words
-    )
-    in_memory = finetune("random", tmp_path / "memory", train=(texts, labels), **words)
-    assert in_memory.seeds[0].scores == by_file.seeds[0].scores
-    assert in_memory.bag_of_words.scores == by_file.bag_of_words.scores
-    assert in_memory.model.predict(texts[:2]) == by_file.model.predict(texts[:2])
-
-
 def test_what_does_not_suit_the_task_is_refused(encoder):
-    build = albert_keras.AlbertForClassification.from_preset
     with pytest.raises(InputError, match="`labels` must be the names"):
         albert_keras.AlbertForTagging.from_preset(encoder)
-    model = build(encoder, labels=["no", "yes"])
+    model = of_two_classes(encoder)
     with pytest.raises(InputError, match="16 of text, 3 of labels"):
         model.fit(TEXTS, LABELS[:3])
     with pytest.raises(InputError, match="Label 2 of .*unknown label, `maybe`"):

@@ -4,7 +4,6 @@ import copy
 import random
 
 import numpy as np
-import pytest
 
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import TextExample
@@ -42,11 +41,11 @@ def test_a_pair_and_a_text_are_laid_out(tiny_tokenizer):
     }
 
 
-@pytest.mark.parametrize("second", ["", " \t", None])
-def test_a_second_text_of_nothing_is_absent(tiny_tokenizer, second):
-    features = pair_features([TextExample("1", FIRST, second)], tiny_tokenizer, 12)
+def test_a_second_text_of_nothing_is_absent(tiny_tokenizer):
+    examples = [TextExample("1", FIRST, second) for second in ("", " \t", None)]
     kept = tiny_tokenizer.encode(FIRST)[:10]
-    assert rows(features) == [[tiny_tokenizer.cls_id, *kept, tiny_tokenizer.sep_id]]
+    expected = [tiny_tokenizer.cls_id, *kept, tiny_tokenizer.sep_id]
+    assert rows(pair_features(examples, tiny_tokenizer, 12)) == [expected] * 3
 
 
 def test_pairs_of_roberta_have_two_separators(tiny_tokenizer):
@@ -83,20 +82,15 @@ PAIRS = [
     TextExample("0", "Rain had washed the chalk marks from the wall", "so", "yes"),
     TextExample("1", "so", "but", "no"),
 ]
-TASK = TextTask(TaskConfig(name="pair", text="a", pair="b", labels=("no", "yes")))
 
 
-def text_features(examples, tokenizer, max_seq_length, labels=None):
+def pair_task(max_seq_length):
     columns = {"text": "a", "pair": "b", "labels": ("no", "yes")}
-    task = TextTask(TaskConfig(name="pair", max_seq_length=max_seq_length, **columns))
-    if labels is None:
-        examples = [example._replace(label=None) for example in examples]
-    return task.features(examples, tokenizer)
+    return TextTask(TaskConfig(name="pair", max_seq_length=max_seq_length, **columns))
 
 
 def test_pairs_are_laid_out_as_all_at_once(tiny_tokenizer):
-    labels = np.array([1, 0], np.int32)
-    features = text_features(PAIRS, tiny_tokenizer, 16, labels)
+    features = pair_task(16).features(PAIRS, tiny_tokenizer)
     whole = lay_out(encode_pairs(PAIRS, tiny_tokenizer, 16), tiny_tokenizer, 16)
     assert len(features) == 2 and features.max_seq_length == 16
     assert features.lengths.tolist() == whole["input_mask"].sum(axis=1).tolist()
@@ -107,12 +101,14 @@ def test_pairs_are_laid_out_as_all_at_once(tiny_tokenizer):
     short = features.lengths[1]
     part = features.batch([1], short)
     assert all((part[name] == whole[name][1:, :short]).all() for name in whole)
-    assert set(text_features(PAIRS, tiny_tokenizer, 16).batch([0])) == set(whole)
+    unknown = [pair._replace(label=None) for pair in PAIRS]
+    assert set(pair_task(16).features(unknown, tiny_tokenizer).batch([0])) == set(whole)
 
 
 def test_tokens_that_do_not_fit_are_counted(tiny_tokenizer):
     counts = [len(tiny_tokenizer.encode(text)) for text in PAIRS[0][1:3]]
-    features = text_features(PAIRS, tiny_tokenizer, 8)
+    task = pair_task(8)
+    features = task.features(PAIRS, tiny_tokenizer)
     assert features.dropped_tokens.tolist() == [sum(counts) - 5, 0] and sum(counts) > 8
-    answers = TASK.answers(PAIRS, features, {"logits": np.zeros((2, 2), np.float32)})
+    answers = task.answers(PAIRS, features, {"logits": np.zeros((2, 2), np.float32)})
     assert [answer.dropped_tokens for answer in answers] == [sum(counts) - 5, 0]

@@ -57,21 +57,13 @@ def test_results_are_read_as_they_were_saved(tmp_path, result):
     assert isinstance(read.seeds[0].interval, Interval)
     assert type(read.seeds[0].scores["dev"]["total"]) is int
     assert list(tmp_path.iterdir()) == [path]
+    values = as_json(result)  # of an older version
+    del values["bag_of_words"], values["positive_class"]
+    path.write_text(json.dumps(values))
+    assert read_results(tmp_path) == result._replace(bag_of_words=None, positive_class=None)
 
 
 def test_the_best_seed_is_that_of_the_first_split(result):
     assert first_split(result) == "dev"
     assert best_seed(result).seed == 2  # as good as seed 4, and before it
-
-
-def test_the_main_scores_of_the_baselines_are_found(result):
     assert baseline_scores(result) == {"majority": 0.5, "bag_of_words": 0.78, "random": 0.625}
-    assert baseline_scores(result._replace(majority=None, bag_of_words=None, random=None)) == {}
-
-
-def test_results_of_an_older_version_have_no_bag_of_words(tmp_path, result):
-    values = as_json(result)
-    del values["bag_of_words"], values["positive_class"]
-    (tmp_path / "results.json").write_text(json.dumps(values))
-    read = read_results(tmp_path)
-    assert (read.bag_of_words, read.positive_class) == (None, None)

@@ -50,24 +50,7 @@ def check(kind, features, strategy=None, batch_size=4, model=None):
     return found
 
 
-@pytest.fixture(scope="module")
-def features_of(task_of, examples_of, tiny_tokenizer):
-    """Returns a function that makes 21 rows of a kind or more, whose lengths are in no order."""
-    return lambda kind: task_of(kind).features(examples_of(kind), tiny_tokenizer)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "choice",
-        "tagging",
-        "spans_or_none",
-        # The same model as of options; scores and spans are predicted in the next tests, too.
-        pytest.param("classification", marks=pytest.mark.slow),
-        pytest.param("regression", marks=pytest.mark.slow),
-        pytest.param("spans", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("kind", ["choice", "tagging", "spans_or_none"])
 def test_outputs_are_those_of_the_model_at_full_length_in_the_order_given(kind, features_of):
     features = features_of(kind)
     assert features.lengths.min() <= 16 < 32 < features.lengths.max() <= 40

@@ -16,19 +16,6 @@ def write(path, *lines):
     return path
 
 
-@pytest.fixture
-def cola(tmp_path):
-    """Returns a function that scores predictions for four rows of CoLA, labelled 1, 0, 1, 1."""
-    rows = [f"gj04\t{label}\t\tA sentence" for label in (1, 0, 1, 1)]
-    data = write(tmp_path / "dev.tsv", *rows)
-
-    def score(*lines):
-        predictions = write(tmp_path / "CoLA.tsv", "index\tprediction", *lines)
-        return score_predictions("cola", data, predictions)
-
-    return score
-
-
 def squad(folder, **questions):
     """Writes a file of questions, given by id with their answers."""
     entries = [
@@ -46,9 +33,12 @@ def squad(folder, **questions):
     return write(folder / "dev.json", json.dumps({"data": [{"paragraphs": [paragraph]}]}))
 
 
-def test_classes_are_scored_by_order_whatever_the_index(cola):
-    found = cola("7\t1", "8\t1", "9\t0", "10\t1")
+def test_classes_are_scored_by_order_whatever_the_index(tmp_path):
     truth, given = [1, 0, 1, 1], [1, 1, 0, 1]
+    data = write(tmp_path / "dev.tsv", *(f"gj04\t{label}\t\tA sentence" for label in truth))
+    lines = [f"{number}\t{label}" for number, label in enumerate(given, 7)]
+    predictions = write(tmp_path / "CoLA.tsv", "index\tprediction", *lines)
+    found = score_predictions("cola", data, predictions)
     assert found.examples == 4
     assert found.scores == pytest.approx(
         {"matthews": sklearn.metrics.matthews_corrcoef(truth, given), "accuracy": 0.5}, abs=1e-12
