@@ -1,11 +1,7 @@
 """A toy to be learnt, a fine-tuning that learnt it, and examples of every kind of task."""
 
 import contextlib
-import json
-import os
 import random
-import subprocess
-import sys
 import warnings
 
 import pytest
@@ -37,9 +33,9 @@ SHAPE = AlbertConfig(
 
 
 @pytest.fixture(scope="session")
-def small_shape(tiny_tokenizer):
-    """Returns the AlbertConfig of a model that trains in seconds, without dropout."""
-    return SHAPE.replace(vocab_size=tiny_tokenizer.vocab_size)
+def small_shape():
+    """Returns `SHAPE`, for the vocabulary of `tiny_tokenizer`."""
+    return SHAPE
 
 
 def write_toy(path, corpus, count, seed):
@@ -71,27 +67,12 @@ def toy(tiny_corpus, made_once):
 @pytest.fixture(scope="session")
 def toy_config(toy):
     """Returns settings that learn the toy, and end when nothing gets better any more."""
-    return FinetuneConfig(
-        task={
-            "name": "classification",
-            "train": str(toy / "train.tsv"),
-            "dev": str(toy / "dev.tsv"),
-            "text": "text",
-            "label": "label",
-            "max_seq_length": 24,
-        },
-        training={
-            "steps": 100,
-            "batch_size": 16,
-            "evaluate_every": 5,
-            "patience": 6,
-            "checkpoint_every": 1000,
-            "report_every": 20,
-            "precision": "float32",
-            "peak_tflops": 1.0,
-        },
-        optimizer={"lr": 1e-3, "warmup_steps": 10},
-    )
+    task = {"name": "classification", "text": "text", "label": "label", "max_seq_length": 24}
+    task |= {name: str(toy / f"{name}.tsv") for name in ("train", "dev")}
+    training = {"steps": 100, "batch_size": 16, "report_every": 20, "precision": "float32"}
+    training |= {"evaluate_every": 5, "patience": 6, "checkpoint_every": 1000, "peak_tflops": 1.0}
+    optimizer = {"lr": 1e-3, "warmup_steps": 10}
+    return FinetuneConfig(task=task, training=training, optimizer=optimizer)
 
 
 @pytest.fixture(scope="session")
@@ -165,45 +146,3 @@ def features_of(tiny_corpus, tiny_tokenizer):
         return make_task(kind).features(examples, tiny_tokenizer, training)
 
     return features
-
-
-@pytest.fixture(scope="session")
-def on_two_replicas(tiny_corpus, tiny_vocabulary):
-    """Returns a function that calls another one, of a test module, where there are two devices.
-
-    That one is given the name of a kind, a MirroredStrategy, and Features of the kind.
-    """
-
-    def call(function, kinds):
-        # Devices can only be set up before TensorFlow starts.
-        environ = os.environ | {"PYTHONPATH": ":".join(sys.path), "CUDA_VISIBLE_DEVICES": ""}
-        names = [function.__module__, function.__name__, str(tiny_vocabulary.path)]
-        run = subprocess.run(
-            [sys.executable, "-c", _ON_TWO_REPLICAS, *names, *kinds],
-            input=json.dumps(tiny_corpus),
-            capture_output=True,
-            text=True,
-            env=environ,
-        )
-        assert run.stdout.split() == list(kinds), run.stderr[-3000:]
-
-    return call
-
-
-_ON_TWO_REPLICAS = """
-import importlib, json, sys
-import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from data_pipeline.tokenizers.tokenization import Tokenizer
-from tests.albert_keras.tasks.small_tasks import make_examples, make_task
-
-module, name, tokenizer, *kinds = sys.argv[1:]
-function, corpus = getattr(importlib.import_module(module), name), json.load(sys.stdin)
-tokenizer = Tokenizer.load(tokenizer)
-strategy = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
-for kind in kinds:
-    examples = make_examples(corpus, kind)
-    function(kind, strategy, make_task(kind).features(examples, tokenizer, training=True))
-    print(kind)
-"""

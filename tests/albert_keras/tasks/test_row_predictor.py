@@ -87,11 +87,7 @@ def test_rows_have_full_length_where_attention_depends_on_the_padding(features_o
     assert asked.asked == [(4, features.max_seq_length), (2, features.max_seq_length)]
 
 
-def predict_on(kind, strategy, features):
+def check_on(kind, strategy, features):
+    """Compares the predictions of two replicas, see `test_finetuning_step.py`."""
     for rows in (np.arange(len(features)), [5], np.arange(9)):
         check(kind, Some(features, rows), strategy, batch_size=4)
-
-
-@pytest.mark.slow
-def test_two_replicas_predict_the_same(on_two_replicas):
-    on_two_replicas(predict_on, KINDS)
