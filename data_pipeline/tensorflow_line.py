@@ -97,6 +97,8 @@ def prepare_tensorflow() -> None:
     _FINDER.fault = keras_fault()
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
+        if "tensorflow" in sys.modules:
+            _trace_as_written()
         # tensorflow_hub, which tensorflow-text and keras-nlp import.
         warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
 
@@ -160,14 +162,30 @@ _FINDER = _Finder()
 
 def _execute_quietly(execute, module):
     level = os.environ.get(LOG_VARIABLE, "3")
-    if not needs_tf_keras():  # with the other variable, TensorFlow would load both Keras
-        with _variables({LOG_VARIABLE: level}):
-            execute(module)
-        return
-    lines = contextlib.nullcontext() if level == "0" else stderr_without(_NOISE)
-    with _variables({LOG_VARIABLE: level, VARIABLE: "1"}), lines:
+    is_newer, values = needs_tf_keras(), {LOG_VARIABLE: level}
+    if is_newer:  # with this variable, TensorFlow 2.15 would load both Keras
+        values[VARIABLE] = "1"
+    hides = is_newer and level != "0"
+    with _variables(values), stderr_without(_NOISE) if hides else contextlib.nullcontext():
         execute(module)
-        uses_keras_3({"tensorflow": module})  # the variable is read now
+        if is_newer:
+            uses_keras_3({"tensorflow": module})  # the variable is read now
+    _trace_as_written()
+
+
+def _trace_as_written():
+    """Keeps AutoGraph from converting the functions of the project when they are traced.
+
+    None of them needs it, and the conversion takes seconds of processor time in each command that
+    trains or exports. Functions of users, such as their layers and objectives, are converted as in
+    Keras, wherever they are called from.
+    """
+    # There is no public setting by package. Without this one, only the start is slower.
+    with contextlib.suppress(ImportError):
+        from tensorflow.python.autograph.core import config
+
+        rules = map(config.DoNotConvert, ("albert_keras", "data_pipeline"))
+        config.CONVERSION_RULES = (*config.CONVERSION_RULES, *rules)
 
 
 @contextlib.contextmanager

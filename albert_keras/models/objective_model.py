@@ -50,17 +50,25 @@ class Objective(NamedTuple):
 
     def sums(self, outputs: dict[str, tf.Tensor]) -> Sums:
         """Returns the Sums of a batch or a part of it."""
-        return Sums(*(tf.reduce_sum(each) for each in self._weighted(outputs)))
-
-    def _weighted(self, outputs):
-        losses, is_right = (tf.reshape(each, [-1]) for each in self.loss(outputs))
+        found = with_autograph(self.loss)(outputs)
+        losses, is_right = (tf.reshape(each, [-1]) for each in found)
         weights = tf.reshape(tf.cast(self.weights, tf.float32), [-1])
         if not weights.shape.is_compatible_with(losses.shape):
             raise ValueError(
                 "An objective must return one loss for each of its weights. Received: "
                 f"{losses.shape[0]} losses and {weights.shape[0]} weights."
             )
-        return weights * losses, weights, weights * is_right
+        return Sums(*map(tf.reduce_sum, (weights * losses, weights, weights * is_right)))
+
+
+def with_autograph(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function that users may replace, with AutoGraph wherever Keras has it for `call`.
+
+    Functions of this project are called as they are, see `data_pipeline/tensorflow_line.py`.
+    """
+    autograph = tf.__internal__.autograph
+    context = autograph.control_status_ctx()
+    return autograph.tf_convert(function, context, convert_by_default=False)
 
 
 class ObjectiveModel(keras.Model):
@@ -183,8 +191,10 @@ class ObjectiveModel(keras.Model):
 
     @property
     def trained_weights(self) -> list[tf.Variable]:
-        """list of variables. The weights that the loss depends on."""
-        return self.trainable_variables
+        """list of variables. What the loss depends on: without the pooler if no head reads it."""
+        pooler = None if self._reads_pooler else self.encoder.pooler
+        unused = set() if pooler is None else {id(weight) for weight in pooler.weights}
+        return [weight for weight in self.trainable_variables if id(weight) not in unused]
 
     @property
     def state(self) -> dict[str, tf.Variable]:
@@ -230,20 +240,9 @@ class ObjectiveModel(keras.Model):
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
 
-    def counts(self, features):
-        """Returns the divisor of each objective's loss for a replica's features."""
-        found = self._checked_objectives(features)
-        return [tf.reduce_sum(tf.cast(each.weights, tf.float32)) for each in found]
-
-    def sums(self, features, training, dropout_seed=None):
-        """Runs the model on a part of a batch, and returns the Sums of each objective."""
-        found = self._checked_objectives(features)
-        outputs = self.outputs_of(features, training, dropout_seed)
-        return [each.sums(outputs) for each in found]
-
     def _checked_objectives(self, features):
         """Returns the objectives in the order of their weights; those of weight 0 are left out."""
-        found = self.objectives(features)
+        found = with_autograph(self.objectives)(features)
         missing = [name for name in self.objective_weights if name not in found]
         if missing:
             raise ValueError(
@@ -351,14 +350,15 @@ class ObjectiveModel(keras.Model):
 
     def _counts(self, features):
         """Returns this replica's counts of each objective, and tokens, float32 [objectives + 1]."""
-        tokens = tf.reduce_sum(tf.cast(token_mask(features), tf.float32))
-        return tf.stack([*self.counts(features), tokens])
+        weights = [each.weights for each in self._checked_objectives(features)]
+        counted = [*weights, token_mask(features)]
+        return tf.stack([tf.reduce_sum(tf.cast(each, tf.float32)) for each in counted])
 
     def _sums(self, features, training, dropout_seed=None):
         """Returns loss, count and correct answers of each objective, float32 [objectives, 3]."""
-        return tf.stack(
-            [tf.stack(values) for values in self.sums(features, training, dropout_seed)]
-        )
+        found = self._checked_objectives(features)
+        outputs = with_autograph(self.outputs_of)(features, training, dropout_seed)
+        return tf.stack([tf.stack(each.sums(outputs)) for each in found])
 
     def _loss(self, sums, counts):
         """Returns what the sums of a part add to the loss of the batch, float32 scalar."""

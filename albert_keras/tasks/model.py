@@ -19,7 +19,7 @@ from tensorflow import keras
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import kind_of_run
 from albert_keras.formats.open_model import open_model
-from albert_keras.models.objective_model import Objective, ObjectiveModel
+from albert_keras.models.objective_model import Objective, ObjectiveModel, with_autograph
 from albert_keras.models.preprocessor import restored_tokenizer, tokenizer_config
 from albert_keras.models.task_model import AlbertForTask
 from albert_keras.runs.run import Run
@@ -170,7 +170,8 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
 
     def objectives(self, features):
         weights = self.weights_of(features)
-        return {"answer": Objective(weights, lambda outputs: self.losses(outputs, features))}
+        losses = with_autograph(self.losses)
+        return {"answer": Objective(weights, lambda outputs: losses(outputs, features))}
 
     def _results(self):
         return {

@@ -4,20 +4,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow import keras
+from tensorflow.python.autograph.impl import api
 
 from albert_keras import AlbertConfig, AlbertForPretraining
 from albert_keras.models.objective_model import Objective
 from albert_keras.models.step_state import SPIKE_WINDOW, LossScale, UpdateGuard
 from albert_keras.optimization.lamb import Lamb
 
-B, S, P, V = 8, 24, 4, 60
+B, S, P, V = 4, 12, 3, 40
 CONFIG = AlbertConfig(
     vocab_size=V,
     hidden_size=16,
     num_attention_heads=2,
     intermediate_size=32,
     embedding_size=8,
-    num_hidden_layers=3,
+    num_hidden_layers=2,
     max_position_embeddings=S,
 )
 
@@ -68,8 +69,7 @@ def assert_same(ours, others, relative=1e-6):
         np.testing.assert_allclose(values, others[name], rtol=0, atol=relative * scale)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
-@pytest.mark.parametrize("parts", [2, 4, 8])
+@pytest.mark.parametrize("parts, dropout", [(2, 0.1), (4, 0.0)])
 def test_accumulated_parts_give_the_gradients_of_the_whole_batch(parts, dropout):
     features = batch()
     whole = gradients(features, dropout=dropout, clip_norm=None)
@@ -79,7 +79,7 @@ def test_accumulated_parts_give_the_gradients_of_the_whole_batch(parts, dropout)
 
 
 def test_accumulated_parts_are_one_step_of_optimizer_and_schedule():
-    step = build(accumulation_steps=4)
+    step = build(accumulation_steps=2)
     logs = step.train_step(batch())
     assert step.optimizer.iterations.numpy() == 1
     whole = build()
@@ -95,9 +95,8 @@ def test_parts_of_unequal_size_are_refused():
         build(accumulation_steps=3).train_step(batch())
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_blocks_computed_again_give_the_same_gradients(dropout, dtype):
+@pytest.mark.parametrize("dtype, dropout", [("float32", 0.1), ("mixed_bfloat16", 0.0)])
+def test_blocks_computed_again_give_the_same_gradients(dtype, dropout):
     kept = gradients(batch(), dropout=dropout, dtype=dtype)
     again = gradients(batch(), dropout=dropout, dtype=dtype, recompute=True)
     assert_same(again, kept)
@@ -107,8 +106,7 @@ def state_of(step):
     return [value.numpy() for value in [*step.weights, *step.optimizer.variables[1:]]]
 
 
-@pytest.mark.parametrize("clip_norm", [1.0, None])
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("clip_norm, parts", [(1.0, 1), (None, 2)])
 def test_what_is_not_finite_changes_nothing_and_is_counted(clip_norm, parts):
     step = build(clip_norm=clip_norm, accumulation_steps=parts)
     good = batch()
@@ -170,27 +168,42 @@ def test_float16_trains_with_a_scaled_loss():
 
 
 class Shorter(AlbertForPretraining):
-    """Has an objective of its own, as the documentation shows."""
+    """Has an objective of its own, with decisions by values, which only AutoGraph can trace."""
 
     def objectives(self, features):
         def size(outputs):
             sizes = tf.norm(outputs["pooled_output"], axis=-1)
+            if tf.reduce_sum(sizes) < 0.0:
+                sizes = tf.zeros_like(sizes)
             return sizes, tf.zeros_like(sizes)
 
-        found = super().objectives(features)
-        return found | {"size": Objective(features["example_weights"], size)}
+        weights = features["example_weights"]
+        if tf.reduce_sum(weights) < 0.0:
+            weights = -weights
+        return super().objectives(features) | {"size": Objective(weights, size)}
 
 
-@pytest.mark.parametrize("parts", [1, 2])
-def test_an_objective_of_ones_own_joins_the_loss(parts):
+def test_an_objective_of_ones_own_joins_the_loss_and_nothing_else_is_converted(monkeypatch):
+    converted, transform = set(), api._TRANSPILER.transform
+
+    def record(function, context):
+        converted.add(function.__qualname__)
+        return transform(function, context)
+
+    monkeypatch.setattr(api._TRANSPILER, "transform", record)
     model = Shorter(CONFIG, seed=3)
-    model.compile(Lamb(0.01), objective_weights={"size": 0.5}, accumulation_steps=parts)
-    logs = model.train_step(batch())
+    model.compile(Lamb(0.01), objective_weights={"size": 0.5}, accumulation_steps=2)
+    logs = model.fit(tf.data.Dataset.from_tensors(batch()), verbose=0).history
     expected = build().train_step(batch())
     own = tf.norm(AlbertForPretraining(CONFIG, seed=3)(batch())["pooled_output"], axis=-1)
-    np.testing.assert_allclose(logs["size_loss"], tf.reduce_mean(own), rtol=1e-5)
-    total = expected["loss"] + 0.5 * logs["size_loss"]
-    np.testing.assert_allclose(logs["loss"], total, rtol=1e-5)
+    np.testing.assert_allclose(logs["size_loss"], tf.reduce_mean(own)[None], rtol=1e-5)
+    total = expected["loss"] + 0.5 * tf.reduce_mean(own)
+    np.testing.assert_allclose(logs["loss"], total[None], rtol=1e-5)
+    # Our own functions need no AutoGraph, and converting them would take seconds.
+    assert {"Shorter.objectives"} <= converted
+    assert {name for name in converted if "Shorter" not in name} == {
+        "ObjectiveModel.make_train_function.<locals>.run"
+    }
 
 
 def test_what_compile_cannot_use_is_named():
@@ -206,19 +219,19 @@ def test_what_compile_cannot_use_is_named():
 
 
 def test_a_saved_model_goes_on_with_moments_and_step(tmp_path):
-    data = tf.data.Dataset.from_tensors(batch()).repeat()
     model = build()
-    model.fit(data, steps_per_epoch=3, verbose=0)
+    for _ in range(3):
+        model.train_step(batch())
     model.save(tmp_path / "m.keras")
     loaded = keras.models.load_model(tmp_path / "m.keras")
     assert int(loaded.optimizer.iterations) == 3
     for each in (model, loaded):
-        each.fit(data, steps_per_epoch=2, verbose=0)
+        each.train_step(batch())
     for ours, theirs in zip(model.weights, loaded.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "muon", keras.optimizers.legacy.SGD(0.1)])
+@pytest.mark.parametrize("optimizer", ["adam", keras.optimizers.legacy.SGD(0.1)])
 def test_any_optimizer_of_keras_skips_what_is_not_finite(optimizer):
     model = build(optimizer=optimizer)
     before = model(batch())["pooled_output"]
