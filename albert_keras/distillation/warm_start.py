@@ -71,10 +71,7 @@ def start_warm(
     """
     names = {id(weight): name for name, weight in weight_names(student).items()}
     origins = {name: name for name in names.values() if not name.startswith(_LAYERS)}
-    plan = layer_plan(
-        config.num_hidden_layers, config.sharing, config.num_hidden_groups, config.inner_group_num
-    )
-    blocks = student.encoder.blocks
+    plan, blocks = layer_plan(config), student.encoder.blocks
     for depth, layer in enumerate(layers):
         for inner in range(config.inner_group_num):
             used = plan[layer * config.inner_group_num + inner]

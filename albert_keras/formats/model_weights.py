@@ -189,10 +189,7 @@ def encoder_shapes(config: AlbertConfig, names: Iterable[str] = ()) -> dict[str,
         axes[TYPES] = "TE"
     if config.projects_embeddings:
         axes |= _layer(PROJECTION, "EH")
-    plan = layer_plan(
-        config.num_hidden_layers, config.sharing, config.num_hidden_groups, config.inner_group_num
-    )
-    for use in plan:
+    for use in layer_plan(config):
         for layer, (name, letters) in BLOCK.items():
             block = use.feed_forward if layer in _FEED_FORWARD else use.attention
             axes |= _layer(f"bert/encoder/transformer/{block.scope}/{name}", letters)

@@ -20,8 +20,7 @@ from albert_keras.formats.loading import (
 )
 from albert_keras.formats.model_weights import POSITIONS, ModelWeights, heads_of
 from albert_keras.formats.tensor_table import read_reference_tensors
-from albert_keras.models.position_extension import copied_positions
-from albert_keras.models.vocabulary_extension import PER_PIECE, extend_rows
+from albert_keras.models.extension import PER_PIECE, copied_positions, extend_rows
 from albert_keras.runs.tensors import is_training_state
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer

@@ -2,7 +2,6 @@
 
 import functools
 import math
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -10,26 +9,8 @@ from albert_keras.layers.block_sparse import BlockSparseAttention
 from albert_keras.layers.fused import add_dropped, dense, masked_softmax
 from albert_keras.layers.rotary import rotate
 from albert_keras.layers.rows import Rows
-from albert_keras.layers.uses import for_each_use, fork
+from albert_keras.layers.uses import BlockWeights, fork
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
-
-
-class AttentionWeights(NamedTuple):
-    """Weights of one use of the block: kernels in the compute dtype, the rest float32.
-
-    Attributes:
-        joined_kernel: [H, 3 H]. Query, key and value side by side, for a single product.
-        joined_bias: [3 H].
-        kernel, bias: [H, H], [H]. Output projection.
-        gamma, beta: [H]. Layer normalization.
-    """
-
-    joined_kernel: tf.Tensor
-    joined_bias: tf.Tensor
-    kernel: tf.Tensor
-    bias: tf.Tensor
-    gamma: tf.Tensor
-    beta: tf.Tensor
 
 
 class SelfAttentionBlock(NamedLayer):
@@ -50,7 +31,7 @@ class SelfAttentionBlock(NamedLayer):
         dropout_seed: DropoutSeed or None. Makes dropout reproducible, see `layers/dropout.py`.
         positions: int [B, Q] or None. Positions of the queries; None uses all. Keys and values
             always come from all positions.
-        weights: AttentionWeights or None. One element of `for_each_use`, if the block is called
+        weights: BlockWeights or None. One element of `for_each_use`, if the block is called
             several times in the same graph.
         return_attention: bool. Whether to return the attention probabilities as well.
 
@@ -88,22 +69,12 @@ class SelfAttentionBlock(NamedLayer):
             )
 
     def for_each_use(self, uses):
-        """Returns the weights of each of several calls in one graph, list of AttentionWeights."""
+        """Returns the weights of each of several calls in one graph, list of BlockWeights."""
         parts = (self.query, self.key, self.value)
         kernels = tf.concat([part.kernel for part in parts], axis=1)  # [H, 3 H]
         biases = tf.concat([part.bias for part in parts], axis=0)
-        return [
-            AttentionWeights(*weights)
-            for weights in zip(
-                for_each_use(kernels, uses, self.compute_dtype),
-                for_each_use(biases, uses, tf.float32),
-                for_each_use(self.projection.kernel, uses, self.compute_dtype),
-                for_each_use(self.projection.bias, uses, tf.float32),
-                for_each_use(self.normalization.gamma, uses, tf.float32),
-                for_each_use(self.normalization.beta, uses, tf.float32),
-                strict=True,
-            )
-        ]
+        last = self.projection, self.normalization
+        return BlockWeights.for_each_use(uses, self.compute_dtype, kernels, biases, *last)
 
     def call(
         self,
@@ -122,7 +93,7 @@ class SelfAttentionBlock(NamedLayer):
         if positions is None or is_sparse:
             hidden, residual = fork(hidden)
             # [N, 3 H] -> [B, S, 3 H]
-            joined = rows.to_batch(dense(hidden, weights.joined_kernel, weights.joined_bias))
+            joined = rows.to_batch(dense(hidden, weights.inner_kernel, weights.inner_bias))
             query, key, value = self._split_heads(joined, 3)
         else:
             residual, query, joined = self._of_positions(
@@ -176,8 +147,8 @@ class SelfAttentionBlock(NamedLayer):
         hidden, batch = fork(hidden)
         chosen = tf.gather(rows.to_batch(batch), positions, batch_dims=1)  # [B, Q, H]
         chosen, residual = fork(query_rows.from_batch(chosen))
-        query_kernel, kernel = tf.split(weights.joined_kernel, [size, 2 * size], axis=1)
-        query_bias, bias = tf.split(weights.joined_bias, [size, 2 * size])
+        query_kernel, kernel = tf.split(weights.inner_kernel, [size, 2 * size], axis=1)
+        query_bias, bias = tf.split(weights.inner_bias, [size, 2 * size])
         query = query_rows.to_batch(dense(chosen, query_kernel, query_bias))
         return residual, query, rows.to_batch(dense(hidden, kernel, bias))
 

@@ -1,29 +1,10 @@
 """The feed-forward half of a transformer block."""
 
-from typing import NamedTuple
-
 import tensorflow as tf
 
 from albert_keras.layers.fused import activated_product, add_dropped
-from albert_keras.layers.uses import for_each_use, fork
+from albert_keras.layers.uses import BlockWeights, fork
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
-
-
-class FeedForwardWeights(NamedTuple):
-    """Weights of one use of the block: kernels in the compute dtype, the rest float32.
-
-    Attributes:
-        inner_kernel, inner_bias: [H, I], [I]. First product, to the intermediate size.
-        kernel, bias: [I, H], [H]. Second product, back to the hidden size.
-        gamma, beta: [H]. Layer normalization.
-    """
-
-    inner_kernel: tf.Tensor
-    inner_bias: tf.Tensor
-    kernel: tf.Tensor
-    bias: tf.Tensor
-    gamma: tf.Tensor
-    beta: tf.Tensor
 
 
 class FeedForwardBlock(NamedLayer):
@@ -39,7 +20,7 @@ class FeedForwardBlock(NamedLayer):
         hidden: float [N, H]. One row per position.
         rows: Rows. Which row belongs to which sequence.
         dropout_seed: DropoutSeed or None. Makes dropout reproducible, see `layers/dropout.py`.
-        weights: FeedForwardWeights or None. As in `SelfAttentionBlock`.
+        weights: BlockWeights or None. As in `SelfAttentionBlock`.
 
     Returns:
         [N, H] in the compute dtype.
@@ -64,19 +45,9 @@ class FeedForwardBlock(NamedLayer):
         )
 
     def for_each_use(self, uses):
-        """Returns the weights of each of several calls in one graph, list of FeedForwardWeights."""
-        return [
-            FeedForwardWeights(*weights)
-            for weights in zip(
-                for_each_use(self.intermediate.kernel, uses, self.compute_dtype),
-                for_each_use(self.intermediate.bias, uses, tf.float32),
-                for_each_use(self.projection.kernel, uses, self.compute_dtype),
-                for_each_use(self.projection.bias, uses, tf.float32),
-                for_each_use(self.normalization.gamma, uses, tf.float32),
-                for_each_use(self.normalization.beta, uses, tf.float32),
-                strict=True,
-            )
-        ]
+        """Returns the weights of each of several calls in one graph, list of BlockWeights."""
+        inner, last = self.intermediate, (self.projection, self.normalization)
+        return BlockWeights.for_each_use(uses, self.compute_dtype, inner.kernel, inner.bias, *last)
 
     def call(self, hidden, rows, dropout_seed=None, training=None, weights=None):
         weights = weights or self.for_each_use(1)[0]

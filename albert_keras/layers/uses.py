@@ -1,11 +1,48 @@
 """One weight used many times in a graph: one cast, and one sum of the gradients."""
 
+from typing import NamedTuple
+
 import tensorflow as tf
 
 from albert_keras.layers.kernels import differentiable, kernel
 
 #: Gradients summed at a time. Summing all at once reads each only once, but stores all of them.
 _AT_ONCE = 4
+
+
+class BlockWeights(NamedTuple):
+    """Weights of one use of a block: kernels in the compute dtype, the rest float32.
+
+    Attributes:
+        inner_kernel, inner_bias: First product. [H, 3 H] and [3 H] in attention, query, key and
+            value side by side; [H, I] and [I] in the feed-forward block.
+        kernel, bias: Last product, [H, H] or [I, H], and [H].
+        gamma, beta: [H]. Layer normalization.
+    """
+
+    inner_kernel: tf.Tensor
+    inner_bias: tf.Tensor
+    kernel: tf.Tensor
+    bias: tf.Tensor
+    gamma: tf.Tensor
+    beta: tf.Tensor
+
+    @classmethod
+    def for_each_use(cls, uses, dtype, inner_kernel, inner_bias, last, normalization):
+        """Returns the weights of each of several calls in one graph, list of BlockWeights.
+
+        Args:
+            uses: int.
+            dtype: tf.DType or str. The compute dtype.
+            inner_kernel, inner_bias: float32 Tensors or variables.
+            last: NamedDense.
+            normalization: NamedLayerNorm.
+        """
+        parts = (inner_kernel, inner_bias, last.kernel, last.bias)
+        parts += (normalization.gamma, normalization.beta)
+        dtypes = (dtype, tf.float32) * 2 + (tf.float32,) * 2
+        each = (for_each_use(part, uses, kind) for part, kind in zip(parts, dtypes, strict=True))
+        return [cls(*weights) for weights in zip(*each, strict=True)]
 
 
 def for_each_use(weight, uses, dtype):

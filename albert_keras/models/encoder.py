@@ -98,7 +98,7 @@ class AlbertEncoder(keras.Model):
         shared = {"seed": seed, "dtype": self.dtype_policy}
 
         # === Layers: one object for each name in the plan ===
-        plan = _plan(config, config.num_hidden_layers)
+        plan = layer_plan(config)
         attention_calls = Counter(use.attention for use in plan)
         feed_forward_calls = Counter(use.feed_forward for use in plan)
         self.embeddings = FactorizedEmbedding(config, **shared)
@@ -190,7 +190,7 @@ class AlbertEncoder(keras.Model):
         self, num_hidden_layers: int
     ) -> list[tuple[SelfAttentionBlock, FeedForwardBlock]]:
         """Returns the `blocks` of the encoder with this depth, from 1 to its full depth."""
-        full = _plan(self.config, self.config.num_hidden_layers)
+        full = layer_plan(self.config)
         attention, feed_forward = (
             dict(zip(dict.fromkeys(names), layers, strict=True))
             for names, layers in (
@@ -200,7 +200,7 @@ class AlbertEncoder(keras.Model):
         )
         return [
             (attention[use.attention], feed_forward[use.feed_forward])
-            for use in _plan(self.config, num_hidden_layers)
+            for use in layer_plan(self.config, num_hidden_layers)
         ]
 
     @property
@@ -259,12 +259,6 @@ class AlbertEncoder(keras.Model):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "AlbertEncoder":
         return cls(**config | {"config": AlbertConfig.from_dict(config["config"])})
-
-
-def _plan(config, num_hidden_layers):
-    return layer_plan(
-        num_hidden_layers, config.sharing, config.num_hidden_groups, config.inner_group_num
-    )
 
 
 def _layer_names(kind, calls):

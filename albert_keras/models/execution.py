@@ -9,10 +9,9 @@ import collections
 
 import tensorflow as tf
 
-from albert_keras.layers.attention import AttentionWeights
-from albert_keras.layers.feed_forward import FeedForwardWeights
 from albert_keras.layers.recomputed import recomputed
 from albert_keras.layers.rows import Rows, lengthened, shortened, token_mask
+from albert_keras.layers.uses import BlockWeights
 
 
 class Execution:
@@ -71,18 +70,18 @@ class Execution:
 
         # `recomputed` returns gradients only for arguments that are tensors: weights come singly.
         def both(hidden, *weights):
-            count = len(AttentionWeights._fields)
+            count = len(BlockWeights._fields)
             hidden = attention(
                 hidden,
                 self.rows,
-                weights=AttentionWeights(*weights[:count]),
+                weights=BlockWeights(*weights[:count]),
                 positions=positions,
                 return_attention=self._return_attention,
                 **shared,
             )
             hidden, *probs = hidden if self._return_attention else (hidden,)
             rows = self.rows if positions is None else Rows.of_positions(positions)
-            weights = FeedForwardWeights(*weights[count:])
+            weights = BlockWeights(*weights[count:])
             return (feed_forward(hidden, rows, weights=weights, **shared), *probs)
 
         weights = (*next(self._weights[attention]), *next(self._weights[feed_forward]))

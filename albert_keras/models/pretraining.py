@@ -85,6 +85,7 @@ class AlbertForPretraining(ObjectiveModel):
         )
         self.masked_lm_head = MaskedLMHead(config, self.encoder.embeddings, **shared)
         self.sentence_order_head = SentenceOrderHead(config, **shared) if sentence_head else None
+        self._reads_pooler = sentence_head
         self.built = True
 
     def build(self, input_shape: Any = None) -> None:
@@ -185,14 +186,6 @@ class AlbertForPretraining(ObjectiveModel):
             **how,
         )
 
-    @property
-    def trained_weights(self) -> list[tf.Variable]:
-        if self.sentence_order_head is not None or self.encoder.pooler is None:
-            return self.trainable_variables
-        # Without the head the loss does not depend on the pooler.
-        unused = {id(weight) for weight in self.encoder.pooler.weights}
-        return [weight for weight in self.trainable_variables if id(weight) not in unused]
-
     def call(
         self,
         inputs: Mapping[str, Any],
@@ -202,35 +195,33 @@ class AlbertForPretraining(ObjectiveModel):
         num_hidden_layers: int | None = None,
         return_all_layers: bool = False,
     ) -> dict[str, Any]:
-        with inference(not training):
-            how = {
-                "training": training,
-                "dropout_seed": dropout_seed,
-                "num_hidden_layers": num_hidden_layers,
-                "return_all_layers": return_all_layers,
-            }
-            return self._call(inputs, only_predictions, how)
-
-    def _call(self, inputs, only_predictions, how):
         if inputs.get("masked_lm_positions") is None:
             raise ValueError(
                 "The inputs of AlbertForPretraining must have `masked_lm_positions`, int [B, P]. "
                 f"Received: {', '.join(inputs)}."
             )
         positions = tf.convert_to_tensor(inputs["masked_lm_positions"])  # [B, P]
-        inputs = encoder_inputs(inputs)
-        if only_predictions:
-            positions = tf.concat([tf.zeros_like(positions[:, :1]), positions], axis=1)
-            outputs = self.encoder(inputs, positions=positions, **how)
-            masked = outputs["masked_output"] = outputs.pop("sequence_output")[:, 1:]  # [B, P, H]
-        else:
-            outputs = self.encoder(inputs, **how)
-            masked = tf.gather(outputs["sequence_output"], positions, batch_dims=1)
-        scores = outputs["masked_lm_scores"] = self.masked_lm_head.scores(masked)
-        if not only_predictions:
-            outputs["masked_lm_logits"] = self.masked_lm_head.logits(scores)
-        if self.sentence_order_head is not None:
-            outputs["sentence_order_logits"] = self.sentence_order_head(outputs["pooled_output"])
+        with inference(not training):
+            computed = None
+            if only_predictions:  # with [CLS]
+                computed = tf.concat([tf.zeros_like(positions[:, :1]), positions], axis=1)
+            outputs = self.encoder(
+                encoder_inputs(inputs),
+                training=training,
+                return_all_layers=return_all_layers,
+                dropout_seed=dropout_seed,
+                positions=computed,
+                num_hidden_layers=num_hidden_layers,
+            )
+            if only_predictions:
+                masked = outputs["masked_output"] = outputs.pop("sequence_output")[:, 1:]
+            else:
+                masked = tf.gather(outputs["sequence_output"], positions, batch_dims=1)
+            scores = outputs["masked_lm_scores"] = self.masked_lm_head.scores(masked)  # [B, P, V]
+            if not only_predictions:
+                outputs["masked_lm_logits"] = self.masked_lm_head.logits(scores)
+            if (order_head := self.sentence_order_head) is not None:
+                outputs["sentence_order_logits"] = order_head(outputs["pooled_output"])
         return outputs
 
     def get_config(self) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from albert_keras.config import AlbertConfig
+
 
 class BlockName(NamedTuple):
     """The block part of the names of weights: `group_G/inner_group_K`.
@@ -27,44 +29,27 @@ class BlockUse(NamedTuple):
     feed_forward: BlockName
 
 
-def layer_plan(
-    num_hidden_layers: int,
-    sharing: str = "all",
-    num_hidden_groups: int = 1,
-    inner_group_num: int = 1,
-) -> tuple[BlockUse, ...]:
-    """Returns which blocks run at each depth.
+def layer_plan(config: AlbertConfig, num_hidden_layers: int | None = None) -> list[BlockUse]:
+    """Returns which blocks run at each depth, list of L * K `BlockUse` in their order.
 
     Args:
-        num_hidden_layers: int. Depth of the encoder, L.
-        sharing: str. What the depths of one group share: "all", "attention", "ffn" or "none".
-        num_hidden_groups: int. Neighbouring depths are split into this many groups.
-        inner_group_num: int. Blocks run one after the other at each depth, K.
-
-    Returns:
-        tuple of L * K `BlockUse`, in the order in which they run.
-
-    Raises:
-        ValueError: If `sharing` is not one of the four.
+        config: AlbertConfig.
+        num_hidden_layers: int. Depth of the encoder, L; None takes the depth in `config`.
 
     Source:
         ALBERT, section 3.1 and table 4 (https://arxiv.org/abs/1909.11942); groups:
         `transformer_model` in google-research/albert, `modeling.py`.
     """
-    if sharing not in ("all", "attention", "ffn", "none"):
-        raise ValueError(
-            '`sharing` must be one of "all", "attention", "ffn", "none". '
-            f"Received: sharing={sharing!r}."
-        )
+    layers = config.num_hidden_layers if num_hidden_layers is None else num_hidden_layers
     plan = []
-    for depth in range(num_hidden_layers):
+    for depth in range(layers):
         # In integers: google-research/albert computes int(depth / L * groups), which puts depth
         # 15 of 22 into group 14 of 22. No released size is affected.
-        group = depth * num_hidden_groups // num_hidden_layers
-        attention_group = group if sharing in ("all", "attention") else depth
-        feed_forward_group = group if sharing in ("all", "ffn") else depth
-        for inner in range(inner_group_num):
+        group = depth * config.num_hidden_groups // layers
+        attention_group = group if config.sharing in ("all", "attention") else depth
+        feed_forward_group = group if config.sharing in ("all", "ffn") else depth
+        for inner in range(config.inner_group_num):
             plan.append(
                 BlockUse(BlockName(attention_group, inner), BlockName(feed_forward_group, inner))
             )
-    return tuple(plan)
+    return plan

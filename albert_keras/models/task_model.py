@@ -128,14 +128,6 @@ class AlbertForTask(keras.Model):
         """Arguments of every head."""
         return self._shared | {"size": self.features and self.features.size}
 
-    @property
-    def trained_weights(self):
-        """list of variables. Those the loss depends on: without the pooler if no head reads it."""
-        if self._reads_pooler or self.encoder.pooler is None:
-            return self.trainable_variables
-        unused = {id(weight) for weight in self.encoder.pooler.weights}
-        return [weight for weight in self.trainable_variables if id(weight) not in unused]
-
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: the weights already exist."""
 

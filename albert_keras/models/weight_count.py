@@ -56,9 +56,7 @@ def count_weights(config, masked_lm_head=True, sentence_head=True):
 
 def block_uses(config) -> tuple[Counter, Counter]:
     """Counts how often each attention and each feed-forward block runs in one pass, by name."""
-    plan = layer_plan(
-        config.num_hidden_layers, config.sharing, config.num_hidden_groups, config.inner_group_num
-    )
+    plan = layer_plan(config)
     return Counter(use.attention for use in plan), Counter(use.feed_forward for use in plan)
 
 

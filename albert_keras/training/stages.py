@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.position_extension import extend_positions
+from albert_keras.models.extension import extend_positions
 from albert_keras.runs.log_file import keep_log_until, log_stage
 from albert_keras.training.batches import check_batch_size
 from albert_keras.training.build import should_skip_padding

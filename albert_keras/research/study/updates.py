@@ -28,20 +28,6 @@ _ASSUMED_MFU = 0.3
 _BYTES_PER_WEIGHT = 12
 
 
-def planned_updates(planned: PlannedStudy) -> dict[str, int]:
-    """Returns the updates of each run by the settings alone, regardless of the time they take.
-
-    With equal sequences, the updates of the reference run are scaled by the batch sizes.
-    """
-    if planned.study.equal != "sequences":
-        return {run.name: run.config.training.steps for run in planned.runs}
-    reference = planned.reference.config.training
-    sequences = reference.steps * reference.batch_size
-    return {
-        run.name: max(1, round(sequences / run.config.training.batch_size)) for run in planned.runs
-    }
-
-
 def updates_in_time(
     planned: PlannedStudy,
     seconds_per_step: dict[str, float],
@@ -49,6 +35,8 @@ def updates_in_time(
     known: dict[str, int] | None = None,
 ) -> dict[str, int]:
     """Returns the updates of each run.
+
+    With equal sequences, the updates of the reference run are scaled by the batch sizes.
 
     Args:
         seconds_per_step: By the name of the run. Not used if `minutes` is None, unless the runs
@@ -58,10 +46,14 @@ def updates_in_time(
         known: Updates that an earlier call has chosen for some of the runs; these stay, and others
             are scaled like them.
     """
-    updates, known = planned_updates(planned), known or {}
+    reference, known = planned.reference, known or {}
+    updates = {run.name: run.config.training.steps for run in planned.runs}
+    if planned.study.equal == "sequences":
+        sequences = updates[reference.name] * reference.config.training.batch_size
+        sizes = {run.name: run.config.training.batch_size for run in planned.runs}
+        updates = {name: max(1, round(sequences / size)) for name, size in sizes.items()}
     if planned.study.equal == "time":
-        reference = planned.reference.name
-        seconds = updates[reference] * seconds_per_step[reference]
+        seconds = updates[reference.name] * seconds_per_step[reference.name]
         seconds = seconds if minutes is None else 60 * minutes
         return {name: max(1, int(seconds / seconds_per_step[name])) for name in updates} | known
     if minutes is None:

@@ -5,7 +5,6 @@ import pytest
 from albert_keras.config import AlbertConfig
 from albert_keras.formats import google_checkpoint
 from albert_keras.formats.open_model import open_model
-from albert_keras.models.sharing import layer_plan
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.reference_models import (
@@ -90,7 +89,6 @@ def test_a_model_without_sharing_has_a_group_for_each_depth(tmp_path):
     returned = opened(tmp_path)
     assert_same_tensors(returned.tensors, weights.tensors)
     assert (returned.config.sharing, returned.config.num_hidden_groups) == ("all", 4)
-    assert layer_plan(4, "all", 4) == layer_plan(4, "none")
 
 
 @pytest.mark.parametrize(

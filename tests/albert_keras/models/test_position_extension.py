@@ -9,7 +9,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.open_model import open_model
 from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.position_extension import copied_positions, extend_positions
+from albert_keras.models.extension import copied_positions, extend_positions
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.optimization.lamb import Lamb
 from albert_keras.optimization.muon import Muon

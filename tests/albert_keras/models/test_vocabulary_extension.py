@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from albert_keras.formats.open_model import open_model
+from albert_keras.models.extension import PER_PIECE, extend_rows
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.vocabulary_extension import PER_PIECE, extend_rows
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
 from albert_keras.training.start import ContinuedPretraining

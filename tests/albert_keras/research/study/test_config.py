@@ -14,7 +14,7 @@ from albert_keras.research.study.config import (
     study_names,
 )
 from albert_keras.research.study.planned import plan_study
-from albert_keras.research.study.updates import planned_updates, updates_in_time
+from albert_keras.research.study.updates import updates_in_time
 from data_pipeline.errors import InputError
 from data_pipeline.settings import SettingsError
 from tests.albert_keras.research.study.conftest import MICRO
@@ -107,7 +107,7 @@ def test_updates_are_equal_in_what_the_study_says(micro_study):
     assert updates_in_time(by_updates, seconds, None) == {"a": 6, "b": 6}
     assert updates_in_time(by_updates, seconds, 1.0) == {"a": 30, "b": 30}
     by_sequences = plan_study(micro_study(runs=runs, equal="sequences"), "tiny")
-    assert planned_updates(by_sequences) == {"a": 6, "b": 2}
+    assert updates_in_time(by_sequences, {}, None) == {"a": 6, "b": 2}
     by_time = plan_study(micro_study(runs=runs, equal="time"), "tiny")
     assert updates_in_time(by_time, seconds, 1.0) == {"a": 120, "b": 30}
     assert updates_in_time(by_time, seconds, None) == {"a": 6, "b": 1}

@@ -1,9 +1,34 @@
-"""Weights for more positions: a longer table with copies of trained ones."""
+"""Weights for more positions and for a larger vocabulary, made of trained ones."""
 
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+#: Weights with one row, or one number, per piece. The table serves input and output.
+PER_PIECE = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")
+
+
+def extend_rows(rows, segments):
+    """Adds a row for each new piece: the mean of the rows of the old pieces it replaces.
+
+    A random row would be far from all others, and the model would first have to learn not to
+    predict it. The mean is close to the meaning of the text and about as probable.
+
+    Args:
+        rows: float array [V, ...]. Rows of the old pieces; they are returned unchanged.
+        segments: list of lists of int. For each new piece the ids of the old pieces of the same
+            text; an id that occurs twice counts twice.
+
+    Returns:
+        Array [V + N, ...] of the same dtype.
+
+    Source:
+        Fast vocabulary transfer (Gee et al. 2022, https://arxiv.org/abs/2402.09977), section 3; for
+        means against random rows https://nlp.stanford.edu/~johnhew/vocab-expansion.html.
+    """
+    means = [rows[segment].astype(np.float64).mean(axis=0) for segment in segments]
+    return np.concatenate([rows, np.asarray(means, rows.dtype).reshape(-1, *rows.shape[1:])])
 
 
 def copied_positions(seen: int, length: int, offset: int = 0) -> np.ndarray:
