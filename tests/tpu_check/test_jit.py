@@ -16,7 +16,7 @@ MODEL = {
     "embedding_size": 16,
     "max_position_embeddings": 64,
 }
-BATCH, LENGTH, VOCABULARY = 8, 32, 100
+BATCH, LENGTH, VOCABULARY = 4, 16, 100
 
 
 @pytest.fixture

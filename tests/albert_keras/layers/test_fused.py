@@ -9,6 +9,7 @@ from albert_keras.layers.fused import (
     activated_product,
     add_layer_norm,
     bias_activation,
+    dense,
     layer_norm,
     masked_softmax,
 )
@@ -100,6 +101,18 @@ def test_activation_and_product(dtype, name, kernels):
             random(6, seed=2),
             random(6, 3, seed=3, dtype=dtype),
         ],
+        dtype,
+        is_rounded_once=False,
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_product_and_bias(dtype, kernels):
+    rows, kernel = random(6, 5, seed=1, dtype=dtype), random(5, 4, seed=3, dtype=dtype)
+    assert_as_plain(
+        dense,
+        lambda rows, kernel, bias: rows @ kernel + bias,
+        [rows, kernel, random(4, seed=4)],
         dtype,
         is_rounded_once=False,
     )

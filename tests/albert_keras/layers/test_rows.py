@@ -30,28 +30,20 @@ def numbered(*shape):
     return np.arange(1, np.prod(shape) + 1, dtype=np.float32).reshape(shape)
 
 
-@pytest.mark.parametrize("name", MASKS)
-def test_rows_are_the_real_places_in_order_filled_up_to_a_sixteenth(name):
-    mask, batch = np.array(MASKS[name]), numbered(4, 12, 2)
-    rows = Rows(tf.constant(mask), skips_padding=True).from_batch(tf.constant(batch))
-    assert rows.shape[0] % STEP == 0
-    assert mask.sum() <= rows.shape[0] < mask.sum() + STEP
-    np.testing.assert_array_equal(rows, batch.reshape(-1, 2)[kept_places(mask, STEP)])
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", MASKS)
-def test_a_batch_comes_back_with_zeros_for_what_was_left_out(name, dtype):
-    mask, batch = np.array(MASKS[name]), tf.cast(numbered(4, 12, 2), dtype)
-    rows = Rows(tf.constant(mask), skips_padding=True)
-    back = rows.to_batch(rows.from_batch(batch))
-    is_kept = np.zeros(48, bool)
-    is_kept[kept_places(mask, STEP)] = True
-    is_kept = is_kept.reshape(4, 12, 1)
-    assert is_kept[mask == 1].all()
-    assert back.dtype == dtype
-    expected = np.where(is_kept, tf.cast(batch, tf.float32), 0)
-    np.testing.assert_array_equal(tf.cast(back, tf.float32), expected)
+def test_rows_are_the_real_places_filled_up_to_a_sixteenth_and_come_back(name, dtype):
+    mask, batch = np.array(MASKS[name]), numbered(4, 12, 2)
+    mapping = Rows(tf.constant(mask), skips_padding=True)
+    rows = mapping.from_batch(tf.cast(batch, dtype))
+    assert rows.shape[0] % STEP == 0 and rows.dtype == dtype
+    assert mask.sum() <= rows.shape[0] < mask.sum() + STEP
+    kept, flat = kept_places(mask, STEP), batch.reshape(-1, 2)
+    np.testing.assert_array_equal(tf.cast(rows, tf.float32), flat[kept])
+    expected = np.zeros_like(flat)  # what was left out comes back as zeros
+    expected[kept] = flat[kept]
+    back = tf.cast(mapping.to_batch(rows), tf.float32)
+    np.testing.assert_array_equal(back, expected.reshape(batch.shape))
 
 
 @pytest.mark.parametrize("skips_padding", [False, True])
@@ -79,7 +71,7 @@ def test_one_graph_takes_batches_of_any_shape(skips_padding):
 
 @pytest.mark.parametrize(
     "ends, length",
-    [((1, 0), 64), ((64, 3), 64), ((12, 65), 128), ((128, 128), 128), ((129, 1), 130), ((0, 0), 1)],
+    [((64, 3), 64), ((12, 65), 128), ((129, 1), 130), ((0, 0), 1)],
 )
 def test_batches_are_cut_behind_the_longest_sequence_at_a_multiple_of_64(ends, length):
     mask = np.arange(130) < np.array(ends)[:, None]

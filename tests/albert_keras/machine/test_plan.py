@@ -188,10 +188,11 @@ def words_of(letters, size=1_050_000):
     return "\n\n".join(lines)
 
 
-def test_a_language_that_is_given_is_not_detected(tmp_path):
+def test_a_language_that_is_given_is_not_detected(tmp_path, tiny_tokenizer):
     (tmp_path / "a.txt").write_text(words_of(ARABIC, 50_000), encoding="utf-8")
-    source = [str(tmp_path)], "auto", 2000
-    assert examine_text(*source).language == "ar"
+    source = [str(tmp_path)], "auto", 2000, tiny_tokenizer
+    found = examine_text(*source)
+    assert found.language == "ar" and found.bytes_per_token > 1
     given = examine_text(*source, language="fa")
     assert given.language == "fa" and given.reason.startswith("language given")
 

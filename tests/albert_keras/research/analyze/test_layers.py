@@ -19,6 +19,16 @@ from albert_keras.training.evaluate import evaluate
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 
+TEXTS = ["The old ferry left the harbour.", "Rain.", "Seven geese crossed the frozen lake"]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Returns a file with a text on each line."""
+    path = tmp_path_factory.mktemp("texts") / "texts.txt"
+    path.write_text("\n".join(TEXTS) + "\n")
+    return path
+
 
 @pytest.mark.slow
 def test_the_trained_depth_has_the_accuracy_of_the_evaluation(tiny_run, tiny_records):
