@@ -24,7 +24,7 @@ from data_pipeline.building.folder import (
     warn_of_lost_text,
 )
 from data_pipeline.building.shards import ShardTask, build_shard, finished_shard, shard_name
-from data_pipeline.building.workers import Workers, num_processors
+from data_pipeline.child_processes import Workers, num_processors
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, WorkInterrupted
 from data_pipeline.files import whole_folder

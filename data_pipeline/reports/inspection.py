@@ -6,6 +6,7 @@ that file, and the digests in it cover the shards, their indexes and the tokeniz
 change of any bit is found. Other files are not looked at.
 """
 
+import contextlib
 import logging
 import time
 from collections.abc import Iterator
@@ -246,22 +247,37 @@ def verify_records(folder: str | Path) -> Verification:
     size = sum(shard.num_bytes for shard in info.shards)
     progress = CountedProgress(logger, "verifying", size / 1e6, "MB")
     for shard in info.shards:
-        try:
+        with _unreadable_noted(faults, shard.file):
             scan = scan_records(folder / shard.file)
-        except OSError as error:
-            faults[shard.file] = f"cannot be read: {error.strerror}"
-        else:
             faults[shard.file] = _shard_fault(shard, scan)
             num_records += len(scan.offsets) - 1
             num_bytes += scan.num_bytes
         if shard.index_sha256 is not None:
             index = index_path(folder / shard.file)
-            faults[index.name] = _index_fault(index, shard)
+            with _unreadable_noted(faults, index.name):
+                if sha256_of(index) != shard.index_sha256:
+                    faults[index.name] = f"is damaged: its sha256 differs from {INFO_FILE}"
         progress.add(shard.num_bytes / 1e6)
-    faults[TOKENIZER_FOLDER] = _tokenizer_fault(folder / TOKENIZER_FOLDER, info)
+    if (folder / TOKENIZER_FOLDER).exists():
+        with _unreadable_noted(faults, TOKENIZER_FOLDER):
+            digest = Tokenizer.load(folder / TOKENIZER_FOLDER).digest
+            if info.tokenizer_digest not in (None, digest):
+                says = f"is not the tokenizer of these records according to {INFO_FILE}"
+                faults[TOKENIZER_FOLDER] = says
+    elif info.tokenizer_digest is not None:
+        faults[TOKENIZER_FOLDER] = f"does not exist, but {INFO_FILE} has it"
     problems = [Problem(file, says) for file, says in faults.items() if says]
     seconds = time.monotonic() - started
     return Verification(folder, len(info.shards), num_records, num_bytes, seconds, problems)
+
+
+@contextlib.contextmanager
+def _unreadable_noted(faults, name):
+    """Notes that a file cannot be read, or is a pipe or a device, if the block finds that."""
+    try:
+        yield
+    except (OSError, InputError) as error:
+        faults[name] = f"cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
 def _shard_fault(shard, scan):
@@ -273,25 +289,4 @@ def _shard_fault(shard, scan):
             f"{shard.num_bytes} bytes, but has {len(scan.offsets) - 1} in {scan.num_bytes}, or "
             "others"
         )
-    return None
-
-
-def _index_fault(path, shard):
-    try:
-        if sha256_of(path) != shard.index_sha256:
-            return f"is damaged: its sha256 differs from {INFO_FILE}"
-    except OSError as error:
-        return f"cannot be read: {error.strerror}; it is the index of `{shard.file}`"
-    return None
-
-
-def _tokenizer_fault(folder, info):
-    if not folder.exists():
-        return None if info.tokenizer_digest is None else f"does not exist, but {INFO_FILE} has it"
-    try:
-        tokenizer = Tokenizer.load(folder)
-    except InputError as error:
-        return f"cannot be loaded: {error}"
-    if info.tokenizer_digest not in (None, tokenizer.digest):
-        return f"is not the tokenizer of these records according to {INFO_FILE}"
     return None

@@ -16,8 +16,7 @@ whole text. This has two accepted consequences:
 import collections
 import functools
 import itertools
-import sys
-import types
+import tempfile
 import unicodedata
 from collections.abc import Mapping
 
@@ -27,35 +26,54 @@ from data_pipeline.tokenizers.cleanup import clean_up
 
 #: The longest source, in characters: a letter with three marks.
 _LONGEST_SOURCE = 4
+#: Stands between sources that are cleaned up together: a private character, which never changes
+#: and joins with nothing.
+_BETWEEN = "\ue000"
 
 
 @functools.cache
-def normalization_rules(lower_case: bool = True, strip_accents: bool = True) -> Mapping[str, str]:
+def normalizer_of(
+    lower_case: bool, strip_accents: bool
+) -> tuple[sentencepiece.SentencePieceNormalizer, str]:
+    """Returns SentencePiece's normaliser with the rules, and these as `rules_tsv`.
+
+    It is made once in a process, which takes seconds: there are 200,000 rules.
+    """
+    tsv = rules_tsv(normalization_rules(lower_case, strip_accents))
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+        file.write(tsv)
+        file.flush()
+        return sentencepiece.SentencePieceNormalizer(rule_tsv=file.name), tsv
+
+
+def normalization_rules(lower_case: bool = True, strip_accents: bool = True) -> dict[str, str]:
     """Returns the rules, which map one to four characters to their replacement.
 
     The settings are the same as for `clean_up`. Characters that do not change have no rule.
     """
-    sequences = _composable_sequences()
+    characters, sequences = _assigned_characters(), _composable_sequences()
     if lower_case:
         sequences |= _capital_variants(sequences)
-    # Short sources come first, so that a sequence whose parts already give its result is skipped.
-    sources = sorted(_assigned_characters() | sequences, key=lambda source: (len(source), source))
-    # `clean_up` trims, which is right for a text but would lose a space that is itself a source.
-    cleaned = [
-        " " if source.isspace() else clean_up(source, lower_case, strip_accents)
-        for source in sources
-    ]
     nmt_nfkc = sentencepiece.SentencePieceNormalizer(
         rule_name="nmt_nfkc",
         add_dummy_prefix=False,
         escape_whitespaces=False,
         remove_extra_whitespaces=False,
     )
-    rules: dict[str, str] = {}
-    for source, target in zip(sources, nmt_nfkc.normalize(cleaned), strict=True):
-        if apply_rules(rules, source) != target:
+    # Short sequences come first, so that one whose parts already give its result is skipped.
+    sources = [*characters, *sorted(sequences, key=len)]
+    cleaned = clean_up(_BETWEEN.join(["", *sources, ""]), lower_case, strip_accents)
+    _, *targets, _ = nmt_nfkc.normalize(cleaned).split(_BETWEEN)
+    changes = zip(sources, targets, strict=True)
+    first = itertools.islice(changes, len(characters))
+    rules = {source: target for source, target in first if source != target}
+    deleted = {source for source, target in rules.items() if not target}
+    for source, target in changes:
+        # Of several characters, one remains only if they join or others are deleted.
+        joins = len(target) == 1 and deleted.isdisjoint(source)
+        if joins or apply_rules(rules, source) != target:
             rules[source] = target
-    return types.MappingProxyType(rules)
+    return rules
 
 
 def apply_rules(rules: Mapping[str, str], text: str) -> str:
@@ -77,14 +95,23 @@ def rules_tsv(rules: Mapping[str, str]) -> str:
 
     One rule per line: hexadecimal code points, with a tab between source and target.
     """
-    return "".join(f"{_hexadecimal(source)}\t{_hexadecimal(rules[source])}\n" for source in rules)
+    return "".join(
+        _line(len(source), len(target)) % (*map(ord, source), *map(ord, target))
+        for source, target in rules.items()
+    )
+
+
+@functools.cache
+def _line(*lengths):
+    return "\t".join(" ".join(["%X"] * length) for length in lengths) + "\n"
 
 
 @functools.cache
 def _assigned_characters():
     """Returns the characters that may change: all but unassigned and private ones."""
-    characters = map(chr, range(1, sys.maxunicode + 1))
-    return frozenset(c for c in characters if unicodedata.category(c) not in ("Cn", "Co", "Cs"))
+    # The planes from 4 to 13 have no characters, and those from 15 on are private.
+    characters = map(chr, itertools.chain(range(1, 0x40000), range(0xE0000, 0xE1000)))
+    return [c for c in characters if unicodedata.category(c) not in ("Cn", "Co", "Cs")]
 
 
 def _composable_sequences():
@@ -117,7 +144,3 @@ def _capital_variants(sequences):
         if lowered != character and len(lowered) == 1:
             capitals[lowered].append(character)
     return {capital + source[1:] for source in sequences for capital in capitals.get(source[0], ())}
-
-
-def _hexadecimal(text):
-    return " ".join(f"{ord(character):X}" for character in text)

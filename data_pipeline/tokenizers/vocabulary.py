@@ -24,7 +24,7 @@ from data_pipeline.files import check_output_folder, whole_folder
 from data_pipeline.progress import format_duration
 from data_pipeline.settings import Settings
 from data_pipeline.text.letters import choose_cleanup
-from data_pipeline.tokenizers.normalization_rules import normalization_rules, rules_tsv
+from data_pipeline.tokenizers.normalization_rules import normalizer_of
 from data_pipeline.tokenizers.training_process import TrainerError, train_model
 
 logger = logging.getLogger(__name__)
@@ -331,10 +331,10 @@ def train_unigram(
     counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         rule_file = Path(folder) / "rules.tsv"
-        rules = rules_tsv(normalization_rules(lower_case, strip_accents))
-        rule_file.write_text(rules, encoding="utf-8")
         sentencepiece.SetMinLogLevel(2)
-        normalize = sentencepiece.SentencePieceNormalizer(rule_tsv=str(rule_file)).normalize
+        normalizer, rules = normalizer_of(lower_case, strip_accents)
+        rule_file.write_text(rules, encoding="utf-8")
+        normalize = normalizer.normalize
         required = set(normalize(ALWAYS_REQUIRED) + normalize(required_characters)) - _UNCOUNTED
         sample: list[str] = []
         sentences = _sentences(texts, normalize, counts, sample)

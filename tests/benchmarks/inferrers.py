@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
-from data_pipeline.building.workers import num_processors
+from data_pipeline.child_processes import num_processors
 from tests.benchmarks.contest import Prepared
 from tests.benchmarks.infer_inputs import Question, difference
 from tests.benchmarks.measure import in_new_process

@@ -16,7 +16,7 @@ from albert_keras.machine.plan import completed, suggest_config
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.strategy import build_strategy, choose_precision
 from albert_keras.training.trained_records import KEPT_RECORDS, check_held_out, digests_of
-from data_pipeline.building.workers import num_processors
+from data_pipeline.child_processes import num_processors
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
 from data_pipeline.records.record_files import RecordFiles

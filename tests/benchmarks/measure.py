@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_keras.report import table
-from data_pipeline.building.workers import num_processors
-from data_pipeline.child_processes import isolated_spawning
+from data_pipeline.child_processes import isolated_spawning, num_processors
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from importlib.metadata import version
 import numpy as np
 
 from albert_keras.training.process_memory import peak_mb
-from data_pipeline.building.workers import num_processors
+from data_pipeline.child_processes import num_processors
 from tests.benchmarks.contest import Prepared
 from tests.benchmarks.shapes import Shape
 

@@ -1,17 +1,19 @@
-"""No process that the packages start executes a file of the current folder."""
+"""No process that the packages start executes a file of the current folder, or outlives them."""
 
-import multiprocessing
 import operator
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import albert_keras
 import data_pipeline
-from data_pipeline.building.workers import Workers
-from data_pipeline.child_processes import environment, isolated_spawning, module_command
+from data_pipeline.child_processes import Workers, environment, module_command
+from data_pipeline.errors import InputError
 
 #: What a new Python process, `multiprocessing`, our programs and their libraries import.
 _MODULES = ("typing", "json", "signal", "importlib", "sentencepiece", "numpy", "sitecustomize")
@@ -32,51 +34,114 @@ def mark(tmp_path, monkeypatch):
     return mark
 
 
-def run(module, *arguments, **variables):
-    command = module_command(module, *arguments)
-    done = subprocess.run(command, env=environment(**variables), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
-
-
 def test_the_trap_works(mark):
-    for arguments in (["-m", "albert_keras"], ["-c", "import typing"]):
-        mark.unlink(missing_ok=True)
-        subprocess.run([sys.executable, *arguments], check=False)
-        assert mark.exists()
+    subprocess.run([sys.executable, "-c", "import typing"], check=False)
+    assert mark.exists()
 
 
-def program(folder, name="shown"):
-    """Writes a program that shows its arguments and where it found a module."""
-    (folder / f"{name}.py").write_text(
+def test_a_module_runs_with_our_packages_and_without_those_of_the_current_folder(
+    mark, tmp_path, monkeypatch
+):
+    (tmp_path / "shown.py").write_text(
         "import sys, typing, json\n"
         "from importlib.util import find_spec\n"
-        "print(*sys.argv[1:], *(find_spec(name).origin for name in sys.argv[1:]))\n"
+        "print(*(find_spec(name).origin for name in sys.argv[1:]))\n"
     )
-    return name
-
-
-@pytest.mark.parametrize("python_path", [None, ":{here}/."])
-def test_a_module_runs_with_our_packages_and_without_those_of_the_current_folder(
-    mark, tmp_path, monkeypatch, python_path
-):
-    name = program(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)  # found because this process finds it
     monkeypatch.setattr(sys, "path", ["", str(Path.cwd()), *sys.path])
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    if python_path is not None:
-        monkeypatch.setenv("PYTHONPATH", python_path.format(here=Path.cwd()))
-    origins = [package.__file__ for package in (albert_keras, data_pipeline)]
-    assert run(name, *_PACKAGES) == [*_PACKAGES, *origins]
+    monkeypatch.setenv("PYTHONPATH", f":{Path.cwd()}/.")
+    command = module_command("shown", *_PACKAGES)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [package.__file__ for package in (albert_keras, data_pipeline)]
     assert not mark.exists()
 
 
-def test_workers_start_isolated(mark):
+def prepare(factor):
+    return factor
+
+
+def multiply(factor, number):
+    return factor * number
+
+
+def fail(context, number):
+    raise InputError(f"{number} is wrong")
+
+
+def test_all_tasks_are_done_by_isolated_processes(mark):
     with Workers(2, print, ()) as workers:
         assert list(workers.run(operator.is_, [None])) == [True]
-    with isolated_spawning():
-        process = multiprocessing.get_context("spawn").Process(target=abs, args=(1,))
-        process.start()
-    process.join()
-    assert process.exitcode == 0
     assert not mark.exists()
+    with Workers(1, prepare, (3,)) as workers:
+        assert list(workers.run(multiply, iter(range(10)))) == list(range(0, 30, 3))
+
+
+def test_the_error_of_a_task_is_the_error_of_all():
+    with pytest.raises(InputError, match="is wrong"):
+        with Workers(2, prepare, (3,)) as workers:
+            list(workers.run(fail, range(5)))
+
+
+_KILLED_AT_THE_START = """
+import os, signal, threading, time
+from pathlib import Path
+from data_pipeline.child_processes import Workers
+
+def prepare(data):
+    return None
+
+def add_one(context, number):
+    return number + 1
+
+def kill():
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    while True:
+        for child in children.read_text().split():
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                os.kill(int(child), signal.SIGKILL)
+                return
+
+if __name__ == "__main__":
+    threading.Thread(target=kill, daemon=True).start()
+    with Workers(2, prepare, (b"data",)) as workers:
+        list(workers.run(add_one, range(8)))
+"""
+
+
+def test_a_process_killed_at_its_start_is_an_error_instead_of_a_wait_for_ever(tmp_path):
+    path = tmp_path / "parent.py"
+    path.write_text(_KILLED_AT_THE_START)
+    command = [sys.executable, path]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=30)
+    assert "InputError: A worker process ended before its work was done" in done.stderr
+
+
+_PARENT = """
+import os, sys, time
+from data_pipeline.child_processes import Workers
+
+def prepare():
+    return None
+
+def sleep(context, number):
+    os.write(1, f"{os.getpid()}\\n".encode())  # at once: another worker writes too
+    time.sleep(60)
+
+if __name__ == "__main__":
+    with Workers(2, prepare, ()) as workers:
+        list(workers.run(sleep, range(2)))
+"""
+
+
+def test_ctrl_c_ends_busy_workers_at_once_and_without_noise(tmp_path):
+    (tmp_path / "parent.py").write_text(_PARENT)
+    command = [sys.executable, tmp_path / "parent.py"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, start_new_session=True, **pipes) as parent:
+        workers = [int(parent.stdout.readline()) for _ in range(2)]
+        started = time.monotonic()
+        os.killpg(parent.pid, signal.SIGINT)  # as a terminal does: to the workers too
+        shown = parent.communicate(timeout=30)[1]
+        assert time.monotonic() - started < 15  # 2, and more on a busy machine
+    assert shown.count("Traceback") == shown.count("KeyboardInterrupt") == 1
+    assert not any(os.path.exists(f"/proc/{worker}") for worker in workers)

@@ -43,18 +43,6 @@ def test_a_failure_leaves_no_folder_and_no_new_parents(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_output_folder_that_holds_something_is_refused(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="is not empty"):
-        check_output_folder(tmp_path)
-
-
-def test_a_file_in_the_way_is_refused(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="is a file"):
-        check_output_folder(tmp_path / "file" / "out")
-
-
 def test_the_second_is_refused_with_host_and_process_until_the_first_is_killed(tmp_path):
     command = [sys.executable, "-c", _HOLDER, tmp_path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
@@ -66,6 +54,8 @@ def test_the_second_is_refused_with_host_and_process_until_the_first_is_killed(t
     assert f"`{tmp_path}` is being trained by {who}. Wait until" in str(error.value)
     assert (tmp_path / LOCK_FILE).exists()  # a killed process leaves it
     check_output_folder(tmp_path)  # and the folder counts as empty
+    with pytest.raises(InputError, match="is a file"):
+        check_output_folder(tmp_path / LOCK_FILE / "out")
     with FolderLock(tmp_path) as lock:
         lock.take()
         lock.take()  # it has it already

@@ -12,20 +12,17 @@ from data_pipeline.progress import CountedProgress, format_duration, parse_durat
 logger = logging.getLogger("albert_keras.test")
 
 
-@pytest.fixture
-def clock(monkeypatch, caplog):
-    """Returns a list with the time, in seconds, that can be changed."""
+def test_long_work_has_lines_with_the_time_that_is_left_and_short_work_none(monkeypatch, caplog):
     caplog.set_level("INFO")
     now = [0.0]
     # Only the clock of this module: a server in another thread of the tests uses the real one.
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    return now
-
-
-def test_lines_have_a_count_and_the_time_that_is_left(clock, caplog):
+    counted = CountedProgress(logger, "evaluating", 2, "records")
+    for now[0] in (3.9, 60):
+        counted.add()
+    assert not caplog.messages
     counted = CountedProgress(logger, "evaluating", 6000, "records")
-    for seconds in range(1, 11):
-        clock[0] = seconds
+    for now[0] in range(61, 71):
         counted.add(300)
     assert caplog.messages == [
         "evaluating: 1,500 of 6,000 records, ETA 15 s",
@@ -33,49 +30,15 @@ def test_lines_have_a_count_and_the_time_that_is_left(clock, caplog):
     ]
 
 
-def test_short_work_logs_nothing(clock, caplog):
-    counted = CountedProgress(logger, "evaluating", 2, "records")
-    clock[0] = 3.9
-    counted.add()
-    clock[0] = 60
-    counted.add()
-    assert not caplog.messages
+def test_durations_are_read_and_nothing_else():
+    for text, seconds in (("8h", 28_800), ("1h30m", 5400), ("1.5h", 5400), ("3600", 3600), (1, 1)):
+        assert parse_duration(text) == seconds
+    for text in ("", "h", "8x", "30m1h", "1h30", "-1h", "0s", 0, -5, "nan", True, None, "1 h"):
+        with pytest.raises(InputError, match="must be a positive number of seconds.*Received"):
+            parse_duration(text)
 
 
-@pytest.mark.parametrize(
-    "text, seconds",
-    [
-        ("8h", 28_800),
-        ("1h30m", 5400),
-        ("1.5h", 5400),
-        ("3600", 3600),
-        (0.5, 0.5),
-    ],
-)
-def test_durations_are_read(text, seconds):
-    assert parse_duration(text) == seconds
-
-
-@pytest.mark.parametrize(
-    "text", ["", "h", "8x", "30m1h", "1h30", "-1h", "0s", 0, -5, "nan", True, None, "1 h"]
-)
-def test_what_is_no_duration_is_refused(text):
-    with pytest.raises(InputError, match="must be a positive number of seconds.*Received"):
-        parse_duration(text)
-
-
-@pytest.mark.parametrize(
-    "seconds, text",
-    [
-        (-1, "0 s"),
-        (0.3512, "0.35 s"),
-        (4.21, "4.2 s"),
-        (59.6, "1 min 0 s"),
-        (598, "9 min 58 s"),
-        (3599.7, "1 h 0 min"),
-        (3 * 3600 + 130, "3 h 2 min"),
-        (2 * 86_400 + 3 * 3600 + 600, "2 days 3 h"),
-    ],
-)
-def test_a_duration_is_formatted_by_its_two_largest_units(seconds, text):
-    assert format_duration(seconds) == text
+def test_a_duration_is_formatted_by_its_two_largest_units():
+    shown = {-1: "0 s", 0.3512: "0.35 s", 4.21: "4.2 s", 59.6: "1 min 0 s", 598: "9 min 58 s"}
+    shown |= {3599.7: "1 h 0 min", 3 * 3600 + 130: "3 h 2 min", 183_000: "2 days 3 h"}
+    assert {seconds: format_duration(seconds) for seconds in shown} == shown

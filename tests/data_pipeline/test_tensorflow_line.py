@@ -32,7 +32,6 @@ for line in (
     os.write(2, line.encode() + b"\\n")
 class keras:
     class Model: ...
-value = 3
 """
 _PROGRAM = """
 from importlib.util import find_spec
@@ -40,7 +39,6 @@ from data_pipeline import tensorflow_line
 tensorflow_line.needs_tf_keras = lambda: True
 find_spec("tensorflow")
 import tensorflow
-print(tensorflow.value)
 """
 
 
@@ -70,20 +68,14 @@ def on_line(monkeypatch):
 NEWER = {"keras": "3.15.1", "tf-keras": "2.21.0"}
 
 
-def test_keras_is_keras_2_here():
-    from tensorflow import keras
-
-    package = "tf_keras" if needs_tf_keras() else "keras"
-    assert keras.Model.__module__ == f"{package}.src.engine.training"
-
-
 _OURS_TO_CHANGE = """
 import os
 before = dict(os.environ)
 import albert_keras, data_pipeline
 assert dict(os.environ) == before
 from tensorflow import keras
-albert_keras.Lamb, keras.Model
+albert_keras.Lamb
+assert keras.Model.__module__ in ("keras.src.engine.training", "tf_keras.src.engine.training")
 changed = {name for name in os.environ if os.environ[name] != before.get(name)}
 print(*sorted(changed & {"TF_CPP_MIN_LOG_LEVEL", "TF_USE_LEGACY_KERAS"}))
 """
@@ -97,12 +89,11 @@ def test_an_import_changes_no_environment_variable_and_prints_nothing():
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize("given", [None, "0"])
-def test_keras_2_is_selected_for_later_versions(on_line, monkeypatch, given):
+def test_keras_2_is_selected_for_later_versions(on_line, monkeypatch):
     on_line(NEWER, keras_module="tf_keras.src.engine.training")
-    monkeypatch.setenv(VARIABLE, given or "")
+    monkeypatch.setenv(VARIABLE, "0")
     prepare_tensorflow()
-    assert keras_fault() is None and os.environ[VARIABLE] == (given or "")
+    assert keras_fault() is None and os.environ[VARIABLE] == "0"
 
 
 def test_keras_3_may_not_be_used_first(on_line, monkeypatch):
@@ -148,9 +139,9 @@ def test_the_lines_are_those_of_the_requirements():
     assert required_line((3, 14)) is LINES[0]
 
 
-@pytest.mark.parametrize("body, status", [("", 0), ("raise ImportError('no AVX')", 1)])
-def test_the_import_prints_only_what_concerns_the_user(tmp_path, body, status):
-    (tmp_path / "tensorflow.py").write_text(_TENSORFLOW + body, encoding="utf-8")
+def test_the_import_prints_only_what_concerns_the_user_even_if_it_fails(tmp_path):
+    source = _TENSORFLOW + "raise ImportError('no AVX')"
+    (tmp_path / "tensorflow.py").write_text(source, encoding="utf-8")
     places = os.pathsep.join([str(tmp_path), os.getcwd()])
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM],
@@ -158,7 +149,5 @@ def test_the_import_prints_only_what_concerns_the_user(tmp_path, body, status):
         capture_output=True,
         text=True,
     )
-    lines = done.stderr.splitlines()
-    assert done.returncode == status
-    assert lines[0] == "something that concerns the user"
-    assert (lines[1:] == []) == (status == 0) and ("no AVX" in lines[-1]) == (status == 1)
+    first, *_, last = done.stderr.splitlines()
+    assert done.returncode == 1 and first == "something that concerns the user" and "no AVX" in last

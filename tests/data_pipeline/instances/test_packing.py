@@ -12,42 +12,26 @@ from data_pipeline.randomness import key_of, subkeys
 KEYS = subkeys(key_of("packing"), np.arange(4000))
 
 
-def test_a_pair_is_laid_out_in_full():
-    packed = pack(
-        np.arange(100, 120, dtype=np.int32),
-        np.array([[3, 10]]),
-        np.array([[2, 3]]),
-        10,
-        cls_id=2,
-        sep_id=3,
-    )
-    assert packed["input_ids"].tolist() == [[2, 103, 104, 3, 110, 111, 112, 3, 0, 0]]
-    assert packed["input_mask"].tolist() == [[1, 1, 1, 1, 1, 1, 1, 1, 0, 0]]
-    assert packed["segment_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1, 1, 0, 0]]
+def packed(lengths, size, separators=1):
+    ids, starts = np.arange(100, 120, dtype=np.int32), np.full((len(lengths), 2), (3, 10))
+    special = {"cls_id": 2, "sep_id": 3, "pair_separators": separators}
+    return pack(ids, starts, np.array(lengths), size, **special)
 
 
-def test_a_pair_of_roberta_has_two_separators_and_a_single_segment_one():
-    packed = pack(
-        np.arange(100, 120, dtype=np.int32),
-        np.array([[3, 10], [3, 10]]),
-        np.array([[2, 3], [2, 0]]),
-        9,
-        cls_id=2,
-        sep_id=3,
-        pair_separators=2,
-    )
-    assert packed["input_ids"].tolist() == [
+def test_pairs_and_single_segments_are_laid_out_in_full():
+    found = packed([[2, 3]], 10)
+    assert found["input_ids"].tolist() == [[2, 103, 104, 3, 110, 111, 112, 3, 0, 0]]
+    assert found["input_mask"].tolist() == [[1, 1, 1, 1, 1, 1, 1, 1, 0, 0]]
+    assert found["segment_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1, 1, 0, 0]]
+    found = packed([[2, 3], [2, 0]], 9, separators=2)  # as in RoBERTa
+    assert found["input_ids"].tolist() == [
         [2, 103, 104, 3, 3, 110, 111, 112, 3],
         [2, 103, 104, 3, 0, 0, 0, 0, 0],
     ]
-    assert packed["input_mask"].sum(axis=1).tolist() == [9, 4]
-    assert packed["segment_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1, 1], [0] * 9]
-
-
-@pytest.mark.parametrize("lengths", [[3, 3], [7, 0]])
-def test_what_does_not_fit_is_refused(lengths):
+    assert found["input_mask"].sum(axis=1).tolist() == [9, 4]
+    assert found["segment_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1, 1], [0] * 9]
     with pytest.raises(InputError, match="at most `max_seq_length`.* 8. Received: 9"):
-        pack(np.arange(20), np.zeros((1, 2), int), np.array([lengths]), 8, cls_id=2, sep_id=3)
+        packed([[3, 3]], 8)
 
 
 def test_truncation_never_changes_in_silence():

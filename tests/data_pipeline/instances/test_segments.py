@@ -1,4 +1,4 @@
-"""Sentences become pairs of segments whose order is the label."""
+"""Sentences become pairs of segments whose order is the label, or runs of one segment."""
 
 import hashlib
 
@@ -7,18 +7,14 @@ import pytest
 
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.instances.masking import MaskingVocabulary
-from data_pipeline.instances.segments import (
-    DocumentBlock,
-    add_separators,
-    split_into_pairs,
-)
+from data_pipeline.instances.segments import DocumentBlock, add_separators, split_into_pairs
 from data_pipeline.randomness import key_of, subkeys
 
 SEP = 100_000
 STARTS = np.ones(SEP + 1, bool)
 MIXED = [[3, 8, 2, 9, 4], [1], [40], [5, 1, 1, 30, 2, 2], [6, 6]] * 40
 FORMATS = ("segment-pair", "sentence-pair", "full-sentences", "doc-sentences")
-PAIR_FORMATS = FORMATS[:2]
+PAIR_FORMATS, SINGLE_FORMATS = FORMATS[:2], FORMATS[2:]
 CUT = {"max_seq_length": 23, "short_seq_prob": 0, "overflow": "cut"}
 
 
@@ -96,13 +92,7 @@ def test_the_second_segment_comes_from_the_same_document_only_if_there_is_no_oth
 
 
 @pytest.mark.parametrize(
-    "objective, policy",
-    [
-        (objective, policy)
-        for objective in ("sop", "nsp", "none")
-        for policy in ("split", "skip", "nsp")
-        if (objective, policy) != ("none", "nsp")  # refused by the configuration
-    ],
+    "objective, policy", [("sop", "split"), ("sop", "nsp"), ("nsp", "split"), ("none", "skip")]
 )
 @pytest.mark.parametrize("input_format", PAIR_FORMATS)
 def test_no_pair_in_order_takes_its_halves_from_two_documents(input_format, objective, policy):
@@ -173,3 +163,64 @@ def test_text_beyond_a_record_begins_the_next_one(input_format, separators):
     np.testing.assert_array_equal(pairs.labels == 1, first > second)  # the label is the order
     in_order = pairs.starts[pairs.labels == 0], pairs.lengths[pairs.labels == 0]
     np.testing.assert_array_equal(in_order[0][:, 0] + in_order[1][:, 0], in_order[0][:, 1])
+
+
+# Single segments: runs of sentences, within documents or across them
+
+
+def runs_of(shard, **changes):
+    pairs = pairs_of(shard, **changes)
+    return pairs.starts[:, 0], pairs.lengths[:, 0]
+
+
+@pytest.mark.parametrize("copy", [0, 1])
+@pytest.mark.parametrize("short", [0, 0.3])
+@pytest.mark.parametrize("input_format", SINGLE_FORMATS)
+def test_every_piece_is_used_once_and_separators_between_documents_only(input_format, short, copy):
+    shard = shard_of(*MIXED)
+    changes = {"input_format": input_format, "short_seq_prob": short, "copy": copy}
+    ids = add_separators(shard, PretrainingDataConfig(input_format=input_format), SEP).ids
+    pieces = []
+    for start, length in zip(*runs_of(shard, **changes), strict=True):
+        run = ids[start : start + length]
+        documents = documents_of(shard, run[run != SEP])
+        assert 0 < len(run) <= 21 and run[0] != SEP and run[-1] != SEP
+        assert (run == SEP).sum() == documents[-1] - documents[0]
+        between = np.flatnonzero(run == SEP)
+        np.testing.assert_array_equal(
+            documents_of(shard, run[between + 1]), documents_of(shard, run[between - 1]) + 1
+        )
+        pieces.extend(run[run != SEP].tolist())
+    assert pieces == shard.ids.tolist()
+
+
+@pytest.mark.parametrize("input_format", SINGLE_FORMATS)
+def test_a_run_closes_before_the_sentence_that_no_longer_fits(input_format):
+    _, lengths = runs_of(shard_of([8, 8, 5, 1, 19, 2, 20, 1, 1]), input_format=input_format)
+    assert lengths.tolist() == [21, 20, 2, 21, 1]
+
+
+def test_runs_go_on_across_documents_with_one_separator_between():
+    full = PretrainingDataConfig(input_format="full-sentences")
+    shard = add_separators(shard_of([5, 3], [1]), full, SEP)
+    assert shard.ids.tolist() == [*range(8), SEP, 8, SEP]
+    assert shard.begins.tolist() == [0, 5, 9] and shard.ends.tolist() == [5, 8, 10]
+    starts, lengths = runs_of(shard_of([5, 3], [1]), input_format="full-sentences")
+    assert (starts.tolist(), lengths.tolist()) in (([0], [10]), ([0, 9], [8, 1]))
+
+
+def test_each_copy_begins_at_another_document():
+    shard = shard_of(*[[10]] * 5)  # two documents and [SEP] fill a run
+    cuts = [
+        tuple(runs_of(shard, copy=copy, input_format="full-sentences")[0].tolist())
+        for copy in range(5)
+    ]
+    # Begun at document 1 or 3 a run ends before it; at 0, 2 or 4 one would have ended there anyway.
+    assert sorted(cuts) == sorted([(0, 11, 33), (0, 22, 33), *[(0, 22, 44)] * 3])
+
+
+@pytest.mark.parametrize("input_format", SINGLE_FORMATS)
+def test_long_sentences_are_cut_at_word_starts_and_lose_nothing(input_format):
+    starts_word = np.arange(SEP + 1) % 4 == 0
+    starts, lengths = runs_of(shard_of([50, 3]), starts=starts_word, input_format=input_format)
+    assert starts.tolist() == [0, 20, 40] and lengths.tolist() == [20, 20, 13]

@@ -1,18 +1,24 @@
-"""Record files are TFRecord files to the byte, and damage anywhere in them is found."""
+"""Record files are TFRecord files to the byte, records are found by number, and damage is found."""
 
 import hashlib
 import random
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from data_pipeline.errors import InputError
+from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records import record_files
+from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_files import (
+    RecordFiles,
     RecordWriter,
     frame_at,
     frame_offsets,
+    index_path,
     read_index,
     scan_records,
     write_index,
@@ -43,17 +49,6 @@ def test_the_bytes_are_those_of_tensorflow(path, tmp_path):
     assert path.read_bytes() == (tmp_path / "other").read_bytes()
 
 
-def test_the_writer_knows_what_it_wrote(tmp_path):
-    writer = write_records(tmp_path / "x", RECORDS[:2], [], RECORDS[2:])
-    data = (tmp_path / "x").read_bytes()
-    assert writer.sha256 == hashlib.sha256(data).hexdigest()
-    assert writer.offsets.dtype == np.uint64
-    assert len(writer.offsets) == 6 and writer.offsets[-1] == len(data)
-    assert writer.offsets.tolist() == frame_offsets(tmp_path / "x").tolist()
-    frames = [frame_at(data, writer.offsets, number) for number in range(5)]
-    assert frames == [(record, True) for record in RECORDS]
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("size", [1, 1 << 20])  # found when the file is closed, and before
 def test_a_full_disk_is_an_error_that_names_the_file(size):
@@ -62,11 +57,17 @@ def test_a_full_disk_is_an_error_that_names_the_file(size):
     assert caught.value.filename == "/dev/full"
 
 
-@pytest.mark.parametrize("records", [RECORDS, []])
-def test_an_index_comes_back(records, tmp_path):
-    writer = write_records(tmp_path / "x", records)
+def test_the_writer_knows_what_it_wrote_and_an_index_comes_back(tmp_path):
+    writer = write_records(tmp_path / "x", RECORDS[:2], [], RECORDS[2:])
+    data = (tmp_path / "x").read_bytes()
+    assert writer.sha256 == hashlib.sha256(data).hexdigest()
+    assert writer.offsets.dtype == np.uint64
+    assert len(writer.offsets) == 6 and writer.offsets[-1] == len(data)
+    assert writer.offsets.tolist() == frame_offsets(tmp_path / "x").tolist()
+    frames = [frame_at(data, writer.offsets, number) for number in range(5)]
+    assert frames == [(record, True) for record in RECORDS]
     write_index(tmp_path / "x.index", writer.offsets)
-    offsets = read_index(tmp_path / "x.index", len(records), writer.offsets[-1])
+    offsets = read_index(tmp_path / "x.index", len(RECORDS), writer.offsets[-1])
     assert (tmp_path / "x.index").read_bytes() == writer.offsets.astype("<u8").tobytes()
     assert offsets.dtype == np.uint64
     np.testing.assert_array_equal(offsets, writer.offsets)
@@ -76,7 +77,7 @@ def test_every_flipped_bit_is_found_in_its_record(path, monkeypatch):
     monkeypatch.setattr(record_files, "_BLOCK", 64)
     data, offsets = path.read_bytes(), scan_records(path).offsets
     choice = random.Random(7)
-    for _ in range(200):
+    for _ in range(50):
         place, bit = choice.randrange(len(data)), choice.randrange(8)
         damaged = bytearray(data)
         damaged[place] ^= 1 << bit
@@ -94,3 +95,43 @@ def test_a_file_cut_between_records_only_counts_fewer(path):
     scan = scan_records(path)
     assert scan.fault is None
     np.testing.assert_array_equal(scan.offsets, offsets[:4])
+
+
+@pytest.fixture
+def copied_records(tiny_records, tmp_path):
+    return shutil.copytree(tiny_records, tmp_path / "records")
+
+
+def test_records_are_found_with_and_without_an_index(tiny_records, copied_records):
+    info = DatasetInfo.load(copied_records)
+    for shard in info.shards:
+        index_path(copied_records / shard.file).unlink()
+    shards = tuple(shard.replace(index_sha256=None) for shard in info.shards)
+    info.replace(shards=shards).save(copied_records)
+    with_index, without = RecordFiles(tiny_records), RecordFiles(copied_records)
+    numbers = np.arange(len(with_index))[::-1]
+    assert with_index.read(numbers) == without.read(numbers)
+
+
+def test_a_changed_bit_is_found_when_its_record_is_read(copied_records):
+    path = copied_records / "pretraining-00001-of-00002.tfrecord"
+    offsets = np.fromfile(index_path(path), "<u8")
+    data = bytearray(path.read_bytes())
+    data[int(offsets[3]) + 40] ^= 1  # a value: the record can still be parsed
+    path.write_bytes(data)
+    records = RecordFiles(copied_records)
+    number = records.info.shards[0].num_records + 3
+    records.read(np.delete(np.arange(len(records)), number))
+    fault = f"Record 3 of `{path}` is damaged: the checksum of its data does not match.*data verify"
+    with pytest.raises(InputError, match=fault):
+        records.read(np.arange(len(records)))
+    with pytest.raises(InputError, match=fault), records.failures_named():
+        for _ in evaluation_dataset(records, 8).as_numpy_iterator():
+            pass
+
+
+def test_a_shard_cut_at_a_record_edge_is_refused(copied_records):
+    path = copied_records / "pretraining-00000-of-00002.tfrecord"
+    path.write_bytes(path.read_bytes()[: int(np.fromfile(index_path(path), "<u8")[1])])
+    with pytest.raises(InputError, match="must have .* bytes"):
+        RecordFiles(copied_records)

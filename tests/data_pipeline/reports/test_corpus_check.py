@@ -8,6 +8,7 @@ from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.reports.corpus_check import check_before_build, check_corpus
+from data_pipeline.reports.suspicious_text import looks_like_markup
 from data_pipeline.text.corpus import read_corpus
 
 SHORT = PretrainingDataConfig(max_seq_length=32)
@@ -149,9 +150,9 @@ def warnings_of(tiny_tokenizer, tmp_path, caplog):
     return check
 
 
-@pytest.mark.parametrize("language", ["en", "de", "ru", "ja"])
-def test_a_corpus_in_its_language_that_fills_its_records_causes_no_warning(language, warnings_of):
-    assert not warnings_of(TEXTS[language] * 20, language=language)
+def test_a_corpus_in_its_language_that_fills_its_records_causes_no_warning(warnings_of):
+    for language in ("en", "de", "ru", "ja"):
+        assert not warnings_of(TEXTS[language] * 20, language=language)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +160,6 @@ def test_a_corpus_in_its_language_that_fills_its_records_causes_no_warning(langu
     [
         ("en", "ja", "Han and Hiragana and Katakana", "Latin 100%", "af, az, "),
         ("ru", "en", "Latin", "Cyrillic 100%", "be, bg, kk, mk, ru, sr or uk"),
-        ("ja", "en", "Latin", "Hiragana", "ja, or `--splitter line`"),
     ],
 )
 def test_a_language_of_another_script_is_refused(
@@ -191,3 +191,34 @@ def test_documents_that_are_too_short_for_the_records_cause_a_warning(warnings_o
     (warning,) = warnings_of(TEXTS["en"], count=60, max_seq_length=256)
     assert "% of all positions will be padding: half of the records have at most" in warning
     assert "`max_seq_length` is 256. Records with `--max-seq-length 128`" in warning
+
+
+def test_texts_that_share_runs_of_words_are_named(tmp_path, tiny_corpus):
+    halves = tiny_corpus[:60], tiny_corpus[60:120], tiny_corpus[120:180]
+    for name, sentences in (("a", halves[0] + halves[1]), ("b", halves[1] + halves[2])):
+        (tmp_path / f"{name}.txt").write_text(" ".join(sentences))
+    (tmp_path / "dev.txt").write_text(" ".join(halves[2]).upper())
+    report = check_corpus([tmp_path / "[ab].txt"], heldout=[tmp_path / "dev.txt"])
+    leak, pair = report.near_duplicates
+    assert (leak.name, leak.other, leak.held_out) == ("dev.txt (held out)", "b.txt", True)
+    assert leak.share > 0.9
+    assert (pair.name, pair.other, pair.held_out) == ("b.txt", "a.txt", False)
+    assert pair.share == pytest.approx(0.5, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    "paragraph, is_markup",
+    [
+        ("PageV01P084", True),
+        ("### |", True),
+        ("~~ وقال المصنف", True),
+        ("See <a href='x'>this</a> page.", True),
+        ("12.5 | 13.5 | 14.5", True),
+        ("1,204 3,442 9,001", True),
+        ("He paid £12 for it, and left.", False),
+        ("अपने पोस्ट ऑफिस में 420 पदों पर भर्ती है।", False),
+        ("吾輩は猫である。", False),
+    ],
+)
+def test_lines_that_look_like_markup(paragraph, is_markup):
+    assert looks_like_markup(paragraph) == is_markup

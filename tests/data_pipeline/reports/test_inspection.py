@@ -1,23 +1,20 @@
-"""What is told of records is what a plain count over them gives."""
+"""What is told of records is what a plain count over them gives, and damage is found."""
 
+import random
 import shutil
 
+import numpy as np
 import pytest
 
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.decoding import decode_instance
-from data_pipeline.records.record_files import frame_at, frame_offsets, map_file
-from data_pipeline.reports.inspection import inspect_records
+from data_pipeline.records.record_files import RecordFiles
+from data_pipeline.reports.inspection import inspect_records, verify_records
+from data_pipeline.tokenizers.vocabulary import VOCAB_FILE
 
-
-def features_of(folder):
-    """Decodes all records of a folder, in order."""
-    for shard in DatasetInfo.load(folder).shards:
-        data, offsets = map_file(folder / shard.file), frame_offsets(folder / shard.file)
-        for number in range(shard.num_records):
-            yield decode_instance(frame_at(data, offsets, number)[0])
+FIRST, SECOND = (f"pretraining-0000{number}-of-00002" for number in range(2))
 
 
 def test_a_sample_is_a_few_records_drawn_by_the_seed(tiny_records):
@@ -31,7 +28,8 @@ def test_a_sample_is_a_few_records_drawn_by_the_seed(tiny_records):
 
 def test_an_example_shows_the_record_of_its_number(tiny_records, tiny_tokenizer):
     """Undoing the marks gives the text; taking what stands before each arrow what a model sees."""
-    rows = list(features_of(tiny_records))
+    records = RecordFiles(tiny_records)
+    rows = list(map(decode_instance, records.read(np.arange(len(records)))))
     for example in inspect_records(tiny_records, examples=30).examples:
         features = rows[example.record]
         weights, positions = features["masked_lm_weights"], features["masked_lm_positions"]
@@ -53,14 +51,6 @@ def test_an_example_shows_the_record_of_its_number(tiny_records, tiny_tokenizer)
         assert shown.startswith("[CLS]") and shown.count("[SEP]") == 2 == len(example.segments)
 
 
-def test_records_without_masks_say_so(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path):
-    config = tiny_data_config.replace(static_masks=False, copies=1)
-    folder = build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", config).path
-    seen = inspect_records(folder)
-    assert seen.masks is None
-    assert "→" not in "".join(seen.examples[0].segments)
-
-
 def test_single_segments_have_no_order(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path):
     config = tiny_data_config.replace(input_format="full-sentences", max_seq_length=200)
     folder = build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", config).path
@@ -69,11 +59,91 @@ def test_single_segments_have_no_order(tiny_documents, tiny_tokenizer, tiny_data
     assert {len(example.segments) for example in seen.examples} == {1}
 
 
-def test_a_damaged_record_is_named(tiny_records, tmp_path):
-    folder = shutil.copytree(tiny_records, tmp_path / "copy")
-    path = sorted(folder.glob("*.tfrecord"))[1]
-    data = bytearray(path.read_bytes())
-    data[frame_offsets(path)[4] + 12] = 0
-    path.write_bytes(data)
-    with pytest.raises(InputError, match=rf"Record 4 of `{path}` is damaged: .*data verify"):
-        inspect_records(folder)
+@pytest.fixture
+def records(tiny_records, tmp_path):
+    """Returns a copy of the tiny records that may be damaged."""
+    return shutil.copytree(tiny_records, tmp_path / "records")
+
+
+def problems_of(folder):
+    return [tuple(problem) for problem in verify_records(folder).problems]
+
+
+def flip_a_bit(folder, choice):
+    """Flips one bit, every bit of the folder being equally likely; returns how to undo it.
+
+    The listing of the vocabulary, which is for people, is left out.
+    """
+    paths = sorted(path for path in folder.rglob("*.*") if path.name != VOCAB_FILE)
+    place = choice.randrange(sum(path.stat().st_size for path in paths))
+    for path in paths:
+        if place < path.stat().st_size:
+            break
+        place -= path.stat().st_size
+    content = path.read_bytes()
+    damaged = bytearray(content)
+    damaged[place] ^= 1 << choice.randrange(8)
+    path.write_bytes(damaged)
+    return path, place, lambda: path.write_bytes(content)
+
+
+def is_found(folder):
+    try:
+        return bool(verify_records(folder).problems)
+    except InputError as error:
+        return "dataset_info.json` is damaged" in str(error)
+
+
+def test_sound_records_have_no_problem(tiny_records):
+    found, info = verify_records(tiny_records), DatasetInfo.load(tiny_records)
+    assert found.problems == []
+    assert (found.folder, found.num_shards) == (tiny_records, 2)
+    assert found.num_records == info.num_records > 0
+    assert found.num_bytes == sum(shard.num_bytes for shard in info.shards)
+    assert found.seconds > 0
+
+
+def test_each_damaged_file_is_told_and_the_others_are_checked_all_the_same(records):
+    first, second = records / f"{FIRST}.tfrecord", records / f"{SECOND}.tfrecord"
+    first.unlink()
+    second.write_bytes(b"")
+    shard = DatasetInfo.read(records).shards[1]
+    is_empty = (
+        second.name,
+        f"is not the file that was written: it must have {shard.num_records} records in "
+        f"{shard.num_bytes} bytes, but has 0 in 0, or others",
+    )
+    assert problems_of(records) == [
+        (first.name, "cannot be read: No such file or directory"),
+        is_empty,
+    ]
+    first.symlink_to("/dev/zero")  # it has no end
+    index = records / f"{SECOND}.index"
+    index.write_bytes(index.read_bytes()[:-8])
+    (device, says), *others = problems_of(records)
+    assert device == first.name and "must be a regular file. Received: a pipe, a device" in says
+    assert others == [
+        is_empty,
+        (index.name, "is damaged: its sha256 differs from dataset_info.json"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda content: content.replace('"max_ngram": 3', '"max_ngram": 2'), lambda content: "[]"],
+)
+def test_a_damaged_info_file_is_an_error(damage, records):
+    path = records / "dataset_info.json"
+    path.write_text(damage(path.read_text()))
+    for read in (verify_records, DatasetInfo.load):
+        with pytest.raises(InputError, match="dataset_info.json` is damaged"):
+            read(records)
+
+
+def test_flipped_bits_are_found(records):
+    choice = random.Random(1)
+    for _ in range(40):
+        path, place, undo = flip_a_bit(records, choice)
+        assert is_found(records), f"byte {place} of {path.name}"
+        undo()
+    assert not is_found(records)

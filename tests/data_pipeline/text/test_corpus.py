@@ -1,3 +1,5 @@
+"""Documents are read in four formats, split by content and written whole."""
+
 import json
 
 import pytest
@@ -7,6 +9,8 @@ from data_pipeline.text.corpus import (
     MAX_DOCUMENT_CHARS,
     Document,
     read_corpus,
+    split_heldout,
+    write_jsonl,
 )
 from data_pipeline.text.text_files import find_files
 
@@ -23,12 +27,8 @@ def paragraphs(documents):
 
 def test_prose_joins_wrapped_lines_and_parts_at_blank_lines(tmp_path):
     text = "One line\n  goes on.\n \t\nSecond   paragraph.\n"
-    assert read_text(tmp_path, text) == [
-        Document("x.txt", ("One line goes on.", "Second paragraph."))
-    ]
-
-
-def test_a_long_line_is_a_paragraph_of_its_own(tmp_path):
+    wrapped = Document("x.txt", ("One line goes on.", "Second paragraph."))
+    assert read_text(tmp_path, text) == [wrapped]
     long = "word " * 30 + "end."
     text = f"Before\nit.\n{long}\nAfter it.\n"
     assert paragraphs(read_text(tmp_path, text)) == [["Before it.", long, "After it."]]
@@ -39,11 +39,10 @@ def test_unspaced_scripts_are_joined_without_a_space_and_korean_with_one(tmp_pat
     assert paragraphs(read_text(tmp_path, text)) == [["天下大势，分久必合", "한국어 문장"]]
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
-@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-def test_line_ends_and_byte_order_mark_make_no_difference(tmp_path, end, mark):
-    data = mark + end.join([b"a", b"b", b"", b"c"])
-    assert paragraphs(read_text(tmp_path, data)) == [["a b", "c"]]
+def test_line_ends_and_byte_order_mark_make_no_difference(tmp_path):
+    for mark, end in ((b"", b"\n"), (b"\xef\xbb\xbf", b"\r\n"), (b"", b"\r")):
+        data = mark + end.join([b"a", b"b", b"", b"c"])
+        assert paragraphs(read_text(tmp_path, data)) == [["a b", "c"]]
 
 
 def test_sentences_close_a_document_at_blank_lines_and_at_the_end_of_each_file(tmp_path):
@@ -121,16 +120,13 @@ def test_sources_are_sorted_and_a_file_named_twice_is_read_once(tmp_path):
     [
         (b"ab\nc\xe4d\n", "auto", r"Byte 4 \(0xe4\).*Latin-1"),
         ("Gr\u00fc\u00dfe".encode("utf-16"), "auto", "Byte 0 .*UTF-16"),
-        ("Hello there".encode("utf-16-be"), "auto", "NUL byte at byte 0.*UTF-16"),
         ("a€".encode()[:-1], "auto", r"Byte 1 \(0xe2\)"),
         (b"GIF89\x00\x01 and much more text to be found here", "auto", "NUL byte at byte 5"),
         (b'{"text": "a"}\n{"text": \n', "jsonl", 'line 2 .*string "text"'),
-        (b'{"text": "a"}\n{"body": "b"}\n', "jsonl", 'line 2 .*string "text"'),
         (b"[" * 3000, "jsonl", "nested too deeply"),
         (b'{"text": "\\ud800"}', "jsonl", "surrogates not allowed"),
         (b'{"text": "a\\u0000"}', "jsonl", "without NUL"),
         (b'<doc id="1">\ntext\n', "auto", "line 1.*not closed"),
-        (b'<doc id="1">\ntext\n<doc id="2">\n</doc>', "auto", "line 1.*not closed"),
         (b'<doc id="1">\n</doc>\ntext\n', "auto", "line 3.*outside"),
         (b"</doc>\n", "wikiextractor", "line 1.*has no opening"),
         (b" \n\t\r\n", "auto", "is empty"),
@@ -147,3 +143,49 @@ def test_both_layouts_of_wikiextractor_give_the_same_texts(shared_data):
     lines = list(read_corpus([shared_data / "corpus/wikiextractor-json/AB"]))
     assert [page.digest for page in pages] == [line.digest for line in lines]
     assert len({page.name.split("#")[0] for page in pages}) == 66
+
+
+def test_what_is_written_is_read_back_as_the_same_texts(tmp_path):
+    documents = [Document(f"d{n}", (f"Größe {n}.", '"Quoted" text.')) for n in range(3)]
+    path = tmp_path / "new" / "corpus.jsonl"
+    write_jsonl(documents, path)
+    again = list(read_corpus([path]))
+    assert [item.digest for item in again] == [item.digest for item in documents]
+    assert again[0].name == f"corpus.jsonl:{documents[0].name}"
+
+
+def test_a_broken_write_leaves_the_older_file_and_nothing_else(tmp_path):
+    def broken():
+        yield Document("a", ("Text.",))
+        raise RuntimeError("no more")
+
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("older")
+    with pytest.raises(RuntimeError, match="no more"):
+        write_jsonl(broken(), path)
+    with pytest.raises(InputError, match="no document"):
+        write_jsonl([], path)
+    assert [item.name for item in tmp_path.iterdir()] == ["corpus.jsonl"]
+    assert path.read_text() == "older"
+
+
+def test_heldout_is_decided_by_the_text_and_not_by_the_order():
+    documents = [Document("x", (f"Text {number}.",)) for number in range(2_000)]
+    train, heldout = split_heldout(documents, fraction=0.05)
+    assert 60 < len(heldout) < 140  # 100 expected, 10 the standard deviation
+    assert len(train) + len(heldout) == 2_000
+    backwards = split_heldout(documents[::-1], fraction=0.05)
+    assert backwards == (train[::-1], heldout[::-1])
+    fewer = split_heldout(documents[:1_000], fraction=0.05)[1]
+    assert set(fewer) == set(heldout) & set(documents[:1_000])
+
+
+@pytest.mark.parametrize("fraction", [0.001, 0.999])
+def test_each_part_gets_a_document_however_few_there_are(fraction):
+    train, heldout = split_heldout([Document("x", ("a",)), Document("y", ("b",))], fraction)
+    assert len(train) == len(heldout) == 1
+
+
+def test_a_heldout_part_needs_two_texts():
+    with pytest.raises(InputError, match="two different documents"):
+        split_heldout([Document("x", ("a",)), Document("y", ("a",))])

@@ -60,7 +60,7 @@ def test_a_short_quotation_stays_whole_and_a_long_one_is_split_inside():
 def test_marks_of_quotations_are_told_from_apostrophes():
     # The rule at leisure: "’" before a word is an apostrophe (’twas), "'" may be either.
     marks = re.compile(r"[\"“)—]|(?<=[.,])['’](?=\s|$)|(?:(?<=\s)|^)['‘]|--+")
-    for text in map("".join, itertools.product(" a.'’‘-\"", repeat=5)):
+    for text in map("".join, itertools.product(" a.'’‘-\"", repeat=4)):
         assert _without_marks(text) == marks.sub(lambda mark: " " * len(mark[0]), text)
 
 
@@ -88,9 +88,9 @@ def test_no_splitter_loses_a_character(splitter, language, text):
 
 @pytest.mark.parametrize("unit", ["word ", "“", '"Hi. '])
 def test_long_lines_of_any_kind_take_linear_time(unit):
-    text = (unit * 200_000)[:200_000].strip()
+    text = (unit * 60_000)[:60_000].strip()
     start = time.process_time()
     sentences = split(text)
-    # Unclosed quotation marks took sentencex itself 13 s for as much (quadratic).
-    assert time.process_time() - start < 4
+    # Unclosed quotation marks took sentencex itself more than that (quadratic).
+    assert time.process_time() - start < 1.2
     assert characters(sentences) == characters([text])

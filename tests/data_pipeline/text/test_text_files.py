@@ -64,7 +64,7 @@ def contents(documents, format):
 @pytest.mark.parametrize("format", FORMATS)
 def test_all_ranges_together_are_the_whole(tmp_path, cut_at, format):
     path, cuts = tmp_path / "x", 0
-    for seed in range(40):
+    for seed in range(10):
         path.write_bytes(some_bytes(format, seed))
         cut_at(1 << 30)
         whole = contents(_read(path, format), format)
@@ -76,7 +76,7 @@ def test_all_ranges_together_are_the_whole(tmp_path, cut_at, format):
             assert parts == _read(path, format)
             _check_edges(ranges, path.read_bytes(), size)
             cuts += len(ranges) - 1
-    assert cuts > 500
+    assert cuts > 100
 
 
 def _read(path, format):

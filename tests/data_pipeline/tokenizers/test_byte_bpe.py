@@ -63,24 +63,18 @@ def reference_ids(tokenizer, texts):
 def assert_same_ids(tokenizer, texts):
     expected = reference_ids(tokenizer, texts)
     assert [ids.tolist() for ids in tokenizer.encode_batch(texts)] == expected
-    graph = tf.function(graph_tokenizer(tokenizer).__call__, autograph=False)
-    found = []
-    for begin in range(0, len(texts), 256):
-        found += graph(
-            tf.constant([text.encode() for text in texts[begin : begin + 256]])
-        ).to_list()
-    differing = [
-        (text, one, other)
-        for text, one, other in zip(texts, found, expected, strict=True)
-        if one != other
-    ]
+    specification = tf.TensorSpec([None], tf.string)
+    graph = tf.function(graph_tokenizer(tokenizer).__call__, [specification], autograph=False)
+    found = graph([text.encode() for text in texts]).to_list()
+    triples = zip(texts, found, expected, strict=True)
+    differing = [triple for triple in triples if triple[1] != triple[2]]
     assert not differing, differing[:3]
 
 
 def test_ids_are_those_of_the_reference_in_python_and_in_the_graph(
     tokenizer, without_prefix, tiny_corpus
 ):
-    texts = [*tiny_corpus[:100], *hostile_strings(1000)]
+    texts = [*tiny_corpus[:100], *hostile_strings(300)]
     assert_same_ids(tokenizer, texts)
     assert_same_ids(without_prefix, texts)
 
@@ -120,11 +114,10 @@ def test_a_mask_absorbs_the_space_before_it(tokenizer):
     assert shown == [["the", "é"], ["é", "<mask>"]]
 
 
-def test_the_command_trains_bpe(tiny_corpus, tmp_path, capsys):
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+def test_the_command_trains_other_kinds(kind, tiny_corpus, tmp_path, capsys):
     (tmp_path / "corpus.txt").write_text("\n\n".join(tiny_corpus))
-    command = ["vocab", "--kind", "bpe", "--corpus", f"{tmp_path}/corpus.txt", "--size", "500"]
-    assert main([*command, "--lower-case", "--out", f"{tmp_path}/out"]) == 2
-    assert "`--lower-case` must not be used with --kind bpe" in capsys.readouterr().err
+    command = ["vocab", "--kind", kind, "--corpus", f"{tmp_path}/corpus.txt", "--size", "350"]
     assert main([*command, "--out", f"{tmp_path}/out"]) == 0
-    assert "vocabulary of 500 pieces" in capsys.readouterr().out
-    assert Tokenizer.load(tmp_path / "out").config.kind == "bpe"
+    assert "vocabulary of 350 pieces" in capsys.readouterr().out
+    assert Tokenizer.load(tmp_path / "out").config.kind == kind

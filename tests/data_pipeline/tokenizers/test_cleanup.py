@@ -1,48 +1,84 @@
+"""The clean-up does what the original does, and its rules inside a model do the same."""
+
 import unicodedata
 
 import pytest
+import sentencepiece
 
 from data_pipeline.tokenizers.cleanup import character_ranges, clean_up
+from data_pipeline.tokenizers.normalization_rules import normalization_rules, rules_tsv
 
 
 @pytest.mark.parametrize(
-    "text, expected",
+    "text, stripped, kept",
     [
-        ("  Ünïcode\tCafé\n", "unicode cafe"),
-        ("ﬁne ½ ™ İstanbul", "fine 1⁄2 tm istanbul"),
-        ("Straße ＡＢＣ", "straße abc"),
-        ("がぎぐ", "かきく"),
-        ("", ""),
-        (" \u3000\x1c\n", ""),
+        ("  Ünïcode\tCafe\u0301\n", "unicode cafe", "ünïcode café"),
+        ("ﬁne ½ ™ İstanbul", "fine 1⁄2 tm istanbul", "fine 1⁄2 tm i̇stanbul"),
+        ("Straße ＡＢＣ", "straße abc", "straße abc"),
+        ("がぎぐ", "かきく", "がぎぐ"),
+        ("हिन्दी 한국어", unicodedata.normalize("NFKD", "हिनदी 한국어"), "हिन्दी 한국어"),
+        (" \u3000\x1c\n", "", ""),
     ],
 )
-def test_it_does_what_the_original_does(text, expected):
-    assert clean_up(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("Ünïcode Cafe\u0301", "ünïcode café"),
-        ("ﬁne ½ ＡＢＣ", "fine 1⁄2 abc"),
-        ("がぎぐ", "がぎぐ"),
-        ("हिन्दी", "हिन्दी"),
-        ("한국어", "한국어"),
-    ],
-)
-def test_without_stripping_marks_stay_and_are_composed(text, expected):
-    assert clean_up(text, strip_accents=False) == expected
-
-
-def test_case_is_kept_if_asked_for():
+def test_it_does_what_the_original_does(text, stripped, kept):
+    assert clean_up(text) == stripped and clean_up(text, strip_accents=False) == kept
     assert clean_up(" Été  In PARIS", lower_case=False) == "Ete In PARIS"
 
 
 def test_ranges_hold_exactly_the_code_points_of_their_class():
-    def members(ranges):
-        return {code for first, last in ranges for code in range(first, last + 1)}
+    for belongs in (str.isspace, unicodedata.combining):
+        ranges = character_ranges(belongs)
+        members = {code for first, last in ranges for code in range(first, last + 1)}
+        assert members == {code for code in range(0x110000) if belongs(chr(code))}
 
-    codes = range(0x110000)
-    assert members(character_ranges(str.isspace)) == {code for code in codes if chr(code).isspace()}
-    combining = {code for code in codes if unicodedata.combining(chr(code))}
-    assert members(character_ranges(unicodedata.combining)) == combining
+
+LANGUAGES = {
+    "English": 'The café’s “naïve” owner paid £5… "Yes," he said. ½ ﬁsh ＡＢＣ',
+    "German": "Straße, Größe und ÄÖÜ: die Übergänge",
+    "French": "L’Été À GARÇON œuvre Ÿ",
+    "Czech": "Příliš žluťoučký kůň úpěl ďábelské ódy",
+    "Vietnamese": "Tiếng Việt ĐẠI HỌC",
+    "Turkish": "İstanbul ve Iğdır",
+    "Russian": "Съешь ещё этих мягких французских булок, да ВЫПЕЙ ЧАЮ й",
+    "Greek": "Ξεσκεπάζω την ψυχοφθόρα βδελυγμία",
+    "Hebrew": "דג סקרן שט בים מאוכזב שָׁלוֹם",
+    "Hindi": "हिन्दी में लिखा हुआ वाक्य क़",
+    "Bengali": "কো আমার সোনার বাংলা",
+    "Chinese": "我能吞下玻璃而不伤身体。豈",
+    "Japanese": "いろはにほへと ガギグ ｶﾞｷﾞｸﾞ ㍿",
+    "Korean": "키스의 고유조건은 ㅎㅏㄴ",
+}
+SETTINGS = [(True, True), (False, False)]
+
+
+@pytest.fixture(scope="module", params=SETTINGS, ids=str)
+def settings(request):
+    return request.param
+
+
+def normalizer(**rules):
+    switches = ("add_dummy_prefix", "escape_whitespaces", "remove_extra_whitespaces")
+    return sentencepiece.SentencePieceNormalizer(**rules, **dict.fromkeys(switches, True))
+
+
+@pytest.fixture(scope="module")
+def ours(settings, tmp_path_factory):
+    path = tmp_path_factory.mktemp("rules") / "rules.tsv"
+    path.write_text(rules_tsv(normalization_rules(*settings)), encoding="utf-8")
+    return normalizer(rule_tsv=str(path))
+
+
+def test_rules_equal_cleanup_followed_by_nmt_nfkc(settings, ours):
+    nmt_nfkc = normalizer(rule_name="nmt_nfkc")
+    for language, sentence in LANGUAGES.items():
+        text = f"  {sentence}\t\u3000 x \n"
+        expected = nmt_nfkc.normalize(clean_up(text, *settings))
+        assert ours.normalize(text) == expected, language
+
+
+@pytest.mark.parametrize("form", ["NFD", "NFKD", "NFC"])
+def test_rules_do_not_care_how_accents_and_syllables_are_written(form, settings, ours):
+    for text in LANGUAGES.values():
+        assert ours.normalize(unicodedata.normalize(form, text)) == ours.normalize(
+            unicodedata.normalize("NFKC", text)
+        )

@@ -80,14 +80,8 @@ def test_a_graph_gives_the_ids_of_python(tokenizer):
 
 
 def test_every_character_is_treated_as_in_python(tokenizer):
-    codes = [
-        *range(0x3400),
-        *range(0x33FF, 0xD800, 50),
-        *range(0xA480, 0xAC00),
-        *range(0xF8F0, 0x11A00),
-    ]
-    codes += [*range(0x11A00, 0x1FC00, 5), *range(0x1FC00, 0x2FB00, 50)]
-    codes += [*range(0xE0000, 0xE0200), 0x10FFFF]
+    codes = [*range(0x3100), *range(0xA480, 0xAC00, 3), *range(0xF8F0, 0x11A00, 2)]
+    codes += [*range(0x3100, 0xD800, 200), *range(0x11A00, 0x2FB00, 50), 0xE0001, 0x10FFFF]
     lowered = TOO_NEW if tokenizer.config.lower_case else set()
     if needs_tf_keras() and lowered:
         lowered = lowered | TOO_NEW_FOR_PYTHON
@@ -99,7 +93,7 @@ def test_real_and_hostile_lines_are_split_as_in_python(tokenizer, shared_data):
     for name in ("dirty/blns/blns.txt", "dirty/utf8/UTF-8-test.sanitized.txt"):
         lines += (shared_data / name).read_text(encoding="utf-8").split("\n")
     (book,) = (shared_data / "corpus" / "books-zh").glob("*.txt")
-    lines += book.read_text(encoding="utf-8").split("\n")[::10]
+    lines += book.read_text(encoding="utf-8").split("\n")[::40]
     check(tokenizer, lines)
 
 

@@ -97,10 +97,8 @@ KINDS += ("words", "words, cased", "byte pairs", "byte pairs, no space")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_are_those_of_the_tokenizer_and_their_sources_stand_in_order(kind, tokenizers):
-    texts = [*NASTY, *random_texts(300)]
-    if (
-        kind == "bytes"
-    ):  # before the clean-up, the graph replaces a NUL by a character without piece
+    texts = [*NASTY, *random_texts(150)]
+    if kind == "bytes":  # the graph replaces a NUL by a character without piece
         texts = [text for text in texts if "\0" not in text]
     for text, aligned in zip(texts, align_texts(tokenizers[kind], texts), strict=True):
         assert TIES_DIFFER or aligned.ids.tolist() == tokenizers[kind].encode(text), ascii(text)

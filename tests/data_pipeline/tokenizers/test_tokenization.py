@@ -1,10 +1,10 @@
-import copy
 import random
 
 import numpy as np
 import pytest
 
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.sentencepiece_model import RULES
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 LITERALS = ["[CLS]", "[SEP]", "[MASK]", "<pad>", "<unk>", "<PAD>", "[mask]", "[Cls]"]
@@ -19,37 +19,23 @@ def official(official_model):
 # The released vocabulary
 
 
-def test_official_ids_of_a_plain_sentence(official):
+def test_ids_of_the_released_vocabulary(official, official_model):
     assert official.encode("This is a test") == [48, 25, 21, 1289]
     assert official.pieces("This is a test") == ["▁this", "▁is", "▁a", "▁test"]
-
-
-def test_official_ids_with_accents_kept(official_model):
-    tokenizer = Tokenizer.load(official_model, strip_accents=False)
-    text = "I was born in 92000, and this is falsé."
-    assert tokenizer.encode(text) == [31, 23, 386, 19, 561, 3050, 15, 17, 48, 25, 8256, 18, 1, 9]
-    assert tokenizer.pieces(text)[-3:] == ["s", "é", "."]
-
-
-def test_official_special_ids(official):
-    assert official.vocab_size == 30_000
-    special = official.pad_id, official.unk_id, official.cls_id, official.sep_id, official.mask_id
-    assert special == (0, 1, 2, 3, 4)
+    assert official.vocab_size == 30_000 and official.model.special_ids == [0, 1, 2, 3, 4]
     assert (official.piece_of(14), official.piece_of(29_999)) == ("▁the", "▁eloquent")
     assert official.config.cleanup == "reference"
     np.testing.assert_array_equal(official.ordinary_ids, np.arange(5, 30_000))
-
-
-def test_official_years_are_split_from_their_comma(official):
+    # Years are split from their comma.
     assert len(official.model.digit_comma) == 141
     assert official.pieces("In 1999, we") == ["▁in", "▁1999", ",", "▁we"]
+    with_accents = Tokenizer.load(official_model, strip_accents=False)
+    text = "I was born in 92000, and this is falsé."
+    assert with_accents.encode(text) == [31, 23, 386, 19, 561, 3050, 15, 17, 48, 25, 8256, 18, 1, 9]
+    assert with_accents.pieces(text)[-3:] == ["s", "é", "."]
 
 
 # Encoding
-
-
-def test_text_is_cleaned_up_before_it_is_split(tiny_tokenizer):
-    assert tiny_tokenizer.encode("  THÉ  old\tﬁsh") == tiny_tokenizer.encode("the old fish")
 
 
 def test_raw_text_never_gives_a_control_symbol(tiny_tokenizer):
@@ -58,9 +44,9 @@ def test_raw_text_never_gives_a_control_symbol(tiny_tokenizer):
     texts = ["".join(rng.choices(words, k=rng.randint(1, 6))) for _ in range(10_000)]
     ids = set(np.concatenate(tiny_tokenizer.encode_batch(texts)).tolist())
     tails = {id for text in texts[:1000] for id in tiny_tokenizer.continuation_ids(text)}
-    tokenizer = tiny_tokenizer
-    control = {tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id}
+    control = set(tiny_tokenizer.model.special_ids) - {tiny_tokenizer.unk_id}
     assert not (ids | tails) & control
+    assert tiny_tokenizer.encode("  THÉ  old\tﬁsh") == tiny_tokenizer.encode("the old fish")
 
 
 def test_sentences_give_the_ids_of_single_texts_in_one_array(
@@ -79,16 +65,11 @@ def test_sentences_give_the_ids_of_single_texts_in_one_array(
 # Continuations
 
 
-def test_a_continuation_has_no_space_before_it(tiny_tokenizer):
+def test_a_continuation_has_only_the_spaces_that_are_there(tiny_tokenizer):
     tail = [tiny_tokenizer.piece_of(id) for id in tiny_tokenizer.continuation_ids("s and the")]
     assert "".join(tail) == "s▁and▁the"
-
-
-@pytest.mark.parametrize("text", [" and the", ". The", "", "(x)", "-key", " ", "é"])
-def test_a_continuation_keeps_the_space_that_is_there(tiny_tokenizer, text):
-    whole = tiny_tokenizer.encode("(" + text)
-    assert tiny_tokenizer.continuation_ids(text) == whole[2:]
-    assert tiny_tokenizer.pieces("(" + text)[:2] == ["▁", "("]
+    for text in (" and the", ". The", "", "(x)", "-key", " ", "é"):
+        assert tiny_tokenizer.continuation_ids(text) == tiny_tokenizer.encode("(" + text)[2:]
 
 
 # Digits and commas
@@ -113,41 +94,17 @@ def test_python_3_left_a_space_before_a_number_inside_a_word(digit_tokenizer):
 # Starts of words
 
 
-@pytest.mark.parametrize(
-    "piece, unicode, reference",
-    [
-        ("▁the", True, True),
-        ("▁", True, True),
-        ("ing", False, False),
-        ("(", True, True),
-        (",", True, True),
-        ("3", True, True),
-        ("'s", True, True),
-        ("€", True, True),
-        ("!!", True, False),
-        ("ä", False, True),
-        ("ский", False, True),
-        ("ने", False, True),
-        ("국어", False, True),
-        ("中", True, True),
-        ("カー", True, True),
-    ],
-)
-def test_where_words_start(tiny_tokenizer, piece, unicode, reference):
-    tokenizer = copy.copy(tiny_tokenizer)
-    tokenizer.model.vocabulary[-1] = piece
-    assert tokenizer.word_starts()[-1] == unicode
-    assert tokenizer.word_starts("reference")[-1] == reference
+def test_where_words_start(tiny_tokenizer):
+    everywhere = ("▁the", "▁", "(", ",", "3", "'s", "€", "中", "カー")
+    kinds = dict.fromkeys(everywhere, (True, True)) | {"ing": (False, False), "!!": (True, False)}
+    kinds |= dict.fromkeys(("ä", "ский", "ने", "국어"), (False, True))
+    tokenizer = Tokenizer(tiny_tokenizer.model_bytes, tiny_tokenizer.config)
+    tokenizer.model.vocabulary[-len(kinds) :] = kinds
+    starts = (tokenizer.word_starts(rule)[-len(kinds) :].tolist() for rule in RULES)
+    assert dict(zip(kinds, zip(*starts, strict=True), strict=True)) == kinds
 
 
 # Files
-
-
-def test_saving_and_loading_keeps_everything(tiny_tokenizer, tmp_path):
-    tiny_tokenizer.save(tmp_path / "copy")
-    loaded = Tokenizer.load(tmp_path / "copy")
-    assert loaded.digest == tiny_tokenizer.digest
-    assert loaded.config == tiny_tokenizer.config
 
 
 def test_a_cleanup_inside_the_model_cannot_be_changed(tiny_vocabulary):

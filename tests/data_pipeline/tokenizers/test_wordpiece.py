@@ -1,10 +1,13 @@
 """Test vectors are from `tokenization_test.py` in google-research/bert, where it has them."""
 
+import collections
 import random
 
 import numpy as np
 import pytest
 
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.library_training import train_wordpiece
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.wordpiece import BasicTokenizer, read_pieces
 
@@ -14,22 +17,9 @@ PIECES = [*SPECIAL, "[unused1]", *PUBLIC, *"[]=ab曹操", "##s", "s", "mask", "c
 
 
 @pytest.fixture
-def vocabulary(tmp_path):
-    """Writes pieces to a bare file and returns its path."""
-
-    def write(pieces=PIECES, name="vocab.txt"):
-        (tmp_path / name).write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
-        return tmp_path / name
-
-    return write
-
-
-@pytest.fixture
-def tokenizer(vocabulary):
-    return Tokenizer.load(vocabulary())
-
-
-# Words
+def tokenizer(tmp_path):
+    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES), encoding="utf-8")
+    return Tokenizer.load(tmp_path / "vocab.txt")
 
 
 @pytest.mark.parametrize(
@@ -51,9 +41,6 @@ def tokenizer(vocabulary):
 )
 def test_text_is_split_into_words(text, words):
     assert BasicTokenizer(lower_case=True, strip_accents=True).words(text) == words
-
-
-# Pieces
 
 
 def test_public_vectors(tokenizer):
@@ -80,7 +67,7 @@ def test_raw_text_never_gives_a_special_piece(tokenizer):
         "a",
         " ",
     ]
-    texts = ["".join(rng.choices(words, k=rng.randint(1, 6))) for _ in range(10_000)]
+    texts = ["".join(rng.choices(words, k=rng.randint(1, 6))) for _ in range(3000)]
     found = {tokenizer.piece_of(id) for id in tokenizer.encode_sentences(texts)[0].tolist()}
     assert found & {*SPECIAL, "[unused1]", "<S>"} == {"[UNK]"}
 
@@ -90,9 +77,53 @@ def test_decoding_puts_words_together(tokenizer):
     assert tokenizer.decode(np.array(ids)) == "unwanted running ,曹操want a"
 
 
-# Files
-
-
 def test_lines_are_read_as_in_the_original():
     content = "﻿[PAD]\r\n  want 17\n\n##ed\tx\u3000y\nlast".encode()
     assert read_pieces(content) == ["[PAD]", "want", " ", "##ed", "last"]
+
+
+# Training
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tiny_corpus, tmp_path_factory):
+    return train_wordpiece(tiny_corpus, tmp_path_factory.mktemp("wordpiece") / "tiny", 400)
+
+
+def test_the_folder_is_a_wordpiece_tokenizer_of_the_requested_size(vocabulary, tiny_corpus):
+    tokenizer = Tokenizer.load(vocabulary.path)
+    assert tokenizer.config.kind == "wordpiece"
+    assert tokenizer.vocab_size == vocabulary.size == 400
+    assert tokenizer.model.special_ids == [0, 1, 2, 3, 4]
+    assert vocabulary.coverage.fraction == 1
+    # Frequent words are pieces, and nothing in the corpus is unknown.
+    assert {"the", "and"} <= set(tokenizer.model.vocabulary)
+    counts = collections.Counter(id for text in tiny_corpus for id in tokenizer.encode(text))
+    assert tokenizer.unk_id not in counts
+    assert counts.total() < 0.5 * sum(map(len, tiny_corpus))
+
+
+def test_case_and_accents_are_kept_on_request(tmp_path):
+    texts = ["Déjà vu! Déjà vécu? Élan."] * 3
+    cased = train_wordpiece(texts, tmp_path / "cased", 400, lower_case=False, strip_accents=False)
+    tokenizer = Tokenizer.load(cased.path)
+    assert tokenizer.pieces("Déjà") == ["Déjà"]
+    folded = train_wordpiece(texts, tmp_path / "folded", 400, strip_accents=True)
+    folded = Tokenizer.load(folded.path)
+    assert folded.pieces("DÉJÀ") == ["deja"]
+
+
+def test_rare_characters_are_unknown_unless_they_are_required(tmp_path):
+    texts = ["a common text of common letters " * 2000, "one ψ"]
+    result = train_wordpiece(texts, tmp_path / "rare", 300)
+    assert result.coverage.uncovered == {"ψ": 1}
+    assert Tokenizer.load(result.path).encode("ψ") == [1]
+    result = train_wordpiece(texts, tmp_path / "required", 300, required_characters="ψ")
+    assert not result.coverage.uncovered
+    assert Tokenizer.load(result.path).encode("ψ") != [1]
+
+
+def test_a_size_below_the_number_of_characters_is_refused(tiny_corpus, tmp_path):
+    with pytest.raises(InputError, match=r"`size` must be at least \d+ .* Received: 50. Raise it."):
+        train_wordpiece(tiny_corpus, tmp_path / "small", 50)
+    assert not list(tmp_path.iterdir())
