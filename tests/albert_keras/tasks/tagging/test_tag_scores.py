@@ -13,9 +13,7 @@ from data_pipeline.errors import InputError
     [
         # IOB2
         ("O B-PER I-PER O B-LOC", [("PER", 1, 3), ("LOC", 4, 5)]),
-        ("B-PER B-PER I-PER", [("PER", 0, 1), ("PER", 1, 3)]),
         # IOB1: B only between neighbours of one type
-        ("I-PER I-PER I-LOC", [("PER", 0, 2), ("LOC", 2, 3)]),
         ("I-PER B-PER O I-PER", [("PER", 0, 1), ("PER", 1, 2), ("PER", 3, 4)]),
         # BIOES
         ("S-PER B-LOC I-LOC E-LOC O", [("PER", 0, 1), ("LOC", 1, 4)]),
