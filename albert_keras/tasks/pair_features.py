@@ -66,6 +66,12 @@ class PairFeatures(Features):
         return batch
 
 
+def single_texts(ids: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> EncodedPairs:
+    """Returns texts alone, each given by its first token in `ids` and their number, int64 [N]."""
+    none = np.zeros_like(lengths)
+    return EncodedPairs(ids, np.stack([starts, none], 1), np.stack([lengths, none], 1))
+
+
 def pair_features(examples, tokenizer, max_seq_length) -> dict[str, np.ndarray]:
     """Encodes and lays out texts and pairs; see `encode_pairs` and `lay_out`."""
     return lay_out(encode_pairs(examples, tokenizer, max_seq_length), tokenizer, max_seq_length)

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE, build_task
-from albert_keras.tasks.spans.files import read_null_odds, read_predictions, read_questions
+from albert_keras.tasks.spans.files import NULL_ODDS, PREDICTIONS, read_questions
 from albert_keras.tasks.spans.scores import best_thresholds, official_scores
 from albert_keras.tasks.tables.files import read_table
+from albert_keras.tasks.tables.rows import read_checked
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
@@ -63,8 +64,11 @@ def score_predictions(
             )
         scores = glue.label_scores(examples, [row.label for row in rows])
         return FileScores(task, len(examples), scores, glue.positive_class)
-    examples, answers = read_questions(data, needs_positions=False), read_predictions(predictions)
+    examples, answers = (
+        read_questions(data, needs_positions=False),
+        read_checked(PREDICTIONS, predictions),
+    )
     scores = official_scores(examples, answers, version=1 if task in SPANS.official_tasks else 2)
     if null_odds is not None:
-        scores |= best_thresholds(examples, answers, read_null_odds(null_odds))
+        scores |= best_thresholds(examples, answers, read_checked(NULL_ODDS, null_odds))
     return FileScores(task, len(examples), scores)

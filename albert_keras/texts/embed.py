@@ -74,8 +74,6 @@ def embed(
         raise InputError(f"Either `texts` or `file` must be given. Received: {received}.")
     if file is None and (text_column is not None or id_column is not None):
         raise InputError("Columns of texts and ids require `file`. Received: `texts`.")
-    if isinstance(texts, str):
-        raise InputError(f"`texts` must be a list of texts. Received: the text {texts!r:.60}.")
     target = None if out is None else Path(out)
     if target is not None:
         check_vector_file(target, overwrite)
@@ -88,24 +86,22 @@ def embed(
     parts = [np.zeros([0, encoder.size], np.float32)]
     count = num_truncated = 0
     progress = CountedProgress(logger, "embedding", None, "texts")
-    with contextlib.ExitStack() as stack:
-        writer = None
-        if target is not None:
-            writer = stack.enter_context(writing_vectors(target, encoder.size))
+
+    def keep(chunk, vectors):
+        ids.extend(row.id for row in chunk)
+        parts.append(vectors)
+
+    in_memory = contextlib.nullcontext((keep, {}))
+    with in_memory if target is None else writing_vectors(target, encoder.size) as (add, about):
         for chunk in in_chunks(rows, CHUNK):
             found = encoder.encode([row.text for row in chunk])
-            if writer is not None:
-                writer.add(chunk, found.vectors)
-            else:
-                ids += [row.id for row in chunk]
-                parts.append(found.vectors)
+            add(chunk, found.vectors)
             count, num_truncated = count + len(chunk), num_truncated + found.num_truncated
             progress.add(len(chunk))
         if not count:
             raise InputError("There must be at least one text to embed. Received: none.")
         counts = {"num_texts": count, "num_truncated": num_truncated}
-        if writer is not None:
-            writer.description = encoder.describe() | counts
+        about.update(encoder.describe() | counts)
     if num_truncated:
         logger.warning(
             "%s of %s texts have more than %d tokens and were truncated "

@@ -10,7 +10,7 @@ import tensorflow as tf
 from albert_keras.formats.open_model import open_model
 from albert_keras.models.pooling import POOLINGS, Pooling
 from albert_keras.tasks.kinds import SIMILARITY
-from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
+from albert_keras.tasks.pair_features import PairFeatures, encode_texts, single_texts
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import check_numbers
 from data_pipeline.errors import InputError
@@ -125,10 +125,8 @@ class TextEncoder:
         room = self.settings.max_seq_length - _NUM_SPECIAL
         ids, starts, lengths = encode_texts(texts, self.tokenizer)
         num_truncated = int(np.count_nonzero(lengths > room))
-        lengths = np.minimum(lengths, room)
-        alone = np.zeros_like(lengths)  # there is no second text
-        pairs = EncodedPairs(ids, np.stack([starts, starts], 1), np.stack([lengths, alone], 1))
-        features = PairFeatures(pairs, self.tokenizer, self.settings.max_seq_length)
+        alone = single_texts(ids, starts, np.minimum(lengths, room))
+        features = PairFeatures(alone, self.tokenizer, self.settings.max_seq_length)
         found = self._predictor.predict(features) if len(texts) else {}
         check_numbers(found)
         empty = np.zeros([0, self.size], np.float32)

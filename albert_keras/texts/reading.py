@@ -26,12 +26,16 @@ class Text(NamedTuple):
 
 
 def given_texts(texts: Iterable[str]) -> Iterator[Text]:
-    """Yields texts that a user gives; InputError for one that is blank or not a text."""
-    for number, text in enumerate(texts):
-        problem = text_problem(text)
-        if problem:
-            raise InputError(f"Text {number + 1} {problem}")
-        yield Text(str(number), text)
+    """Returns texts that a user gives; InputError for one that is blank or not a text."""
+    if isinstance(texts, str):
+        raise InputError(f"`texts` must be a list of texts. Received: the text {texts!r:.60}.")
+    return itertools.starmap(_given_text, enumerate(texts))
+
+
+def _given_text(number, text):
+    if problem := text_problem(text):
+        raise InputError(f"Text {number + 1} {problem}")
+    return Text(str(number), text)
 
 
 def read_texts(

@@ -12,7 +12,7 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.kinds import REGRESSION
-from albert_keras.tasks.pair_features import EncodedPairs, lay_out
+from albert_keras.tasks.pair_features import lay_out, single_texts
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features
 from albert_keras.texts.reading import given_texts
@@ -114,9 +114,7 @@ class MaskedSentences(Features):
         rows = np.asarray(rows, np.int64)
         length = self.max_seq_length if length is None else length
         starts, counts = self._starts[rows], self._counts[rows]
-        alone = np.zeros_like(counts)  # there is no second segment
-        pairs = EncodedPairs(self._ids, np.stack([starts, starts], 1), np.stack([counts, alone], 1))
-        batch = lay_out(pairs, self._tokenizer, length)
+        batch = lay_out(single_texts(self._ids, starts, counts), self._tokenizer, length)
         first, end = rows - starts + 1, self._ends[rows] - starts + 1  # after [CLS]
         positions = np.arange(length)
         is_masked = (positions >= first[:, None]) & (positions < end[:, None])
@@ -222,17 +220,12 @@ class PseudoLikelihood:
             problem = self.problem(int(length))
             if problem:
                 raise InputError(f"The text `{text:.40}` {problem}")
-        found = self.score(sentences)
-        return [
-            SentenceScore(text, float(score), float(score) / len(ids), self._tokens(ids, values))
-            for text, score, ids, values in zip(
-                texts, found.scores, found.ids, found.log_probabilities, strict=True
-            )
-        ]
-
-    def _tokens(self, ids, values):
-        pieces = map(self.tokenizer.piece_of, ids.tolist())
-        return [TokenScore(*each) for each in zip(pieces, values.tolist(), strict=True)]
+        scores = []
+        for text, score, ids, values in zip(texts, *self.score(sentences), strict=True):
+            pieces = map(self.tokenizer.piece_of, ids.tolist())
+            tokens = [TokenScore(*each) for each in zip(pieces, values.tolist(), strict=True)]
+            scores.append(SentenceScore(text, float(score), float(score) / len(ids), tokens))
+        return scores
 
     def _outputs(self, inputs, training):
         scores = self._model(inputs, training=training, only_predictions=True)["masked_lm_scores"]
@@ -272,8 +265,6 @@ def score_sentences(
 
 def checked_texts(texts: Iterable[str]) -> list[str]:
     """Returns texts to score as a list; InputError if one is blank or no text, or there is none."""
-    if isinstance(texts, str):
-        raise InputError(f"`texts` must be a list of texts. Received: the text {texts!r:.60}.")
     sentences = [text.text for text in given_texts(texts)]
     if not sentences:
         raise InputError("There must be at least one text to score. Received: none.")

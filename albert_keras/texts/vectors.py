@@ -3,7 +3,7 @@ row, and `x.npy.json`, which says what made the vectors."""
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,32 +42,14 @@ def check_vector_file(path: Path, overwrite: bool = False) -> None:
         )
 
 
-class VectorWriter:
-    """Writes vectors; see `writing_vectors`. `description` is to be set by the user."""
-
-    def __init__(self, file, ids, size: int):
-        self.description: dict[str, Any] = {}
-        self._file, self._ids, self._size, self._count = file, ids, size, 0
-        self.write_header()
-
-    def write_header(self):
-        """Writes the number of vectors so far at the beginning of the file."""
-        # NumPy leaves room in a header for a larger number of rows.
-        shape = (self._count, self._size)
-        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-        self._file.seek(0)
-        np.lib.format.write_array_header_1_0(self._file, header)
-
-    def add(self, texts: list[Text], vectors: np.ndarray) -> None:
-        """Writes n texts and their vectors, float32 [n, H]."""
-        self._file.write(np.ascontiguousarray(vectors, "<f4").tobytes())
-        self._ids.writelines(json.dumps(text._asdict()) + "\n" for text in texts)
-        self._count += len(texts)
-
-
 @contextlib.contextmanager
-def writing_vectors(path: Path, size: int) -> Iterator[VectorWriter]:
-    """Yields a VectorWriter; its files appear at the end of the block, all or none."""
+def writing_vectors(path: Path, size: int) -> Iterator[tuple[Callable, dict[str, Any]]]:
+    """Writes vectors to files that appear at the end of the block, all or none.
+
+    Yields a function that adds n texts (list of Text) and their vectors, float32 [n, H]; and an
+    empty dict for their description.
+    """
+    count, description = 0, {}
     with (
         naming(path),
         # The last one that is entered gets its name first, and `path` itself last.
@@ -76,10 +58,23 @@ def writing_vectors(path: Path, size: int) -> Iterator[VectorWriter]:
         whole_file(description_file(path)) as about,
     ):
         with open(vectors, "wb") as file, open(ids, "w", encoding="utf-8") as ids_of_rows:
-            writer = VectorWriter(file, ids_of_rows, size)
-            yield writer
-            writer.write_header()
-        text = json.dumps(writer.description, indent=2, ensure_ascii=False)
+
+            def write_header():
+                # NumPy leaves room in a header for a larger number of rows.
+                header = {"descr": "<f4", "fortran_order": False, "shape": (count, size)}
+                file.seek(0)
+                np.lib.format.write_array_header_1_0(file, header)
+
+            def add(texts, values):
+                nonlocal count
+                file.write(np.ascontiguousarray(values, "<f4").tobytes())
+                ids_of_rows.writelines(json.dumps(text._asdict()) + "\n" for text in texts)
+                count += len(texts)
+
+            write_header()
+            yield add, description
+            write_header()
+        text = json.dumps(description, indent=2, ensure_ascii=False)
         about.write_text(text + "\n", encoding="utf-8")
 
 

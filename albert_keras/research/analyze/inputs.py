@@ -10,7 +10,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.tasks.pair_features import EncodedPairs, encode_texts, lay_out
+from albert_keras.tasks.pair_features import encode_texts, lay_out, single_texts
 from albert_keras.texts.reading import in_chunks, read_texts
 from albert_keras.training.scored_model import check_records
 from data_pipeline.config import MaskingConfig
@@ -197,9 +197,8 @@ class AnalysisData:
         for begin in range(0, len(lengths), self._batch_size):
             part = slice(begin, begin + self._batch_size)
             first, count = starts[part], lengths[part]
-            alone = np.zeros_like(count)  # there is no second text
-            pairs = EncodedPairs(ids, np.stack([first, first], 1), np.stack([count, alone], 1))
-            inputs = lay_out(pairs, tokenizer, int(count.max()) + _NUM_SPECIAL)
+            texts = single_texts(ids, first, count)
+            inputs = lay_out(texts, tokenizer, int(count.max()) + _NUM_SPECIAL)
             yield inputs | mask_ngrams(
                 inputs["input_ids"],
                 inputs["input_mask"],

@@ -69,12 +69,6 @@ def read_race(
     return examples_from(path, _questions(Path(path), levels, encoding), example, skipped)
 
 
-def race_folder(data_dir: str | Path, split: str) -> Path:
-    """Returns the folder of a split in the corpus, or in a folder that contains `RACE`."""
-    root = Path(data_dir)
-    return (root / "RACE" if (root / "RACE").is_dir() else root) / split
-
-
 def _questions(path, levels, encoding) -> Iterator[Row]:
     """Yields each question of a file or folder as a Row of its passage, its level and itself."""
     for file, level in _files(path, levels):

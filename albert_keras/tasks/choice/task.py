@@ -1,12 +1,13 @@
 """Questions with options to choose from: RACE."""
 
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import scipy.special
 
-from albert_keras.tasks.choice.files import LEVELS, race_folder, read_race
+from albert_keras.tasks.choice.files import LEVELS, read_race
 from albert_keras.tasks.examples import ChoiceExample
 from albert_keras.tasks.kinds import CHOICE
 from albert_keras.tasks.labels import check_answered
@@ -44,8 +45,9 @@ class ChoiceTask(Task):
     test_splits = labelled_tests = ("test",)
 
     def _read_official(self, split):
-        folder = race_folder(self.data_dir_for(split, f"`RACE/{split}`"), split)
-        return self.read_file(folder, labelled=True)
+        root = Path(self.data_dir_for(split, f"`RACE/{split}`"))
+        inside = root / "RACE"
+        return self.read_file((inside if inside.is_dir() else root) / split, labelled=True)
 
     def read_file(self, path, labelled):
         config, skipped = self.config, self.skipping(path)

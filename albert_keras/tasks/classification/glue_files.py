@@ -18,9 +18,6 @@ from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
 from data_pipeline.text import storage
 
-#: First line of a file of predictions.
-HEADER = "index\tprediction"
-
 
 def read_glue(
     task: str, data_dir: str | os.PathLike, split: str, skipping: Callable | None = None
@@ -118,7 +115,7 @@ def write_submission(
         names = [f"{score:.5f}" for score in np.clip(predictions, *settings.score_range)]
     path = Path(folder) / f"{settings.submissions[split] or settings.folder}.tsv"
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [HEADER, *(f"{id}\t{name}" for id, name in zip(ids, names, strict=True))]
+    lines = ["index\tprediction", *(f"{id}\t{name}" for id, name in zip(ids, names, strict=True))]
     with whole_file(path) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
     return path

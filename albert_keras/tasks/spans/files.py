@@ -1,4 +1,4 @@
-"""Reads SQuAD: questions of version 1.1 and 2.0, and predictions in the official format."""
+"""Reads SQuAD: questions of version 1.1 and 2.0."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +16,9 @@ from albert_keras.tasks.tables.rows import (
     read_checked,
 )
 
+#: The official files of answers: id of a question -> text, "" for no answer; and of scores for "no
+#: answer", see `read_checked`.
+PREDICTIONS, NULL_ODDS = dict[str, str], dict[str, FiniteFloat]
 #: What the answers to a labelled question must be, by version.
 _RULES = {
     1: "must have an answer; squad2 is for questions without answers",
@@ -89,16 +92,6 @@ def read_questions(
         return made
 
     return examples_from(path, _questions(path), example, skipped, unit="question")
-
-
-def read_predictions(path: str | Path) -> dict[str, str]:
-    """Returns the answers of an official prediction file: question id -> text, "" for no answer."""
-    return read_checked(dict[str, str], path)
-
-
-def read_null_odds(path: str | Path) -> dict[str, float]:
-    """Returns the scores of a file like `null_odds.json`: question id -> higher for "no answer"."""
-    return read_checked(dict[str, FiniteFloat], path)
 
 
 def _questions(path) -> Iterator[Row]:

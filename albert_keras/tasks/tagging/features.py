@@ -6,7 +6,7 @@ import numpy as np
 
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.labels import label_numbers
-from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
+from albert_keras.tasks.pair_features import PairFeatures, encode_texts, single_texts
 from albert_keras.tasks.spans.windows import lay_out_windows, max_context
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -75,10 +75,7 @@ def tag_features(
         for part in (0, 1)
     )
     offsets += np.repeat(sentence_begins, num_windows)
-    none = np.zeros_like(offsets)
-    windows = EncodedPairs(
-        tokens, np.stack([offsets, none], axis=1), np.stack([window_lengths, none], axis=1)
-    )
+    windows = single_texts(tokens, offsets, window_lengths)
     of_words = [best[total] + first for total, first in zip(totals, first_windows, strict=True)]
     rows = np.concatenate([np.zeros(0, np.int64), *of_words])[firsts]
     words = rows, 1 + firsts - offsets[rows]

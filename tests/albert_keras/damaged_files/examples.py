@@ -1,5 +1,6 @@
 """An example of each kind of file that is read from others, and the function that reads it."""
 
+import functools
 import json
 import tarfile
 from collections.abc import Callable
@@ -186,7 +187,8 @@ def corpora(folder):
 
 
 def questions(folder):
-    from albert_keras.tasks.spans.files import read_null_odds, read_predictions, read_questions
+    from albert_keras.tasks.spans.files import NULL_ODDS, PREDICTIONS, read_questions
+    from albert_keras.tasks.tables.rows import read_checked
 
     answer = {"text": "number", "answer_start": 4}
     question = [
@@ -196,8 +198,8 @@ def questions(folder):
     paragraphs = [{"context": _LINES[0], "qas": question}]
     readers = {
         "squad.json": (read_questions, {"data": [{"title": "a", "paragraphs": paragraphs}]}),
-        "predictions.json": (read_predictions, {"a": "b", "c": ""}),
-        "odds.json": (read_null_odds, {"a": 0.5, "c": -3}),
+        "predictions.json": (functools.partial(read_checked, PREDICTIONS), {"a": "b", "c": ""}),
+        "odds.json": (functools.partial(read_checked, NULL_ODDS), {"a": 0.5, "c": -3}),
     }
     for name, (_, values) in readers.items():
         (folder / name).write_text(json.dumps(values))

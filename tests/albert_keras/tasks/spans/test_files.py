@@ -3,7 +3,8 @@ import json
 import pytest
 
 from albert_keras.tasks.examples import Answer, QuestionExample
-from albert_keras.tasks.spans.files import read_null_odds, read_predictions, read_questions
+from albert_keras.tasks.spans.files import NULL_ODDS, PREDICTIONS, read_questions
+from albert_keras.tasks.tables.rows import read_checked
 from data_pipeline.errors import InputError
 
 CONTEXT = "Anna lives in Rome. Rome is old."
@@ -76,14 +77,14 @@ def test_a_broken_question_is_named(damage, message, write):
 
 
 def test_predictions_and_null_scores_are_read(write):
-    assert read_predictions(write({"q1": "Rome", "q2": ""})) == {"q1": "Rome", "q2": ""}
-    assert read_null_odds(write({"q1": -3, "q2": 0.5})) == {"q1": -3.0, "q2": 0.5}
+    assert read_checked(PREDICTIONS, write({"q1": "Rome", "q2": ""})) == {"q1": "Rome", "q2": ""}
+    assert read_checked(NULL_ODDS, write({"q1": -3, "q2": 0.5})) == {"q1": -3.0, "q2": 0.5}
     with pytest.raises(InputError, match="`q1` must be a valid string. Received: 5"):
-        read_predictions(write({"q1": 5}))
+        read_checked(PREDICTIONS, write({"q1": 5}))
     with pytest.raises(InputError, match="`q1` must be a valid number. Received: true"):
-        read_null_odds(write({"q1": True}))
+        read_checked(NULL_ODDS, write({"q1": True}))
     with pytest.raises(InputError, match="`q1` must be a finite number. Received: NaN"):
-        read_null_odds(write(b'{"q1": NaN}'))
+        read_checked(NULL_ODDS, write(b'{"q1": NaN}'))
 
 
 @pytest.mark.parametrize(
