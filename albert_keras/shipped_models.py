@@ -41,7 +41,7 @@ def find_model(path: str | Path) -> Path:
     if not hint.endswith("?"):
         return path
     is_size = path.name in AlbertConfig.names()
-    size = ", which is the name of a size (`--size`) and not of a trained model" if is_size else ""
+    size = ", which is the name of a size (`size`) and not of a trained model" if is_size else ""
     raise InputError(
         "A model must be given as a path that exists or as the name of a shipped model. Received: "
         f"`{path}`{size}{hint}",

@@ -136,10 +136,10 @@ def failed_path(error: OSError) -> str | None:
     return error.filename and re.sub(_TEMPORARY, r"\1", str(error.filename))
 
 
-def check_output_folder(path: str | Path, option: str = "--out") -> None:
+def check_output_folder(path: str | Path, name: str = "out") -> None:
     """Checks, before any work is done, that a new folder can be written at `path`.
 
-    Raises InputError, which names the option to change, if `path` exists and is not an empty
+    Raises InputError, which names the parameter to change, if `path` exists and is not an empty
     folder, or if its parent is not writable.
     """
     path = Path(path)
@@ -149,20 +149,20 @@ def check_output_folder(path: str | Path, option: str = "--out") -> None:
     ):
         raise InputError(
             f"`{path}` is not empty, and nothing is ever overwritten. "
-            f"Remove it or choose another {option}.",
+            f"Remove it or choose another `{name}`.",
             Mistake.OUTPUT_EXISTS,
         )
-    check_writable(path, option)
+    check_writable(path, name)
 
 
-def check_writable(path: Path, option: str = "--out") -> None:
+def check_writable(path: Path, name: str = "out") -> None:
     """Checks that files can be written in a folder, or that it can be created; else InputError."""
     parent = path.absolute()
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir():
         raise InputError(
-            f"`{path}` cannot be created: `{parent}` is a file. Choose another {option}."
+            f"`{path}` cannot be created: `{parent}` is a file. Choose another `{name}`."
         )
     probe = parent / f".{path.name}.probe-{os.getpid()}"
     try:
@@ -170,7 +170,7 @@ def check_writable(path: Path, option: str = "--out") -> None:
         probe.unlink()
     except OSError as error:
         raise InputError(
-            f"`{path}` cannot be written: {error.strerror} in `{parent}`. Choose another {option}."
+            f"`{path}` cannot be written: {error.strerror} in `{parent}`. Choose another `{name}`."
         ) from error
 
 
@@ -263,7 +263,7 @@ class FolderLock:
         self,
         folder: Path,
         work: str = "is being trained",
-        advice: str = "Wait until it has ended, or choose another --out.",
+        advice: str = "Wait until it has ended, or choose another `out`.",
         shown: Path | None = None,
         makes_folder: bool = False,
     ):

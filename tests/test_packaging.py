@@ -10,25 +10,19 @@ from importlib import metadata
 
 import pytest
 
-from tests.repository import PACKAGES, ROOT, needs_repository
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from tests.repository import PACKAGES, PROJECT, ROOT, needs_repository
 
 NAMES = ("albert_keras", "data_pipeline")
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
 
 
 def test_the_version_is_written_once():
-    pattern = rf"[\"'=]{re.escape(PROJECT['version'])}[\"']"
+    pattern = rf"[\"'=]{re.escape(PROJECT['project']['version'])}[\"']"
     files = [path for name in NAMES for path in (PACKAGES / name).rglob("*.py")]
     assert len(files) > 100
     copies = [path for path in files if re.search(pattern, path.read_text(encoding="utf-8"))]
     assert not copies
-    assert metadata.version(PROJECT["name"]) == PROJECT["version"]
+    assert metadata.version(PROJECT["project"]["name"]) == PROJECT["project"]["version"]
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,9 @@ from pathlib import Path
 
 import pytest
 
-try:
-    import tomllib
-except ModuleNotFoundError:  # Python 3.10
-    import tomli as tomllib
-
 import albert_keras
 import data_pipeline
-from tests.repository import ROOT
+from tests.repository import PROJECT
 
 
 @pytest.mark.parametrize("package", [albert_keras, data_pipeline])
@@ -25,11 +20,9 @@ def test_every_public_name_is_there(package):
         assert getattr(package, name).__name__ == name
 
 
-@pytest.mark.parametrize(
-    "module", ["albert_keras", "data_pipeline", "albert_keras.cli", "albert_keras.config"]
-)
-def test_importing_loads_neither_tensorflow_nor_numpy(module):
-    check = f"import {module}, sys; print({{'tensorflow', 'numpy'}} & set(sys.modules))"
+def test_importing_loads_neither_tensorflow_nor_numpy():
+    modules = "sys, albert_keras.cli, albert_keras.config, data_pipeline"
+    check = f"import {modules}; print({{'tensorflow', 'numpy'}} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
     assert done.stdout.strip() == "set()", done.stderr
 
@@ -39,9 +32,8 @@ def test_the_public_names_are_type_checked(package):
     tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     homes = {node.module for node in imports for alias in node.names if alias.asname}
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     files = {
-        name.removesuffix(".py").replace("/", ".") for name in project["tool"]["mypy"]["files"]
+        name.removesuffix(".py").replace("/", ".") for name in PROJECT["tool"]["mypy"]["files"]
     }
     assert homes <= files
 

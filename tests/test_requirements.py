@@ -2,16 +2,10 @@
 
 import re
 import subprocess
-import sys
 
 from packaging.requirements import Requirement
 
-from tests.repository import ROOT, needs_repository
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from tests.repository import PROJECT, ROOT, needs_repository
 
 pytestmark = needs_repository
 
@@ -32,12 +26,8 @@ def test_each_package_is_pinned_with_hashes():
         assert "://" not in entry and " @ " not in entry
 
 
-def _project():
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-
-
 def test_all_dependencies_are_pinned():
-    project = _project()["project"]
+    project = PROJECT["project"]
     needed = project["dependencies"] + project["optional-dependencies"]["dev"]
     pinned = {entry.split("==")[0] for entry in _entries()}
     names = {re.match(r"[A-Za-z0-9_.-]+", one)[0].lower().replace("_", "-") for one in needed}
@@ -52,7 +42,7 @@ def test_the_pinned_versions_satisfy_the_project_on_each_python():
             one = Requirement(entry.split(" --hash")[0])
             if one.marker is None or one.marker.evaluate(environment):
                 chosen[one.name] = one.specifier
-        for requirement in map(Requirement, _project()["project"]["dependencies"]):
+        for requirement in map(Requirement, PROJECT["project"]["dependencies"]):
             if requirement.marker is None or requirement.marker.evaluate(environment):
                 (pin,) = chosen[requirement.name]
                 assert requirement.specifier.contains(pin.version), (python, str(requirement))

@@ -12,9 +12,16 @@ import typer
 import typer.core
 
 from albert_keras.cli.interruption import interruptible
+from albert_keras.cli.option_names import OptionNames
 from albert_keras.cli.output import plain, show, start
-from albert_keras.cli.parameters import given_of, help_and_entries, parameters_of, refuse_others
-from albert_keras.cli.removed import check_command, check_options
+from albert_keras.cli.parameters import (
+    given_of,
+    help_and_entries,
+    parameters_of,
+    refuse,
+    signature_of,
+)
+from albert_keras.cli.removed import check_options, refuse_removed
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import options_of
 
@@ -55,8 +62,7 @@ class _GivenOnce:
 
 class _Command(_GivenOnce, typer.core.TyperCommand):
     def parse_args(self, ctx, args):
-        options = args[: args.index("--")] if "--" in args else args
-        check_options(ctx.command_path, options)
+        check_options(ctx.command_path, args[: args.index("--")] if "--" in args else args)
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx, formatter):
@@ -67,7 +73,7 @@ class _Command(_GivenOnce, typer.core.TyperCommand):
 
 class _Group(_GivenOnce, typer.core.TyperGroup):
     def resolve_command(self, ctx, args):
-        check_command(ctx.command_path, args[0])
+        refuse_removed(ctx.command_path, args[0])
         try:
             return super().resolve_command(ctx, args)
         except USAGE_ERRORS as error:
@@ -115,7 +121,7 @@ class Call(NamedTuple):
 
     def to(self, function: str, problem: str) -> "Call":
         """Returns the call of another function; InputError if it lacks a parameter given."""
-        refuse_others(self.context, function, self.given, problem)
+        refuse(self.context, self.given.keys() - signature_of(function).keys(), problem)
         return self._replace(function=function)
 
 
@@ -175,7 +181,7 @@ def command(*calls: str, config=None, resumes: bool = False):
 
         @functools.wraps(function)
         def run(context, as_json, log_format, verbose, debug, **arguments):
-            start(verbose, debug, log_format)
+            start(verbose, debug, log_format, OptionNames(context, config).put_into)
             if config is not None:
                 given = given_of(context, flags, arguments)
                 arguments["flags"] = {

@@ -44,7 +44,7 @@ def convert(call):
       pair: The classifier or regression of SOURCE takes pairs of texts.
     """
     detect(call.given["source"])
-    check_output_folder(call.given["target"], "TARGET")
+    check_output_folder(call.given["target"], "target")
     result = call()
     return Output(result, _lines(result))
 

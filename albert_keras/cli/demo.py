@@ -34,7 +34,7 @@ def demo(out: Path = Path("runs/demo")):
 
 def _last_screen(result):
     from albert_keras.cli import evaluate
-    from albert_keras.cli.answer_lines import describe_pretrained
+    from albert_keras.cli.predict import describe_pretrained
 
     yield ""
     yield f"Done in {result.seconds:.0f} s. On documents that were not used for training:"

@@ -41,9 +41,8 @@ def embed(call, out: Path, texts: list[str] | None = None, layers: str = "last")
         raise InputError(
             f"TEXT must not be given with --file. Received: {len(texts)} and `{file}`."
         )
-    chosen = parse_layers(layers)
     source = None if file is not None else itertools.chain.from_iterable(text_batches(texts))
-    result = call(texts=source, layers=chosen, out=out)
+    result = call(texts=source, layers=_parse_layers(layers), out=out)
     values = result._asdict() | {"settings": result.settings._asdict()}
     del values["vectors"], values["ids"]
     lines = [
@@ -55,7 +54,7 @@ def embed(call, out: Path, texts: list[str] | None = None, layers: str = "last")
 
 
 @command("albert_keras.texts.similar:similar")
-def similar(call, corpus: Path, texts: list[str] | None = None):
+def similar(call, corpus: Path, queries: list[str] | None = None):
     """Find the texts of a corpus that are most similar to each TEXT.
 
     The score is the cosine of the vectors, from -1 to 1. The search is exact.
@@ -66,13 +65,12 @@ def similar(call, corpus: Path, texts: list[str] | None = None):
 
     Options:
       corpus <CORPUS>: File of vectors that `embed` wrote.
-      texts <TEXT>: Text to find similar ones for; without TEXT, lines of stdin.
+      queries <TEXT>: Text to find similar ones for; without TEXT, lines of stdin.
       model (the one that embedded CORPUS): The same model in another place.
       top_k {1..}: Number of texts to find for each TEXT.
       batch_size {1..}: Texts per batch.
     """
-    queries = list(itertools.chain.from_iterable(text_batches(texts)))
-    found = call(corpus, queries)
+    found = call(corpus, list(itertools.chain.from_iterable(text_batches(queries))))
     lines = []
     for one in found:
         lines.append(" ".join(one.query.split()))
@@ -83,8 +81,7 @@ def similar(call, corpus: Path, texts: list[str] | None = None):
     return Output(plain(found), lines)
 
 
-def parse_layers(text: str) -> tuple[int, ...]:
-    """Parses `--layers`: "last", or numbers separated by commas."""
+def _parse_layers(text):
     if text == "last":
         return (-1,)
     try:

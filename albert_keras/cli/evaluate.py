@@ -6,10 +6,11 @@ import typer
 
 from albert_keras.cli.arguments import check_files, check_records
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.minimal_pairs import evaluate_pairs
+from albert_keras.cli.output import plain
 from albert_keras.cli.parameters import refuse
 from albert_keras.formats.detection import detect, kind_of_run
-from albert_keras.report import count_of, percent
+from albert_keras.report import count_of, percent, table
+from albert_keras.texts.minimal_pairs import pair_files
 from data_pipeline.errors import InputError
 
 _RECORDS = "albert_keras.training.evaluate:evaluate"
@@ -75,7 +76,11 @@ def evaluate(
     if run is None:
         raise InputError("`--run` or `--predictions` is required. Received: neither.")
     if minimal_pairs:
-        return evaluate_pairs(call.to(_PAIRS, f"{problem} `--minimal-pairs`."), run, minimal_pairs)
+        call = call.to(_PAIRS, f"{problem} `--minimal-pairs`.")
+        detect(run)
+        pair_files(minimal_pairs)  # before TensorFlow is imported
+        result = call(run, minimal_pairs)
+        return Output(plain(result), _describe_pairs(result))
     data = call.given.get("data")
     if _is_finetuned(run):
         call = call.to(_TASK, f"{problem} a fine-tuned model.")
@@ -112,6 +117,34 @@ def _score(call, predictions):
         for name, value in result.scores.items()
     ]
     return Output(result, lines)
+
+
+def _describe_pairs(evaluation) -> list[str]:
+    """Returns the lines that describe a MinimalPairsEvaluation."""
+    overall = evaluation.overall
+    step = "" if evaluation.step is None else f"step {evaluation.step}, "
+    lines = [
+        f"{step}{count_of(overall.num_pairs, 'minimal pair')}; chance: 50.0 %",
+        f"mean of {count_of(evaluation.mean.num_groups, 'group')}  {_accuracy(evaluation.mean)}",
+        f"all pairs  {_accuracy(overall)}",
+    ]
+    if overall.num_ties:
+        lines.append(f"ties, each counted as one half: {overall.num_ties:,}")
+    for title, means in (("field", evaluation.fields), ("term", evaluation.terms)):
+        if len(means) > 1:
+            rows = [(mean.name, _accuracy(mean), str(mean.num_groups)) for mean in means]
+            lines += table((f"by {title}", "accuracy, 95 % interval", "groups"), rows)
+    rows = [
+        (group.group, _accuracy(group), str(group.num_pairs), str(group.num_ties))
+        for group in evaluation.groups
+    ]
+    lines += table(("by group", "accuracy, 95 % interval", "pairs", "ties"), rows)
+    return lines + ([f"scores of each pair: {evaluation.out}"] if evaluation.out else [])
+
+
+def _accuracy(one):
+    low, high = one.interval
+    return f"{percent(one.accuracy):>7} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def describe_task(evaluation):

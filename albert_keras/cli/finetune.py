@@ -77,10 +77,11 @@ def finetune(
 
 def question_of(task):
     """Returns the arguments of `albert-keras predict` for a model of this task (TaskConfig)."""
-    from albert_keras.tasks.kinds import FIELD_OPTIONS, build_task
+    from albert_keras.tasks.kinds import build_task
 
-    words = ["TEXT"]
-    for field in build_task(task).fields:
-        if field in FIELD_OPTIONS:
-            words += [FIELD_OPTIONS[field], "TEXT"] * (2 if field == "options" else 1)
-    return " ".join(words)
+    options = {
+        "pair": " --pair TEXT",
+        "question": " --question TEXT",
+        "options": " --option TEXT --option TEXT",
+    }
+    return "TEXT" + "".join(options.get(field, "") for field in build_task(task).fields)

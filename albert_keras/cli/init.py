@@ -4,7 +4,6 @@ import enum
 import inspect
 import re
 import textwrap
-from collections.abc import Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
@@ -114,7 +113,7 @@ def init(
 
 
 def settings_file(kind: FileKind, config: Settings, name: str) -> str:
-    """Returns the content of a file of settings.
+    """Returns the content of a file of settings; read again, it gives the same settings.
 
     Args:
         kind: One of `FILE_KINDS`.
@@ -133,22 +132,8 @@ def settings_file(kind: FileKind, config: Settings, name: str) -> str:
     ]
     if kind.command == "pretrain":
         header.append("With --init-from, remove the section `model`: the weights determine it.")
-    return commented_yaml(config, header)
-
-
-def commented_yaml(settings: Settings, header: Sequence[str]) -> str:
-    """Returns all settings as YAML with comments.
-
-    Args:
-        settings: The values to write.
-        header: Lines of the comment at the top.
-
-    Returns:
-        str. The content of the file; read again, it gives the same settings.
-    """
     lines = [f"# {line}".rstrip() for line in header]
-    lines += _section(settings, 0)
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_section(config, 0)]) + "\n"
 
 
 def _section(settings, depth):
@@ -156,7 +141,7 @@ def _section(settings, depth):
     for name, field in type(settings).model_fields.items():
         value = getattr(settings, name)
         if isinstance(value, Settings):
-            text = _with_null(inspect.getdoc(type(value)).splitlines()[0])
+            text = inspect.getdoc(type(value)).splitlines()[0]
             lines += ["", *_comment(text, depth), f"{'  ' * depth}{name}:"]
             lines += _section(value, depth + 1)
         elif isinstance(settings, PretrainingConfig) and name == "model":
@@ -171,22 +156,16 @@ def _section(settings, depth):
 
 
 def _explanation(field):
-    text = _with_null(field.description or "")
-    choices = _choices(field.annotation)
-    if choices:
-        text += f" One of: {', '.join(choices)}."
+    text = field.description or ""
+    annotation = field.annotation
+    kinds = (annotation,) if get_origin(annotation) is Literal else get_args(annotation)
+    kinds = [kind for kind in kinds if kind is not NoneType]
+    if len(kinds) == 1 and get_origin(kinds[0]) is Literal:
+        text += f" One of: {', '.join(map(str, get_args(kinds[0])))}."
     how = (field.json_schema_extra or {}).get("option", {})
     if "default_text" in how and field.default is None:
         text += f" null means: {how['default_text']}."
     return text
-
-
-def _choices(annotation):
-    """Returns the values that a field may have, [] if it may have others than a few words."""
-    kinds = (annotation,) if get_origin(annotation) is Literal else get_args(annotation)
-    kinds = [kind for kind in kinds if kind is not NoneType]
-    is_choice = len(kinds) == 1 and get_origin(kinds[0]) is Literal
-    return [str(choice) for choice in get_args(kinds[0])] if is_choice else []
 
 
 def _model(settings):
@@ -212,7 +191,7 @@ def _stages(stages):
     )
     lines = _comment(text, 0)
     for name, field in StageConfig.model_fields.items():
-        lines += _comment(f"  {name}: {_with_null(field.description)}", 0, "      ")
+        lines += _comment(f"  {name}: {field.description}", 0, "      ")
     values = [stage.model_dump(mode="json", exclude_unset=True) for stage in stages]
     return [*lines, f"stages: {_plain(values)}"]
 
@@ -224,15 +203,10 @@ def _attributes(config: type) -> dict[str, str]:
     return {name: re.sub(r"\s+", " ", text).strip() for name, text in entries}
 
 
-def _with_null(text):
-    """Replaces Python's name of a missing value, None, by YAML's name, null."""
-    return re.sub(r"\bNone\b", "null", text)
-
-
 def _comment(text, depth, indent=""):
     start = f"{'  ' * depth}# "
     return textwrap.wrap(
-        text,
+        re.sub(r"\bNone\b", "null", text),  # Python's and YAML's name of a missing value
         _WIDTH,
         initial_indent=start,
         subsequent_indent=start + indent,

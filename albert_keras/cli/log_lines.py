@@ -32,6 +32,7 @@ class LogLines(logging.StreamHandler):
         self._silence, self._start = silence, LONGEST_START if start is None else start
         self._started = self._last = time.monotonic()
         self._is_silent = True
+        self.as_options = str  # see `OptionNames.put_into`
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -42,6 +43,9 @@ class LogLines(logging.StreamHandler):
             with self.lock:
                 self._close_line()
                 super().emit(record)
+
+    def format(self, record):
+        return self.as_options(super().format(record))
 
     def finish(self):
         """Stops the thread that prints the elapsed time."""
@@ -134,7 +138,7 @@ class JsonLines(LogLines):
             values["progress"] = state.as_dict()
         if (report := getattr(record, "report", None)) is not None:
             values["report"] = report
-        self._print(record.levelname.lower(), record.getMessage(), **values)
+        self._print(record.levelname.lower(), self.format(record), **values)
 
     def print_error(self, text, mistakes=()):
         self._print("error", text, mistakes=[mistake.value for mistake in mistakes])

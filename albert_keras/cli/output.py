@@ -25,13 +25,14 @@ LOG_FORMATS = ("text", "json")
 _progress = None
 
 
-def start(verbose=False, debug=False, log_format="text"):
+def start(verbose=False, debug=False, log_format="text", as_options=str):
     """Sets up progress lines. Call it before TensorFlow is imported.
 
     Args:
         verbose: bool. Also print the messages of other libraries.
         debug: bool. Print all messages.
         log_format: str. One of `LOG_FORMATS`; raises InputError if it is another.
+        as_options: callable. Puts the options of the command into a message of the library.
     """
     global _progress
     finish()
@@ -42,6 +43,7 @@ def start(verbose=False, debug=False, log_format="text"):
     is_terminal = log_format == "text" and sys.stderr.isatty()
     kinds = {"text": TerminalLines if is_terminal else LogLines, "json": JsonLines}
     _progress = kinds[log_format](sys.stderr)
+    _progress.as_options = as_options
     usual = UPDATE if is_terminal else logging.INFO
     for name in _LOGGERS:
         logger = logging.getLogger(name)
@@ -136,7 +138,8 @@ def report_error(error, debug):
     elif debug:
         raise error
     elif isinstance(error, TrainingDiverged | InputError):
-        code, text = 2 if isinstance(error, InputError) else 3, f"error: {error}"
+        code = 2 if isinstance(error, InputError) else 3
+        text = f"error: {error if _progress is None else _progress.as_options(error)}"
     elif is_disk_full(error):
         name = failed_path(error) if isinstance(error, OSError) else None
         detail = f"`{name}` could not be written." if name else f"{error}."

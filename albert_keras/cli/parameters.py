@@ -115,7 +115,7 @@ def parameters_of(
         name: _Declared(parameter.annotation, parameter.default)
         for name, parameter in inspect.signature(function).parameters.items()
     }
-    called = {name: one for call in reversed(calls) for name, one in _signature(call).items()}
+    called = {name: one for call in reversed(calls) for name, one in signature_of(call).items()}
     if len(calls) > 1:  # what one of them requires, the others may not have
         called = {
             name: one._replace(default=None) if one.default is inspect.Parameter.empty else one
@@ -226,7 +226,7 @@ def _type_of_setting(option):
 
 
 @functools.cache
-def _signature(call: str) -> dict[str, _Declared]:
+def signature_of(call: str) -> dict[str, _Declared]:
     """Reads the parameters of "module:function" from the source of the module."""
     module, _, name = call.partition(":")
     path = _SOURCES.joinpath(*module.split(".")).with_suffix(".py")
@@ -283,11 +283,6 @@ def given_of(context: typer.Context, names: Iterable[str], values: dict[str, Any
     """Moves arguments out of `values`, and returns those that are on the command line."""
     found = {name: values.pop(name) for name in names}
     return {name: value for name, value in found.items() if is_given(context, name)}
-
-
-def refuse_others(context: typer.Context, call: str, arguments: Iterable[str], problem: str):
-    """Raises InputError if a function, "module:name", does not have one of the given arguments."""
-    refuse(context, set(arguments) - _signature(call).keys(), problem)
 
 
 def refuse(context: typer.Context, names: Iterable[str], problem: str) -> None:

@@ -1,20 +1,27 @@
 """`albert-keras predict`."""
 
+import itertools
+import re
 from pathlib import Path
 
 import typer
 
-from albert_keras.cli.answer_lines import describe_pretrained
-from albert_keras.cli.command import command, streamed
-from albert_keras.cli.minimal_pairs import score_texts
+from albert_keras.cli.arguments import check_files
+from albert_keras.cli.command import Output, command, streamed
 from albert_keras.cli.parameters import refuse
-from albert_keras.cli.typed_inputs import text_batches
+from albert_keras.cli.typed_inputs import (
+    arriving_lines,
+    converted_lines,
+    line_fields,
+    text_batches,
+    typed_fields,
+)
 from albert_keras.formats.detection import detect, kind_of_run
-from albert_keras.tasks.answer_table import check_out, check_request
+from albert_keras.report import count_of, percent
+from albert_keras.tasks.answer_table import check_out, check_request, is_answer_table, with_answers
 from data_pipeline.errors import InputError
-from data_pipeline.text import storage
 
-_FIELDS = ("pair", "question", "option")
+_FIELDS = ("pair", "question", "options")
 _OF_A_TABLE = ("encoding", "skip_bad_rows")
 _TABLES = ("file", "out", "overwrite", "text_column", "pair_column", *_OF_A_TABLE)
 _SCORED, _PRETRAINED = "a model with `--score`", "a pre-trained model"
@@ -33,14 +40,14 @@ def predict(
     context: typer.Context,
     call,
     model: Path,
-    texts: list[str] | None = None,
+    inputs: list[str] | None = None,
     then: str | None = None,
     top_k: int = 5,
     score: bool = False,
     mask_rest_of_word: bool = False,
     pair: str | None = None,
     question: str | None = None,
-    option: list[str] | None = None,
+    options: list[str] | None = None,
     text_column: str | None = None,
     pair_column: str | None = None,
 ):
@@ -64,7 +71,7 @@ def predict(
     Options:
       model <MODEL>: Export, one of its versions, or the name of a shipped model; fine-tuning or one
         of its runs; with --score, also a pre-training run or a checkpoint.
-      texts <TEXT>: Text to process, with [MASK] for a pre-trained export; without TEXT, lines of
+      inputs <TEXT>: Text to process, with [MASK] for a pre-trained export; without TEXT, lines of
         stdin.
       then TEXT: Pre-trained export: text that may follow TEXT.
       top_k: Pre-trained export: candidates per [MASK].
@@ -72,7 +79,7 @@ def predict(
       mask_rest_of_word: With --score, also mask the later tokens of the same word.
       pair TEXT: Second text of a pair.
       question TEXT: Question about TEXT.
-      option TEXT: Option to choose from; may be repeated.
+      options --option TEXT: Option to choose from; may be repeated.
       file: File of examples instead of TEXT, in a format of the task.
       text_column COLUMN (as in training): Column of the text in --file.
       pair_column COLUMN (as in training): Column of the second text in --file.
@@ -86,13 +93,13 @@ def predict(
     others = {name for names in _TAKEN.values() for name in names} - set(_TAKEN[kind])
     refuse(context, others, f"must not be given for {kind}. Received: `{model}`.")
     if kind == _SCORED:
-        return score_texts(model, texts, mask_rest_of_word)
+        return _score(model, inputs, mask_rest_of_word)
     if kind == _PRETRAINED:
-        return _ask_pretrained(model, texts, then, top_k)
+        return _ask_pretrained(model, inputs, then, top_k)
     arguments = call.given
     file, split = arguments.get("file"), arguments.get("split")
     if file is not None or split is not None:
-        if texts:
+        if inputs:
             raise InputError("`TEXT` must not be given with --file or --split.")
         refuse(context, _FIELDS, "must not be given with --file or --split.")
     sources = {"inputs": file is None and split is None, "file": file, "split": split}
@@ -100,13 +107,10 @@ def predict(
     columns |= {name: arguments.pop(name, None) for name in _OF_A_TABLE}
     check_request(sources, arguments.get("data_dir"), columns)
     check_out(arguments.get("out"), file, "overwrite" in arguments)
-    if file is not None and not file.is_dir():
-        storage.open_to_read(file).close()
-    from albert_keras.cli.task_answers import answer_task
-
-    typed = {"pair": pair, "question": question, "options": option or None}
+    check_files(file)
+    typed = {"pair": pair, "question": question, "options": options or None}
     fields = {name: value for name, value in typed.items() if value is not None}
-    return answer_task(model, kind == _EXPORT, texts or [], fields, columns, **arguments)
+    return _answer_task(model, kind == _EXPORT, inputs or [], fields, columns, **arguments)
 
 
 def _kind_of(model):
@@ -141,3 +145,130 @@ def _ask_pretrained(model, texts, then, top_k):
                 yield from predictor.sentence_order(several, [then] * len(several))
 
     return streamed(noting_truncation(answers()), describe_pretrained, as_list=bool(texts))
+
+
+def _score(model, texts, mask_rest_of_word):
+    detect(model)
+    batches = text_batches(texts)
+    from albert_keras.texts.sentence_scores import PseudoLikelihood
+
+    scorer = PseudoLikelihood(model, mask_rest_of_word)
+    answers = (score for several in batches for score in scorer.score_texts(several))
+    return streamed(answers, _describe_score, as_list=bool(texts))
+
+
+def _describe_score(score):
+    tokens = "  ".join(f"{token.piece} {token.log_probability:.2f}" for token in score.tokens)
+    return [
+        f"{score.score:9.3f}  {score.score_per_token:8.3f} per token  {score.text}",
+        f"    {tokens}",
+    ]
+
+
+def _answer_task(path, is_export, texts, fields, of_file, **arguments):
+    """Answers texts, a file or a split; or else lines of stdin, as they arrive.
+
+    Args:
+        path: A run, a fine-tuning or an export.
+        texts: list of str.
+        fields: Other fields of each text, as in `Task.fields`.
+        of_file: How to read the file, by the names of settings; None for those of the training.
+        **arguments: Further arguments of `predict_task`.
+    """
+    from albert_keras.serving.predictor import Predictor
+    from albert_keras.tasks.finetuned import open_finetuned
+    from albert_keras.tasks.predict import answer_stream, collected, predict_task
+    from albert_keras.tasks.tagging.words import log_word_split
+
+    file, out = arguments.get("file"), arguments.get("out")
+    if texts or file is not None or "split" in arguments:
+        inputs = [typed_fields(text, fields) for text in texts] or None
+        model = Predictor(path) if is_export else path
+        found = predict_task(model, inputs, **of_file, **arguments)
+    else:
+        arriving = arriving_lines()
+        model = Predictor(path) if is_export else open_finetuned(path, strategy="auto")
+        log_word_split(model.task.config)
+        stream = answer_stream(model.answers, _line_inputs(model.task, arriving, fields))
+        if out is None:
+            values = (one.answer._asdict() for one in stream)
+            return Output(values, (describe_answer(one.example, one.answer) for one in stream))
+        found = collected(model.task, stream, out)
+    values = [answer._asdict() for answer in found.answers]
+    if out is not None:
+        if is_answer_table(out):
+            values = {"answers": len(values), "files": list(found.files)}
+        return Output(
+            values, [f"{count_of(len(found.answers), 'answer')}: {', '.join(found.files)}"]
+        )
+    if file is not None:
+        values = with_answers(found.rows, found.answers)
+    return Output(values, map(describe_answer, found.examples, found.answers))
+
+
+def _line_inputs(task, arriving, fields):
+    """Yields lists of inputs, each with its columns and its example, from lines of stdin."""
+    from albert_keras.tasks.given import typed_example
+    from albert_keras.tasks.task import known_fields
+
+    numbers, ids = itertools.count(), set()
+
+    def convert(number, line):
+        own = line_fields(number, line, fields)
+        try:
+            example = typed_example(task, next(numbers), own)
+        except InputError as error:
+            raise InputError(f"Line {number} of stdin: {error}") from error
+        if example.id in ids:
+            raise InputError(f"Inputs must have different ids. Received twice: {example.id!r}.")
+        ids.add(example.id)
+        return known_fields(example), example
+
+    return converted_lines(arriving, convert)
+
+
+def describe_answer(example, answer):
+    """Returns one line that describes an answer to an example."""
+    if hasattr(answer, "tags"):
+        pairs = zip(answer.words, answer.tags, strict=True)
+        line = " ".join(word if tag == "O" else f"{word}/{tag}" for word, tag in pairs)
+    elif hasattr(answer, "labels"):
+        labels = [f"{name} {percent(answer.probabilities[name])}" for name in answer.labels]
+        line = f"{', '.join(labels) or '(no label)'}  {_shown(example)}"
+    elif hasattr(answer, "scores"):
+        scores = ", ".join(f"{name} {score:.3f}" for name, score in answer.scores.items())
+        line = f"{scores}  {_shown(example)}"
+    elif hasattr(answer, "score"):
+        line = f"{answer.score:7.3f}  {_shown(example)}"
+    elif hasattr(answer, "label"):
+        line = f"{answer.label}  {percent(answer.probability)}  {_shown(example)}"
+    else:
+        text = answer.option if hasattr(answer, "option") else answer.text or "(no answer)"
+        line = f"{text}  {percent(answer.probability)}  {example.question}"
+    return re.sub(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*", " ", line) + _truncation(answer)
+
+
+def describe_pretrained(answer):
+    """Returns the lines that describe a FilledMask or a SentenceOrder, list of str."""
+    if hasattr(answer, "in_order"):
+        shown = f"{percent(answer.in_order):>7}  in this order: {answer.first}"
+        return [shown + _truncation(answer)]
+    lines = [answer.filled_text + _truncation(answer)]
+    for candidates in answer.masks:
+        shown = "  ".join(f"{piece} {percent(score)}" for piece, score in candidates)
+        lines.append(f"    {shown}" if shown else "    (beyond the maximum length of the model)")
+    return lines
+
+
+def _truncation(answer):
+    """Returns a note of what a model did not read, "" if it read all."""
+    dropped = [
+        count_of(getattr(answer, f"dropped_{noun}s", 0), noun)
+        for noun in ("token", "word")
+        if getattr(answer, f"dropped_{noun}s", 0)
+    ]
+    return f"  (truncated: {dropped[0]} not read)" if dropped else ""
+
+
+def _shown(example):
+    return example.first if example.second is None else f"{example.first} | {example.second}"

@@ -25,9 +25,11 @@ def removed() -> dict[str, str]:
     return found
 
 
-def check_command(path: str, name: str) -> None:
-    """Raises InputError if a command was removed; `path` has the commands before it."""
-    _refuse([*path.split()[1:], name])
+def refuse_removed(path: str, *words: str) -> None:
+    """Raises InputError if the words after the commands `path` were removed."""
+    old = " ".join([*path.split()[1:], *words])
+    if old in removed():
+        raise InputError(f"`albert-keras {old}` was removed. {removed()[old]}")
 
 
 def check_options(path: str, words: list[str]) -> None:
@@ -35,15 +37,8 @@ def check_options(path: str, words: list[str]) -> None:
 
     A value of an option may have been removed as well, as `--name value` or `--name=value`.
     """
-    commands = path.split()[1:]
     flat = [part for word in words for part in word.split("=", 1)]
     for position, word in enumerate(flat):
         if word.startswith("-"):
-            _refuse([*commands, word])
-            _refuse([*commands, *flat[position : position + 2]])
-
-
-def _refuse(words):
-    old = " ".join(words)
-    if old in removed():
-        raise InputError(f"`albert-keras {old}` was removed. {removed()[old]}")
+            refuse_removed(path, word)
+            refuse_removed(path, *flat[position : position + 2])

@@ -1,6 +1,5 @@
 """`albert-keras runs ...`."""
 
-import enum
 import json
 from pathlib import Path
 
@@ -8,13 +7,10 @@ from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.output import plain
 from albert_keras.report import bytes_text, count_of, optional, shortened, table
-from albert_keras.research.study.config import SCALES
 
 app = App(name="runs", help="List, compare and describe runs.", no_args_is_help=True)
 
 _LONGEST_VALUE = 40
-
-Scale = enum.Enum("Scale", {name: name for name in SCALES}, type=str)  # type: ignore[misc]
 
 
 @app.command("list")
@@ -89,7 +85,7 @@ def report(call):
 def study(
     call,
     name: str,
-    scale: Scale = Scale.tiny,
+    scale: str = "tiny",
     dry_run: bool = False,
     assignments: list[str] | None = None,
 ):
@@ -110,7 +106,7 @@ def study(
       name <NAME|FILE>: Name of a study, or a YAML file.
       corpus
       out: Folder of the study; an interrupted study is resumed.
-      scale: Model, lengths and updates to start from.
+      scale [tiny|mini|paper]: Model, lengths and updates to start from.
       minutes {0.01..} (updates of the scale): Minutes of training for each run and seed, which
         determine the number of updates.
       seeds {1..} (the seeds of the study): Number of seeds of each run.
@@ -128,7 +124,7 @@ def study(
 
     read = read_study(name)
     changes = read_values(None, assignments)
-    planned = plan_study(read, scale.value, changes, call.given.get("language"))
+    planned = plan_study(read, scale, changes, call.given.get("language"))
     for texts in ("corpus", "eval_corpus"):  # before TensorFlow is loaded
         if texts in call.given:
             find_files(call.given[texts])
@@ -138,7 +134,7 @@ def study(
         seeds = call.given.get("seeds", read.seeds)
         cost = study_cost(planned, call.given.get("minutes"), seeds)
         return Output(cost, cost_lines(cost))
-    result = call(read, scale=scale.value, changes=changes)
+    result = call(read, scale=scale, changes=changes)
     lines = [
         f"{result.trainings} trainings are finished, {result.trained_here} by this command",
         f"report: {result.report}",

@@ -79,7 +79,7 @@ def serve_check(call):
 
 
 @command("albert_keras.serving.kit.server_kit:write_kit")
-def server_kit(call, model: Path, out: Path, name: str | None = None):
+def server_kit(call, model: Path, folder: Path, name: str | None = None):
     """Write the files to run tensorflow_model_server.
 
     The files are its settings and a file for Docker Compose.
@@ -91,7 +91,7 @@ def server_kit(call, model: Path, out: Path, name: str | None = None):
     Options:
       model <MODEL>: Exported model: the folder of its versions or of one version, or the name of a
         shipped model.
-      out: Output folder.
+      folder --out: Output folder.
       name (name of its folder): Model name on the server.
       cores (all cores of this computer): Processor cores of the server.
       memory_gib (enough for two versions): Memory limit in GiB.
@@ -101,7 +101,7 @@ def server_kit(call, model: Path, out: Path, name: str | None = None):
     from albert_keras.serving.layout import split_version
 
     name = split_version(model)[0].name if name is None else name
-    folder = call(out, name, model)
+    call(folder, name, model)
     port = call.given.get("rest_port", 8501)
     files = sorted(path.name for path in folder.iterdir())
     lines = [

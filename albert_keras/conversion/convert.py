@@ -112,11 +112,11 @@ def convert(
         convert("albert_base_v2", "albert-base-v2", to="hugging-face")
     """
     target = Path(target)
-    check_output_folder(target, "TARGET")
+    check_output_folder(target, "target")
     source_format = detect(source).format
     if to is None and source_format == OURS:
         names = ", ".join(name for name in FORMATS if name != OURS)
-        raise InputError(f"The model is in our format. Choose a target with --to one of: {names}.")
+        raise InputError(f"The model is in our format. Choose a target with `to` one of: {names}.")
     to = to or OURS
     if to not in FORMATS:
         raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {to}.")
@@ -136,7 +136,7 @@ def convert(
             "digest": opened.tokenizer.digest,
         }
     else:
-        logger.warning("`%s` has no vocabulary: pass one with --tokenizer", source)
+        logger.warning("`%s` has no vocabulary: pass one as `tokenizer`", source)
     if to != OURS and weights.config.attention != "dense":
         notes.append(
             "other programs compute dense attention with these weights: outputs differ for texts "
@@ -148,7 +148,7 @@ def convert(
         if reason:
             notes.append(reason)
     elif pair:
-        raise InputError("`--pair` requires a target in our format, and a source in another one.")
+        raise InputError("`pair` requires a target in our format, and a source in another one.")
     with whole_folder(target) as folder:
         logger.info("writing `%s` (%s)", target, to)
         if task is not None:
@@ -213,7 +213,7 @@ def complete(opened) -> ModelWeights:
         raise InputError(
             f"`{opened.path}` must be a run that encodes pairs as one sequence. Received: a head "
             "that compares two texts, which other formats do not have. Fine-tune with "
-            "`--pair-encoding joint`."
+            "`pair_encoding=joint`."
         )
     weights, task = opened.weights(), build_task(TaskConfig(**opened.task))
     config = weights.config
@@ -242,13 +242,13 @@ def task_of_head(
     if takes_pair and kind not in _OF_TEXTS:
         heads = ", ".join(weights.heads) or "none"
         raise InputError(
-            "`--pair` requires a model that sorts texts into classes or predicts a number for "
+            "`pair` requires a model that sorts texts into classes or predicts a number for "
             f"them. Received: heads {heads}."
         )
     if settings is None:
         return None, reason
     if tokenizer is None:
-        return None, "the model cannot answer without a vocabulary: pass one with --tokenizer"
+        return None, "the model cannot answer without a vocabulary: pass one as `tokenizer`"
     config = TaskConfig(**settings)
     if kind is TAGGING and _has_characters(tokenizer):
         config = config.replace(word_split="characters")

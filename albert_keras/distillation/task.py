@@ -73,8 +73,8 @@ def distill_task(
     if (origin is None) == (student is None):
         raise InputError(
             "A distillation on a task requires either the weights of a pre-trained student "
-            "(`origin`, --from) or the name of a model that starts from its teacher (`student`, "
-            f"--student). Received: {'none' if origin is None else 'both'} of them."
+            "(`origin`) or the name of a model that starts from its teacher (`student`). "
+            f"Received: {'none' if origin is None else 'both'} of them."
         )
     folder = find_run(teacher)
     weights = open_model(folder)
@@ -108,8 +108,7 @@ class TaskTeaching:
             kinds = ", ".join(kind.name for kind in _TAUGHT_KINDS)
             raise InputError(
                 f"A task that is learned from a teacher must be of one of the kinds {kinds}. "
-                f"Received: {task.kind.name}. Use `albert-keras finetune --from` with a distilled "
-                "model instead."
+                f"Received: {task.kind.name}. Fine-tune a distilled model instead."
             )
         model = open_finetuned(self._folder)
         found = model.task

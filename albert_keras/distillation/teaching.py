@@ -65,7 +65,7 @@ class Teaching(Start):
             raise InputError(
                 f"A student that starts from the layers of its teacher `{teacher}` must have "
                 "the same layers:\n"
-                f"  {listing}\nUse --no-warm-start, or another student."
+                f"  {listing}\nUse `warm_start=False`, or another student."
             )
         elif self.settings.warm_start is None:
             logger.info(

@@ -156,8 +156,8 @@ def _shape(name, shapes, given, vocab_size):
         shapes = {f"`{given}`": read(str(given), **({} if is_file else size))} | shapes
     if not shapes:
         raise InputError(
-            f"`{name}` has no albert_config. Pass a JSON file or the name of a size with "
-            "--albert-config (`albert_config`); a checkpoint of google-research/bert needs its "
+            f"`{name}` has no albert_config. Pass a JSON file or the name of a size as "
+            "`albert_config`; a checkpoint of google-research/bert needs its "
             "bert_config.json beside it."
         )
     (first, shape), *others = shapes.items()

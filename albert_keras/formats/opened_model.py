@@ -86,7 +86,7 @@ class OpenedModel:
         if self._tokenizer is None:
             raise InputError(
                 f"`{self.path}` has no tokenizer. Pass its folder, a SentencePiece .model file, a "
-                "WordPiece vocab.txt or a tokenizer.json with --tokenizer (`tokenizer`).",
+                "WordPiece vocab.txt or a tokenizer.json as `tokenizer`.",
                 Mistake.NO_TOKENIZER,
             )
         return self._tokenizer

@@ -41,7 +41,7 @@ def check_settings(settings: dict, source: str) -> None:
                 f"`{name}` in tokenizer_config.json of `{source}` must be {allowed[0]!r}: another "
                 f"way to split text cannot be expressed here. Received: {settings[name]!r}. If "
                 "your texts are split like this already, with a space between words, pass the "
-                "vocab.txt of the folder with --tokenizer; otherwise use a model whose vocabulary "
+                "vocab.txt of the folder as `tokenizer`; otherwise use a model whose vocabulary "
                 "splits text by itself."
             )
 
@@ -74,7 +74,7 @@ def check_ids(tokenizer: Tokenizer, files: dict[str, bytes], settings: dict, sou
             raise InputError(
                 f"The tokenizer of `{source}` must give the same ids here as with its own "
                 f"settings. For {text!r} it has {found.tokens[:20]}. Received: {pieces[:20]}. "
-                "Pass a vocabulary with --tokenizer that splits text as you need it."
+                "Pass a vocabulary as `tokenizer` that splits text as you need it."
             )
 
 

@@ -236,6 +236,6 @@ def _steps(part, key):
 def _inexpressible(name, key, received):
     return InputError(
         f"`{key}` of `{name}` cannot be expressed here. Received: {received}. Pass another "
-        "vocabulary with --tokenizer, such as the vocab.txt of the folder, if your texts do not "
+        "vocabulary as `tokenizer`, such as the vocab.txt of the folder, if your texts do not "
         "need it."
     )

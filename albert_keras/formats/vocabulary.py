@@ -348,7 +348,7 @@ def read_byte_bpe(files: dict[str, bytes], source: object) -> bytes:
             raise InputError(
                 f"The tokenizer of `{source}` must have no added tokens except RoBERTa's, because "
                 f"byte-level BPE has no whole words. Received: {added!r}. Train the model without "
-                "them, or pass another vocabulary with --tokenizer."
+                "them, or pass another vocabulary as `tokenizer`."
             )
         return write_bpe(content._replace(add_prefix_space=bool(prefix)))
     except InputError:

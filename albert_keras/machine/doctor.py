@@ -254,10 +254,10 @@ def disk_finding(folder: Path, least: float = LEAST_DISK) -> Finding:
     free = shutil.disk_usage(parent).free
     text = f"{bytes_text(free)} free in `{parent}`"
     if not os.access(parent, os.W_OK | os.X_OK):
-        fix = f"sudo chown $USER '{parent}', or choose another --out"
+        fix = f"sudo chown $USER '{parent}', or choose another folder"
         return Finding("disk", FAULT, f"`{parent}` cannot be written", fix)
     if free < least:
-        fix = f"remove runs, see albert-keras runs list {folder}, or choose another --out"
+        fix = f"remove runs, see albert-keras runs list {folder}, or choose another folder"
         return Finding("disk", FAULT, f"{text}; {bytes_text(least)} are needed", fix)
     return Finding("disk", OK, text)
 

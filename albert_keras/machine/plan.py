@@ -133,8 +133,8 @@ def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan
     """
     if not (request.corpus or request.corpus_bytes or request.data):
         raise InputError(
-            "A plan needs a text: give `--corpus`, or `--corpus-size` if the text is not on this "
-            "machine, or `--data` for records."
+            "A plan needs a text: give `corpus`, or `corpus_size` if the text is not on this "
+            "machine, or `data` for records."
         )
     seconds = 3600 * request.hours
     given = given or TrainingConfig()
@@ -157,7 +157,7 @@ def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan
         if seconds < before + _LEAST_SECONDS:
             least = math.ceil(1000 * (before + _LEAST_SECONDS) / 3600) / 1000
             raise InputError(
-                f"`--hours` must be at least {least:g}: vocabulary and records take "
+                f"`hours` must be at least {least:g}: vocabulary and records take "
                 f"{format_duration(before)}. Received: {request.hours:g}."
             )
         candidates = _candidates(tflops, models, stages, text, seconds - before)
@@ -279,7 +279,7 @@ def suggest_config(
     chosen = plan.chosen
     logger.info(
         "chosen for %s on this machine: %s, hidden size %d, batches of %d; expected masked-LM loss "
-        "%.2f ± %.2f, as for English novels. --size chooses another model.",
+        "%.2f ± %.2f, as for English novels. `size` chooses another model.",
         format_duration(seconds),
         model_line(chosen.config),
         chosen.config.hidden_size,

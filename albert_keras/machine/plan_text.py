@@ -59,7 +59,7 @@ def write_config(plan: Plan, path: Path) -> None:
     """
     if path.exists() and not path.read_text(errors="replace").startswith(_HEADER):
         raise InputError(
-            f"`{path}` exists, and is not overwritten. Remove it or choose another --out.",
+            f"`{path}` exists, and is not overwritten. Remove it or choose another `out`.",
             Mistake.OUTPUT_EXISTS,
         )
     header = f"{_HEADER}\n# {plan.chosen.name}.\n\n"
@@ -67,7 +67,7 @@ def write_config(plan: Plan, path: Path) -> None:
         with whole_file(path) as temporary:
             temporary.write_text(header + yaml.safe_dump(plan.config, sort_keys=False))
     except OSError as error:
-        raise InputError(f"`--out {path}` cannot be written: {error.strerror}.") from error
+        raise InputError(f"`{path}` cannot be written: {error.strerror}.") from error
 
 
 def plan_warnings(plan: Plan) -> list[str]:

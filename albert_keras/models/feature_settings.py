@@ -57,7 +57,7 @@ class FeatureSettings(Settings):
         Rule(
             (name, "freeze_encoder"),
             lambda value, is_frozen: value is None or is_frozen,
-            "requires a frozen encoder (`freeze_encoder`, --freeze-encoder)",
+            "requires a frozen encoder (`freeze_encoder`)",
         )
         for name in ("layers", "combine")
     )

@@ -202,7 +202,7 @@ class OptimizerConfig(Settings):
             return None
         return (
             f"the learning rate {self.lr:.3g} is {self.lr / usual:.2g} times the rate {usual:.3g} "
-            f"that --lr auto uses with LAMB for batches of {batch_size} and a hidden size of "
+            f"that `lr=auto` has with LAMB for batches of {batch_size} and a hidden size of "
             f"{hidden_size}. A rate that is too high makes training diverge, above all in large "
             "models"
         )
@@ -219,7 +219,7 @@ class OptimizerConfig(Settings):
             raise InputError(
                 f"`optimizer.warmup_steps` must not exceed the steps of the run, {num_steps}. "
                 f"Received: {self.warmup_steps}, perhaps from a recipe for a longer run. Use "
-                "--set optimizer.warmup_steps=null for a fraction of the run."
+                "`optimizer.warmup_steps=null` for a fraction of the run."
             )
         return self.warmup_steps
 

@@ -69,7 +69,7 @@ class Run:
         if not (path / _RECORD).is_file():
             raise InputError(
                 f"`{path}` is not the folder of a run: it has no run.json. "
-                "Create one with `albert-keras pretrain --out`."
+                "Create one with `albert-keras pretrain`."
             )
         record = read_record(path / _RECORD)
         check_tokenizer(
@@ -241,7 +241,7 @@ class Run:
         if self.kind != record["kind"]:
             raise InputError(
                 f"`{self.path}` contains a {self.kind} run, not a {record['kind']} run. Choose "
-                "another --out."
+                "another `out`."
             )
         check_overrides(allowed, self.record, record)
         changes = find_changes(self.record, record, defaults)
@@ -251,7 +251,7 @@ class Run:
         if refused:
             listing = "\n  ".join(
                 f"{key}: was {shortened(repr(old), 60)}, is now {shortened(repr(new), 60)}"
-                + ("" if reasons else f" (--allow-change {key})")
+                + ("" if reasons else f" (`allow_changes={key}`)")
                 for key, (old, new) in refused.items()
             )
             advice = "or allow each change as shown above."
@@ -261,7 +261,7 @@ class Run:
             raise InputError(
                 f"`{self.path}` was started with other settings or data:\n  {listing}\n"
                 f"To resume it, give the original settings, {advice} To start a new run, choose "
-                "another --out.",
+                "another `out`.",
                 Mistake.OTHER_SETTINGS,
             )
         history = self.record.get("changes", [])

@@ -122,7 +122,7 @@ def git_commit(checkout: Path = _CHECKOUT) -> str | None:
 
 def read_record(path: Path) -> dict:
     """Reads `run.json`; raises InputError if it is not JSON or a part is missing."""
-    repair = "Restore it from a copy, or start another run with another --out."
+    repair = "Restore it from a copy, or start another run with another `out`."
     with reading_json(path, repair) as record:
         for section in ("model", "training", "optimizer"):
             dict(record["config"][section])
@@ -214,7 +214,7 @@ def check_overrides(keys: Iterable[str], *records: dict):
             near = [name for name in known if name.endswith(f".{key}")]
             near = near or difflib.get_close_matches(key, known, n=1)
             raise InputError(
-                f"`--allow-change {key}` must name a setting of the run"
+                f"`allow_changes={key}` must name a setting of the run"
                 f"{did_you_mean(key, near or sections)}"
             )
 

@@ -46,7 +46,7 @@ def write_skipped_rows(out: str | os.PathLike | None, skipped: Mapping[str, Sequ
     rows = [row for rows in skipped.values() for row in rows]
     if out is None:
         if rows:
-            logger.warning("Give --out to list all skipped rows in a file.")
+            logger.warning("With `out`, all skipped rows are listed in a file.")
         return
     path = Path(f"{out}.{SKIPPED_ROWS}") if is_answer_table(out) else Path(out) / SKIPPED_ROWS
     if not rows:
@@ -103,17 +103,17 @@ def check_out(
     if is_answer_table(out):
         check_answer_table(path, overwrite)
         if file is not None and path.resolve() == Path(file).resolve():
-            raise InputError(f"`--out` must not be the file of the examples. Received: `{out}`.")
+            raise InputError(f"`out` must not be the file of the examples. Received: `{out}`.")
         return
     if overwrite:
         raise InputError(
-            f"`--overwrite` requires an `--out` that ends in {' or '.join(ENDINGS)}. "
-            f"Received: {out or 'no --out'}."
+            f"`overwrite` requires an `out` that ends in {' or '.join(ENDINGS)}. "
+            f"Received: {out or 'none'}."
         )
     if path is not None and not path.is_dir():
         if path.suffix.lower() in _OTHER_ENDINGS:
             raise InputError(
-                f"`--out` must end in {' or '.join(ENDINGS)}, or be a folder. Received: `{out}`."
+                f"`out` must end in {' or '.join(ENDINGS)}, or be a folder. Received: `{out}`."
             )
         check_output_folder(path)
 
@@ -125,8 +125,8 @@ def check_answer_table(out: str | os.PathLike, overwrite: bool):
         check_output_folder(path)
     elif not overwrite:
         raise InputError(
-            f"`--out` must be a file that does not exist. Received: `{path}`, which exists. Choose "
-            "another file, or replace it with --overwrite."
+            f"`out` must be a file that does not exist. Received: `{path}`, which exists. Choose "
+            "another file, or replace it with `overwrite=True`."
         )
 
 

@@ -162,8 +162,8 @@ def _check_has_examples(run, task):
         official = config.name not in task.kind.own_tasks
         raise InputError(
             f"`{run.path}` was converted from another format, so it has no development examples. "
-            "Give a labelled file of the task with `--data`"
-            + (", or the folder of its official files with `--data-dir`." if official else ".")
+            "Give a labelled file of the task as `data`"
+            + (", or the folder of its official files as `data_dir`." if official else ".")
         )
 
 
@@ -182,7 +182,7 @@ def _check_overlap(run, examples, split, allow_trained_rows):
         ROWS,
         split,
         None if allow_trained_rows else rule,
-        "Give other examples, or add `--allow-trained-rows` to compute the training score.",
+        "Give other examples, or use `allow_trained_rows=True` to compute the training score.",
     )
 
 

@@ -180,7 +180,7 @@ def _token_findings(task, examples, tokenizer) -> list[Finding]:
         share = np.count_nonzero(features.dropped_tokens) / max(len(examples), 1)
         text = f"{percent(share)} of the examples are longer than {longest} tokens"
         if share > _MOST_TOO_LONG:
-            text += ": what exceeds this length is not read; --max-seq-length changes it"
+            text += ": what exceeds this length is not read"
         rows = Finding(share <= _MOST_TOO_LONG, "truncated", text)
     half, most, every = np.quantile(lengths, [0.5, 0.95, 1], method="higher")
     text = f"median {half:,}, 95 % at most {most:,}, all at most {every:,}"
@@ -199,8 +199,8 @@ def _long_answers(answers, longest, tokenizer) -> Finding:
     text = f"{num_long:,} of {len(answers):,} are longer than `max_answer_length`, {longest} tokens"
     if num_long:
         text += (
-            ", so the model can never give them: --set task.max_answer_length="
-            f"{int(max(counts))} allows all"
+            ", so the model can never give them: "
+            f"`task.max_answer_length={int(max(counts))}` allows all"
         )
     return Finding(not num_long, "answers", text)
 

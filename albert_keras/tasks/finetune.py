@@ -122,7 +122,7 @@ def finetune(
         ]
         random = None
         if random_baseline and initial_weights.kind != "random" and not is_similarity:
-            logger.info("Training the same model from random weights (--no-random-baseline skips).")
+            logger.info("Training the same model from random weights (`random_baseline`).")
             untrained = dataclasses.replace(
                 initial_weights, path="random", kind="random", step=None, _open=None
             )
@@ -219,7 +219,7 @@ def _bag_of_words(data):
     )
     logger.info(
         "bag of words, the score to beat: %s %.3f on %s, trained on %s examples in %.1f s "
-        "(--no-bag-of-words skips it)",
+        "(`bag_of_words=False` skips it)",
         task.metric,
         words.scores[first][task.metric],
         first,

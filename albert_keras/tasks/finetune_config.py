@@ -84,7 +84,7 @@ class FinetuneTraining(LoopConfig):
     epochs: float | None = option(
         None, "Passes over the training examples.", default_text=f"{USUAL_EPOCHS:g}", gt=0
     )
-    steps: int | None = option(None, "Number of optimizer steps, instead of --epochs.", ge=1)
+    steps: int | None = option(None, "Number of optimizer steps, instead of epochs.", ge=1)
     evaluate_every: int | None = option(
         None,
         "Steps between evaluations on development examples; the best checkpoint is kept.",
@@ -98,7 +98,7 @@ class FinetuneTraining(LoopConfig):
         ge=1,
     )
     checkpoint_every: int | None = option(
-        None, "Steps between checkpoints for resuming.", default_text="--evaluate-every", ge=1
+        None, "Steps between checkpoints for resuming.", default_text="evaluate_every", ge=1
     )
     keep_checkpoints: int = setting(
         1, "Number of newest checkpoints to keep, besides the best one.", ge=1
@@ -173,7 +173,7 @@ class FinetuneConfig(RunConfig):
             if seeds > _MOST_TRAININGS:
                 raise InputError(
                     f"`seeds` must be at most {_MOST_TRAININGS} trainings. Received: {given}. For "
-                    f"one training with the seed {given}, use `--seed {given}`."
+                    f"one training with the seed {given}, use `seed={given}`."
                 )
             seeds = range(self.training.seed, self.training.seed + seeds)
         seeds = tuple(seeds)

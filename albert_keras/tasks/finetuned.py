@@ -48,7 +48,7 @@ def find_run(path: str | Path) -> Path:
     """
     wanted = (
         "It must be a fine-tuned run, or the folder of a fine-tuning. Create one with "
-        "`albert-keras finetune --out`."
+        "`albert-keras finetune`."
     )
     place = detect(path, ("run", "fine-tuning"), wanted)
     if place.kind == "fine-tuning":

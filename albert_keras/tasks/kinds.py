@@ -15,9 +15,6 @@ from albert_keras.config import AlbertConfig
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from data_pipeline.errors import InputError
 
-#: How the command line takes the fields that accompany a text.
-FIELD_OPTIONS = {"pair": "--pair", "question": "--question", "options": "--option"}
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TaskKind:
@@ -222,7 +219,7 @@ def build_task(config):
     if config.pair_encoding == "separate" and not compares_pairs(task):
         raise InputError(
             f"`pair_encoding` {config.pair_encoding} requires pairs of texts, and a class or score "
-            "for each pair. In a table, `pair` (--pair) names the column of the second text. "
+            "for each pair. In a table, `pair` names the column of the second text. "
             f"Received: {config.name}, a task of {task.kind.name}."
         )
     return task

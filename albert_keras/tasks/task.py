@@ -12,7 +12,7 @@ import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.examples import text_problem
-from albert_keras.tasks.kinds import FIELD_OPTIONS, TaskKind
+from albert_keras.tasks.kinds import TaskKind
 from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.tables.rows import SkippedRow
@@ -105,12 +105,12 @@ class Task(abc.ABC):
         config = self.config
         if config.data_dir is None and config.train is not None and split in self.dev_splits:
             raise InputError(
-                f"`--train` without `--dev`: {config.name} needs development examples. Give a file "
-                f"of them with --dev, or with --data-dir the folder with {files}."
+                f"`train` without `dev`: {config.name} needs development examples. Give a file "
+                f"of them as `dev`, or as `data_dir` the folder with {files}."
             )
         if config.data_dir is None:
             raise InputError(
-                f"`data_dir` must be the folder with the files of {config.name}. Received: None, "
+                f"`data_dir` must be the folder with the files of {config.name}. Received: none, "
                 f"so there is no {files}."
             )
         return config.data_dir
@@ -199,10 +199,7 @@ class Task(abc.ABC):
         A text must not be blank, except for the second text of a pair.
         """
         if set(fields) != set(self.fields):
-            names = [
-                f"`{name}` ({FIELD_OPTIONS[name]})" if name in FIELD_OPTIONS else f"`{name}`"
-                for name in self.fields
-            ]
+            names = [f"`{name}`" for name in self.fields]
             listing = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
             raise InputError(
                 f"An example of {self.config.name} must have {listing}. "

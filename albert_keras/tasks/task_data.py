@@ -106,9 +106,9 @@ def prepare(
     if initial_weights.kind != "random":  # a fine-tuned run was trained on its examples, too
         trained += read_digests(initial_weights.place or initial_weights.path, ROWS)
     rule = "Development examples must not all be training examples: it would be a training score."
-    remedy = "Give other development examples with `--dev`."
+    remedy = "Give other development examples as `dev`."
     if config.task.dev:
-        remedy = "Give another `--dev`, or omit it to hold out a part of the training examples."
+        remedy = "Give another `dev`, or omit it to hold out a part of the training examples."
     overlaps = {}
     for split, examples in dev.items():
         found, name = find_overlap(trained, digest_rows(examples)), config.task.dev or split
@@ -173,7 +173,7 @@ def with_pair_encoding(config: TaskConfig, hidden_size: int) -> TaskConfig:
         return config
     encoding = "separate" if hidden_size < JOINT_FROM else "joint"
     logger.info(
-        "pair encoding: %s, because the model has a hidden size of %d (--pair-encoding; separate "
+        "pair encoding: %s, because the model has a hidden size of %d (`pair_encoding`; separate "
         "is better below %d)",
         encoding,
         hidden_size,

@@ -104,8 +104,7 @@ def embed(
         about.update(encoder.describe() | counts)
     if num_truncated:
         logger.warning(
-            "%s of %s texts have more than %d tokens and were truncated "
-            "(--max-seq-length, `max_seq_length`).",
+            "%s of %s texts have more than %d tokens and were truncated (`max_seq_length`).",
             f"{num_truncated:,}",
             f"{count:,}",
             encoder.settings.max_seq_length,

@@ -104,7 +104,7 @@ def check_score_file(out: Path, overwrite: bool, pairs: Sequence[Path]) -> None:
     is_among_pairs = not {target, target.parent}.isdisjoint(path.resolve() for path in pairs)
     if out.suffix.lower() != _ENDING or is_among_pairs:
         raise InputError(
-            f"`--out` must end in {_ENDING}, and must not be a file of minimal pairs or in a "
+            f"`out` must end in {_ENDING}, and must not be a file of minimal pairs or in a "
             f"folder of them. Received: `{out}`."
         )
     check_answer_table(out, overwrite)

@@ -58,8 +58,8 @@ def read_texts(
     is_table = PurePath(path).suffix.lower() in _TABLES
     if is_table and text_column is None:
         raise InputError(
-            f"The column of the text in `{path}` must be given. Received: none. Name it with "
-            "--text-column (`text_column`)."
+            f"The column of the text in `{path}` must be given. Received: none. Name it as "
+            "`text_column`."
         )
     if is_table:
         return _rows(path, text_column, id_column)

@@ -38,7 +38,7 @@ def check_vector_file(path: Path, overwrite: bool = False) -> None:
     if path.is_dir() or existing and not overwrite:
         raise InputError(
             f"`{existing[0]}` exists already, and nothing is overwritten. Choose another file, or "
-            "use --overwrite (`overwrite=True`) to replace it."
+            "use `overwrite=True` to replace it."
         )
 
 

@@ -38,7 +38,7 @@ def report_epochs(training, stages, staged):
         if epochs > _FEW_EPOCHS and copies < _MOST_COPIES and learns_order:
             logger.info(
                 "%sthe records divide the text into the same segments in each epoch; "
-                "`data build --copies %d` divides it differently, and improves sentence order",
+                "a build with `copies=%d` divides it differently, and improves sentence order",
                 name,
                 copies_for(copies * epochs),
             )
@@ -51,7 +51,7 @@ def report_epochs(training, stages, staged):
     if epochs > _MAX_EPOCHS:
         logger.warning(
             "Each record is used %s times. More than %d epochs rarely help: build more records, or "
-            "use `--steps %d` for %d epochs.",
+            "use `steps=%d` for %d epochs.",
             f"{epochs:,.0f}",
             _MAX_EPOCHS,
             math.ceil(training.steps * _USUAL_EPOCHS / epochs),

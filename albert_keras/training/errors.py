@@ -30,5 +30,5 @@ class TrainingDiverged(Exception):
             f"`{path}` ended at step {step}: loss or gradients of the last {skipped} steps were "
             "not finite, or had spikes. The weights from before these steps are saved. The last "
             f"batch contained records {shown} (all of them: {path}/diverged.json). Check these "
-            "records, lower --lr, or give the same command to continue with the next records."
+            "records, lower `lr`, or give the same command to continue with the next records."
         )

@@ -28,7 +28,7 @@ _BATCH_SIZE = 64
 _NAMES = {
     (False, False): "held-out records",
     (False, True): "held-out records, some of which were trained on,",
-    (True, True): "training records of --eval-data",
+    (True, True): "training records",
 }
 
 

@@ -73,7 +73,7 @@ def create_or_resume(
         if step is None:
             return []
         if FINISHED_AT in run.checkpoints.state(step):
-            return ["it is finished, without an optimizer state; --from starts from its weights"]
+            return ["it is finished, without an optimizer state; start from its weights"]
         return run.checkpoints.misfits(step, checkpoint_variables(training_step))
 
     def prepare():

@@ -134,8 +134,8 @@ class LoopConfig(Settings):
     )
     skip_spikes: bool = setting(
         False,
-        "Also skip updates whose loss is an outlier, see `UpdateGuard`. Updates that "
-        "are not finite are always skipped.",
+        "Also skip updates whose loss is an outlier. Updates that are not finite are always "
+        "skipped.",
     )
     keep_checkpoints: int = setting(
         3, "Number of newest checkpoints to keep, besides the best one.", ge=1

@@ -148,7 +148,7 @@ def dynamic_masking(records: RecordFiles, training: TrainingConfig) -> MaskingCo
     if not uses_dynamic_masks(records, training.masks):
         raise InputError(
             f"`training.mask_rate` requires dynamic masks. Received: static masks in "
-            f"`{records.folder}`. Use --masks dynamic."
+            f"`{records.folder}`. Use `masks=dynamic`."
         )
     info = records.info
     masking = MaskingConfig(**info.config.get("masking", {}))
@@ -159,7 +159,7 @@ def dynamic_masking(records: RecordFiles, training: TrainingConfig) -> MaskingCo
             f"`training.mask_rate` {masking.masked_lm_prob:g} of {info.max_seq_length} tokens are "
             f"{needed} predictions, and the records of `{records.folder}` have room for "
             f"{info.max_predictions_per_seq}. Lower the rate, or build the records with "
-            f"--max-predictions-per-seq {needed}."
+            f"`max_predictions_per_seq={needed}`."
         )
     return masking
 

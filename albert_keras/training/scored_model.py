@@ -75,16 +75,17 @@ def check_records(
         problem = "another one of the same size"
     if problem:
         tokenizer = Path(model, TOKENIZER_FOLDER)
-        option = f" --tokenizer {tokenizer}" if tokenizer.is_dir() else " that tokenizer"
+        option = f"`tokenizer={tokenizer}`" if tokenizer.is_dir() else "that tokenizer"
         raise InputError(
             f"`{records.folder}` must be built with the tokenizer of `{model}`. Received: "
-            f"{problem}. Build the records with{option}.",
+            f"{problem}. Build the records with {option}.",
             Mistake.OTHER_TOKENIZER,
         )
     length, longest = records.info.max_seq_length, albert_config.max_position_embeddings
     if length > longest:
         raise InputError(
             f"The records of `{records.folder}` must have at most {longest} tokens, the positions "
-            f"of `{model}`. Received: {length}. Build the records with --max-seq-length {longest}.",
+            f"of `{model}`. Received: {length}. Build the records with "
+            f"`max_seq_length={longest}`.",
             Mistake.TOO_LONG,
         )

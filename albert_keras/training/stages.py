@@ -78,8 +78,8 @@ def _opened(config, records):
     if stages and all(each.info.fingerprint != fingerprint for each in stages):
         raise InputError(
             f"At least one stage must be trained on the records of the run, `{records.folder}`. "
-            "Received: only stages with `data` of their own. Use the records of one stage, such as "
-            "the last, as the records of the run, and omit `data` in that stage."
+            "Received: only stages with records of their own. Use those of one stage, such as the "
+            "last, as the records of the run, and omit `stages.data` in that stage."
         )
     return [Stage(each, config.training) for each in stages or [records]]
 
@@ -111,10 +111,10 @@ def check_shape(records: RecordFiles, albert_config: AlbertConfig):
     info = records.info
     if info.max_seq_length > albert_config.max_position_embeddings:
         raise InputError(
-            "`max_seq_length` of the records must not exceed `max_position_embeddings`. "
+            "The length of the records must not exceed `model.max_position_embeddings`. "
             f"Received: {info.max_seq_length} (dataset_info.json) and "
             f"{albert_config.max_position_embeddings}. Rebuild the data, or enlarge the model with "
-            f"--set model.max_position_embeddings={info.max_seq_length}.",
+            f"`model.max_position_embeddings={info.max_seq_length}`.",
             Mistake.TOO_LONG,
         )
     if info.vocab_size != albert_config.vocab_size:
@@ -131,15 +131,14 @@ def _check_alike(records, other, any_objective):
     if len(digests) > 1:
         raise InputError(
             f"`{other.folder}` must be built with the tokenizer of `{records.folder}`. Build the "
-            f"records with --tokenizer {records.folder}/tokenizer.",
+            f"records with `tokenizer={records.folder}/tokenizer`.",
             Mistake.OTHER_TOKENIZER,
         )
     if ours.objective != theirs.objective and not any_objective:
         raise InputError(
             f"`{other.folder}` must have the objective of `{records.folder}`. Received: "
-            f"{theirs.objective} and {ours.objective}. Build the records with the same "
-            "--objective, or use --set training.sentence_order_weight=0, which trains masked "
-            "tokens alone."
+            f"{theirs.objective} and {ours.objective}. Build the records with the same objective, "
+            "or use `training.sentence_order_weight=0`, which trains masked tokens alone."
         )
 
 

@@ -153,7 +153,7 @@ class ContinuedPretraining(Start):
             listing = "\n  ".join(problems)
             raise InputError(
                 f"The settings of the model contradict the weights of `{self._initial}`:\n"
-                f"  {listing}\nOmit --size and these settings."
+                f"  {listing}\nOmit `size` and these settings."
             )
         free = {name: requested[name] for name in changes.keys() & FREE_SETTINGS}
         return self.albert_config.replace(**free).as_settings()

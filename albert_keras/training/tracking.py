@@ -24,8 +24,8 @@ def check_tracker(name: str) -> None:
     """Raises InputError if the package of a tracker, one of `TRACKERS`, is not installed."""
     if name != TRACKERS[0] and importlib.util.find_spec(name) is None:
         raise InputError(
-            f"`--track {name}` requires the package {name}, which is not installed. Install it "
-            "with `pip install 'albert-keras[track]'`, or omit `--track`.",
+            f"`track={name}` requires the package {name}, which is not installed. Install it "
+            "with `pip install 'albert-keras[track]'`, or omit `track`.",
             Mistake.EXTRA_MISSING,
         )
 
@@ -74,6 +74,6 @@ def open_tracker(name: str, folder: Path, settings: dict[str, Any]) -> Callable 
                 log({key: x for key, x in numbers.items() if math.isfinite(x)}, step=line["step"])
         except Exception as error:  # each tracker has errors of its own
             works = False
-            logger.warning("`--track %s` failed; training continues without it: %s", name, error)
+            logger.warning("`track=%s` failed; training continues without it: %s", name, error)
 
     return send

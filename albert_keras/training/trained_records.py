@@ -99,11 +99,11 @@ def check_held_out(
         InputError: If all records were trained on and the run is new.
     """
     rule = (
-        "The held-out records of `--eval-data` must not all be training records, because their "
+        "The held-out records (`eval_data`) must not all be training records, because their "
         "score would be a training score."
     )
     remedy = (
-        "Build records from other documents, or omit `--eval-data`: the log contains the training "
+        "Build records from other documents, or omit `eval_data`: the log contains the training "
         "loss in any case."
     )
     overlap = find_overlap(trained, digests_of(held_out))
@@ -135,7 +135,7 @@ def check_scored(run: Run, records: RecordFiles, allow_trained_rows: bool) -> Ov
     what = str(records.folder)
     rule = f"`{what}` must have records that `{run.path}` was not trained on."
     remedy = (
-        "Build records from other documents, or add `--allow-trained-rows` to compute the training "
-        "score."
+        "Build records from other documents, or use `allow_trained_rows=True` to compute the "
+        "training score."
     )
     return check_overlap(overlap, RECORDS, what, None if allow_trained_rows else rule, remedy)

@@ -210,7 +210,7 @@ def _check_folder(folder, names, out):
     if (names and not unfinished) or (storage.exists(folder) and not storage.is_folder(folder)):
         raise InputError(
             f"`{out}` is not empty, and nothing is ever overwritten. "
-            "Remove it or choose another --out.",
+            "Remove it or choose another `out`.",
             Mistake.OUTPUT_EXISTS,
         )
 

@@ -86,7 +86,7 @@ def build_records(
     if is_remote(out):
         raise InputError(
             f"`{out}` is a URL, and only a build with Apache Beam can write to URLs. "
-            "Add --runner, such as `--runner DirectRunner`, or choose another --out."
+            "Build with one of its runners, such as `runner=DirectRunner`, or choose another `out`."
         )
     out = Path(out)
     check_splitter(config.splitter, config.language)

@@ -196,13 +196,13 @@ class BuildFolder:
         path = self.work / _SETTINGS
         if not path.is_file():
             return
-        advice = f"Remove `{self.out}` and repeat the command, or choose another --out."
+        advice = f"Remove `{self.out}` and repeat the build, or choose another `out`."
         before = read_json(path, advice)
         changed = [name for name, value in self._settings.items() if before.get(name) != value]
         if changed:
             raise InputError(
                 f"`{self.out}` contains an unfinished build with another `{'`, `'.join(changed)}`. "
-                "Resume it with its own settings, remove the folder, or choose another --out."
+                "Resume it with its own settings, remove the folder, or choose another `out`."
             )
 
 

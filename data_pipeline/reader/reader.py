@@ -195,7 +195,7 @@ def uses_dynamic_masks(records: RecordFiles, masks: str) -> bool:
     if masks == "static" and not info.static_masks:
         raise InputError(
             f"The records of `{records.folder}` contain no masks. Use `masks=dynamic`, which "
-            "samples them in each epoch, or build the records with `static_masks=true`."
+            "samples them in each epoch, or build the records with `static_masks=True`."
         )
     if masks == "static" or (masks == "auto" and info.static_masks):
         return False
@@ -203,7 +203,7 @@ def uses_dynamic_masks(records: RecordFiles, masks: str) -> bool:
         raise InputError(
             "Masks cannot be sampled without a tokenizer, but "
             f"`{records.folder / TOKENIZER_FOLDER}` does not exist. Adopt the records with "
-            "`--tokenizer`, or use `masks=static` if they contain masks."
+            "a `tokenizer`, or use `masks=static` if they contain masks."
         )
     return True
 

@@ -202,11 +202,11 @@ def check_before_build(
             raise InputError(
                 "`language` must be the language of the corpus, because sentences are split by its "
                 f"rules. `{config.language}` {reason}. Received: language={config.language!r}. "
-                f"Choose {fitting}, or `--splitter line` if each paragraph is one sentence."
+                f"Choose {fitting}, or `splitter=line` if each paragraph is one sentence."
             )
         logger.warning(
             "The corpus does not seem to be in the language `%s`, by whose rules sentences are "
-            "split (`--language`): it %s.",
+            "split (`language`): it %s.",
             config.language,
             reason,
         )
@@ -215,7 +215,7 @@ def check_before_build(
         length = max(8, 1 << (2 * estimate.median_tokens - 1).bit_length())
         logger.warning(
             "About %.0f %% of all positions will be padding: half of the records have at most %d "
-            "tokens, and `max_seq_length` is %d. Records with `--max-seq-length %d` take less "
+            "tokens, and `max_seq_length` is %d. Records with `max_seq_length=%d` take less "
             "space and train faster.",
             100 * estimate.padding,
             estimate.median_tokens,

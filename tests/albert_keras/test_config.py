@@ -61,11 +61,6 @@ def test_all_problems_are_told_at_once():
         assert field in message
 
 
-def test_an_unknown_key_is_named():
-    with pytest.raises(InputError, match="hiden_size.*Did you mean `hidden_size`"):
-        AlbertConfig.from_dict({"hiden_size": 768})
-
-
 @pytest.mark.parametrize(
     "written, meant", [("GELU", "gelu"), ("", "linear"), (None, "linear"), ("ReLU", "relu")]
 )
@@ -102,19 +97,20 @@ def test_a_reference_file_without_sizes_means_xxlarge(tmp_path):
     assert AlbertConfig.from_reference_json(path) == AlbertConfig.from_name("albert-xxlarge")
 
 
-def test_our_own_files_are_read_strictly(tmp_path):
-    path = tmp_path / "config.json"
-    path.write_text('{"gap_size": 0}')
-    with pytest.raises(InputError, match="`gap_size` is not a known key"):
-        AlbertConfig.from_json_file(path)
-
-
-@pytest.mark.parametrize("text", ["[1]", "{", None])
-def test_a_file_that_holds_no_configuration_is_refused(tmp_path, text):
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("[1]", "config.json"),
+        ("{", "config.json"),
+        (None, "config.json"),
+        ('{"hiden_size": 768}', "`hiden_size` is not a known key. Did you mean `hidden_size`"),
+    ],
+)
+def test_a_file_that_holds_no_configuration_is_refused(tmp_path, text, message):
     path = tmp_path / "config.json"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(InputError, match="config.json"):
+    with pytest.raises(InputError, match=message):
         AlbertConfig.from_json_file(path)
 
 

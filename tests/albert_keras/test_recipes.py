@@ -1,6 +1,5 @@
 """Recipes: valid as they are, with the numbers of their sources."""
 
-import ast
 import re
 
 import pytest
@@ -12,7 +11,7 @@ from albert_keras.distillation.config import DistillationConfig
 from albert_keras.tasks.task_config import OFFICIAL_TASKS, TaskConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError
-from tests.repository import PACKAGES, ROOT, needs_repository
+from tests.repository import ROOT, needs_repository
 
 #: Values that the papers share, and those of each: batch, steps, optimizer, rate and warm-up;
 #: layers, width, heads, embedding and dropout.
@@ -123,16 +122,6 @@ def test_an_unknown_recipe_has_no_path():
     with pytest.raises(InputError, match="Did you mean `albert-cpu-night`"):
         recipes.path("albert-cpu-nigth")
     assert recipes.path("sst-2", "finetuning").is_file()
-
-
-def test_recipes_are_installed_with_the_package():
-    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    patterns = re.search(r'^"albert_keras.recipes" = (\[.*\])$', settings, re.MULTILINE).group(1)
-    folder = PACKAGES / "albert_keras" / "recipes"
-    installed = {file for pattern in ast.literal_eval(patterns) for file in folder.glob(pattern)}
-    assert installed == {
-        recipes.path(name, kind) for kind in recipes.KINDS for name in recipes.names(kind)
-    }
 
 
 def test_there_is_a_recipe_for_each_official_task():

@@ -70,7 +70,7 @@ def test_a_path_of_that_name_is_preferred(box):
     "words, remark",
     [
         (["predict", "albert-mini-eng", MASKED], "`albert-mini-eng`. Did you mean"),
-        (["export", "--run", "albert-mini", "--out", "x"], "the name of a size (`--size`) and not"),
+        (["export", "--run", "albert-mini", "--out", "x"], "the name of a size (`size`) and not"),
     ],
 )
 def test_a_name_that_is_nearly_right_is_refused(capsys, words, remark):

@@ -1,4 +1,4 @@
-"""What code blocks say exists: languages, commands, options, targets of make, public names.
+"""What pages say exists: languages, commands, options, targets of make, files, folders.
 
 `test_pages_run.py` executes them.
 """
@@ -8,8 +8,10 @@ import re
 
 import pytest
 import typer
+import yaml
 
 from albert_keras.cli import app
+from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError
 from tests.documentation.code_blocks import (
     ALL_BLOCKS,
@@ -70,11 +72,9 @@ def test_commands_and_their_options_exist(block, arguments):
 
 
 def test_options_in_the_text_exist():
-    known = {name for command in every_command() for one in command.params for name in one.opts}
-    known |= {
-        name for command in every_command() for one in command.params for name in one.secondary_opts
-    }
-    known |= {"--help", *_FOREIGN}
+    known = {"--help", *_FOREIGN}
+    for one in (one for command in every_command() for one in command.params):
+        known |= {*one.opts, *one.secondary_opts}
     tpu_check = (ROOT / "tests" / "tpu_check" / "__main__.py").read_text(encoding="utf-8")
     known |= set(re.findall(r"\"(--[a-z-]+)\"", tpu_check))
     unknown = {}
@@ -99,11 +99,6 @@ def test_targets_of_make_exist():
 
 
 def test_settings_are_known():
-    """YAML of `pretrain` is read as by `config check`; YAML of cards is read by the card."""
-    import yaml
-
-    from albert_keras.training.config import PretrainingConfig
-
     for block in ALL_BLOCKS:
         if block.language == "yaml":
             values = yaml.safe_load(block.text)
@@ -112,3 +107,43 @@ def test_settings_are_known():
                     PretrainingConfig(**values)
                 except InputError as error:
                     pytest.fail(f"{block}: {error}")
+
+
+def test_the_readme_has_at_most_150_lines_and_six_commands_lead_to_an_answer_over_http():
+    readme = ROOT / "README.md"
+    lines = readme.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+    start = lines.index("## From a clone to an answer over HTTP")
+    end = lines.index("## Documentation")
+    blocks = [block for block in ALL_BLOCKS if block.page == readme and start < block.line <= end]
+    commands = [line for block in blocks for line in command_lines(block)]
+    assert commands[0] == "make demo" and commands[-1].startswith("curl ") and len(commands) <= 6
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_links_lead_to_files(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
+    missing = [link for link in links if not (page.parent / link).exists()]
+    assert not missing
+
+
+def test_the_tour_names_files_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    tour = text[text.index("## A tour") : text.index("## How the code is written")]
+    stems = {path.name for path in ROOT.glob("*_*/**/*.py")}
+    for name in re.findall(r"`([\w/]+\.py)`", tour):
+        folders = [ROOT, ROOT / "albert_keras", ROOT / "data_pipeline"]
+        assert any((folder / name).is_file() for folder in folders) or name in stems, name
+
+
+def test_the_tree_names_folders_that_exist():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    tree = text[text.index("## The tree") :].split("```")[1]
+    parents = {}
+    for line in tree.splitlines():
+        for name in re.findall(r"^ *((?:[\w./]+/ ?)+)(?:  |$)", line):
+            depth = (len(line) - len(line.lstrip())) // 4
+            for part in name.split():
+                folder = (ROOT if depth == 0 else parents[depth - 1]) / part
+                assert folder.is_dir(), folder
+            parents[depth] = folder

@@ -81,7 +81,7 @@ def prepare_corpus(
         held_out = Text.of(eval_corpus, corpus_format)
         if text.digest == held_out.digest:
             raise InputError(
-                "The text of `--eval-corpus` must not be the text of `--corpus`: the scores would "
+                "The text of `eval_corpus` must not be the text of `corpus`: the scores would "
                 f"be training scores. Received: {', '.join(eval_corpus)} for both."
             )
         return StudyCorpus(text, held_out)

@@ -177,7 +177,7 @@ def _check_same(out, planned, text, minutes):
     if differences:
         raise InputError(
             f"`{out}` contains another study. Received: {', '.join(differences)}. Repeat the "
-            "command of that study to continue it, or choose another --out."
+            "command of that study to continue it, or choose another `out`."
         )
 
 

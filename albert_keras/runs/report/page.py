@@ -71,7 +71,7 @@ def write_report(
     if out is not None and not overwrite:
         if path.exists():
             raise InputError(
-                f"`{path}` exists. Give --overwrite, or choose another --out.",
+                f"`{path}` exists. Use `overwrite=True`, or choose another `out`.",
                 Mistake.OUTPUT_EXISTS,
             )
         check_output_folder(path)
@@ -103,7 +103,7 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
     if is_finetuning:
         if data is not None:
             raise InputError(
-                "`--data` must be given only for a pre-training run, whose report fills masks."
+                "`data` must be given only for a pre-training run, whose report fills masks."
             )
         scores = (
             tables.result_table(result)
@@ -148,7 +148,7 @@ def _samples(folder, data, evaluations):
         return fill_samples(folder, data, _SAMPLES), ""
     scored = [Path(scores["path"]) for _, scores in evaluations if scores.get("path")]
     if not scored or not scored[-1].is_dir():
-        return None, "Held-out records are needed to fill masks: give them with --data."
+        return None, "Held-out records are needed to fill masks: give them as `data`."
     try:
         return fill_samples(folder, scored[-1], _SAMPLES), ""
     except InputError as error:

@@ -162,7 +162,7 @@ def _listen(host, port):
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError, UnicodeError) as error:
         raise InputError(
-            f"`--host` must be an address of this computer, such as {HOST}, and `--port` a free "
+            f"`host` must be an address of this computer, such as {HOST}, and `port` a free "
             f"port that you may use, or 0 for any. Received: {host} and {port} ({error})."
         ) from error
 

@@ -159,8 +159,8 @@ class SimilarityTask(ScoreTask):
     def read(self, split):
         if split == "dev" and self.objective == "pairs" and super()._holds_out:
             raise InputError(
-                "A training for similarity must have development pairs with scores. Give --dev "
-                "with --text, --pair and --label, or --data-dir with the STS-B of GLUE. "
+                "A training for similarity must have development pairs with scores. Give `dev` "
+                "with `text`, `pair` and `label`, or `data_dir` with the STS-B of GLUE. "
                 "Received: neither `dev` nor `data_dir`."
             )
         return super().read(split)
@@ -211,7 +211,7 @@ class SimilarityTask(ScoreTask):
         if self.config.train is None:
             raise InputError(
                 "`train` must be the training file, or `data_dir` the folder with the STS-B of "
-                "GLUE. Received: None."
+                "GLUE. Received: none."
             )
         return self._table(self.config.train, self.objective == "scores", None)
 

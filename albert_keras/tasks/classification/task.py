@@ -228,7 +228,7 @@ class TextTask(Task):
     def _own_training(self):
         """All examples of the training file, including those that may be held out."""
         if self.config.train is None:
-            raise InputError("`train` must be the training file. Received: None.")
+            raise InputError("`train` must be the training file. Received: none.")
         if self._glue:
             return self.read_file(self.config.train, labelled=True)
         return self._table(self.config.train, True, self.config.labels)
@@ -236,7 +236,7 @@ class TextTask(Task):
     def _table(self, path, labelled, known_labels, all_columns=None):
         config = self.config
         if labelled and config.label is None:
-            raise InputError("`label` must name the column of the label. Received: None.")
+            raise InputError("`label` must name the column of the label. Received: none.")
         return read_table(
             path,
             config.text,

@@ -118,7 +118,7 @@ def _example(question, context, needs_positions):
         if question.is_impossible:
             raise RowError(f"is impossible and must have no `answers`. Received: {answer.text!r}.")
         if not text:
-            raise RowError("must have answers with a `text`. Received: a blank one.")
+            raise RowError("must have answers with a text. Received: a blank one.")
         if not begins and needs_positions:
             found = context[start : start + len(answer.text)] if start >= 0 else ""
             raise RowError(

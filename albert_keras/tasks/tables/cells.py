@@ -113,7 +113,7 @@ def _applies(value, column):
     if text not in _YES + _NO:
         raise RowError(
             f"must have 0 or 1 (or false and true, no and yes) in `{column}`, one of several "
-            f"--label columns. Received: {value!r}. Columns of numbers require --task regression."
+            f"columns of labels. Received: {value!r}. Columns of numbers require `task=regression`."
         )
     return text in _YES
 

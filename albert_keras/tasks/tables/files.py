@@ -101,7 +101,7 @@ def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:
         raise InputError(
             f"The labels must be names of classes. Received: {len(names)} different ones in "
             f"{len(examples)} rows, such as {names[0][:40]!r}. Is this the column of the label? "
-            "If labels are numbers, use --task regression."
+            "If labels are numbers, use `task=regression`."
         )
     if all(re.fullmatch(r"-?\d+", name) for name in names):
         return tuple(sorted(names, key=lambda name: (int(name), name)))

@@ -183,7 +183,7 @@ def _read_lines(path, encoding) -> tuple[list[str], str]:
     except UnicodeDecodeError as error:
         raise InputError(
             f"`{path}` must be {encoding}. Its byte {error.start} (0x{data[error.start]:02x}) is "
-            "not. Give its encoding with --encoding."
+            "not. Give its `encoding`."
         ) from None
     if "\n" not in text:  # the line ends of the first Macintosh, or a single line
         text = text.replace("\r", "\n")
@@ -267,7 +267,7 @@ def _log_detected(path, encoding, ending=None, delimiter=None, quoting=None):
     """Logs what was detected, if it is not what the ending of the file leads to expect."""
     detected = []
     if encoding not in (None, _USUAL_ENCODING):
-        detected.append(f"the encoding {encoding} (--encoding selects another)")
+        detected.append(f"the encoding {encoding} (`encoding` selects another)")
     if delimiter != _USUAL_DELIMITERS.get(ending):
         shown = "a tab" if delimiter == "\t" else f"`{delimiter}`"
         detected.append(f"{shown} as the delimiter")
@@ -284,7 +284,7 @@ def _decodable(row, encoding, given):
         return row
     position = len(row.raw[: found.start()].encode(encoding, "surrogateescape"))
     byte = f"Its byte {position} (0x{ord(found[0]) - 0xDC00:02x})"
-    advice = "" if given else " --encoding selects another encoding."
+    advice = "" if given else " `encoding` selects another one."
     return row._replace(problem=f"must be {encoding.upper()}. {byte} is not.{advice}")
 
 

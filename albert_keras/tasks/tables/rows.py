@@ -77,13 +77,13 @@ def examples_from(
         except RowError as error:
             bad.append(row._replace(problem=str(error)))
     if bad and skipped is None:
-        advice = ". Correct this, or skip such rows with --skip-bad-rows" if may_skip else ""
+        advice = ". Correct this, or skip such rows with `skip_bad_rows=True`" if may_skip else ""
         raise InputError(_listing(path, bad, unit, advice), Mistake.BAD_ROWS)
     if len(bad) > _MOST_SKIPPED * count:
         raise InputError(
-            f"`--skip-bad-rows` must leave at least {1 - _MOST_SKIPPED:.0%} of the rows. Received: "
+            f"`skip_bad_rows` must leave at least {1 - _MOST_SKIPPED:.0%} of the rows. Received: "
             f"{len(bad):,} of {count:,} rows cannot be used. Check the file, and for tables "
-            f"--encoding and the columns. {_listing(path, bad, unit)}"
+            f"`encoding` and the columns. {_listing(path, bad, unit)}"
         )
     if not examples:
         raise InputError(f"`{path}` must contain at least one row. It is empty.")

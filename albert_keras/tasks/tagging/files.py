@@ -82,7 +82,7 @@ def read_tagged(
             if not 0 <= min(tags) <= max(tags) < len(known):
                 raise RowError(
                     "has numbers as tags. Give the names of all, in the order of the numbers: "
-                    "--set task.labels='[O, B-PER, I-PER]'."
+                    "`task.labels=[O, B-PER, I-PER]`."
                 )
             tags = [known[tag] for tag in tags]
         sentence = checked(_Sentence, row.fields | {"tags": tags or []})
@@ -116,7 +116,7 @@ def _named(row, wanted):
     keys = _keys({name.lower(): name for name in row.fields}, wanted, _NAMES)
     if None in keys:
         problem = (
-            "must have lists of words and tags, called `words` and `tags` or as --text and --label "
+            "must have lists of words and tags, called `words` and `tags` or as `text` and `label` "
             f"say. Received: {', '.join(row.fields)}. docs/finetuning.md shows how to make them of "
             "a text with spans, as of doccano and Label Studio."
         )
@@ -154,17 +154,17 @@ def _column_words(path, wanted, encoding):
     if first in (["1", "2"], ["1-2", "1"]) and None in wanted.values():
         raise InputError(
             f"`{path}` has the number of each word in its first column. Give the columns of "
-            "words and tags, from 0: --text 1 --label 3 in CoNLL-U, --text 1 --label 2 in "
+            "words and tags, from 0: `text=1` and `label=3` in CoNLL-U, `text=1` and `label=2` in "
             "GermEval."
         )
     names = {str(number): number % width for number in range(-width, width)}
     keys, left_out, is_start = _keys(names, wanted, _NUMBERS), 0, True
     if None in keys or len(set(keys)) < len(keys):
-        given = [f"--{name} {value}" for name, value in wanted.items() if value is not None]
+        given = [f"`{name}={value}`" for name, value in wanted.items() if value is not None]
         text = ", ".join([*given, f"{width} columns"])
         raise InputError(
             f"`{path}` must have a column of words and one of tags; their numbers, counted from 0, "
-            f"are --text and --label. Received: {text}.",
+            f"are `text` and `label`. Received: {text}.",
             Mistake.NO_COLUMN,
         )
     for row, columns in lines:
@@ -196,7 +196,7 @@ def _table_words(path, wanted, encoding):
     keys, sentence = _keys(names, {"sentence": None} | wanted, _NAMES), ""
     if None in keys:
         raise InputError(
-            f"`{path}` must have a column of words and one of tags, which --text and --label name, "
+            f"`{path}` must have a column of words and one of tags, which `text` and `label` name, "
             "and one with the number of the sentence, such as `Word`, `Tag` and `Sentence #`. "
             f"Received: {', '.join(table.names)}.",
             Mistake.NO_COLUMN,

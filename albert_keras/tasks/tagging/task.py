@@ -187,7 +187,7 @@ class TagTask(Task):
     @functools.cached_property
     def _own_training(self):
         if self.config.train is None:
-            raise InputError("`train` must be the training file of tagging. Received: None.")
+            raise InputError("`train` must be the training file of tagging. Received: none.")
         return self._read(self.config.train, True, self.config.labels or ())
 
     def _numbers(self, sentences):

@@ -1,10 +1,14 @@
 """Commands run in the process of a test, and print the same lines on a slow machine."""
 
+import functools
 import os
 
 import pytest
+import typer
 
 from albert_keras.cli import log_lines
+
+typer.main.get_command = functools.cache(typer.main.get_command)  # made anew for each command
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,6 @@
 """`albert-keras data check --task` as a user runs it."""
 
 import json
-import logging
 import re
 
 import pytest
@@ -13,18 +12,18 @@ TEXT = "The old ferry left the harbour"
 
 @pytest.fixture
 def mail(tmp_path):
-    """Returns the options of a table with faults."""
+    """Returns a command that checks a table with faults."""
     labels = ["ham", "spam", "Spam"]
     rows = [f"{TEXT} {n}\t{labels[n % 3]}" for n in range(60)]
     rows += [f"{TEXT} 0\tspam", f"{TEXT.upper()} 1\tspam", f"{'Ж ' * 60}\tham"]
     (tmp_path / "mail.tsv").write_text("\n".join(["body\tfolder", *rows]), encoding="utf-8")
-    columns = ["--text", "body", "--label", "folder"]
-    return ["--task", "classification", "--train", str(tmp_path / "mail.tsv"), *columns]
+    words = ["--train", str(tmp_path / "mail.tsv"), "--text", "body", "--label", "folder"]
+    return ["data", "check", "--task", "classification", *words]
 
 
 def test_a_table_is_reported_with_its_faults(mail, tiny_vocabulary, capsys):
-    command = ["data", "check", *mail, "--tokenizer", str(tiny_vocabulary.path)]
-    assert main([*command, "--max-seq-length", "16", "--dev", mail[3]]) == 0
+    command = [*mail, "--tokenizer", str(tiny_vocabulary.path), "--max-seq-length", "16"]
+    assert main([*command, "--dev", mail[5]]) == 0
     shown = capsys.readouterr().out
     first, train, *rest = shown.splitlines()
     assert first == "classification: rows of at most 16 tokens, scored by accuracy"
@@ -34,27 +33,29 @@ def test_a_table_is_reported_with_its_faults(mail, tiny_vocabulary, capsys):
     assert "⚠ contradictory      examples that occur with different labels: 1" in shown
     assert f"`ham` (1), `spam` (1): {TEXT} 0" in shown
     assert re.search(r"⚠ unknown tokens     \d+\.\d\d %; most frequent characters: Ж", shown)
-    assert re.search(r"⚠ truncated .* longer than 16 tokens: what exceeds", shown)
+    assert re.search(r"⚠ truncated .* 16 tokens: what exceeds this", shown)
     assert "⚠ in training        63 of the 63 examples are also training examples" in shown
     assert "⚠ similar labels     `Spam` and `spam` count as different" in shown
     assert re.fullmatch(r"\d+ warnings", rest[-1])
 
 
-def test_json_has_the_numbers_by_name(mail, capsys):
-    assert main(["data", "check", *mail, "--json"]) == 0
+def test_without_a_tokenizer_the_report_says_what_is_missing(mail, capsys):
+    with open(mail[5], "a", encoding="utf-8") as file:
+        file.write(f"\n\tham\n{TEXT}\n")
+    assert main([*mail, "--skip-bad-rows"]) == 0
+    shown = capsys.readouterr().out
+    assert "⚠ skipped rows       2; --json lists all of them" in shown
+    assert "give --tokenizer for lengths in tokens" in shown and "truncated" not in shown
+    assert main([*mail, "--skip-bad-rows", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert set(report["splits"]) == {"train", "dev"}
     train, dev = report["splits"]["train"], report["splits"]["dev"]
     assert train["examples"] + dev["examples"] == 63
     names = [finding["name"] for finding in train["findings"]]
     assert names == ["labels", "similar labels", "repeated", "contradictory"]
+    assert [row["line"] for row in report["skipped_rows"]] == [65, 66]
+    assert report["skipped_rows"][1]["raw"] == TEXT
+    assert "skipped rows: 2 rows cannot be used" in report["warnings"]
     assert any(warning.startswith("train: similar labels: ") for warning in report["warnings"])
-
-
-def test_without_a_tokenizer_the_report_says_what_is_missing(mail, capsys):
-    assert main(["data", "check", *mail]) == 0
-    shown = capsys.readouterr().out
-    assert "give --tokenizer for lengths in tokens" in shown and "truncated" not in shown
 
 
 def test_official_files_are_checked_with_and_without_development_examples(tmp_path, capsys):
@@ -69,44 +70,3 @@ def test_official_files_are_checked_with_and_without_development_examples(tmp_pa
     train = ["--train", str(tmp_path / "CoLA" / "train.tsv")]
     assert main(["data", "check", "--task", "cola", *train]) == 0
     assert "dev:" not in capsys.readouterr().out
-
-
-def test_the_tokenizer_may_be_that_of_a_run(mail, tiny_run, capsys):
-    assert main(["data", "check", *mail, "--tokenizer", str(tiny_run)]) == 0
-    assert "unknown tokens" in capsys.readouterr().out
-
-
-def test_fine_tuning_logs_the_short_form_before_it_trains(mail, tiny_tokenizer, caplog):
-    from albert_keras.formats.open_model import open_model
-    from albert_keras.tasks.finetune_config import FinetuneConfig
-    from albert_keras.tasks.task_data import prepare
-    from tests.albert_keras.tasks.conftest import SHAPE
-
-    shape = SHAPE.replace(vocab_size=tiny_tokenizer.vocab_size)
-    weights = open_model("random", albert_config=shape, tokenizer=tiny_tokenizer)
-    config = FinetuneConfig.of(
-        {}, task="classification", train=mail[3], text="body", label="folder", max_seq_length=16
-    )
-    with caplog.at_level(logging.INFO):
-        prepare(config, weights, "float32")
-    warnings = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
-    assert any(line.startswith("train: labels: ") for line in caplog.messages)
-    assert any(line.startswith("train: tokens per row: median ") for line in caplog.messages)
-    assert (
-        "train: similar labels: `Spam` and `spam` count as different, but may be the same"
-        in warnings
-    )
-    assert any(line.startswith("train: truncated: ") for line in warnings)
-    assert any(line.startswith("dev: number: the development set has only") for line in warnings)
-
-
-def test_rows_that_were_skipped_are_listed(mail, capsys):
-    with open(mail[3], "a", encoding="utf-8") as file:
-        file.write(f"\n\tham\n{TEXT}\n")
-    assert main(["data", "check", *mail, "--skip-bad-rows", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert [row["line"] for row in report["skipped_rows"]] == [65, 66]
-    assert report["skipped_rows"][1]["raw"] == TEXT
-    assert "skipped rows: 2 rows cannot be used" in report["warnings"]
-    assert main(["data", "check", *mail, "--skip-bad-rows"]) == 0
-    assert "⚠ skipped rows       2; --json lists all of them" in capsys.readouterr().out

@@ -25,32 +25,24 @@ def test_a_student_is_trained_and_the_next_command_is_named(
     assert record["config"]["distillation"]["cosine_weight"] == 1
 
 
-def test_a_file_may_name_the_task(tmp_path, capsys):
-    path = tmp_path / "task.yaml"
-    path.write_text("task:\n  name: sst-2\n  data_dir: nowhere\ndistillation:\n  temperature: 3\n")
-    words = ["distill", "--teacher", str(tmp_path), "--config", str(path), "--student", "bert-mini"]
-    assert main([*words, "--out", str(tmp_path / "run"), "--data", "x"]) == 2
-    assert "Received: both" in capsys.readouterr().err
-    assert main([*words, "--out", str(tmp_path / "run")]) == 2
-    assert "Received: none" not in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "words, message",
     [
         ([], "either records (--data) or a task (--task). Received: none"),
         (["--task", "sst-2", "--data", "x"], "Received: both"),
-        (
-            ["--task", "sst-2", "--masks", "dynamic"],
-            "`--masks` does not apply to a distillation",
-        ),
-        (["--data", "x", "--cache-teacher", "y"], "distill --cache-teacher` was removed."),
+        (["--config", "task.yaml", "--data", "x"], "Received: both"),
+        (["--config", "task.yaml"], "`nowhere` does not exist"),
+        (["--task", "sst-2", "--masks", "dynamic"], "`--masks` does not apply to a distillation"),
         (["--data", "x", "--train", "y"], "`--train` does not apply to a distillation on records"),
         (["--data", "x", "--temperature", "0"], "`distillation.temperature` must be greater"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(tmp_path, capsys, words, message):
-    out = tmp_path / "run"
-    assert main(["distill", "--teacher", "t", "--out", str(out), *words]) == 2
+def test_options_that_do_not_fit_are_refused(tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "teacher").mkdir()
+    (tmp_path / "teacher" / "results.json").touch()  # the folder of a fine-tuning, at first sight
+    text = "task:\n  name: sst-2\n  data_dir: nowhere\ndistillation:\n  temperature: 3\n"
+    (tmp_path / "task.yaml").write_text(text)
+    assert main(["distill", "--teacher", "teacher", "--out", "run", *words]) == 2
     assert message in capsys.readouterr().err
-    assert not out.exists()
+    assert not (tmp_path / "run").exists()

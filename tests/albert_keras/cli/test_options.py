@@ -1,5 +1,6 @@
 """The options of all commands: what the help says, and where their values come from."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -9,12 +10,17 @@ import typer
 import yaml
 
 from albert_keras.cli import app, main
+from albert_keras.cli.data.check import ExampleOptions
+from albert_keras.cli.option_names import OptionNames
 from albert_keras.cli.parameters import help_and_entries, parameters_of
+from albert_keras.cli.removed import removed
 from albert_keras.distillation.config import DistillationConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.settings import Settings, options_of
+from data_pipeline.errors import InputError
+from data_pipeline.settings import Problem, Settings, SettingsError, options_of
+from tests.repository import PACKAGES
 
 CONFIGS = {
     "pretrain": PretrainingConfig,
@@ -146,15 +152,20 @@ def test_no_help_imports_what_takes_long():
 
 
 @EACH
-def test_an_option_with_one_value_is_refused_if_given_twice(path, capsys):
+def test_an_option_with_one_value_is_refused_if_given_twice(path):
     for option in RUN[path].params:
         if option.param_type_name == "option" and not option.multiple and not option.is_flag:
             name = max(option.opts, key=len)
-            assert main([*path.split(), name, "8", f"{name}=8"]) == 2
-            assert capsys.readouterr().err == (
-                f"error: `{name}` must be given at most once. Remove all but one.\n"
-                "AK205: see docs/errors.md\n"
-            )
+            with pytest.raises(InputError, match=f"`{name}` must be given at most once"):
+                RUN[path].make_context(path, [name, "8", f"{name}=8"])
+
+
+def test_what_was_removed_answers_with_its_replacement(capsys):
+    for words, replacement in removed().items():
+        assert main(words.split()) == 2
+        assert f"`albert-keras {words}` was removed. {replacement}" in capsys.readouterr().err
+    assert main(["finetune", "--objective=unsupervised"]) == 2
+    assert "was removed" in capsys.readouterr().err
 
 
 def test_a_flag_is_either_set_or_not_and_several_values_may_be_repeated(capsys):
@@ -181,3 +192,52 @@ def test_only_given_options_reach_the_configuration(monkeypatch, tmp_path, tiny_
     assert settings.training.model_fields_set == {"recompute", "batch_size", "accumulation_steps"}
     assert (settings.training.recompute, settings.training.batch_size) == (False, 8)
     assert settings.optimizer.lr == 1e-3 and settings.model == {"size": "albert-mini"}
+
+
+def test_messages_of_the_library_name_the_options_of_the_command():
+    words = ["--data", "records", "--out", "seed", "--init-from", "x"]
+    names = OptionNames(RUN["pretrain"].make_context("pretrain", words), PretrainingConfig)
+    for message, shown in {
+        "`x` exists: choose another `out`.": "`x` exists: choose another `--out`.",
+        "`training.steps` or `steps=5`": "`--steps` or `--steps 5`",
+        "`optimizer.warmup_steps=null`": "`--set optimizer.warmup_steps=null`",
+        "`allow_changes=a.b`": "`--allow-change a.b`",
+        "`recompute=False` or `recompute=True`": "`--no-recompute` or `--recompute`",
+        "records of `max_seq_length=8`": "records of `--max-seq-length 8`",
+        "`seed` is a folder": "`seed` is a folder",  # the user gave this name
+        "no column `lr`": "no column `lr`",
+    }.items():
+        assert names.put_into(message) == shown
+    error = SettingsError("PretrainingConfig", [Problem(("training", "steps"), "must be 1.")])
+    assert names.put_into(error) == "1 problem in the settings:\n  `training.steps` must be 1."
+    names = OptionNames(RUN["predict"].make_context("predict", ["run"]))
+    assert names.put_into("one of `inputs` and `file`") == "one of `TEXT` and `--file`"
+    names = OptionNames(RUN["data check"].make_context("check", ["x"]), ExampleOptions)
+    error = SettingsError("TaskConfig", [Problem(("name",), "is unknown.")])
+    assert names.put_into(error) == "1 problem in the settings:\n  `--task` is unknown."
+
+
+def texts_of(path):
+    """Yields the strings of a file, without docstrings; an f-string without its values is one."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            docstrings |= {id(part) for part in node.values}
+            yield "".join(part.value for part in node.values if isinstance(part, ast.Constant))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if id(node) not in docstrings:
+                yield node.value
+
+
+@pytest.mark.parametrize("package", ["albert_keras", "data_pipeline"])
+def test_the_library_does_not_speak_of_options(package):
+    """Its messages are for Python as well; commands that a user can give are no such words."""
+    found = [
+        (path.name, text)
+        for path in (PACKAGES / package).rglob("*.py")
+        if "cli" not in path.parts and path.name not in ("plan_text.py", "doctor.py")
+        for text in texts_of(path)
+        if re.search(r"[ `(]--[a-z]", text) and not re.search("albert-keras |--name=value", text)
+    ]
+    assert not found

@@ -8,11 +8,8 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.cli import main
-from albert_keras.config import AlbertConfig
-from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving import serve_check
 from albert_keras.serving.graph.task_models import build_task_model
-from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.serving.rest_client import Signature
 from albert_keras.serving.serve_check import GOLDEN_CASES, applies, names_of
 from tests.albert_keras.serving.small_exports import make_model
@@ -40,7 +37,7 @@ def test_a_wrong_answer_has_an_exit_code_and_is_reported(server, capsys, monkeyp
 @pytest.mark.parametrize(
     "words, says",
     [
-        (["--rest", "http://127.0.0.1:1", "--timeout", "0"], "`timeout`"),
+        (["--rest", "http://127.0.0.1:1", "--timeout", "0"], "`--timeout`"),
         (["--rest", "127.0.0.1:1"], "address of a server"),
         (["--rest", "http://127.0.0.1:1", "--timeout", "0.2"], "gave no answer"),
     ],
@@ -60,22 +57,10 @@ def test_it_loads_no_tensorflow(server):
     subprocess.run([sys.executable, "-c", program, server.url], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("kind", ["pretraining", *SETTINGS])
+@pytest.mark.parametrize("kind", SETTINGS)
 def test_an_export_of_every_kind_is_checked_by_forty_cases_or_more(kind, tiny_tokenizer):
-    if kind == "pretraining":
-        shape = AlbertConfig(
-            vocab_size=tiny_tokenizer.vocab_size,
-            embedding_size=16,
-            hidden_size=32,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=64,
-            max_position_embeddings=64,
-        )
-        module = TextModel(AlbertForPretraining(shape, dtype="float32"), tiny_tokenizer, 40)
-    else:
-        task = make_task(kind)
-        module = build_task_model(make_model(task, tiny_tokenizer), tiny_tokenizer, task)
+    task = make_task(kind)
+    module = build_task_model(make_model(task, tiny_tokenizer), tiny_tokenizer, task)
     signatures = {}
     for name, function in (module.functions | module.token_functions).items():
         inputs = {

@@ -61,14 +61,3 @@ def test_the_folder_of_a_version_makes_a_kit_of_that_version(export_folder, tmp_
     assert "--model books" in capsys.readouterr().out
     config = config_of(tmp_path / "kit")
     assert config.name == "books" and list(config.model_version_policy.specific.versions) == [41]
-
-
-def test_a_folder_of_models_is_one_error_that_lists_them(export_folder, tmp_path, capsys):
-    folder = tmp_path / "models"
-    for name in ("films", "books"):
-        (folder / name / "1").mkdir(parents=True)
-    assert main(["server-kit", str(folder), "--out", f"{tmp_path / 'kit'}"]) == 2
-    assert capsys.readouterr().err.startswith(
-        f"error: `{folder}` must be the folder of one model. Give one of these: "
-        f"`{folder}/books`, `{folder}/films`.\n"
-    )

@@ -48,16 +48,22 @@ def test_ctrl_c_ends_the_training_at_once_and_leaves_nothing(long_corpus, tmp_pa
     assert str(tmp_path) not in processes  # the folder that the training process is given
 
 
-def test_reading_reports_a_count_and_training_the_time_it_takes(
-    tiny_corpus, tmp_path, monkeypatch, capsys
+def test_the_progress_and_the_characters_without_a_piece_are_reported(
+    tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr("data_pipeline.progress._SECONDS_BETWEEN_LINES", 0)
-    (tmp_path / "corpus.txt").write_text("\n\n".join(tiny_corpus))
-    command = ["vocab", "--corpus", f"{tmp_path}/corpus.txt", "--size", "280"]
-    assert main([*command, "--out", f"{tmp_path}/out"]) == 0
-    shown = capsys.readouterr().err
-    assert "reading: 0.0 of 0.0 MB, ETA " in shown
-    assert "training on 0.0 million characters, about 2" in shown
+    (tmp_path / "corpus.txt").write_text("many plain words here " * 5000 + "龘 鱻 鱻")
+    command = ["vocab", "--corpus", f"{tmp_path}/corpus.txt", "--size", "86"]
+    assert main([*command, "--required-characters", "§", "--out", f"{tmp_path}/out"]) == 0
+    shown, log = capsys.readouterr()
+    assert shown.splitlines()[1] == (
+        "coverage: 99.9966 % of 90,003 characters; unknown: '鱻' 2, '龘' 1; "
+        "--required-characters gives them pieces"
+    )
+    pieces = (tmp_path / "out" / "tokenizer.vocab").read_text(encoding="utf-8")
+    assert "\n§\t" in pieces and "\n%\t" in pieces and "鱻" not in pieces
+    assert "reading: 0.1 of 0.1 MB, ETA " in log
+    assert "training on 0.1 million characters, about 2" in log
 
 
 def test_a_training_process_that_is_killed_is_named_as_the_cause(

@@ -24,9 +24,12 @@ _MOST_LINES = 5
 _DEEP = ("dataset_info.json", "run/run.json", "tokenizer_config.json", "albert_config.json")
 
 _PROGRAM = """
-import contextlib, io, json, os, shlex, sys
+import contextlib, functools, io, json, os, shlex, sys
 from pathlib import Path
+import typer
 from albert_keras.cli import main
+
+typer.main.get_command = functools.cache(typer.main.get_command)  # made anew for each command
 
 def names():
     return sorted(str(path) for path in Path().rglob("*"))

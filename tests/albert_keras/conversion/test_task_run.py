@@ -147,7 +147,7 @@ def test_a_classifier_of_pairs_is_named_by_the_user(converted):
     model = open_finetuned(result.path)
     answer = model.answers(model.examples([{"text": TEXT, "pair": "the ferry"}]))[0]
     assert result.task == "pair" and set(answer.probabilities) == {"LABEL_0", "LABEL_1"}
-    with pytest.raises(InputError, match="`--pair` requires a model that sorts .* heads spans"):
+    with pytest.raises(InputError, match="`pair` requires a model that sorts .* heads spans"):
         converted("spans", pair=True)
 
 
@@ -172,7 +172,7 @@ def test_without_a_vocabulary_the_folder_is_for_fine_tuning_only(hugging_face_fo
     source, _ = hugging_face_folder("classes", with_vocabulary=False)
     result = convert(source, tmp_path / "ours")
     assert result.task is None and (tmp_path / "ours" / "model.ckpt.index").is_file()
-    assert any("pass one with --tokenizer" in note for note in result.notes)
+    assert any("pass one as `tokenizer`" in note for note in result.notes)
 
 
 def test_a_span_head_with_word_pieces_answers(word_pieces, tmp_path):

@@ -138,14 +138,16 @@ def test_settings_that_cannot_be_expressed_are_refused_by_name(folder, pieces, c
         pytest.skip("a slow tokenizer has no tokenizer.json")
     change_settings(folder, **changes)
     name = list(changes)[-1]
-    with pytest.raises(InputError, match=f"`{name}` in tokenizer_config.json .* --tokenizer"):
+    with pytest.raises(InputError, match=f"`{name}` in tokenizer_config.json .* as `tokenizer`"):
         open_model(folder)
 
 
 def test_a_step_of_a_tokenizer_json_is_refused_by_name(folder, pieces):
     write_tokenizer(folder, pieces, handle_chinese_chars=False)
     (folder / "tokenizer_config.json").unlink()
-    with pytest.raises(InputError, match="handle_chinese_chars.*cannot be expressed.*--tokenizer"):
+    with pytest.raises(
+        InputError, match="handle_chinese_chars.*cannot be expressed.*as `tokenizer`"
+    ):
         open_model(folder)
 
 

@@ -89,7 +89,7 @@ def test_a_missing_vocabulary_is_named_with_its_option(hugging_face, tiny_tokeni
     folder.mkdir()
     for name in ("config.json", "model.safetensors"):
         (folder / name).write_bytes((hugging_face / name).read_bytes())
-    with pytest.raises(InputError, match="has no tokenizer. Pass .* with --tokenizer"):
+    with pytest.raises(InputError, match="has no tokenizer. Pass .* as `tokenizer`"):
         _ = open_model(folder).tokenizer
     assert open_model(folder, tokenizer=tiny_tokenizer).kind == "hugging-face"
 

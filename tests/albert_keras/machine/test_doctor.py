@@ -142,7 +142,7 @@ def test_the_packages_of_this_environment_are_right():
 def test_too_little_disk_names_the_command(tmp_path):
     found = doctor.disk_finding(tmp_path / "runs" / "a", least=1e18)
     assert found.state == FAULT and "1,000,000 TB are needed" in found.text
-    assert f"albert-keras runs list {tmp_path}" in found.fix and "--out" in found.fix
+    assert f"albert-keras runs list {tmp_path}" in found.fix
     assert doctor.disk_finding(tmp_path / "runs" / "a", least=1).state == OK
     assert not list(tmp_path.iterdir())
 

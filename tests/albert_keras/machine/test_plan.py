@@ -150,7 +150,7 @@ def test_the_records_have_a_copy_of_the_text_for_each_pass(hours, size):
     [
         ({"corpus_bytes": None}, "A plan needs a text"),
         ({"corpus_bytes": 9e5}, "at least 1 MB of text .* Received: 900 kB. Add text, or"),
-        ({"hours": 0.02}, "`--hours` must be at least 0.06: vocabulary and records take"),
+        ({"hours": 0.02}, "`hours` must be at least 0.06: vocabulary and records take"),
         ({"hours": math.nan}, "hours"),
     ],
 )

@@ -94,4 +94,4 @@ def test_an_unusable_value_is_one_problem_under_its_name(field, value, message):
 )
 def test_a_rate_of_lamb_far_from_its_default_is_reported(name, lr, batch_size, is_far):
     advice = OptimizerConfig(name=name, lr=lr).lr_advice(batch_size)
-    assert "--lr auto" in advice if is_far else advice is None
+    assert "`lr=auto`" in advice if is_far else advice is None

@@ -79,7 +79,7 @@ def test_the_page_of_a_pretraining(folder, capsys):
         "always guessing `<b>` 7.00 %",
         "training.steps 20 2000",
         "not available:",
-        "give them with --data",
+        "give them as `data`",
     ):
         assert part in page.text, part
     assert page.text.index("optimizer.lr 0.001 auto") < page.text.index("optimizer.power 1.0")
@@ -113,7 +113,7 @@ def test_the_page_of_a_finetuning(folder):
 def test_other_files_are_not_replaced(folder, tmp_path):
     out = tmp_path / "new" / "page.html"
     assert write_report(folder / "a", out) == out
-    with pytest.raises(InputError, match="--overwrite"):
+    with pytest.raises(InputError, match="`overwrite=True`"):
         write_report(folder / "a", out)
     assert write_report(folder / "a", out, overwrite=True) == out
     assert not (folder / "a" / "report.html").exists()

@@ -99,10 +99,10 @@ def test_a_change_is_refused_with_the_words_that_allow_it(begin, half):
     lines = str(caught.value).splitlines()
     assert lines[1] == (
         "  albert_config.hidden_dropout_prob: was 0.0, is now 0.1 "
-        "(--allow-change albert_config.hidden_dropout_prob)"
+        "(`allow_changes=albert_config.hidden_dropout_prob`)"
     )
     assert lines[2].startswith("  data.fingerprint: was ")
-    assert len(lines) == 4 and lines[3].endswith("choose another --out.")
+    assert len(lines) == 4 and lines[3].endswith("choose another `out`.")
 
 
 @pytest.mark.parametrize(

@@ -172,8 +172,8 @@ def test_taggings_of_popular_tools_are_read(name, content, settings, words, tmp_
 @pytest.mark.parametrize(
     "name, content, says",
     [
-        ("a.conllu", CONLL_U, "number of each word in its first column. .*--text 1 --label 3"),
-        ("a.jsonl", HF, r"line 1 has numbers as tags. .*--set task.labels='\[O, B-PER"),
+        ("a.conllu", CONLL_U, "number of each word in its first column. .*`text=1` and `label=3`"),
+        ("a.jsonl", HF, r"line 1 has numbers as tags. .*`task.labels=\[O, B-PER"),
         ("a.jsonl", DOCCANO, "line 1 must have lists of words and tags, .* doccano and Label S"),
         ("a.csv", "Word,Tag\nAnna,B-PER", "such as `Word`, `Tag` and `Sentence #`"),
     ],
@@ -198,7 +198,7 @@ def test_what_cannot_be_used_is_skipped_and_listed(
     name, settings, content, lines, left, tmp_path, caplog
 ):
     path = tmp_path / "x.txt"
-    with pytest.raises(InputError, match="skip such rows with --skip-bad-rows"):
+    with pytest.raises(InputError, match="skip such rows with `skip_bad_rows=True`"):
         read_as(name, path, content, **settings)
     task, found = read_as(name, path, content, skip_bad_rows=True, **settings)
     assert len(found) == left
@@ -210,7 +210,7 @@ def test_what_cannot_be_used_is_skipped_and_listed(
 def test_a_training_file_alone_is_not_enough_for_an_official_task():
     for name in ("rte", "squad1", "race"):
         task = build_task(TaskConfig(name=name, train="x"))
-        with pytest.raises(InputError, match="^`--train` without `--dev`: .*--data-dir"):
+        with pytest.raises(InputError, match="^`train` without `dev`: .*`data_dir`"):
             task.read(task.dev_splits[0])
 
 

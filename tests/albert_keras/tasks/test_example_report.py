@@ -108,7 +108,7 @@ def test_answers_that_can_never_be_given_are_counted(tiny_tokenizer):
     longest = len(tiny_tokenizer.encode(TEXT))
     for allowed, text in (
         (longest, "0 of 3 are longer"),
-        (longest - 1, f"1 of 3 are longer .* --set task.max_answer_length={longest} allows all"),
+        (longest - 1, f"1 of 3 are longer .* `task.max_answer_length={longest}` allows all"),
     ):
         task = build_task(TaskConfig(name="squad1", max_answer_length=allowed))
         report = report_examples(task, {"train": examples}, tiny_tokenizer)["train"]

@@ -87,7 +87,7 @@ def test_development_examples_that_were_trained_on_are_counted_or_refused(partia
 
 def test_the_training_file_is_not_evaluated_unless_it_is_allowed(partial, tmp_path):
     data = write(tmp_path / "again.tsv", TRAINED[5:15])
-    with pytest.raises(InputError, match="not trained on.*10 rows.*--allow-trained-rows"):
+    with pytest.raises(InputError, match="not trained on.*10 rows.*`allow_trained_rows=True`"):
         evaluate_task(partial, data)
     shown = describe_task(evaluate_task(partial, data, allow_trained_rows=True))
     assert shown[0].startswith("training score: accuracy ")

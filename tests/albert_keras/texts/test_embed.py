@@ -79,7 +79,7 @@ def test_a_plain_file_has_a_text_on_each_line_and_replaces_nothing_unasked(tiny_
     path, out = tmp_path / "texts.txt", tmp_path / "x.npy"
     path.write_bytes("\ufeffA ferry.\r\n\r\n \nA tab\there.".encode())
     out.write_text("kept")
-    with pytest.raises(InputError, match=r"x\.npy` exists already.*--overwrite"):
+    with pytest.raises(InputError, match=r"x\.npy` exists already.*`overwrite=True`"):
         embed(tiny_run, file=path, out=out)
     assert out.read_text() == "kept"
     embed(tiny_run, file=path, out=out, overwrite=True)

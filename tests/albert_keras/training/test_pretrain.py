@@ -63,7 +63,7 @@ def test_too_many_epochs_are_said_with_a_proposal(tiny_records, tiny_training, c
     [warning] = [line for line in caplog.messages if "More than 100 epochs rarely help" in line]
     records, batch = len(stage.records), training.batch_size
     assert line == f"100,000 steps of {batch} records: {100_000 * batch / records:,.0f} epochs"
-    assert f"`--steps {math.ceil(40 * records / batch)}` for 40 epochs" in warning
+    assert f"`steps={math.ceil(40 * records / batch)}` for 40 epochs" in warning
 
 
 def test_a_finished_run_is_left_alone(tiny_run, tiny_records, tiny_training):
@@ -131,7 +131,7 @@ def test_a_change_that_cannot_work_is_not_offered_and_changes_no_file(
     for changes in ((), ["config", "albert_config"]):
         with pytest.raises(InputError, match="checkpoints do not fit") as caught:
             pretrain(tiny_records, tiny_run, other, allow_changes=changes)
-        assert "--allow-change" not in str(caught.value)
+        assert "allow_changes" not in str(caught.value)
     assert {path: path.read_bytes() for path in tiny_run.rglob("*") if path.is_file()} == before
 
 
@@ -173,7 +173,7 @@ def test_records_without_order_and_masks_train_a_masked_model(
 def test_an_order_loss_without_labels_is_refused(
     unlabelled_records, tiny_records, tiny_training, tmp_path
 ):
-    with pytest.raises(InputError, match="or use --set training.sentence_order_weight=0, which"):
+    with pytest.raises(InputError, match="or use `training.sentence_order_weight=0`, which"):
         pretrain(tiny_records, tmp_path / "run", tiny_training, eval_data=unlabelled_records)
     with_weight = tiny_training.training.replace
     masked = tiny_training.replace(training=with_weight(sentence_order_weight=0.0))

@@ -41,7 +41,7 @@ def test_a_training_may_change_the_masks_of_its_records(tiny_records, tiny_train
         ({"masks": "static", "mask_rate": 0.1}, "requires dynamic masks"),
         (
             {"masks": "dynamic", "mask_rate": 0.9},
-            "build the records with --max-predictions-per-seq",
+            "build the records with `max_predictions_per_seq=",
         ),
     ],
 )

@@ -52,6 +52,6 @@ def test_a_tracker_that_fails_does_not_end_the_run(mlflow, tmp_path, monkeypatch
 
 def test_a_tracker_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InputError, match="`--track wandb` requires the package wandb"):
+    with pytest.raises(InputError, match="`track=wandb` requires the package wandb"):
         check_tracker("wandb")
     check_tracker("tensorboard")

@@ -190,7 +190,7 @@ def test_documents_that_are_too_short_for_the_records_cause_a_warning(warnings_o
     assert not warnings_of(TEXTS["en"], count=60, **settings)  # which join short documents
     (warning,) = warnings_of(TEXTS["en"], count=60, max_seq_length=256)
     assert "% of all positions will be padding: half of the records have at most" in warning
-    assert "`max_seq_length` is 256. Records with `--max-seq-length 128`" in warning
+    assert "`max_seq_length` is 256. Records with `max_seq_length=128`" in warning
 
 
 def test_texts_that_share_runs_of_words_are_named(tmp_path, tiny_corpus):

@@ -163,7 +163,7 @@ def test_other_folders_are_refused(micro_study, study_text, tmp_path):
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(InputError, match="is not empty, and nothing is ever overwritten"):
         study(micro_study(), study_text, tmp_path)
-    with pytest.raises(InputError, match="must not be the text of `--corpus`"):
+    with pytest.raises(InputError, match="must not be the text of `corpus`"):
         study(micro_study(), study_text, tmp_path / "o", eval_corpus=study_text)
     assert not (tmp_path / "o").exists()
     with pytest.raises(InputError, match="`seeds` must be at least 1"):

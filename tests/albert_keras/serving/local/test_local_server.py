@@ -109,9 +109,9 @@ def test_a_taken_port_is_reported_before_models_are_loaded(contract_export):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(InputError, match=f"`--port` a free port.*{port}"):
+        with pytest.raises(InputError, match=f"`port` a free port.*{port}"):
             LocalServer([contract_export], port=port)
-    with pytest.raises(InputError, match="`--host` must be an address of this computer"):
+    with pytest.raises(InputError, match="`host` must be an address of this computer"):
         LocalServer([contract_export], host="192.0.2.1", port=0)
 
 

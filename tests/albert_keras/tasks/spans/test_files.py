@@ -65,7 +65,7 @@ def test_questions_come_in_order_with_everything_that_is_known(write):
             "[0]`) must have answers that are in the context at `answer_start`. "
             "Received: 'Rome' at 15, where the context has 'ome.'",
         ),
-        (lambda q: q["answers"][0].update(text=" "), "[0]`) must have answers with a `text`"),
+        (lambda q: q["answers"][0].update(text=" "), "[0]`) must have answers with a text"),
     ],
 )
 def test_a_broken_question_is_named(damage, message, write):
@@ -123,7 +123,7 @@ def test_scores_need_no_positions(write):
     file = content()
     file["data"][0]["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"] = -1
     path = write(file)
-    with pytest.raises(InputError, match="Received: 'Rome' at -1, .* with --skip-bad-rows"):
+    with pytest.raises(InputError, match="Received: 'Rome' at -1, .* with `skip_bad_rows=True`"):
         read_questions(path)
     scored = read_questions(path, needs_positions=False)  # scores compare texts
     assert scored[0].answers[0] == Answer("Rome", 14)
