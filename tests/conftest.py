@@ -11,7 +11,7 @@ import pytest
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.text.corpus import Document
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import read_model, train_vocabulary
+from data_pipeline.tokenizers.vocabulary import TrainedVocabulary, read_model, train_vocabulary
 
 _FIRST_HALVES = (
     "The old ferry left the harbour before sunrise",
@@ -136,9 +136,11 @@ def made_once(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def tiny_vocabulary(tiny_corpus, tmp_path_factory):
+def tiny_vocabulary(tiny_corpus, made_once):
     """Returns the TrainedVocabulary of `tiny_corpus`, with 307 pieces: 230 longer than a letter."""
-    return train_vocabulary(tiny_corpus, tmp_path_factory.mktemp("vocabulary") / "tiny", size=307)
+    folder = made_once("tiny-vocabulary", lambda out: train_vocabulary(tiny_corpus, out, 307))
+    config = Tokenizer.load(folder).config
+    return TrainedVocabulary(folder, config.vocab_size, config.sha256)
 
 
 @pytest.fixture(scope="session")
@@ -173,16 +175,18 @@ def tiny_data_config():
 
 
 @pytest.fixture(scope="session")
-def tiny_records(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path_factory):
+def tiny_records(tiny_documents, tiny_tokenizer, tiny_data_config, made_once):
     """Returns a folder of records; tests that change it copy it first."""
     from data_pipeline.building.build import build_records  # loads TensorFlow
 
-    out = tmp_path_factory.mktemp("records") / "records"
-    return build_records(tiny_documents, tiny_tokenizer, out, tiny_data_config).path
+    def build(out):
+        build_records(tiny_documents, tiny_tokenizer, out, tiny_data_config)
+
+    return made_once("records", build)
 
 
 @pytest.fixture(scope="session")
-def held_out_records(tiny_tokenizer, tiny_data_config, tmp_path_factory):
+def held_out_records(tiny_tokenizer, tiny_data_config, made_once):
     """Returns a folder of records with none of the sentences of `tiny_records`."""
     from data_pipeline.building.build import build_records  # loads TensorFlow
 
@@ -192,8 +196,11 @@ def held_out_records(tiny_tokenizer, tiny_data_config, tmp_path_factory):
         Document(f"held-out {number}", tuple(sentences[number * 12 : number * 12 + 12]))
         for number in range(12)
     ]
-    out = tmp_path_factory.mktemp("held-out") / "records"
-    return build_records(documents, tiny_tokenizer, out, tiny_data_config).path
+
+    def build(out):
+        build_records(documents, tiny_tokenizer, out, tiny_data_config)
+
+    return made_once("held-out-records", build)
 
 
 @pytest.fixture(scope="session")

@@ -147,7 +147,7 @@ class WordPieceGraphTokenizer(tf.Module):
 
     The classes of characters are Python's. Letters are lower-cased and decomposed by TensorFlow's
     tables, which are older: with tensorflow 2.15 and Python 3.11, characters new in Unicode 14
-    differ (see `test_graph_tokenization_wordpiece`). tensorflow-text's `BertTokenizer` is not used
+    differ (see `test_graph_tokenization`). tensorflow-text's `BertTokenizer` is not used
     because it folds case (`ß` to `ss`) and turns controls into spaces, while the original deletes
     them.
 

@@ -4,7 +4,6 @@ The words of WordPiece are those that the tokenizer sees, after its clean-up.
 """
 
 import collections
-import hashlib
 import json
 import logging
 import string
@@ -19,7 +18,7 @@ from data_pipeline.text.letters import choose_cleanup
 from data_pipeline.tokenizers.byte_bpe import (
     BYTE_CHARACTERS,
     SPECIAL_PIECES as BPE_SPECIAL_PIECES,
-    ByteBPEConfig,
+    ByteBPEModel,
     BytePieces,
     load_tokenizers,
     write_bpe,
@@ -33,7 +32,7 @@ from data_pipeline.tokenizers.wordpiece import (
     SPECIAL_PIECES,
     UNKNOWN,
     BasicTokenizer,
-    WordPieceConfig,
+    WordPieceModel,
     is_punctuation,
 )
 
@@ -60,14 +59,10 @@ def train_wordpiece(
     vocabularies, but [UNK], [CLS], [SEP] and [MASK] follow immediately.
 
     Args:
-        corpus_texts: iterable of str. Sentences or paragraphs, read once.
-        out: path. The folder to write; it must not exist yet, or be empty.
+        corpus_texts, out, character_coverage, required_characters: As in `train_vocabulary`.
         size: int. Largest number of pieces, V. A small corpus has fewer.
-        lower_case, strip_accents: bool or None. As in `BasicTokenizer`. None means true, unless
-            letters of the language would be lost, see `choose_cleanup`.
-        character_coverage: float. Fraction of the corpus's characters that get pieces; words with
-            others are unknown. Printable ASCII always gets pieces.
-        required_characters: str. Further characters that always get pieces, after the clean-up.
+        lower_case, strip_accents: bool or None. As in `BasicTokenizer`; None as in
+            `train_vocabulary`.
 
     Raises:
         InputError: If the corpus is empty, `out` cannot be written or is not empty, `size` is too
@@ -92,12 +87,8 @@ def train_wordpiece(
     allowed = _allowed_characters(counts, character_coverage) | set(required)
     pieces = _learn(words, allowed, size)
     content = "".join(f"{piece}\n" for piece in pieces).encode()
-    config = WordPieceConfig(
-        lower_case=lower_case,
-        strip_accents=strip_accents,
-        vocab_size=len(pieces),
-        sha256=hashlib.sha256(content).hexdigest(),
-    )
+    settings = {"lower_case": lower_case, "strip_accents": strip_accents}
+    config = WordPieceModel.config_of_file(content, out, settings)
     return write_vocabulary(out, content, config, Coverage.of(counts, allowed))
 
 
@@ -172,8 +163,7 @@ def train_byte_bpe(
     deviates from RoBERTa, so that the first word of a sentence has its usual pieces.
 
     Args:
-        corpus_texts: iterable of str. Sentences or paragraphs, read once.
-        out: path. The folder to write; it must not exist yet, or be empty.
+        corpus_texts, out: As in `train_vocabulary`.
         size: int. Largest number of pieces, V; 256 of them are bytes, and 5 special tokens. A small
             corpus has fewer.
 
@@ -196,14 +186,8 @@ def train_byte_bpe(
     pieces, merges, characters = _learn_merges(corpus_texts, size - len(BPE_SPECIAL_PIECES))
     # The ids of RoBERTa: <s> 0, <pad> 1, </s> 2, <unk> 3, and <mask> the last one.
     pieces = ["<s>", "<pad>", "</s>", "<unk>", *pieces, "<mask>"]
-    learned = BytePieces(pieces, merges, add_prefix_space=True, pair_separators=2)
-    content = write_bpe(learned)
-    config = ByteBPEConfig(
-        add_prefix_space=learned.add_prefix_space,
-        pair_separators=learned.pair_separators,
-        vocab_size=len(pieces),
-        sha256=hashlib.sha256(content).hexdigest(),
-    )
+    content = write_bpe(BytePieces(pieces, merges, add_prefix_space=True, pair_separators=2))
+    config = ByteBPEModel.config_of_file(content, out, {})
     return write_vocabulary(out, content, config, Coverage(characters, {}))
 
 

@@ -13,6 +13,7 @@ from data_pipeline.building.beam import build_with_beam
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
+from tests.data_pipeline.building.test_interrupted_build import bytes_of
 
 CONFIG = PretrainingDataConfig(max_seq_length=32)
 
@@ -20,26 +21,6 @@ CONFIG = PretrainingDataConfig(max_seq_length=32)
 @pytest.fixture(scope="module")
 def needs_beam():
     pytest.importorskip("apache_beam")
-
-
-@pytest.fixture(scope="module")
-def corpus(tiny_corpus, tmp_path_factory):
-    """Returns a folder of 14 text files, one of them three times."""
-    folder = tmp_path_factory.mktemp("corpus")
-    for number in range(12):
-        text = "\n\n".join(tiny_corpus[number * 29 : number * 29 + 29])
-        (folder / f"{number:02d}.txt").write_text(text, encoding="utf-8")
-    for copy in "ab":
-        (folder / f"{copy}.txt").write_bytes((folder / "05.txt").read_bytes())
-    return folder
-
-
-def bytes_of(folder):
-    """Returns all that a folder holds, hidden files too."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-    }
 
 
 def local_bytes(corpus, tokenizer, folder, config):

@@ -23,20 +23,9 @@ CONFIG = PretrainingDataConfig(max_seq_length=32, num_shards=5, copies=2)
 def bytes_of(folder):
     """Returns all that a folder holds, hidden files too."""
     return {
-        str(path.relative_to(folder)): path.read_bytes()
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
     }
-
-
-@pytest.fixture(scope="module")
-def corpus(tiny_corpus, tmp_path_factory):
-    """Returns a folder of 12 text files."""
-    folder = tmp_path_factory.mktemp("corpus")
-    for number in range(12):
-        text = "\n\n".join(tiny_corpus[number * 29 : number * 29 + 29])
-        (folder / f"{number:02d}.txt").write_text(text, encoding="utf-8")
-    return folder
 
 
 @pytest.fixture

@@ -119,22 +119,6 @@ def test_a_cut_off_word_that_opens_the_second_segment_is_a_word_of_its_own():
     assert boundaries[0].tolist() == [1, 1, 1, 0, 1]
 
 
-def test_shares_of_n_are_those_of_the_specification():
-    count, predictions = 150, 77
-    ids, mask = sequences(count, 254, 255)
-    found = masked(ids, mask, predictions)
-    keys = subkeys(key_of("masks", 0), np.arange(count))
-    lengths = np.zeros(4)
-    for row in range(count):
-        ngrams = visited_one_by_one(
-            ids[row], mask[row], keys[row], EVERY_PIECE_A_WORD, MaskingConfig(), predictions
-        )
-        places = sorted(place for _, _, begin, end in ngrams for place in range(begin, end))
-        assert places == found["masked_lm_positions"][row].tolist()
-        lengths += np.bincount([n for _, n, _, _ in ngrams], minlength=4)
-    np.testing.assert_allclose(lengths[1:] / lengths.sum(), (0.567, 0.267, 0.167), atol=0.02)
-
-
 @pytest.mark.parametrize(
     "predictions, changes",
     [

@@ -20,39 +20,25 @@ def test_each_epoch_sees_each_record_once_in_another_order():
 
 
 def test_shapes_are_static(tiny_records):
-    shapes = {
-        name: spec.shape.as_list()
-        for name, spec in training_dataset(RecordFiles(tiny_records), 8, 1).element_spec.items()
-    }
-    assert shapes == {
-        "input_ids": [8, 32],
-        "input_mask": [8, 32],
-        "segment_ids": [8, 32],
-        "masked_lm_positions": [8, 5],
-        "masked_lm_ids": [8, 5],
-        "masked_lm_weights": [8, 5],
-        "sentence_order_labels": [8],
-        "example_weights": [8],
-    }
+    specifications = training_dataset(RecordFiles(tiny_records), 8, 1).element_spec
+    lengths = {"input_ids": [32], "input_mask": [32], "segment_ids": [32]}
+    lengths |= {"masked_lm_positions": [5], "masked_lm_ids": [5], "masked_lm_weights": [5]}
+    lengths |= {"sentence_order_labels": [], "example_weights": []}
+    shapes = {name: one.shape.as_list() for name, one in specifications.items()}
+    assert shapes == {name: [8, *length] for name, length in lengths.items()}
 
 
-def test_workers_share_a_batch(tiny_records):
-    records = RecordFiles(tiny_records)
-    whole = next(training_dataset(records, 8, seed=1, first_step=5).as_numpy_iterator())
-    shares = [
-        next(training_dataset(records, 8, 1, 5, worker=(number, 4)).as_numpy_iterator())
-        for number in range(4)
-    ]
-    for name, values in whole.items():
+def test_workers_and_replicas_share_a_batch(tiny_records):
+    def read(count, **share):
+        dataset = training_dataset(RecordFiles(tiny_records), 8, 1, 5, **share).take(count)
+        return list(dataset.as_numpy_iterator())
+
+    whole = read(2)
+    shares = [read(1, worker=(number, 4))[0] for number in range(4)]
+    for name, values in whole[0].items():
         np.testing.assert_array_equal(np.concatenate([share[name] for share in shares]), values)
-
-
-def test_a_share_is_dealt_out_to_replicas(tiny_records):
-    records = RecordFiles(tiny_records)
-    whole = list(training_dataset(records, 8, seed=1, first_step=5).take(2).as_numpy_iterator())
+    dealt = [part["input_ids"] for part in read(4, worker=(1, 2), replicas=2)]
     second_half = [batch["input_ids"][4:] for batch in whole]
-    parts = training_dataset(records, 8, 1, 5, worker=(1, 2), replicas=2).take(4)
-    dealt = [part["input_ids"] for part in parts.as_numpy_iterator()]
     np.testing.assert_array_equal(np.concatenate(dealt), np.concatenate(second_half))
 
 

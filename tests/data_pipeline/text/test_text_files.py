@@ -116,13 +116,3 @@ def test_a_cut_is_the_first_good_place_behind_a_multiple(tmp_path, cut_at, forma
     (tmp_path / "x").write_bytes(data)
     cut_at(6)
     assert [part.begin for part in corpus_ranges([tmp_path / "x"], format)] == [0, *cuts]
-
-
-def test_ranges_are_sorted_and_their_sizes_add_up(tmp_path, cut_at):
-    cut_at(5)
-    for name, text in (("b.txt", "b\n\n" * 5), ("a.txt", "a\n\n" * 7), ("c.txt", "")):
-        (tmp_path / name).write_text(text)
-    ranges = corpus_ranges([tmp_path / "c.txt", str(tmp_path / "*.txt")])
-    assert ranges == sorted(ranges)
-    assert [part.name for part in ranges] == ["a.txt"] * 4 + ["b.txt"] * 3 + ["c.txt"]
-    assert sum(part.num_bytes for part in ranges) == 36

@@ -6,7 +6,7 @@ import pytest
 import sentencepiece
 
 from data_pipeline.tokenizers.cleanup import character_ranges, clean_up
-from data_pipeline.tokenizers.normalization_rules import normalization_rules, rules_tsv
+from data_pipeline.tokenizers.normalization_rules import normalizer_of
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def normalizer(**rules):
 @pytest.fixture(scope="module")
 def ours(settings, tmp_path_factory):
     path = tmp_path_factory.mktemp("rules") / "rules.tsv"
-    path.write_text(rules_tsv(normalization_rules(*settings)), encoding="utf-8")
+    path.write_text(normalizer_of(*settings)[1], encoding="utf-8")
     return normalizer(rule_tsv=str(path))
 
 

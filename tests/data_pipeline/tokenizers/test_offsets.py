@@ -73,7 +73,8 @@ def tokenizers(tiny_corpus, digit_tokenizer, tmp_path_factory):
     with_bytes = plain_tokenizer(folder / "bytes", byte_fallback=True, vocab_size=320)
     words = Tokenizer.load(train_wordpiece(tiny_corpus, folder / "words", 350).path)
     byte_pairs = Tokenizer.load(train_byte_bpe(tiny_corpus, folder / "byte pairs", 400).path)
-    accents = train_vocabulary(tiny_corpus, folder / "accents", size=280, strip_accents=False)
+    settings = {"lower_case": False, "strip_accents": False}
+    accents = train_vocabulary(tiny_corpus, folder / "accents", size=280, **settings)
     return {
         "model, accents kept": Tokenizer.load(accents.path),
         "digits": digit_tokenizer,

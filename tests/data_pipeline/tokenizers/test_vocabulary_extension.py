@@ -77,9 +77,3 @@ def test_text_is_encoded_alike_inside_a_graph(extended):
 
     rows = GraphTokenizer(extended)(list(DOMAIN)).to_list()
     assert rows == [extended.encode(text) for text in DOMAIN]
-
-
-def test_the_same_corpus_gives_the_same_bytes(tiny_tokenizer, extended, tmp_path):
-    extend_vocabulary(tiny_tokenizer, iter(DOMAIN), tmp_path / "again", 6)
-    again = Tokenizer.load(tmp_path / "again")
-    assert again.digest == extended.digest != tiny_tokenizer.digest
