@@ -1,5 +1,6 @@
 """What is exported: a trained model, and everything that belongs to it."""
 
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +33,6 @@ _USUAL_LENGTH = 512
 class ExportSource(NamedTuple):
     """A checkpoint of a run, or weights from elsewhere."""
 
-    kind: str  #: "pretraining" or "finetuning".
     record: dict[str, Any]  #: Contents of `run.json`; for other weights what is known about them.
     step: int | None  #: None if unknown.
     model: AlbertForPretraining | AlbertForTask  #: float32, with the weights of the checkpoint.
@@ -45,6 +45,11 @@ class ExportSource(NamedTuple):
     baselines: dict[str, float] = {}
     #: Loads the model in the precision of its training; None if that is float32 or unknown.
     load_trained: Callable[[], keras.Model] | None = None
+
+    @property
+    def kind(self) -> str:
+        """Either "pretraining" or "finetuning"."""
+        return "pretraining" if self.task is None else "finetuning"
 
     def string_model(self, precision: str) -> StringModel:
         """Builds the StringModel; arguments and errors as of that class."""
@@ -86,23 +91,18 @@ def open_source(
 ) -> ExportSource:
     """Loads a model to export; arguments as `run`, `step` and `max_seq_length` of `export`."""
     if isinstance(path, keras.Model):
-        return _in_memory(path, max_seq_length)
-    place, run = detect(path), None
+        return _of_model(path, max_seq_length)
+    place = detect(path)
     if place.kind in ("run", "fine-tuning"):
-        run = Run.open(best_run(place.path) if place.kind == "fine-tuning" else place.path)
-    if run is not None and run.kind == "finetuning":
-        return _with_trained(_finetuned(run, step, max_seq_length), run)
-    origin, known = open_model(path, step), {}
-    if place.kind == "export":
-        max_seq_length = max_seq_length or origin.max_seq_length
-    source = _of_weights(origin, max_seq_length)
-    if run is not None:
-        record = run.record | {"albert_config": source.model.config.to_dict()}
-        known = {"record": record, "scores": _scores(run, source.step)}
-        source = _with_trained(source, run)
-    elif place.kind == "export":  # it keeps the record of its training and its scores
-        record = read_export_record(place.path)
-        known = {"record": record.get("run"), "scores": record.get("scores")}
+        folder = best_run(place.path) if place.kind == "fine-tuning" else place.path
+        return _of_run(Run.open(folder), step, max_seq_length)
+    origin = open_model(path, step)
+    if place.kind != "export":
+        return _of_weights(origin, max_seq_length)
+    source = _of_weights(origin, max_seq_length or origin.max_seq_length)
+    # It keeps the record of its training and its scores.
+    record = read_export_record(place.path)
+    known = {"record": record.get("run"), "scores": record.get("scores")}
     return source._replace(**{key: one for key, one in known.items() if isinstance(one, dict)})
 
 
@@ -112,95 +112,83 @@ def is_of_package(model: keras.Model) -> bool:
     return is_ours and getattr(model, "tokenizer", None) is not None
 
 
-def _in_memory(model, max_seq_length):
+def _of_run(run, step, max_seq_length):
+    is_finetuned = run.kind == "finetuning"
+    step = run.checkpoints.choose("best" if is_finetuned and step is None else step)
+    shape, trained = run.trained_as(run.checkpoints.folder(step), step)
+    usual = trained if is_finetuned else min(trained or _USUAL_LENGTH, _USUAL_LENGTH)
+    length, task, known = _length(shape, max_seq_length, usual), None, {}
+    if is_finetuned:
+        task = TaskConfig(**run.record["config"]["task"])  # with the files of its training
+        task = build_task(task.replace(max_seq_length=length))
+        known = {"tuned": read_tuned(run), "baselines": _baselines(run)}
+    load_trained = functools.partial(run.load_model, step, task=task)
+    model = load_trained(precision="float32")
+    if run.record["config"]["training"]["precision"] != "float32":
+        known["load_trained"] = load_trained
+    record = run.record | {"albert_config": model.config.to_dict()}
+    scores = _scores(run, step)
+    return ExportSource(record, step, model, run.tokenizer, length, task, scores=scores, **known)
+
+
+def _of_model(model, max_seq_length):
     """Takes a model of this package, see `is_of_package`, as it is in memory."""
-    config, task = model.config, getattr(model, "task", None)
-    kind = "pretraining" if task is None else "finetuning"
-    usual = task.max_seq_length if task else min(config.max_position_embeddings, _USUAL_LENGTH)
-    length = _checked_length(config, max_seq_length or usual)
-    record = {
-        "kind": kind,
-        "albert_config": config.to_dict(),
-        "tokenizer_digest": model.tokenizer.digest,
-    }
+    tokenizer, task = model.tokenizer, getattr(model, "task", None)
+    length = _length(model.config, max_seq_length, task and task.max_seq_length)
     if task is not None:
         task = build_task(task.config.replace(max_seq_length=length))
     tuned = dict(getattr(model, "tuned", {}))
-    model, tokenizer = _in_float32(model), model.tokenizer
-    return ExportSource(kind, record, None, model, tokenizer, length, task, tuned)
-
-
-def _in_float32(model):
-    """Returns a model, or a copy of it whose weights and computation are float32."""
-    if model.dtype_policy.name == "float32":
-        return model
-    copy = type(model).from_config(model.get_config() | {"dtype": "float32"})
-    copy.set_weights(model.get_weights())
-    return copy
-
-
-def _finetuned(run, step, max_seq_length):
-    step = run.checkpoints.choose("best" if step is None else step)
-    length = max_seq_length or run.record["data"]["max_seq_length"]
-    length = _checked_length(run.albert_config, length)
-    task = TaskConfig(**run.record["config"]["task"])  # with the files of its training
-    task = build_task(task.replace(max_seq_length=length))
-    model = run.load_model(step, precision="float32", task=task)
-    tuned, scores, baselines = read_tuned(run), _scores(run, step), _baselines(run)
+    if model.dtype_policy.name != "float32":
+        copy = type(model).from_config(model.get_config() | {"dtype": "float32"})
+        copy.set_weights(model.get_weights())
+        model = copy
     return ExportSource(
-        run.kind, run.record, step, model, run.tokenizer, length, task, tuned, scores, baselines
+        _record(model, tokenizer, task), None, model, tokenizer, length, task, tuned
     )
 
 
-def _with_trained(source, run):
-    if run.record["config"]["training"]["precision"] == "float32":
-        return source
-    return source._replace(load_trained=lambda: run.load_model(source.step, task=source.task))
-
-
 def _of_weights(origin, max_seq_length):
-    """Opens a pre-trained model."""
-    if "masked_lm" not in origin.heads:
-        return _encoder(origin, max_seq_length)
-    config = origin.albert_config
-    usual = min(origin.max_seq_length or config.max_position_embeddings, _USUAL_LENGTH)
-    length = _checked_length(config, max_seq_length or usual)
-    model = AlbertForPretraining.from_preset(origin, dtype="float32")
-    return _of_origin("pretraining", origin, model, length)
+    """Opens a pre-trained model, or an encoder alone, such as one of sentence-transformers.
 
-
-def _encoder(origin, max_seq_length):
-    """Opens an encoder alone, such as one of sentence-transformers, as a model of similarity.
-
-    Its export has `encode`, `embed`, and the cosine of two texts.
+    The export of an encoder alone has `encode`, `embed`, and the cosine of two texts.
     """
-    if set(origin.heads) - {"sentence_order"}:
+    config, tokenizer, task = origin.albert_config, origin.tokenizer, None
+    if "masked_lm" in origin.heads:
+        usual = min(origin.max_seq_length or _USUAL_LENGTH, _USUAL_LENGTH)
+        length = _length(config, max_seq_length, usual)
+        model = AlbertForPretraining.from_preset(origin, dtype="float32")
+    elif set(origin.heads) - {"sentence_order"}:
         raise InputError(
             f"`{origin}` must have a masked-LM head or none to be exported. Received: heads "
             f"{', '.join(origin.heads)}. Convert it first: `{convert_command(origin.path)}` makes "
             "a run that answers, which can be exported."
         )
-    config, pooling = origin.albert_config, origin.pooling or "mean"
-    usual = min(origin.longest_text or _USUAL_LENGTH, config.max_position_embeddings)
-    length = _checked_length(config, max_seq_length or usual)
-    settings = {"name": SIMILARITY.own_tasks[0], "pooling": pooling, "max_seq_length": length}
-    model = SIMILARITY.build_model(config, 1, dtype="float32", pooling=pooling)
-    origin.load(model)
-    return _of_origin("finetuning", origin, model, length, build_task(TaskConfig(**settings)))
+    else:
+        pooling, length = (
+            origin.pooling or "mean",
+            _length(config, max_seq_length, origin.longest_text),
+        )
+        settings = {"name": SIMILARITY.own_tasks[0], "pooling": pooling, "max_seq_length": length}
+        task = build_task(TaskConfig(**settings))
+        model = SIMILARITY.build_model(config, 1, dtype="float32", pooling=pooling)
+        origin.load(model)
+    record = _record(model, tokenizer, task)
+    record["data"] = {"origin": Path(origin.path).name, "origin_digest": origin.digest}
+    return ExportSource(record, origin.step, model, tokenizer, length, task)
 
 
-def _of_origin(kind, origin, model, length, task=None):
-    """Returns the source of weights that come from elsewhere, with a record like `run.json`."""
-    record = {
-        "kind": kind,
-        "albert_config": origin.albert_config.to_dict(),
-        "tokenizer_digest": origin.tokenizer.digest,
-        "data": {"origin": Path(origin.path).name, "origin_digest": origin.digest},
+def _record(model, tokenizer, task):
+    """Returns the record, like `run.json`, of a model that comes from elsewhere."""
+    return {
+        "kind": "pretraining" if task is None else "finetuning",
+        "albert_config": model.config.to_dict(),
+        "tokenizer_digest": tokenizer.digest,
     }
-    return ExportSource(kind, record, origin.step, model, origin.tokenizer, length, task)
 
 
-def _checked_length(config, length):
+def _length(config, given, usual):
+    """Returns S; without a given or a usual length as many positions as there are, up to 512."""
+    length = given or min(usual or _USUAL_LENGTH, config.max_position_embeddings)
     if not 8 <= length <= config.max_position_embeddings:
         raise InputError(
             "`max_seq_length` must be from 8 to `max_position_embeddings` "
