@@ -21,6 +21,8 @@ from data_pipeline.errors import InputError
 
 #: Sequences that are computed at a time; of a choice, which has several for each example, fewer.
 ROWS, CHOICES = 32, 8
+#: Scores of start and end where there are fewer spans, see `SpanModel.answers`.
+_NO_SPAN = -1e6
 
 
 def call_by_rows(
@@ -95,7 +97,8 @@ def _spans(call, task, examples, tuned):
     for example, row in zip(examples, rows, strict=True):
         names = ("nbest_starts", "nbest_ends", "nbest_start_scores", "nbest_end_scores")
         spans = zip(*(row[name].tolist() for name in names), strict=True)
-        spans = ((span[:2], *span[2:]) for span in spans if span[0] >= 0)
+        # Without a place, but with scores, is a piece that is white space: an empty text.
+        spans = ((span[:2], *span[2:]) for span in spans if span[2] > _NO_SPAN)
         texts = task.best_texts(example.context, spans)
         null_score = None if task.kind is SPANS else float(row["null_score"])
         decoded.append(DecodedAnswer(*texts, null_score))
