@@ -5,6 +5,7 @@ The graph contains core operations and tokenizers of tensorflow-text only, so th
 fine-tuned ones.
 """
 
+import functools
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -71,6 +72,8 @@ class StringModel(tf.Module):
         self.packer = TextPacker(tokenizer, max_seq_length, fixed_length=is_sparse)
         self.buckets = self.packer.buckets  # lengths of sequences, in tokens
         self._unk_id, self._mask_id = tokenizer.unk_id, tokenizer.mask_id
+        # Traced and saved once for all signatures; as a tf.function it would be saved once more.
+        self.sequences_of = functools.partial(tf.function(self._build_sequences, autograph=False))
         #: The signatures over strings, by name.
         self.functions = self._functions() | {
             "encode": string_function(self._encode, "text"),
@@ -102,7 +105,7 @@ class StringModel(tf.Module):
         """Counts the tokens of texts, int64 [B]; `ids` are the ids of the part that is read."""
         return num_tokens_of(texts, ids, self.max_bytes)
 
-    def sequences_of(self, *texts, drops_empty=False):
+    def _build_sequences(self, *texts, drops_empty=False):
         """Builds the sequences of one text each, string [B], or of two, see `TextPacker.pack`.
 
         Returns:
