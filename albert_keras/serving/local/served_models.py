@@ -1,8 +1,8 @@
 """Loaded exports that answer the requests of a local server, in the JSON of the model server."""
 
 import base64
+import functools
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -202,16 +202,14 @@ def _with_bytes(value):
     return value
 
 
-def _to_lists(array) -> Any:
+def _to_lists(array: np.ndarray) -> Any:
     """Returns an array as nested lists of JSON values."""
-    if array.ndim:
-        return [_to_lists(one) for one in map(np.asarray, array)]
-    value = array[()]
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="surrogateescape")
-    if isinstance(value, np.float32) and math.isfinite(value):
-        return float(str(value))  # 0.1 instead of 0.10000000149011612
-    return value.item() if isinstance(value, np.generic) else value
+    if array.dtype == object:
+        decode = functools.partial(bytes.decode, errors="surrogateescape")
+        return np.vectorize(decode, otypes=[object])(array).tolist()
+    if array.dtype == np.float32:
+        array = array.astype(str).astype(float)  # 0.1 instead of 0.10000000149011612
+    return array.tolist()
 
 
 def _is_base64(value):
