@@ -91,7 +91,6 @@ _LONG_FILES = (
     "albert_keras/training/test_stages.py",
     "albert_keras/tasks/test_finetune_similarity.py",
     "albert_keras/serving/test_publish.py",
-    "albert_keras/serving/test_export_of_tasks.py",
     "tpu_check/test_tpu_check.py",
 )
 

@@ -1,6 +1,7 @@
 """Records, runs and exports of an old commit stay usable; `old_artifacts/README.md` says which."""
 
 import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -18,13 +19,19 @@ def expected():
     return json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
 
 
-@pytest.fixture
-def old(tmp_path, monkeypatch):
-    """Unpacks what the old commit made into the current folder, which the test may change."""
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    """Returns the folder of what the old commit made."""
+    folder = tmp_path_factory.mktemp("old") / "artifacts"
     with tarfile.open(FOLDER / "old_artifacts.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture
+def old(unpacked, tmp_path, monkeypatch):
+    """Works in a copy of what the old commit made, which the test may change."""
+    monkeypatch.chdir(shutil.copytree(unpacked, tmp_path / "old"))
 
 
 def command(*words):

@@ -1,7 +1,5 @@
 """Every family with every objective, input format and kind of masks: from records to an answer."""
 
-import functools
-
 import numpy as np
 import pytest
 
@@ -21,86 +19,60 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.albert_keras.serving.local.running import running
 from tests.albert_keras.tasks.small_tasks import build_model
 
+pytestmark = pytest.mark.slow
+
 #: Beginning of the names of models -> what model cards call them.
 FAMILIES = {"albert": "ALBERT", "bert": "BERT", "roberta": "RoBERTa", "distilbert": "DistilBERT"}
 #: Each format, objective and kind of masks once, and each objective of ALBERT. Formats with one
-#: segment have no objective. The family that differs most from ALBERT is not slow.
+#: segment have no objective.
 CASES = [
+    ("albert", "segment-pair", "sop", "static"),
+    ("albert", "sentence-pair", "nsp", "dynamic"),
+    ("albert", "segment-pair", "none", "static"),
+    ("bert", "sentence-pair", "nsp", "dynamic"),
+    ("bert", "full-sentences", "none", "static"),
     ("roberta", "doc-sentences", "none", "dynamic"),
-    *(
-        pytest.param(*case, marks=pytest.mark.slow)
-        for case in (
-            ("albert", "segment-pair", "sop", "static"),
-            ("albert", "sentence-pair", "nsp", "dynamic"),
-            ("albert", "segment-pair", "none", "static"),
-            ("bert", "sentence-pair", "nsp", "dynamic"),
-            ("bert", "full-sentences", "none", "static"),
-            ("roberta", "full-sentences", "none", "static"),
-            ("roberta", "segment-pair", "sop", "dynamic"),
-            ("distilbert", "doc-sentences", "none", "static"),
-            ("distilbert", "sentence-pair", "sop", "dynamic"),
-        )
-    ),
+    ("roberta", "full-sentences", "none", "static"),
+    ("roberta", "segment-pair", "sop", "dynamic"),
+    ("distilbert", "doc-sentences", "none", "static"),
+    ("distilbert", "sentence-pair", "sop", "dynamic"),
 ]
 
 
 @pytest.fixture(scope="module")
-def tokenizer_of(tiny_tokenizer, tiny_corpus, tmp_path_factory):
-    """Returns a function of a family that returns its tokenizer, which is trained once."""
+def tokenizers(tiny_tokenizer, tiny_corpus, tmp_path_factory):
+    """Returns the tokenizer of each family."""
     folder = tmp_path_factory.mktemp("vocabulary")
-
-    @functools.cache
-    def word_pieces():
-        return Tokenizer.load(train_wordpiece(tiny_corpus, folder / "wordpiece", 350).path)
-
-    @functools.cache
-    def byte_bpe():
-        return Tokenizer.load(train_byte_bpe(tiny_corpus, folder / "bpe", 400).path)
-
-    made_by = {"bert": word_pieces, "distilbert": word_pieces, "roberta": byte_bpe}
-    return lambda family: made_by[family]() if family in made_by else tiny_tokenizer
+    pieces = Tokenizer.load(train_wordpiece(tiny_corpus, folder / "wordpiece", 350).path)
+    byte_bpe = Tokenizer.load(train_byte_bpe(tiny_corpus, folder / "bpe", 400).path)
+    return {"albert": tiny_tokenizer, "bert": pieces, "roberta": byte_bpe, "distilbert": pieces}
 
 
-@pytest.fixture(scope="module")
-def make_records(tiny_documents, tokenizer_of, tiny_data_config, tmp_path_factory):
-    """Returns a function that builds the records for a family once."""
-    made, root = {}, tmp_path_factory.mktemp("records")
+@pytest.fixture
+def make_records(tiny_documents, tokenizers, tiny_data_config, tmp_path):
+    """Returns a function that builds the records for a family."""
 
     def make(family, input_format, objective, masks):
-        key = (tokenizer_of(family).config.kind, input_format, objective, masks)
-        if key not in made:
-            settings = tiny_data_config.replace(
-                input_format=input_format, objective=objective, static_masks=masks == "static"
-            )
-            out = root / "-".join(key)
-            made[key] = build_records(tiny_documents, tokenizer_of(family), out, settings).path
-        return made[key]
+        settings = tiny_data_config.replace(
+            input_format=input_format, objective=objective, static_masks=masks == "static"
+        )
+        return build_records(
+            tiny_documents, tokenizers[family], tmp_path / "records", settings
+        ).path
 
     return make
 
 
 def settings(family, **model):
+    shape = {"size": f"{family}-tiny", "hidden_size": 32, "num_attention_heads": 2}
+    shape |= {"embedding_size": 16 if family == "albert" else 32, "intermediate_size": 64}
+    training = {"steps": 2, "batch_size": 8, "report_every": 1, "precision": "float32"}
     return PretrainingConfig(
-        model={
-            "size": f"{family}-tiny",
-            "hidden_size": 32,
-            "embedding_size": 16 if family == "albert" else 32,
-            "num_attention_heads": 2,
-            "intermediate_size": 64,
-            "max_position_embeddings": 32,
-        }
-        | model,
-        training={
-            "steps": 2,
-            "batch_size": 8,
-            "report_every": 1,
-            "precision": "float32",
-            "peak_tflops": 1.0,
-        },
+        model=shape | {"max_position_embeddings": 32} | model,
+        training=training | {"peak_tflops": 1.0},
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family, input_format, objective, masks", CASES)
 def test_a_family_trains_saves_resumes_exports_and_answers(
     family, input_format, objective, masks, make_records, tmp_path
@@ -110,17 +82,14 @@ def test_a_family_trains_saves_resumes_exports_and_answers(
     result = pretrain(records, tmp_path / "run", settings(family))
     assert (first.step, result.resumed_from, result.step) == (1, 1, 2)
     assert np.isfinite(result.report["loss"])
-    run = Run.open(tmp_path / "run")
-    model = run.load_model()
+    model = Run.open(tmp_path / "run").load_model()
     assert (model.sentence_order_head is not None) == (objective != "none")
     has_pooler = family in ("albert", "bert") or objective != "none"
     assert (model.encoder.pooler is not None) == has_pooler
-    exported = export(tmp_path / "run", tmp_path / "exported")
-    predictor = Predictor(exported.path)
+    predictor = Predictor(export(tmp_path / "run", tmp_path / "exported").path)
     (filled,) = predictor.fill_mask(["The [MASK] left the harbour."])
-    assert filled.filled_text.startswith("The ") and filled.filled_text.endswith(
-        " left the harbour."
-    )
+    assert filled.filled_text.startswith("The ")
+    assert filled.filled_text.endswith(" left the harbour.")
     assert np.isfinite(predictor.encode(["a ferry"])).all()
     card = (tmp_path / "exported" / "README.md").read_text(encoding="utf-8")
     assert f"\n{FAMILIES[family]}, " in card
@@ -133,25 +102,19 @@ def test_a_family_trains_saves_resumes_exports_and_answers(
     assert ("bert/pooler/dense/kernel" in report.new) == (not has_pooler)
 
 
-@pytest.mark.slow
 def test_rotary_positions_train_resume_and_answer_alike_in_run_and_export(make_records, tmp_path):
     records = make_records("albert", "segment-pair", "sop", "dynamic")
     config = settings("albert", position_embedding="rotary")
     pretrain(records, tmp_path / "run", config, max_steps=1)
     assert pretrain(records, tmp_path / "run", config).resumed_from == 1
-    exported = export(tmp_path / "run", tmp_path / "exported")
-    predictor = Predictor(exported.path)
-    (filled,) = predictor.fill_mask(["The [MASK] left the harbour."])
-    assert filled.filled_text.endswith(" left the harbour.")
+    predictor = Predictor(export(tmp_path / "run", tmp_path / "exported").path)
     texts = ["a ferry", "the ferry left at six in the morning"]
-    encoder = TextEncoder(tmp_path / "run", pooling="pooler")
-    wanted = encoder.encode(texts).vectors
+    wanted = TextEncoder(tmp_path / "run", pooling="pooler").encode(texts).vectors
     np.testing.assert_allclose(predictor.encode(texts), wanted, atol=1e-5)
     card = (tmp_path / "exported" / "README.md").read_text(encoding="utf-8")
     assert "\nALBERT, 2 layers that share one set of weights, rotary positions, " in card
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", ["albert", "roberta"])
 def test_the_exports_of_a_family_pass_the_checks_of_a_server(family, make_records, tmp_path):
     records = make_records(family, "segment-pair", "none", "dynamic")
@@ -159,18 +122,9 @@ def test_the_exports_of_a_family_pass_the_checks_of_a_server(family, make_record
     rows = ["text\tlabel", *(f"The ferry {n} left\t{'ab'[n % 2]}" for n in range(20))]
     table = tmp_path / "table.tsv"
     table.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    finetune(
-        tmp_path / "run",
-        tmp_path / "tuned",
-        task="classification",
-        train=table,
-        text="text",
-        label="label",
-        max_seq_length=16,
-        steps=2,
-        random_baseline=False,
-        bag_of_words=False,
-    )
+    options = {"task": "classification", "train": table, "text": "text", "label": "label"}
+    options |= {"max_seq_length": 16, "steps": 2, "random_baseline": False, "bag_of_words": False}
+    finetune(tmp_path / "run", tmp_path / "tuned", **options)
     for run in ("run", "tuned"):
         out = tmp_path / "exports" / run
         export(tmp_path / run, out)

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
@@ -12,8 +13,8 @@ from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
-from albert_keras.tasks.kinds import SPANS_OR_NONE
-from tests.albert_keras.tasks.small_tasks import build_model, make_examples, make_task
+from albert_keras.tasks.kinds import MULTI_LABEL, SPANS_OR_NONE
+from tests.albert_keras.tasks.small_tasks import build_model, make_examples
 
 #: Of squad2; where there is none, 0 is taken.
 NULL_THRESHOLD = -0.6
@@ -40,7 +41,25 @@ def make_model(task, tokenizer, **shape_changes):
 
 
 def tuned_of(task):
+    """Returns what was tuned with a small task, as `Task.tuned_answers`."""
+    if task.kind is MULTI_LABEL:
+        return dict(zip(task.labels, (0.3, 0.5, 0.8), strict=True))
     return {"null_threshold": NULL_THRESHOLD} if task.kind is SPANS_OR_NONE else {}
+
+
+def assert_alike(found, expected):
+    """Compares answers: numbers to 5 digits, all else exactly."""
+    if isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    elif isinstance(expected, dict):
+        assert list(found) == list(expected)
+        assert_alike(list(found.values()), list(expected.values()))
+    elif isinstance(expected, list | tuple):
+        assert type(found) is type(expected) and len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_alike(one, other)
+    else:
+        assert found == expected
 
 
 def write_run(folder, task, model, tokenizer, corpus):
@@ -66,12 +85,6 @@ ANSWERING = {
     "tagging": "tags",
     "similarity": "text_pair",
 }
-
-
-def write_task_export(folder, kind, tokenizer, signatures=None):
-    """Writes a new model of a kind as `write_export` does."""
-    task = make_task(kind)
-    return write_export(folder, task, make_model(task, tokenizer), tokenizer, signatures)
 
 
 def write_export(folder, task, model, tokenizer, signatures=None):

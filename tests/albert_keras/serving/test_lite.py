@@ -18,53 +18,30 @@ def make_model(depth):
     return AlbertForPretraining(AlbertConfig(**shape, num_hidden_layers=depth))
 
 
-@pytest.fixture(scope="module", params=["float16", "int8"])
-def weights(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def model():
-    return make_model(2)
-
-
-@pytest.fixture(scope="module")
-def convert(tmp_path_factory):
-    def convert(model, weights):
-        source = ExportSource("pretraining", {}, None, model, None, LENGTH)
-        return write_lite(tmp_path_factory.mktemp("lite"), source, [weights])[weights].read_bytes()
-
-    return convert
-
-
-@pytest.fixture(scope="module")
-def converted(convert, model, weights):
-    return convert(model, weights)
-
-
-@pytest.fixture(scope="module")
-def lite(converted, tmp_path_factory):
-    path = tmp_path_factory.mktemp("lite") / "model.tflite"
-    path.write_bytes(converted)
-    return LiteModel(path)
+def convert(folder, model, weights):
+    source = ExportSource({}, None, model, None, LENGTH)
+    return write_lite(folder, source, [weights])[weights]
 
 
 @pytest.mark.slow
-def test_a_file_is_hardly_larger_than_its_weights_whatever_the_depth(
-    model, convert, converted, weights
-):
-    numbers = sum(weight.shape.num_elements() for weight in model.weights)
-    size = {"float16": 2, "int8": 1}[weights] * numbers
+@pytest.mark.parametrize("weights, size", [("float16", 2), ("int8", 1)])
+def test_a_file_is_hardly_larger_than_its_weights_whatever_the_depth(weights, size, tmp_path):
+    model = make_model(2)
+    converted = convert(tmp_path, model, weights).read_bytes()
+    size *= sum(weight.shape.num_elements() for weight in model.weights)
     assert size <= len(converted) < size + 60_000
-    deeper = convert(make_model(4), weights)
+    deeper = convert(tmp_path, make_model(4), weights).read_bytes()
     assert abs(len(deeper) - len(converted)) < 0.08 * len(converted)
 
 
-def test_it_answers_as_the_keras_model(model, lite, weights):
+@pytest.mark.parametrize("weights, bound", [("float16", 5e-3), ("int8", 0.15)])
+def test_it_answers_as_the_keras_model_with_built_in_operations(weights, bound, tmp_path):
+    model = make_model(1)
+    path = convert(tmp_path, model, weights)
+    lite = LiteModel(path)
     ids = [2, 40, 277, 4, 61, 3]
     expected = model({"input_ids": np.array([ids]), "masked_lm_positions": np.array([[3]])})
     found = lite.encode(ids)
-    bound = {"float16": 5e-3, "int8": 0.15}[weights]
     assert found["sequence_output"].shape == (1, LENGTH, 128)
     for name, value in found.items():
         real = value[:, :6] if name == "sequence_output" else value
@@ -74,20 +51,13 @@ def test_it_answers_as_the_keras_model(model, lite, weights):
     difference = np.abs(np.log(probabilities) - tf.nn.log_softmax(logits)).max()
     assert difference < 8 * bound * np.std(logits)
 
-
-def test_only_built_in_operations_are_needed(converted):
     # Without the delegate that brings TensorFlow's own operations to the interpreter.
     resolver = tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    interpreter = tf.lite.Interpreter(
-        model_content=converted, experimental_op_resolver_type=resolver
-    )
+    interpreter = tf.lite.Interpreter(str(path), experimental_op_resolver_type=resolver)
     interpreter.allocate_tensors()
     names = {operation["op_name"] for operation in interpreter._get_ops_details()}
     assert names and not any("Flex" in name or "CUSTOM" in name.upper() for name in names)
-
-
-def test_signatures_have_the_promised_names(converted):
-    assert tf.lite.Interpreter(model_content=converted).get_signature_list() == {
+    assert interpreter.get_signature_list() == {
         "encode": {
             "inputs": ["input_ids", "input_mask", "segment_ids"],
             "outputs": ["pooled_output", "sequence_output"],

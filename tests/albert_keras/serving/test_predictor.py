@@ -1,45 +1,50 @@
-"""Answers of an exported folder, from Python."""
+"""Answers of an exported folder, from Python; a damaged one is reported with file and way out."""
 
+import json
 import shutil
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_keras.cli import main
-from albert_keras.serving.predictor import Predictor, fill_mask
+from albert_keras.serving.predictor import Predictor
+from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
+from albert_keras.tasks.classification.task import ClassAnswer
+from albert_keras.tasks.finetuned import open_finetuned
 from data_pipeline.errors import InputError
+from tests.albert_keras.serving.small_exports import assert_alike
+from tests.albert_keras.serving.test_task_models import DIRTY
+from tests.albert_keras.tasks.small_tasks import make_task
+
+ADVICE = "Copy the version again from where it was exported, or export the model again."
 
 
-@pytest.fixture(scope="module")
-def predictor(tiny_export):
-    return Predictor(tiny_export)
-
-
-def test_the_newest_version_answers(tiny_export, predictor):
-    assert predictor.path == tiny_export / "1"
-    assert Predictor(tiny_export / "1").path == tiny_export / "1"
-
-
-def test_each_mask_has_its_candidates_best_first(predictor):
+def test_masks_orders_and_texts_are_answered(tiny_export, predictor):
+    assert predictor.path == tiny_export / "1" and predictor.task is None
     first, second = predictor.fill_mask(["A [MASK] and a [MASK].", "[MASK]"], top_k=3)
     assert [len(mask) for mask in first.masks] == [3, 3] and len(second.masks) == 1
     scores = [candidate.score for candidate in first.masks[0]]
     assert scores == sorted(scores, reverse=True) and 0 < sum(scores) <= 1
     assert "[MASK]" not in first.filled_text
-
-
-def test_order_is_a_probability(predictor):
     answers = predictor.sentence_order(["It began.", "It ended."], ["It ended.", "It began."])
     assert all(0 < answer.in_order < 1 for answer in answers)
-
-
-def test_vectors_have_the_model_size(predictor):
     assert predictor.encode(["one", "two"]).shape == (2, 32)
 
 
-def test_a_text_without_a_mask_is_refused(tiny_export):
+def test_what_a_model_cannot_answer_is_refused(predictor):
     with pytest.raises(InputError, match=r"contains no \[MASK\]"):
-        fill_mask(tiny_export, ["nothing to fill"])
+        predictor.fill_mask(["nothing to fill"])
+    with pytest.raises(InputError, match="must be an export of a fine-tuned model"):
+        predictor.answer("a")
+    with pytest.raises(InputError, match="takes the inputs text. Received: texts"):
+        predictor.ask("encode", texts=["a"])
+    with pytest.raises(InputError, match="has no signature `tags`"):
+        predictor.ask("tags", text=["a"])
+    with pytest.raises(InputError, match="half a surrogate pair"):
+        predictor.fill_mask(["\ud800 [MASK]"])
+    pieces = predictor.ask("explain_tokens", text=["a", "\udcff"])["pieces"]
+    assert pieces.shape[0] == 2 and pieces[0, 0] == b"[CLS]"
 
 
 def test_masks_that_are_never_read_have_no_candidates(predictor):
@@ -47,12 +52,6 @@ def test_masks_that_are_never_read_have_no_candidates(predictor):
     assert len(answer.masks) == 5000 and answer.masks[0] and answer.masks[-1] == ()
     assert answer.filled_text.count("[MASK]") > 10 and len(answer.filled_text) < 5000
     assert len(short.masks) == 1 and short.masks[0]
-
-
-def test_a_pre_trained_model_answers_no_task(predictor):
-    assert predictor.task is None
-    with pytest.raises(InputError, match="must be an export of a fine-tuned model"):
-        predictor.answer("a")
 
 
 def test_an_export_needs_nothing_but_its_graph(tiny_export, predictor, tmp_path):
@@ -63,20 +62,8 @@ def test_an_export_needs_nothing_but_its_graph(tiny_export, predictor, tmp_path)
     assert bare.fill_mask(["A [MASK]."]) == predictor.fill_mask(["A [MASK]."])
 
 
-def test_a_signature_is_asked_with_what_it_takes(predictor):
-    pieces = predictor.ask("explain_tokens", text=["a", "\udcff"])["pieces"]
-    assert pieces.shape[0] == 2 and pieces[0, 0] == b"[CLS]"
-    with pytest.raises(InputError, match="takes the inputs text. Received: texts"):
-        predictor.ask("encode", texts=["a"])
-    with pytest.raises(InputError, match="has no signature `tags`"):
-        predictor.ask("tags", text=["a"])
-    with pytest.raises(InputError, match="half a surrogate pair"):
-        predictor.fill_mask(["\ud800 [MASK]"])
-
-
-def test_a_run_fills_masks_as_its_export(tiny_run, predictor, capsys):
-    texts = ["A [MASK] and a [MASK].", "[MASK]"]
-    of_run = Predictor(tiny_run)
+def test_a_run_fills_masks_as_its_export(tiny_run, predictor):
+    texts, of_run = ["A [MASK] and a [MASK].", "[MASK]"], Predictor(tiny_run)
     for one, other in zip(of_run.fill_mask(texts), predictor.fill_mask(texts), strict=True):
         assert one.filled_text == other.filled_text
         for mine, theirs in zip(one.masks, other.masks, strict=True):
@@ -85,8 +72,6 @@ def test_a_run_fills_masks_as_its_export(tiny_run, predictor, capsys):
     pair = (["It began."], ["It ended."])
     (one,), (other,) = of_run.sentence_order(*pair), predictor.sentence_order(*pair)
     assert one.in_order == pytest.approx(other.in_order, abs=1e-5)
-    assert main(["predict", str(tiny_run), "A [MASK]."]) == 0
-    assert capsys.readouterr().out.count("%") >= 5
 
 
 class Trap(tf.saved_model.experimental.TrackableResource):
@@ -124,3 +109,100 @@ def test_a_model_that_writes_files_is_refused_before_it_can(tmp_path):
     with pytest.raises(InputError, match="`WriteFile` in function .* may access files, Python"):
         Predictor(tmp_path)
     assert not target.exists()
+
+
+# Fine-tuned models
+
+
+def test_pairs_are_classified_as_by_the_run(pairs_predictor, run_of_kind):
+    inputs = [{"text": a, "pair": b} for a in DIRTY for b in ("It left.", *DIRTY) if a and b]
+    inputs.append({"text": "Rain.", "pair": "", "id": "k7"})
+    found = pairs_predictor.answer(inputs)
+    model = open_finetuned(run_of_kind("classification"))
+    assert type(found[0]) is ClassAnswer and found[-1].id == "k7" and found[3].id == "3"
+    assert len({answer.label for answer in found}) > 1
+    assert_alike(found, model.answers(model.examples(inputs)))
+
+
+def test_neither_a_task_nor_a_threshold_is_made_up(changed_export):
+    with pytest.raises(InputError, match="with its export.json"):
+        Predictor(changed_export).answer({"text": "a", "pair": "b"})
+    for tuned in (None, {"null_threshold": "0"}):
+        record = {"kind": "finetuning", "task": {"config": {"name": "squad2"}}, "tuned": tuned}
+        (changed_export / "export.json").write_text(json.dumps(record))
+        predictor = Predictor(changed_export)
+        with pytest.raises(InputError, match="`tuned` in export.json must contain"):
+            predictor.answer({"context": "It left.", "question": "Who?"})
+
+
+def test_words_with_white_space_cannot_be_asked_by_strings():
+    task = make_task("tagging")
+    with pytest.raises(InputError, match="must not contain white space.*Received: 'New York'"):
+        answer_by_signatures(None, task, [task.example(0, {"words": ["New York"]})])
+
+
+def test_strings_are_sent_some_at_a_time_short_ones_first():
+    sent = []
+
+    def ask(signature, text):
+        sent.append(text)
+        return {"length": np.array([len(one) for one in text])}
+
+    texts = ["x" * (number * 37 % 70) for number in range(70)]
+    assert [row["length"] for row in call_by_rows(ask, "any", text=texts)] == list(map(len, texts))
+    assert [len(batch) for batch in sent] == [32, 32, 6] and sum(sent, []) == sorted(texts)
+    assert call_by_rows(ask, "any", text=[]) == []
+    with pytest.raises(InputError, match="values of `score` that are not finite"):
+        call_by_rows(lambda signature, text: {"score": np.array([np.nan])}, "any", text=["a"])
+
+
+# Damage
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 8
+    path.write_bytes(content)
+
+
+def halve(path):
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+@pytest.mark.parametrize(
+    "file, damage, named",
+    [
+        ("saved_model.pb", halve, "`saved_model.pb` has"),
+        ("export.json", halve, "export.json"),
+        ("variables/variables.index", flip, "`variables/variables.index` has"),
+    ],
+)
+def test_predict_names_the_damaged_file_and_says_what_to_do(
+    tiny_export, tmp_path, capsys, file, damage, named
+):
+    version = shutil.copytree(tiny_export / "1", tmp_path / "tiny" / "1")
+    damage(version / file)
+    assert main(["predict", str(version), "A [MASK]."]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    (shown,) = [line for line in lines if line.startswith("error: ")]
+    assert shown.startswith(f"error: `{version}") and named in shown
+    assert shown.endswith(ADVICE) and "None" not in shown
+
+
+def test_damage_without_digests_is_found_when_it_is_loaded(changed_export):
+    flip(changed_export / "variables" / "variables.data-00000-of-00001")
+    with pytest.raises(InputError) as raised:
+        Predictor(changed_export)
+    assert str(raised.value).startswith(f"`{changed_export}` is damaged: ")
+
+
+def test_a_model_that_fails_is_reported(predictor, monkeypatch):
+    def fail(**_):
+        raise tf.errors.InvalidArgumentError(None, None, "indices[0] = 9")
+
+    signature = predictor._model.signatures["encode"]
+    fail.structured_input_signature = signature.structured_input_signature
+    monkeypatch.setattr(predictor, "_signatures", {"encode": fail})
+    with pytest.raises(InputError, match=r"`encode` of `.*` failed: indices\[0\] = 9. The model"):
+        predictor.encode(["a"])

@@ -1,6 +1,8 @@
-"""An export appears whole, serves strings, and comes back in Keras."""
+"""An export appears whole, serves strings, comes back in Keras, and tells what precision costs."""
 
 import json
+import logging
+import shutil
 import subprocess
 import sys
 
@@ -9,9 +11,31 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.conversion.convert import convert
+from albert_keras.formats.detection import versions
+from albert_keras.formats.keras_file import open_keras_file
+from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.runs.run import Run
-from albert_keras.serving.publish import export
+from albert_keras.serving.export import checks
+from albert_keras.serving.export.checks import NUM_OF_RUN, NUM_TEXTS, compare, loss_of
+from albert_keras.serving.export.lite import write_lite
+from albert_keras.serving.export.source import open_source
+from albert_keras.serving.layout import new_version
+from albert_keras.serving.predictor import Candidate, Predictor
+from albert_keras.serving.publish import export, round_weights
+from albert_keras.serving.saved_model.server_ops import check_ops
+from albert_keras.serving.saved_model.signatures import WARM_UP_FILE, read_signatures
+from albert_keras.serving.serve_check import serve_check
+from albert_keras.tasks.classification.regression import ScoreAnswer
+from albert_keras.tasks.classification.task import ClassAnswer
+from albert_keras.tasks.models import AlbertForClassification
+from data_pipeline.errors import InputError
+from tests.albert_keras.serving.local.running import running
+from tests.albert_keras.serving.small_exports import assert_alike, make_model, write_run
+from tests.albert_keras.serving.test_task_models import DIRTY
+from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
 
+LARGEST = 2**63 - 1
 FRESH_PROCESS = """
 import sys
 import tensorflow as tf
@@ -23,19 +47,53 @@ assert not any(name.split(".")[0] in ("albert_keras", "data_pipeline") for name 
 """
 
 
-def test_a_version_holds_what_its_readme_says(tiny_export):
-    names = {path.name for path in (tiny_export / "1").iterdir()}
-    assert names >= {
-        "saved_model.pb",
-        "variables",
-        "assets.extra",
-        "albert_config.json",
-        "tokenizer",
+def contents(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+# What a version holds
+
+
+def test_a_version_holds_what_servers_and_readers_want(tiny_export, tiny_run):
+    version = tiny_export / "1"
+    assert set(contents(version)) >= {
+        *("saved_model.pb", "variables", "assets.extra", "albert_config.json", "tokenizer"),
         "export.json",
     }
-    assert json.loads((tiny_export / "1" / "export.json").read_text())["step"] == 12
-    beside = {path.name for path in tiny_export.iterdir()}
-    assert beside == {"1", "1.keras", "README.md"}
+    assert contents(tiny_export) == ["1", "1.keras", "README.md"]
+    record = json.loads((version / "export.json").read_text())
+    assert record["step"] == 12 and (record["precision"], record["accuracy_loss"]) == (
+        "float32",
+        {},
+    )
+    (signature,) = (one for one in read_signatures(version) if one.name == "serving_default")
+    assert signature.inputs == {"text": tf.TensorSpec([None], tf.string, name="text")}
+    model = keras.models.load_model(tiny_export / "1.keras")
+    reader = tf.train.load_checkpoint(Run.open(tiny_run).checkpoints.prefix(12))
+    for weight in model.weights:
+        np.testing.assert_array_equal(weight, reader.get_tensor(weight.name.split(":")[0]))
+
+
+def test_a_version_of_a_task_says_what_it_is(pairs_export):
+    version = pairs_export / "1"
+    signatures = {one.name: one for one in read_signatures(version)}
+    assert set(signatures) == {
+        *("serving_default", "text_pair", "classify", "encode", "embed"),
+        *("explain_tokens", "attention", "predict_tokens"),
+    }
+    assert {one.method for one in signatures.values()} == {"predict", "classify"}
+    assert (version / WARM_UP_FILE).stat().st_size > 1000
+    record = json.loads((version / "export.json").read_text())
+    assert record["kind"] == "finetuning" and record["task"]["labels"] == ["no", "yes", "maybe"]
+    assert record["task"]["takes_pair"] and record["task"]["max_seq_length"] == 40
+    assert len(record["fingerprint"]) == 5 and set(record["signatures"]) == set(signatures)
+    assert record["parity"]["num_texts"] and record["parity"]["largest_difference"] < 1e-5
+
+
+def test_where_files_lay_and_what_was_typed_stays_at_home(pairs_export, tiny_export):
+    for folder in (pairs_export, tiny_export):
+        text = (folder / "1" / "export.json").read_text()
+        assert '"/' not in text and "command" not in json.loads(text)["run"]
 
 
 @pytest.mark.slow
@@ -47,66 +105,264 @@ def test_it_answers_in_a_process_with_tensorflow_and_its_text_operations_only(ti
     assert "gradient" not in done.stderr
 
 
-def test_serving_default_takes_one_flat_batch_of_strings(tiny_export):
-    model = tf.saved_model.load(str(tiny_export / "1"))
-    _, inputs = model.signatures["serving_default"].structured_input_signature
-    assert inputs == {"text": tf.TensorSpec([None], tf.string, name="text")}
+# What is exported
 
 
-def test_the_keras_model_has_the_weights_of_the_checkpoint(tiny_export, tiny_run):
-    model = keras.models.load_model(tiny_export / "1.keras")
-    reader = tf.train.load_checkpoint(Run.open(tiny_run).checkpoints.prefix(12))
-    for weight in model.weights:
-        np.testing.assert_array_equal(weight, reader.get_tensor(weight.name.split(":")[0]))
+def test_a_length_can_be_asked_for(run_of_kind):
+    source = open_source(run_of_kind("classification"), max_seq_length=16)
+    assert source.task.max_seq_length == source.string_model("float32").packer.max_seq_length == 16
+
+
+def test_a_converted_model_is_one_to_export(tiny_run, tmp_path):
+    run = Run.open(tiny_run)
+    convert(tiny_run, tmp_path / "other", to="hugging-face")
+    convert(tmp_path / "other", tmp_path / "converted")
+    source, meant = open_source(tmp_path / "converted"), open_source(tiny_run)
+    assert source.max_seq_length == run.albert_config.max_position_embeddings
+    assert source.step is None  # it is unknown
+    for weight, other in zip(source.model.weights, meant.model.weights, strict=True):
+        np.testing.assert_array_equal(weight, other)
+    told = source.describe()
+    assert told["kind"] == "pretraining" and told["run"]["tokenizer_digest"] == run.tokenizer.digest
+
+
+def test_a_functional_model_over_strings_answers_as_in_keras(tiny_tokenizer, tmp_path):
+    first = keras.Input((), dtype=tf.string, name="first")
+    second = keras.Input((), dtype=tf.string, name="second")
+    inputs = AlbertPreprocessor(tiny_tokenizer, 16, pads_to="bucket")((first, second))
+    vectors = keras.layers.Embedding(tiny_tokenizer.vocab_size, 8)(inputs["input_ids"])
+    pooled = keras.layers.GlobalAveragePooling1D()(vectors)
+    head = keras.layers.Dense(3, activation="softmax", name="classes")
+    model = keras.Model([first, second], head(pooled))
+
+    result = export(model, tmp_path / "mail")
+    assert (result.version, result.step, result.signatures) == (1, None, ("serving_default",))
+    assert (result.path / WARM_UP_FILE).is_file() and result.largest_difference < 1e-5
+    assert "`serving_default`" in (tmp_path / "mail" / "README.md").read_text()
+    record = json.loads((result.path / "export.json").read_text())
+    assert record["kind"] == "keras" and record["signatures"]["serving_default"]["inputs"] == {
+        "first": ["string", [None]],
+        "second": ["string", [None]],
+    }
+    texts = ["A ferry left.", "", "Rain. " * 30]
+    expected = model([tf.constant(texts), tf.constant(texts[::-1])])
+    found = Predictor(result.path).ask("serving_default", first=texts, second=texts[::-1])
+    np.testing.assert_allclose(found["classes"], expected, atol=1e-5)
+    assert result.keras_file.is_file()
+
+
+def test_a_model_that_takes_no_strings_is_refused(tmp_path):
+    ids = keras.Input((8,), dtype=tf.int32, name="ids")
+    model = keras.Model(ids, keras.layers.Embedding(9, 4)(ids))
+    with pytest.raises(InputError, match="whose inputs are strings.*with the inputs ids"):
+        export(model, tmp_path / "name")
+    with pytest.raises(InputError, match="Received: Sequential with the inputs none"):
+        export(keras.Sequential(), tmp_path / "name")
+    assert not contents(tmp_path)
 
 
 @pytest.mark.slow
-def test_the_next_export_is_the_next_version(tiny_run, tiny_export, tmp_path):
-    out = tmp_path / "name"
-    assert [export(tiny_run, out).version, export(tiny_run, out, step=5).version] == [1, 2]
+def test_a_model_from_a_preset_answers_as_its_predict(tiny_run, tmp_path):
+    model = AlbertForClassification.from_preset(
+        tiny_run, labels=["dull", "warm"], sequence_length=32
+    )
+    result = export(model, tmp_path / "films", version=7)
+    assert result.version == 7 and "classify" in result.signatures
+    check_ops(result.path)
+    texts = [text for text in DIRTY if text.strip()]
+    assert_alike(Predictor(tmp_path / "films").answer(texts), model.predict(texts))
+    with running([tmp_path / "films"]) as server:
+        assert serve_check(server.url, "films").faults == ()
 
 
-def test_a_failed_check_leaves_no_version(tiny_run, tmp_path, monkeypatch):
-    def fail(*_):
-        raise RuntimeError("no answer")
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_every_kind_passes_all_checks(run_of_kind, tmp_path, kind, precision):
+    result = export(run_of_kind(kind), tmp_path / "name", precision=precision)
+    if precision == "float32":
+        assert result.largest_difference < 1e-5 and not result.losses
+    else:
+        assert 0 < result.losses[precision].num_predictions <= 256
+        loss = result.losses[precision]
+        # Scores of a head that was drawn are far apart; half a hundredth more is another one.
+        assert loss.largest_difference < 0.5 if kind == "regression" else loss.agreement > 0.8
+    assert result.num_bytes > result.saved_model_bytes
+
+
+@pytest.mark.slow
+def test_block_sparse_attention_passes_all_checks(tiny_tokenizer, tiny_corpus, tmp_path):
+    task = make_task("classification")
+    sparse = {"attention": "block-sparse", "attention_block_size": 4, "attention_random_blocks": 1}
+    model = make_model(task, tiny_tokenizer, **sparse)
+    assert 5 * 4 < task.max_seq_length  # more positions than one attends to
+    run = write_run(tmp_path / "run", task, model, tiny_tokenizer, tiny_corpus)
+    result = export(run, tmp_path / "name")
+    assert result.largest_difference < 1e-5
+    assert keras.models.load_model(f"{result.path}.keras").config.attention == "block-sparse"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["spans", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("choice", "similarity"))],
+)
+def test_tensorflow_lite_answers_as_the_run(kind, run_of_kind, tiny_corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, "_documentation", lambda: tiny_corpus[:20])
+    source = open_source(run_of_kind(kind))
+    files = write_lite(tmp_path, source, ["float16"])
+    losses = compare(source, "float32", None, files)
+    assert losses["lite float16"].num_predictions > 1
+    assert losses["lite float16"].largest_difference < 0.01
+    signatures = tf.lite.Interpreter(str(files["float16"])).get_signature_list()
+    assert signatures["predict_tokens"]["inputs"] == ["input_ids", "input_mask", "segment_ids"]
+
+
+# Whole or not at all, whoever else publishes, fails or is killed
+
+
+def publish(out, **options):
+    with new_version(out, **options) as draft:
+        (draft.folder / "saved_model.pb").write_text("graph")
+        draft.keras_file.write_text("keras")
+    return draft.version
+
+
+def test_a_version_and_its_model_for_keras_appear_when_the_block_ends(tmp_path):
+    out = tmp_path / "models" / "books"
+    with new_version(out) as draft:
+        assert contents(draft.folder) == [] and draft.keras_file.suffix == ".keras"
+        (draft.folder / "saved_model.pb").write_text("graph")
+        draft.keras_file.write_text("keras")
+        assert all(name.startswith(".") for name in contents(out)) and not versions(out)
+    assert draft.version == 1 and contents(out) == ["1", "1.keras"]
+    assert (out / "1" / "saved_model.pb").read_text() == "graph"
+
+
+def test_a_failure_leaves_nothing(tiny_run, tmp_path, monkeypatch):
+    def fail(draft, *_):
+        (draft.folder / "saved_model.pb").touch()
+        draft.keras_file.touch()
+        raise KeyboardInterrupt
 
     monkeypatch.setattr("albert_keras.serving.publish._write_model", fail)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(KeyboardInterrupt):
         export(tiny_run, tmp_path / "models" / "name")
-    assert not list(tmp_path.iterdir())
+    assert not contents(tmp_path)
+
+
+def test_the_number_is_the_one_after_the_largest(tmp_path):
+    for name in ("2", "0010", "v99", str(LARGEST + 1)):
+        (tmp_path / name).mkdir()
+    assert publish(tmp_path) == 11
+    (tmp_path / "20.keras").touch()
+    assert publish(tmp_path) == 21
+    assert publish(tmp_path, version=LARGEST) == LARGEST
+    with pytest.raises(InputError, match=f"from 1 to .* Received: {LARGEST + 1}"):
+        publish(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["003", "+3", "3.keras"])
+def test_a_version_that_exists_is_refused_before_any_work(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match="nothing is ever overwritten"):
+        with new_version(tmp_path, version=3):
+            pytest.fail("the block was run")
+    assert contents(tmp_path) == [name]
+
+
+def test_of_two_exports_at_once_one_is_published(tmp_path):
+    with pytest.raises(InputError, match="nothing is ever overwritten"):
+        with new_version(tmp_path) as draft:
+            draft.keras_file.write_text("of the first")
+            assert publish(tmp_path / "." / "") == 1
+    assert contents(tmp_path) == ["1", "1.keras"]
+    assert (tmp_path / "1.keras").read_text() == "keras"
+
+
+# Precision
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_weights_of_the_keras_model_are_rounded_and_nothing_else(tiny_export, tmp_path, precision):
+    file = shutil.copy(tiny_export / "1.keras", tmp_path / "1.keras")
+    before, size = open_keras_file(file), file.stat().st_size
+    round_weights(file, precision)
+    after = open_keras_file(file)
+    assert after.shapes == before.shapes
+    dtype = tf.as_dtype(precision).as_numpy_dtype
+    for name in before.shapes:
+        value = before.read(name)
+        expected = np.float16(value.astype(dtype)) if value.ndim > 1 else value
+        np.testing.assert_array_equal(after.read(name), expected)
+    content = file.read_bytes()
+    assert len(content) < size
+    round_weights(file, precision)
+    assert file.read_bytes() == content  # the same weights, the same file
+
+
+def test_weights_that_are_too_large_for_float16_are_refused(tiny_export, tmp_path):
+    file = tmp_path / "1.keras"
+    model = keras.models.load_model(tiny_export / "1.keras")
+    weight = next(weight for weight in model.weights if len(weight.shape) > 1)
+    weight.assign(weight * 0 + 1e5)
+    model.save(file)
+    content = file.read_bytes()
+    with pytest.raises(InputError, match="at most 65504 .* Received: 100000 in "):
+        round_weights(file, "float16")
+    assert file.read_bytes() == content and contents(tmp_path) == ["1.keras"]
 
 
 @pytest.mark.slow
-def test_int8_weights_take_a_quarter_and_the_keras_model_has_its_own_precision(
-    small_export, tiny_export
-):
+def test_narrow_weights_take_less_and_their_loss_is_told_and_kept(small_export, tiny_export):
     def weight_bytes(version):
         return (version / "variables" / "variables.data-00000-of-00001").stat().st_size
 
     # The object graph lies in the same file, so that small models save less than large ones.
     assert weight_bytes(small_export.path) < 0.6 * weight_bytes(tiny_export / "1")
-    kept, usual = (
-        keras.models.load_model(path).weights
-        for path in (small_export.keras_file, tiny_export / "1.keras")
-    )
-    for weight, expected in zip(kept, usual, strict=True):
-        assert weight.dtype == tf.float32
-        value = expected.numpy()
-        np.testing.assert_array_equal(weight, np.float16(value) if value.ndim > 1 else value)
-    record = json.loads((small_export.path / "export.json").read_text())
-    assert record["keras_precision"] == "float16"
-    usual = json.loads((tiny_export / "1" / "export.json").read_text())
-    assert usual["keras_precision"] == "float32"
-
-
-@pytest.mark.slow
-def test_the_loss_of_each_variant_is_told_and_kept(small_export, tiny_export):
     losses = small_export.losses
     assert list(losses) == ["int8", "lite float16", "lite int8"]
     assert all(loss.agreement > 0.5 for loss in losses.values())
     assert losses["int8"].mean_difference > 0 and losses["int8"].num_predictions > 100
     record = json.loads((small_export.path / "export.json").read_text())
-    assert record["precision"] == "int8"
+    assert (record["precision"], record["keras_precision"]) == ("int8", "float16")
     assert record["accuracy_loss"] == {name: loss._asdict() for name, loss in losses.items()}
-    usual = json.loads((tiny_export / "1" / "export.json").read_text())
-    assert usual["precision"] == "float32" and usual["accuracy_loss"] == {}
+
+
+def test_differences_are_those_computed_by_hand(caplog):
+    expected = [Candidate("a", 0.5), Candidate("b", 0.8), Candidate("c", 0.6)]
+    variant = [Candidate("a", 0.3), Candidate("b", 0.8), Candidate("d", 0.7)]
+    with caplog.at_level(logging.WARNING):
+        loss = loss_of("bad", expected, variant)
+    assert loss.num_predictions == 3 and loss.agreement == pytest.approx(2 / 3)
+    assert loss.mean_difference == pytest.approx((0.2 + 0.0 + 0.1) / 3)
+    assert loss.largest_difference == pytest.approx(0.2)
+    assert "bad answers as float32 in only 66.7 %" in caplog.text
+    # Scores are the same within a hundredth, and classes by their name.
+    scores = [ScoreAnswer("0", 1.0), ScoreAnswer("1", 2.0)]
+    assert loss_of("s", scores, [ScoreAnswer("0", 1.009), ScoreAnswer("1", 2.1)]).agreement == 0.5
+    one, other = (ClassAnswer("0", "yes", p, {"yes": p, "no": 1 - p}) for p in (0.9, 0.6))
+    loss = loss_of("c", [one], [other])
+    assert loss.agreement == 1 and loss.mean_difference == pytest.approx(0.3)
+
+
+@pytest.mark.slow
+def test_texts_of_the_documentation_have_one_word_masked_each():
+    texts = checks.masked_texts()
+    assert NUM_TEXTS / 2 < len(texts) <= NUM_TEXTS
+    assert all(text.split().count("[MASK]") == 1 for text in texts)
+    assert texts == checks.masked_texts()
+
+
+def test_a_run_in_another_precision_is_compared_with_its_export(
+    run_of_kind, tiny_corpus, tmp_path, monkeypatch
+):
+    # Finding documentation takes seconds.
+    monkeypatch.setattr(checks, "_documentation", lambda: tiny_corpus)
+    run = shutil.copytree(run_of_kind("classification"), tmp_path / "run")
+    assert compare(open_source(run), "float32", None, {}) == {}
+    record = json.loads((run / "run.json").read_text())
+    record["config"]["training"]["precision"] = "mixed_bfloat16"
+    (run / "run.json").write_text(json.dumps(record))
+    ((name, loss),) = compare(open_source(run), "float32", None, {}).items()
+    assert name == "run mixed_bfloat16" and loss.num_predictions == NUM_OF_RUN
+    assert 0 < loss.mean_difference < 0.05 and loss.agreement > 0.5

@@ -11,6 +11,15 @@ from albert_keras.serving.kit.server_kit import SERVER_IMAGE, write_kit
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract_model import save_contract_model
 
+FILES = {
+    "models.config",
+    "batching.config",
+    "monitoring.config",
+    "compose.yaml",
+    "ready.sh",
+    ".env",
+}
+
 
 @pytest.fixture(scope="module")
 def export_folder(tmp_path_factory):
@@ -26,48 +35,36 @@ def export_folder(tmp_path_factory):
 @pytest.fixture
 def written(export_folder, tmp_path):
     """Returns a function that writes a kit and returns its folder."""
-    return lambda **options: write_kit(tmp_path / "kit", "books", export_folder, **options)
 
+    def written(path=export_folder, name="books", **options):
+        return write_kit(tmp_path / "kit", name, path, **options)
 
-def parsed(path, message):
-    return text_format.Parse(path.read_text(), message())
+    return written
 
 
 def model_of(kit):
     """Returns the ModelConfig of a kit."""
-    config = parsed(kit / "models.config", model_server_config_pb2.ModelServerConfig)
+    text = (kit / "models.config").read_text()
+    config = text_format.Parse(text, model_server_config_pb2.ModelServerConfig())
     (model,) = config.model_config_list.config
     return model
 
 
-def test_a_kit_is_complete(written):
+def test_a_kit_is_complete_and_serves_the_newest_version(written):
     kit = written()
-    assert {path.name for path in kit.iterdir()} == {
-        ".env",
-        "models.config",
-        "batching.config",
-        "monitoring.config",
-        "compose.yaml",
-        "ready.sh",
-        "README.md",
-    }
+    assert {path.name for path in kit.iterdir()} == FILES | {"README.md"}
     for path in kit.iterdir():
         assert "%{" not in path.read_text(), path
     described = (kit / "README.md").read_text()
-    names = {path.name for path in kit.iterdir()} - {"README.md"}
-    assert {name for name in names if name not in described} == set()
-
-
-def test_the_newest_version_is_served_unless_told_otherwise(written):
-    model = model_of(written())
+    assert {name for name in FILES if name not in described} == set()
+    model = model_of(kit)
     assert (model.name, model.base_path) == ("books", "/models/books")
     assert model.model_platform == "tensorflow"
     assert model.model_version_policy.latest.num_versions == 1
 
 
-def test_the_folder_of_a_version_serves_that_version(export_folder, tmp_path):
-    kit = write_kit(tmp_path / "kit", "books", export_folder / "2")
-    model = model_of(kit)
+def test_the_folder_of_a_version_serves_that_version(export_folder, written):
+    model = model_of(written(export_folder / "2"))
     assert list(model.model_version_policy.specific.versions) == [2]
     assert model.base_path == "/models/books"
 
@@ -89,11 +86,8 @@ def test_compose_publishes_on_loopback_only_and_runs_without_profiler(written):
     (server,) = yaml.safe_load((kit / "compose.yaml").read_text())["services"].values()
     assert server["ports"] == ["127.0.0.1:9001:8501"]
     assert "--enable_profiler=false" in server["command"]
-    assert {flag.partition("=")[2] for flag in server["command"] if "/kit/" in flag} == {
-        "/kit/models.config",
-        "/kit/batching.config",
-        "/kit/monitoring.config",
-    }
+    given = {flag.partition("=")[2] for flag in server["command"] if "/kit/" in flag}
+    assert given == {f"/kit/{name}" for name in FILES if name.endswith(".config")}
     # Of a model of a few kB: two versions.
     assert (server["image"], server["mem_limit"], server["cpus"]) == (SERVER_IMAGE, "3g", 3)
     assert server["healthcheck"]["test"] == ["CMD", "bash", "/kit/ready.sh"]
@@ -102,28 +96,23 @@ def test_compose_publishes_on_loopback_only_and_runs_without_profiler(written):
     assert model["read_only"] and kit_volume["read_only"] and server["cap_drop"] == ["ALL"]
 
 
-@pytest.mark.parametrize("name", ["", "..", "a/b", "Books"])
-def test_names_that_would_leave_their_place_are_refused(export_folder, tmp_path, name):
-    with pytest.raises(InputError, match="name of a model"):
-        write_kit(tmp_path / "kit", name, export_folder)
-    assert not (tmp_path / "kit").exists()
-
-
 @pytest.mark.parametrize(
     "options, said",
     [
+        ({"name": "../books"}, "name of a model"),
         ({"cores": 0}, "`cores`"),
         ({"max_batch_size": 7}, "`max_batch_size` must be an int from 8"),
         ({"rest_port": 65536}, "`rest_port`"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(written, options, said):
+def test_settings_that_cannot_be_are_refused(written, tmp_path, options, said):
     with pytest.raises(InputError, match=said):
         written(**options)
+    assert not (tmp_path / "kit").exists()
 
 
 @pytest.mark.parametrize("name", ['a"b', "a,b", "a:b", "a\nb", "a`b", "a%b"])
-def test_a_path_that_settings_could_not_hold_is_refused(export_folder, tmp_path, name):
+def test_a_path_that_settings_could_not_hold_is_refused(export_folder, written, tmp_path, name):
     shutil.copytree(export_folder / "1", tmp_path / name / "1")
     with pytest.raises(InputError, match="path of an export"):
-        write_kit(tmp_path / "kit", "books", tmp_path / name)
+        written(tmp_path / name)

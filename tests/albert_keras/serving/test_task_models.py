@@ -1,161 +1,131 @@
-"""Fine-tuned models over strings answer what their tasks answer in Python."""
+"""Fine-tuned models over strings answer what their tasks answer in Python, whatever the strings."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.config import AlbertConfig
+from albert_keras.serving.graph.span_model import NUM_BYTES
 from albert_keras.serving.graph.task_models import build_task_model
+from albert_keras.serving.graph.windows import max_context
+from albert_keras.serving.predictor import Predictor
+from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops
 from albert_keras.serving.task_answers import answer_by_signatures
 from albert_keras.tasks.choice.task import choice_text
-from albert_keras.tasks.examples import ChoiceExample, TaggedExample, TextExample
+from albert_keras.tasks.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
 from albert_keras.tasks.kinds import build_task
-from tests.albert_keras.tasks.small_tasks import (
-    MIXED_TEXT,
-    build_model,
-    make_examples,
-    make_task,
-)
+from albert_keras.tasks.spans import windows as squad_windows
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.library_training import train_byte_bpe
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from tests.albert_keras.serving.small_exports import assert_alike, make_model, tuned_of
+from tests.albert_keras.tasks.small_tasks import MIXED_TEXT, SETTINGS, make_examples, make_task
 
-DIRTY = [b"", b"\xff\xfe bad \xc3\x28", b"long words " * 90, "Ｆull wídth ½".encode()]
+#: Inputs of signatures that take something else than `text`.
+INPUTS = {
+    "text_pair": ["first", "second"],
+    "question_answering": ["question", "context"],
+    "multiple_choice": ["context", "question", "options"],
+    "classify": ["inputs"],
+    "regress": ["inputs"],
+}
+SPAN_KINDS = ["spans", "spans_or_none"]
+OTHER_KINDS = [kind for kind in SETTINGS if kind not in SPAN_KINDS]
+DIRTY = [
+    "nul \0 and \x1c tab\t",
+    "\ufffd\ufffd bad \ufffd( Ｆull wídth ½ ﬃ\u0301",
+    "[CLS] A [MASK] [SEP] <unk>",
+    "\u202e\u200b\U0001f469\u200d\U0001f52c \u200b b\u00a0c\nd",
+    " ".join(f"{number} ferries left harbour {number * 7}," for number in range(30)),
+    "",
+]
+CONTEXTS = [
+    "The old ferry left the harbour.",
+    "  Space \t before,\u00a0within   and behind \n",
+    "Caf\u00e9 Cafe\u0301, in ＬＩＳＢＯＮ, of x12, or 7, sheep 12,5",
+    "naïve İstanbul ΟΔΥΣΣΕΥΣ 中文 한국어 \U0001f600 end",
+    "A\u0301\u0301 \u0301 b\u200bc b\ufffdad",
+]
 
 
-def make_shape(tokenizer, **changes):
-    return AlbertConfig(
-        vocab_size=tokenizer.vocab_size,
-        embedding_size=16,
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=64,
-        initializer_range=0.5,
-    ).replace(**changes)
-
-
-def randomized(model):
-    """Draws weights of the head that tell inputs apart."""
-    draw = np.random.default_rng(0)
-    for weight in model.head.weights:
-        weight.assign(draw.normal(0, 0.5, weight.shape))
-    return model
-
-
-def outputs_of(model, features):
-    """Runs a model over all rows, without a graph."""
+def in_python(task, model, tokenizer, examples):
+    """Answers examples by the Keras model, without a graph."""
+    features = task.features(examples, tokenizer)
     inputs = features.batch(np.arange(len(features)))
     outputs = model({name: tf.constant(value) for name, value in inputs.items()})
-    return {name: value.numpy() for name, value in outputs.items()}
+    outputs = {name: value.numpy() for name, value in outputs.items()}
+    return task.answers(examples, features, outputs, tuned_of(task))
 
 
-@pytest.fixture(scope="module")
-def of_kind(tiny_tokenizer):
-    """Returns a function of a kind that gives task, model and TaskModel, made once."""
-    made = {}
-
-    def of_kind(kind):
-        if kind not in made:
-            task = make_task(kind)
-            model = build_model(kind, make_shape(tiny_tokenizer), task.num_outputs)
-            randomized(model)
-            made[kind] = task, model, build_task_model(model, tiny_tokenizer, task)
-        return made[kind]
-
-    return of_kind
+def call(model, name, *texts):
+    """Calls a signature of a TaskModel or Predictor."""
+    functions = model._functions if isinstance(model, Predictor) else model.functions
+    given = zip(INPUTS.get(name, ["text"]), texts, strict=True)
+    found = functions[name](**{key: tf.constant(one, tf.string) for key, one in given})
+    return {key: value.numpy() for key, value in found.items()}
 
 
-def expected(task, model, tokenizer, examples):
-    features = task.features(examples, tokenizer)
-    return task.answers(examples, features, outputs_of(model, features))
+def by_strings(task_model, task, examples):
+    """Answers examples by the signatures over strings."""
+
+    def ask(name, **texts):
+        return call(task_model, name, *texts.values())
+
+    return answer_by_signatures(ask, task, examples, tuned_of(task))
 
 
-def call(task_model, name, *texts):
-    inputs = (tf.constant(values, tf.string) for values in texts)
-    return {key: value.numpy() for key, value in task_model.functions[name](*inputs).items()}
+def dirty_examples(task):
+    if task.kind.has_options:
+        asked = ["", "\ufffd _", "blank _ " * 20, "no blank \uff3f", "_ or _", "_"]
+        options = [("", " ", "x"), ("a", "\ufffd", "long " * 50), ("p", "q", "r")]
+        options += [("a_b", rf"\1{number}", "y") for number in range(3)]
+        rows = zip(DIRTY, asked, options, strict=True)
+        return [ChoiceExample(f"dirty {row[0]}", *row) for row in rows]
+    if task.kind.per_position:
+        texts = [*DIRTY, "x" * 200 + " y"]
+        return [TaggedExample("dirty", tuple(text.split())) for text in texts if text.split()]
+    others = DIRTY[::-1] if task.takes_pair else [None] * len(DIRTY)
+    return [TextExample("dirty", *texts) for texts in zip(DIRTY, others, strict=True)]
 
 
-def readable(texts):
-    return [text.decode(errors="replace") for text in texts]
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_strings_give_what_the_task_answers(
+    kind, of_kind, pairs_predictor, tiny_tokenizer, tiny_corpus
+):
+    task, model, task_model = of_kind(kind)
+    unlabelled = {"label": None} if kind not in ("choice", "tagging") else {}
+    examples = [one._replace(**unlabelled) for one in make_examples(tiny_corpus, kind, 6)]
+    examples += dirty_examples(task)
+    expected = in_python(task, model, tiny_tokenizer, examples)
+    assert kind == "tagging" or any(answer.dropped_tokens for answer in expected)
+    asked = pairs_predictor if kind == "classification" else task_model
+    assert_alike(by_strings(asked, task, examples), expected)
 
 
-def test_classes_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
-    task, model, task_model = of_kind("classification")
-    examples = [one._replace(label=None) for one in make_examples(tiny_corpus, task.kind.name, 9)]
-    firsts = [one.first.encode() for one in examples] + DIRTY + DIRTY
-    seconds = [one.second.encode() for one in examples] + DIRTY + DIRTY[::-1]
-    pairs = zip(readable(firsts), readable(seconds), strict=True)
-    answers = expected(task, model, tiny_tokenizer, [TextExample("0", *pair) for pair in pairs])
-    found = call(task_model, "text_pair", firsts, seconds)
-    assert found["label"].tolist() == [answer.label.encode() for answer in answers]
-    assert len(set(found["label"])) > 1
-    np.testing.assert_allclose(found["probability"], [a.probability for a in answers], atol=1e-5)
-    dropped = [answer.dropped_tokens for answer in answers]
-    assert found["dropped_tokens"].tolist() == dropped and 0 < sum(map(bool, dropped)) < len(
-        dropped
-    )
-    for row, answer in enumerate(answers):
-        names = [name.decode() for name in found["labels"][row]]
-        given = dict(zip(names, found["probabilities"][row].tolist(), strict=True))
-        assert given == pytest.approx(answer.probabilities, abs=1e-5)
-
+def test_texts_tabs_and_tf_examples_are_answered_alike(pairs_predictor, of_kind):
+    firsts = [b"The ferry", b"", b"\xff\xfe bad \xc3\x28", b"long words " * 90]
+    seconds = [b"left.", b"", b"Rain.", b"\xff"]
+    found = call(pairs_predictor, "text_pair", firsts, seconds)
     lines = [b"\t".join(pair) for pair in zip(firsts, seconds, strict=True)]
-    by_tab = call(task_model, "serving_default", lines)
+    by_tab = call(pairs_predictor, "serving_default", lines)
     np.testing.assert_allclose(by_tab["probabilities"], found["probabilities"], atol=1e-5)
-    assert by_tab["dropped_tokens"].tolist() == dropped
-    alone = call(task_model, "text_pair", firsts[1:2], seconds[1:2])
-    np.testing.assert_allclose(alone["probabilities"][0], found["probabilities"][1], atol=1e-5)
-
-
-def test_examples_are_classified_as_texts_are(of_kind):
-    task_model = of_kind("classification")[2]
+    assert by_tab["dropped_tokens"].tolist() == found["dropped_tokens"].tolist()
+    assert found["dropped_tokens"].astype(bool).tolist() == [False, False, False, True]
+    assert found["labels"][3].tolist() == [b"no", b"yes", b"maybe"]
+    alone = call(pairs_predictor, "text_pair", firsts[:1], seconds[:1])
+    np.testing.assert_allclose(alone["probabilities"], found["probabilities"][:1], atol=1e-5)
     features = {
-        name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[text]))
-        for name, text in (("text", b"The ferry"), ("pair", b"left."))
+        name: tf.train.Feature(bytes_list=tf.train.BytesList(value=texts[:1]))
+        for name, texts in (("text", firsts), ("pair", seconds))
     }
     whole = tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
-    found = call(task_model, "classify", [whole, b""])
-    texts = call(task_model, "text_pair", [b"The ferry", b""], [b"left.", b""])
-    assert set(found) == {"classes", "scores"}
-    assert (found["classes"] == texts["labels"]).all()
-    np.testing.assert_allclose(found["scores"], texts["probabilities"], atol=1e-5)
-
-
-def test_scores_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
-    task, model, task_model = of_kind("regression")
-    texts = [text.encode() for text in tiny_corpus[:5]] + DIRTY
-    examples = [TextExample("0", text) for text in readable(texts)]
-    answers = expected(task, model, tiny_tokenizer, examples)
-    found = call(task_model, "serving_default", texts)["score"]
-    np.testing.assert_allclose(found, [answer.score for answer in answers], atol=1e-5)
-    explained = call(task_model, "explain_tokens", texts)
-    dropped = [answer.dropped_tokens for answer in answers]
-    assert explained["dropped_tokens"].tolist() == dropped and any(dropped)
-    outputs = call(task_model, "regress", [b""])["outputs"]
-    np.testing.assert_allclose(outputs, found[[5]], atol=1e-5)
-    assert "text_pair" not in task_model.functions
-
-
-def test_words_have_the_tags_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
-    task, model, task_model = of_kind("tagging")
-    texts = [b"", b" \xc2\xa0", *(text.encode() for text in tiny_corpus[:5]), *DIRTY[1:]]
-    texts += ["a \u200b b\u00a0c\nd".encode(), b"x" * 200 + b" y"]
-    sentences = [tuple(text.split()) for text in readable(texts)]
-    found = call(task_model, "tags", texts)
-    examples = [TaggedExample("0", words) for words in sentences if words]
-    answers = iter(expected(task, model, tiny_tokenizer, examples))
-    for row, words in enumerate(sentences):
-        given = [word.decode() for word in found["words"][row] if word]
-        assert given == list(words)
-        tags, probability = found["tags"][row], found["probability"][row]
-        if not words:
-            assert not tags.any() and not probability.any()
-            continue
-        answer = next(answers)
-        count = len(words)
-        assert tags[:count].tolist() == [tag.encode() for tag in answer.tags]
-        np.testing.assert_allclose(probability[:count], answer.probabilities, atol=1e-5)
-        assert not tags[count:].any() and not probability[count:].any()
-    assert max(map(len, sentences)) > 100 and not found["dropped_words"].any()
+    classified = call(pairs_predictor, "classify", [whole, b""])
+    assert set(classified) == {"classes", "scores"}
+    assert (classified["classes"] == found["labels"][:2]).all()
+    np.testing.assert_allclose(classified["scores"], found["probabilities"][:2], atol=1e-5)
+    scores = of_kind("regression")[2]
+    expected = call(scores, "serving_default", [b""])["score"]
+    np.testing.assert_allclose(call(scores, "regress", [b""])["outputs"], expected, atol=1e-5)
+    assert "text_pair" not in scores.functions
 
 
 @pytest.mark.parametrize("space", [" ", "\u3000"])
@@ -169,29 +139,42 @@ def test_words_beyond_the_bytes_that_are_read_are_counted(of_kind, space):
     words = [[word.decode() for word in row if word] for row in found["words"]]
     assert words == [["ferry", word] for word in ("left", *["leftxx"] * 3, "left")]
     assert (found["tags"][:, :2] != b"").all()
+    blank = call(task_model, "tags", [b" \xc2\xa0", b"a b"])
+    assert not blank["tags"][0].any() and not blank["probability"][0].any()
 
 
-def test_choices_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
+@pytest.mark.parametrize("rule", ["characters", "punctuation"])
+def test_words_are_split_as_in_python(rule, of_kind, tiny_tokenizer, tiny_corpus):
+    task, model, _ = of_kind("tagging")
+    task = build_task(task.config.replace(word_split=rule))
+    task_model = build_task_model(model, tiny_tokenizer, task)
+    texts = [MIXED_TEXT, *tiny_corpus[:2], "a" * 99 + ","]
+    texts += ["\u0301a\u200d \u3000b-", "x'y'' #1,000-z\n"]
+    examples = [task.example(number, {"text": text}) for number, text in enumerate(texts)]
+    found = call(task_model, "tags", texts)
+    for row, example in zip(found["words"], examples, strict=True):
+        assert [word.decode() for word in row if word] == list(example.words)
+    assert not found["dropped_words"].any()
+    given = [task.example(0, {"words": ["Anna,", "北京", "(x)"]}), *examples]
+    expected = in_python(task, model, tiny_tokenizer, given)
+    for one, other in zip(by_strings(task_model, task, given), expected, strict=True):
+        assert one.words == other.words and one.tags == other.tags
+    long = "x " * (task_model.max_bytes // 2 - 1) + "ab" + "cd, efg,"
+    [dropped] = call(task_model, "tags", [long])["dropped_words"]
+    assert dropped == {"characters": 7, "punctuation": 3}[rule]
+
+
+def test_options_and_questions_that_are_too_long_are_read_from_their_ends(of_kind, tiny_tokenizer):
     task, model, task_model = of_kind("choice")
-    examples = make_examples(tiny_corpus, task.kind.name, 9)
-    contexts = [one.context.encode() for one in examples] + DIRTY
-    questions = [one.question.encode() for one in examples]
-    questions += [b"", b"\xff _ or _", b"blank _ " * 60, "no blank \uff3f".encode()]
-    options = [[option.encode() for option in one.options] for one in examples]
-    options += [[b"", b" ", b"x"], [b"a", b"\xff", b"long " * 99], [b"p", b"q", b"r"]]
-    options += [[b"a_b", rb"\1", b"y" * 2000]]
-    rows = zip(readable(contexts), readable(questions), map(readable, options), strict=True)
-    examples = [ChoiceExample("0", *row[:2], tuple(row[2]), None) for row in rows]
-    answers = expected(task, model, tiny_tokenizer, examples)
-    found = call(task_model, "multiple_choice", contexts, questions, options)
-    assert found["choice"].tolist() == [answer.choice for answer in answers]
-    assert found["option"].tolist() == [answer.option.encode() for answer in answers]
-    probabilities = [answer.probabilities for answer in answers]
-    np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
-    # The last three have more bytes than are tokenized.
-    dropped = [answer.dropped_tokens for answer in answers]
-    assert found["dropped_tokens"].tolist()[:-3] == dropped[:-3] and any(dropped[:-3])
-    np.testing.assert_allclose(found["dropped_tokens"][-3:], dropped[-3:], rtol=0.5)
+    examples = [
+        ChoiceExample("0", DIRTY[4], "blank \uff3f", ("p", "\\1", "y" * 2000)),
+        ChoiceExample("1", "long words " * 90, "blank _ " * 60, ("p", "q", "r")),
+    ]
+    expected = in_python(task, model, tiny_tokenizer, examples)
+    found = by_strings(task_model, task, examples)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dropped_tokens == pytest.approx(other.dropped_tokens, rel=0.5)  # estimated
+        assert_alike(one._replace(dropped_tokens=other.dropped_tokens), other)
 
 
 def test_blanks_are_filled_as_in_python(of_kind):
@@ -206,9 +189,9 @@ def test_blanks_are_filled_as_in_python(of_kind):
         assert len(text) > 1000 if len(question) == 3000 and option else whole == text.decode()
 
 
-def test_all_models_encode_explain_and_take_ids(of_kind, tiny_tokenizer):
-    _, model, task_model = of_kind("classification")
-    explained = call(task_model, "explain_tokens", [b"The old\tferry", b""])
+def test_all_models_encode_explain_and_take_ids(of_kind, pairs_predictor, tiny_tokenizer):
+    model = of_kind("classification")[1]
+    explained = call(pairs_predictor, "explain_tokens", [b"The old\tferry", b""])
     first, second = tiny_tokenizer.encode("The old"), tiny_tokenizer.encode("ferry")
     sep = tiny_tokenizer.sep_id
     ids = [tiny_tokenizer.cls_id, *first, sep, *second, sep]
@@ -218,52 +201,137 @@ def test_all_models_encode_explain_and_take_ids(of_kind, tiny_tokenizer):
     assert not explained["pieces"][0, len(ids) :].any() and explained["pieces"].shape == (2, 16)
 
     segments = [0] * (len(first) + 2) + [1] * (len(second) + 1)
-    inputs = [np.array([row], np.int32) for row in (ids, [1] * len(ids), segments)]
-    hidden = model.encoder(
-        dict(zip(("input_ids", "input_mask", "segment_ids"), inputs, strict=True))
-    )
-    encoded = call(task_model, "encode", [b"The old\tferry", b""])
+    rows = {"input_ids": ids, "input_mask": [1] * len(ids), "segment_ids": segments}
+    inputs = {name: np.array([row], np.int32) for name, row in rows.items()}
+    hidden = model.encoder(inputs)
+    encoded = call(pairs_predictor, "encode", [b"The old\tferry", b""])
     np.testing.assert_allclose(encoded["pooled_output"][0], hidden["pooled_output"][0], atol=1e-5)
     sequence = hidden["sequence_output"][0].numpy()
     np.testing.assert_allclose(encoded["sequence_output"][0, : len(ids)], sequence, atol=1e-5)
     np.testing.assert_allclose(encoded["mean_output"][0], sequence.mean(axis=0), atol=1e-5)
 
-    predict = task_model.token_functions["predict_tokens"]
-    logits = predict(*(tf.constant(rows) for rows in inputs))["logits"]
-    found = call(task_model, "serving_default", [b"The old\tferry"])
+    logits = pairs_predictor.call("predict_tokens", inputs)["logits"]
+    found = call(pairs_predictor, "serving_default", [b"The old\tferry"])
     np.testing.assert_allclose(tf.nn.softmax(logits), found["probabilities"], atol=1e-5)
-    wild = tf.constant([[-5, 10**6, 2]])
-    assert np.isfinite(predict(wild, wild, wild)["logits"]).all()
+    wild = pairs_predictor.call("predict_tokens", dict.fromkeys(inputs, [[-5, 10**6, 2]]))
+    assert np.isfinite(wild["logits"]).all()
 
 
-@pytest.mark.parametrize("rule", ["characters", "punctuation"])
-def test_words_are_split_as_in_python(rule, of_kind, tiny_tokenizer, tiny_corpus):
-    task, model, _ = of_kind("tagging")
-    task = build_task(task.config.replace(word_split=rule))
-    task_model = build_task_model(model, tiny_tokenizer, task)
-    texts = [
-        MIXED_TEXT,
-        *tiny_corpus[:2],
-        "\u0301a\u200d \u3000b-",
-        "x'y'' #1,000-z\n",
-        "a" * 99 + ",",
+# Answers that are spans of a context
+
+
+def questions(corpus):
+    """Returns examples, the longest context first; the questions become too long."""
+    contexts = [" ".join(corpus[:6]), *CONTEXTS, *corpus[:4]]
+    return [
+        QuestionExample(str(number), "who? " * number, context)
+        for number, context in enumerate(contexts)
     ]
-    examples = [task.example(number, {"text": text}) for number, text in enumerate(texts)]
-    found = call(task_model, "tags", [text.encode() for text in texts])
-    for row, example in zip(found["words"], examples, strict=True):
-        assert [word.decode() for word in row if word] == list(example.words)
-    assert not found["dropped_words"].any()
 
-    def ask(signature, text):
-        return call(task_model, signature, [one.encode() for one in text])
 
-    given = [task.example(0, {"words": ["Anna,", "北京", "(x)"]}), *examples]
-    for one, other in zip(
-        answer_by_signatures(ask, task, given),
-        expected(task, model, tiny_tokenizer, given),
-        strict=True,
-    ):
-        assert one.words == other.words and one.tags == other.tags
-    long = "x " * (task_model.max_bytes // 2 - 1) + "ab" + "cd, efg,"
-    [dropped] = call(task_model, "tags", [long.encode()])["dropped_words"]
-    assert dropped == {"characters": 7, "punctuation": 3}[rule]
+def check_spans(found, examples, expected):
+    """Compares what `question_answering` returns with the answers of the task."""
+    for row, (example, answer) in enumerate(zip(examples, expected, strict=True)):
+        text, start, end = found["answer"][row].decode(), found["start"][row], found["end"][row]
+        # Of squad1 the task says `empty` where no span is possible.
+        has_place = answer.start is not None
+        assert text == (answer.text if has_place else "")
+        assert (start, end) == ((answer.start, answer.end) if has_place else (-1, -1))
+        assert not text or example.context[start:end] == text
+        assert found["dropped_tokens"][row] == answer.dropped_tokens
+        best = answer.nbest[0]
+        total = best["start_log_prob"] + best["end_log_prob"]
+        assert found["score"][row] == pytest.approx(total, abs=1e-5)
+        if "null_score" in found:
+            assert found["null_score"][row] == pytest.approx(answer.null_score, abs=1e-5)
+    assert (found["start"] >= 0).sum() > len(examples) / 3
+    assert 0 < (found["dropped_tokens"] > 0).sum() < len(examples)
+
+
+def ask(task_model, examples):
+    columns = ([getattr(one, name) for one in examples] for name in ("question", "context"))
+    return call(task_model, "question_answering", *columns)
+
+
+@pytest.mark.parametrize("kind", SPAN_KINDS)
+def test_spans_are_those_of_the_task(kind, of_kind, tiny_tokenizer, tiny_corpus):
+    task, model, task_model = of_kind(kind)
+    examples = questions(tiny_corpus)
+    expected = in_python(task, model, tiny_tokenizer, examples)
+    found = ask(task_model, examples)
+    assert ("null_score" in found) == (kind == "spans_or_none")
+    check_spans(found, examples, expected)
+    answers = by_strings(task_model, task, examples)
+    assert_alike(answers[-4:], expected[-4:])
+    for one, other in zip(answers, expected, strict=True):
+        # Of texts that are often in a context the graph finds fewer different ones.
+        for name in ("text", "start", "end", "null_score", "dropped_tokens"):
+            assert_alike(getattr(one, name), getattr(other, name))
+    if kind == "spans_or_none":
+        (threshold,) = tuned_of(task).values()
+        left = [one for one in answers if threshold <= one.null_score]
+        assert 0 < len(left) < len(answers) and not any(one.text for one in left)
+
+
+def test_spans_with_byte_bpe_are_those_of_the_task(tiny_corpus, tmp_path):
+    tokenizer = Tokenizer.load(train_byte_bpe(tiny_corpus, tmp_path / "bytes", 400).path)
+    task = make_task("spans")
+    model, examples = make_model(task, tokenizer), questions(tiny_corpus)
+    ids = task.features(examples[:1], tokenizer).batch(np.arange(1))["input_ids"]
+    assert (ids == tokenizer.sep_id).sum() == 3  # two of them between the texts
+    task_model = build_task_model(model, tokenizer, task)
+    check_spans(ask(task_model, examples), examples, in_python(task, model, tokenizer, examples))
+    traced = task_model.functions["question_answering"].get_concrete_function()
+    graph = traced.graph.as_graph_def()
+    functions = {one.signature.name for one in graph.library.function}
+    ops = {node.op for node in graph.node}
+    ops |= {node.op for one in graph.library.function for node in one.node_def}
+    assert ops - functions <= core_ops() | TEXT_OPS
+
+
+def test_the_window_with_most_around_a_piece_is_that_of_python():
+    places, lengths, firsts, expected = [], [], [], []
+    begin = 0
+    for total, budget, stride in ((23, 8, 3), (5, 8, 3), (40, 9, 9), (31, 10, 4)):
+        offsets, sizes = squad_windows.lay_out_windows(total, budget, stride)
+        best = squad_windows.max_context(offsets, sizes)
+        for window, (offset, size) in enumerate(zip(offsets, sizes, strict=True)):
+            row = np.zeros(12, bool)
+            row[1 : size + 1] = best[offset : offset + size] == window
+            expected.append(row)
+            places.append(np.arange(12) - 1)
+            lengths.append(size)
+            firsts.append(begin + offset)
+        begin += total
+    found = max_context(*(tf.constant(np.array(part)) for part in (places, lengths, firsts)))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_contexts_without_a_window_have_no_answer(of_kind):
+    task_model = of_kind("spans_or_none")[2]
+    found = call(task_model, "question_answering", ["who?", ""], ["", " "])
+    assert found["answer"].tolist() == [b"", b""] and found["null_score"].tolist() == [1e6, 1e6]
+    assert found["start"].tolist() == found["end"].tolist() == [-1, -1]
+    assert call(task_model, "question_answering", [], [])["answer"].shape == (0,)
+
+
+@pytest.mark.parametrize("kind", SPAN_KINDS)
+def test_no_content_raises_and_each_answer_is_a_slice(kind, of_kind, shared_data):
+    task_model = of_kind(kind)[2]
+    lines = (shared_data / "dirty" / "blns" / "blns.txt").read_bytes().split(b"\n")[::12]
+    lines += [bytes([byte]) * 2 + b" a" for byte in range(0, 256, 9)] + [b"a\t" * 2000]
+    found = call(task_model, "question_answering", lines[::-1], lines)
+    limit = NUM_BYTES * task_model.packer.max_bytes  # of a context
+    rows = zip(lines, found["answer"], found["start"], found["end"], strict=True)
+    for line, answer, start, end in rows:
+        context = line[:limit].decode(errors="replace")
+        if answer and "\ufffd" not in context:
+            assert context[int(start) : int(end)] == answer.decode()
+    assert np.isfinite(found["score"]).all()
+
+
+def test_a_question_that_fills_the_row_is_refused(tiny_tokenizer):
+    task = make_task("spans")
+    task.config = task.config.replace(max_query_length=37)
+    with pytest.raises(InputError, match="max_query_length"):
+        build_task_model(make_model(task, tiny_tokenizer), tiny_tokenizer, task)
