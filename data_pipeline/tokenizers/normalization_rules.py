@@ -51,24 +51,23 @@ def normalization_rules(lower_case: bool = True, strip_accents: bool = True) -> 
 
     The settings are the same as for `clean_up`. Characters that do not change have no rule.
     """
-    characters, sequences = _assigned_characters(), _composable_sequences()
-    if lower_case:
-        sequences |= _capital_variants(sequences)
     nmt_nfkc = sentencepiece.SentencePieceNormalizer(
         rule_name="nmt_nfkc",
         add_dummy_prefix=False,
         escape_whitespaces=False,
         remove_extra_whitespaces=False,
     )
-    # Short sequences come first, so that one whose parts already give its result is skipped.
-    sources = [*characters, *sorted(sequences, key=len)]
+    composed = _composable_sequences()
+    capitals = _capital_variants(composed) if lower_case else []
+    sources = [*_assigned_characters(), *capitals]
     cleaned = clean_up(_BETWEEN.join(["", *sources, ""]), lower_case, strip_accents)
-    _, *targets, _ = nmt_nfkc.normalize(cleaned).split(_BETWEEN)
-    changes = zip(sources, targets, strict=True)
-    first = itertools.islice(changes, len(characters))
-    rules = {source: target for source, target in first if source != target}
+    _, *cleaned, _ = nmt_nfkc.normalize(cleaned).split(_BETWEEN)
+    targets = dict(zip(sources, cleaned, strict=True))
+    rules = {char: targets[char] for char in _assigned_characters() if char != targets[char]}
     deleted = {source for source, target in rules.items() if not target}
-    for source, target in changes:
+    # Short sequences come first, so that one whose parts already give its result is skipped.
+    for source in sorted([*composed, *capitals], key=len):
+        target = targets[composed.get(source, source)]
         # Of several characters, one remains only if they join or others are deleted.
         joins = len(target) == 1 and deleted.isdisjoint(source)
         if joins or apply_rules(rules, source) != target:
@@ -95,15 +94,11 @@ def rules_tsv(rules: Mapping[str, str]) -> str:
 
     One rule per line: hexadecimal code points, with a tab between source and target.
     """
-    return "".join(
-        _line(len(source), len(target)) % (*map(ord, source), *map(ord, target))
-        for source, target in rules.items()
-    )
+    return "".join(f"{_hexadecimal(source)}\t{_hexadecimal(rules[source])}\n" for source in rules)
 
 
-@functools.cache
-def _line(*lengths):
-    return "\t".join(" ".join(["%X"] * length) for length in lengths) + "\n"
+def _hexadecimal(text):
+    return text.encode("utf-32-be").hex(" ", 4)
 
 
 @functools.cache
@@ -115,32 +110,34 @@ def _assigned_characters():
 
 
 def _composable_sequences():
-    """Returns all ways to write a composed character as a sequence.
+    """Returns all ways to write a composed character as a sequence -> that character.
 
     For example `e`, circumflex and acute, or `ê` and acute, or a full-width `e` with both; and
-    the parts of a Hangul syllable.
+    the parts of a Hangul syllable. The compatibility decomposition (NFKD) is that of the character.
     """
     variants = collections.defaultdict(list)
     for character in _assigned_characters():
         decomposed = unicodedata.normalize("NFKD", character)
         if len(decomposed) == 1:
             variants[decomposed].append(character)
-    sequences = set()
+    composed = {}
     for character in _assigned_characters():
         decomposed = unicodedata.normalize("NFD", character)
         if len(decomposed) > 1:
             partly_composed = unicodedata.normalize("NFC", decomposed[:-1]) + decomposed[-1]
             for parts in {decomposed, partly_composed}:
                 choices = (variants.get(part, (part,)) for part in parts)
-                sequences.update(map("".join, itertools.product(*choices)))
-    return sequences
+                sequences = map("".join, itertools.product(*choices))
+                composed.update(dict.fromkeys(sequences, character))
+    return composed
 
 
-def _capital_variants(sequences):
-    """Returns sequences whose lower case is given: only `j` has a composed form with caron."""
+def _capital_variants(composed):
+    """Returns other sequences whose lower case is given: with caron, only `j` is composed."""
     capitals = collections.defaultdict(list)
     for character in _assigned_characters():
         lowered = character.lower()
         if lowered != character and len(lowered) == 1:
             capitals[lowered].append(character)
-    return {capital + source[1:] for source in sequences for capital in capitals.get(source[0], ())}
+    variants = {c + source[1:] for source in composed for c in capitals.get(source[0], ())}
+    return variants - composed.keys()
