@@ -97,7 +97,8 @@ class ObjectiveModel(keras.Model):
         """Returns what the model learns from a batch, or from a part of it, by name.
 
         This is the one method to override for other losses and masks. It is called on each replica
-        while the graph is built, on the batch and on each accumulated part of it.
+        while the graph is built, on the batch and on each accumulated part of it. A condition on a
+        tensor must be a `tf.cond` or `tf.where`: AutoGraph does not convert it.
 
         Args:
             features: dict of [B, ...]. What the data set yields.
@@ -251,6 +252,7 @@ class ObjectiveModel(keras.Model):
             )
         return [found[name] for name in self.objective_weights]
 
+    @tf.autograph.experimental.do_not_convert  # converting all that it calls takes seconds
     def train_step(self, features):
         """Makes one optimizer step; Keras calls it on each replica with its part of the batch."""
         with compiled_kernels(is_on_cpu()):
@@ -306,6 +308,7 @@ class ObjectiveModel(keras.Model):
                 results["loss_scale"] = scale
         return {name: tf.convert_to_tensor(value) for name, value in results.items()}
 
+    @tf.autograph.experimental.do_not_convert
     def test_step(self, features):
         """Scores one batch; rows with `example_weights` 0 do not count."""
         sums = _over_replicas(self._sums(features, training=False))
