@@ -86,13 +86,10 @@ def evaluate(
     """
     records = RecordFiles.of(data)
     baseline_records = None if baseline_data is None else RecordFiles(baseline_data)
-    opened = open_scored_model(run, step)
-    opened.check_records(records)
+    weights, own = open_scored_model(run, records, step)
     # All labels of records without the objective are 0, which is no order to predict.
     has_labels = records.info.objective != "none"
-    overlap = None
-    if opened.run is not None:
-        overlap = check_scored(opened.run, records, allow_trained_rows)
+    overlap = None if own is None else check_scored(own, records, allow_trained_rows)
     built = build_strategy(strategy)
     dataset = evaluation_dataset(records, batch_size)
     baselines = None
@@ -101,27 +98,32 @@ def evaluate(
         counted = count_baselines(baseline_records, records)
         baselines = {name: one._asdict() for name, one in counted.items()}
         with built.scope():
-            untrained = AlbertForPretraining(opened.weights.albert_config, sentence_head=False)
+            untrained = AlbertForPretraining(weights.albert_config, sentence_head=False)
             found = score(build_scorer(untrained), dataset)
         baselines["random weights"] = {name: found[name] for name in CountScore._fields}
     with built.scope():
-        scorer = build_scorer(opened.load(), opened.run, has_labels)
+        if own is None:
+            model = AlbertForPretraining.from_preset(weights, dtype="float32")
+        else:
+            model = own.load_model(weights.step)
+        scorer = build_scorer(model, own, has_labels)
     progress = CountedProgress(logger, "evaluating", len(records), "records")
     with records.failures_named():
         scores = score(scorer, dataset, on_batch=lambda: progress.add(batch_size))
         masked, orders = _count_labels(dataset, records.info.vocab_size)
+    guess = int(masked.argmax())
     order_accuracy, order_error = scores.get("sentence_order_accuracy"), None
     if order_accuracy is not None:
         order_error = 1.96 * math.sqrt(order_accuracy * (1 - order_accuracy) / len(records))
     evaluation = Evaluation(
         path=Path(run),
-        step=opened.weights.step,
+        step=weights.step,
         num_records=len(records),
         num_predictions=int(masked.sum()),
         masked_lm_loss=scores["masked_lm_loss"],
         masked_lm_accuracy=scores["masked_lm_accuracy"],
         unigram_accuracy=float(masked.max() / max(1, masked.sum())),
-        unigram_guess=opened.piece_of(int(masked.argmax())),
+        unigram_guess=weights.tokenizer.piece_of(guess) if weights.has_tokenizer else str(guess),
         sentence_order_loss=scores.get("sentence_order_loss"),
         sentence_order_accuracy=order_accuracy,
         sentence_order_error=order_error,
@@ -129,9 +131,9 @@ def evaluate(
         overlap=None if overlap is None else overlap._asdict(),
         baselines=baselines,
     )
-    if opened.run is not None:
+    if own is not None:
         logged = evaluation._asdict() | {"path": str(records.folder)}
-        log_evaluation(opened.run.path, evaluation.step, logged)
+        log_evaluation(own.path, evaluation.step, logged)
     return evaluation
 
 

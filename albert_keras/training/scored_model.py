@@ -1,47 +1,30 @@
 """A pre-trained model that is scored on records: the model of a run, or any other weights."""
 
 from pathlib import Path
-from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_files import RecordFiles
 
 
-class ScoredModel(NamedTuple):
-    """A pre-trained model, not yet loaded."""
+def open_scored_model(
+    path: str | Path, records: RecordFiles, step: int | str | None = None
+) -> tuple[OpenedModel, Run | None]:
+    """Finds a pre-trained model to score on records.
 
-    weights: OpenedModel
-    run: Run | None  # None if the weights do not come from a run
+    Args:
+        path, step: As in `open_model`.
+        records: RecordFiles.
 
-    def check_records(self, records: RecordFiles) -> None:
-        """Raises InputError unless the model can read records."""
-        weights, run = self.weights, self.run
-        digest = weights.tokenizer.digest if run is None else run.record["tokenizer_digest"]
-        check_records(records, weights.path, weights.albert_config, digest)
-
-    def piece_of(self, piece_id: int) -> str:
-        """Returns a piece, or its id if the model has no tokenizer."""
-        weights = self.weights
-        return weights.tokenizer.piece_of(piece_id) if weights.has_tokenizer else str(piece_id)
-
-    def load(self) -> AlbertForPretraining:
-        """Builds the model with its weights; call it in the scope of a strategy."""
-        if self.run is not None:
-            return self.run.load_model(self.weights.step)
-        return AlbertForPretraining.from_preset(self.weights, dtype="float32")
-
-
-def open_scored_model(path: str | Path, step: int | str | None = None) -> ScoredModel:
-    """Finds a pre-trained model to score; the arguments are those of `open_model`.
+    Returns:
+        tuple. The model, not yet loaded, and its run; None if it does not come from a run.
 
     Raises:
-        InputError: If there is no such model, or it has no masked-LM head.
+        InputError: If there is no such model, it has no masked-LM head, or cannot read the records.
     """
     weights = open_model(path, step)
     if "masked_lm" not in weights.heads:
@@ -49,7 +32,10 @@ def open_scored_model(path: str | Path, step: int | str | None = None) -> Scored
             f"`{path}` must be a pre-trained model with a masked-LM head, to be scored on records. "
             f"Received: heads {', '.join(weights.heads) or 'none'}."
         )
-    return ScoredModel(weights, Run.open(weights.place) if weights.kind == "run" else None)
+    run = Run.open(weights.place) if weights.kind == "run" else None
+    digest = weights.tokenizer.digest if run is None else run.record["tokenizer_digest"]
+    check_records(records, weights.path, weights.albert_config, digest)
+    return weights, run
 
 
 def check_records(

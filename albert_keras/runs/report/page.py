@@ -275,11 +275,10 @@ def fill_samples(run: Path, data: Path, count: int) -> Samples:
 
     logger.info("filling masks of `%s`", data)
     records = RecordFiles(data)
-    opened = open_scored_model(run)
-    opened.check_records(records)
+    weights, own = open_scored_model(run, records)
     if not len(records):
         raise InputError(f"`{data}` must contain records. Received: 0 records.")
-    tokenizer, model = opened.weights.tokenizer, opened.load()
+    tokenizer, model = weights.tokenizer, own.load_model(weights.step)
     distance = max(len(records) // count, 1)
     dataset = evaluation_dataset(records, 1).shard(distance, 0).take(count)
     texts = []
@@ -287,7 +286,7 @@ def fill_samples(run: Path, data: Path, count: int) -> Samples:
         for batch in dataset.as_numpy_iterator():
             logits = model({name: batch[name] for name in _INPUTS})["masked_lm_logits"].numpy()[0]
             texts.append(_filled(batch, np.asarray(logits, np.float64), tokenizer))
-    return Samples(data, opened.weights.step, texts)
+    return Samples(data, weights.step, texts)
 
 
 def _filled(batch, logits, tokenizer):
