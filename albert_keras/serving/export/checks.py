@@ -29,6 +29,7 @@ from albert_keras.tasks.given import typed_examples
 from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.pair_features import pair_features
 from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.tasks.tagging.words import split_words
 from albert_keras.tasks.task import Task
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
@@ -148,13 +149,18 @@ def check_parity(source: ExportSource, call: Callable, inputs: list[str] | list[
 
 
 def _ids(source, call, texts):
-    """Yields the ids of texts, unless the sequences of the task contain more than one text.
+    """Yields the ids of texts, or the words of a tagger; nothing for sequences of several texts.
 
     Each item is a text, the answer of the Python path, and the answer of the graph; so it is for
     the following functions.
     """
     task, tokenizer = source.task, source.tokenizer
-    if task is not None and (task.fields != ("text",) or task.kind is TAGGING):
+    if task is not None and task.kind is TAGGING:
+        for text, answer in zip(texts, call_by_rows(call, "tags", text=texts), strict=True):
+            found = [word.decode() for word in answer["words"] if word]
+            yield text, split_words(text, task.config.word_rule), found
+        return
+    if task is not None and task.fields != ("text",):
         return
     for text, answer in zip(texts, call_by_rows(call, "explain_tokens", text=texts), strict=True):
         ids = tokenizer.encode(text)[: source.max_seq_length - 2]
