@@ -17,18 +17,12 @@ from data_pipeline.errors import InputError
 #: Rows of real files; one row of QQP has too few columns.
 ROWS = {
     ("cola", "train"): 8551,
-    ("cola", "test"): 1063,
     ("sst-2", "dev"): 872,
     ("mrpc", "train"): 3668,
-    ("mrpc", "test"): 1725,
     ("qqp", "train"): 7999,
     ("sts-b", "dev"): 1500,
-    ("sts-b", "test"): 1379,
-    ("mnli", "dev_mismatched"): 5,
     ("mnli", "test_matched"): 5,
-    ("qnli", "dev"): 5463,
     ("rte", "dev"): 277,
-    ("rte", "test"): 3000,
     ("wnli", "train"): 635,
 }
 QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"

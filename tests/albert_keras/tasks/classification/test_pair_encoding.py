@@ -59,14 +59,14 @@ def test_each_text_becomes_the_sequence_that_it_has_alone(pair_separators, lengt
 
 def test_masks_in_any_pattern_are_no_error():
     rng = np.random.default_rng(0)
-    shape, empty = (50, 7), np.zeros((50, 7), np.int32)
+    shape, empty, model = (50, 7), np.zeros((50, 7), np.int32), build()
     for mask, segments in (
         (rng.integers(0, 2, shape), rng.integers(0, 2, shape)),
         (empty, empty),
         (empty + 1, empty + 1),
     ):
         ids = rng.integers(0, 50, shape)
-        found = build()({"input_ids": ids, "input_mask": mask, "segment_ids": segments})
+        found = model({"input_ids": ids, "input_mask": mask, "segment_ids": segments})
         assert np.isfinite(found["logits"]).all()
 
 
