@@ -113,11 +113,10 @@ def entity_scores(truth, predicted, known=None) -> dict[str, float]:
     }
 
 
-def entity_counts(truth, predicted, known=None) -> tuple[int, int]:
+def entity_counts(truth, predicted, known) -> tuple[int, int]:
     """Returns numerator and denominator of the entity F1 of one sentence (sequences of str):
     twice the correct entities, and the true and the predicted ones together.
     """
-    known = known or [*truth, *predicted]
     truth, predicted = (set(entities_of(tags, known)) for tags in (truth, predicted))
     return 2 * len(truth & predicted), len(truth) + len(predicted)
 

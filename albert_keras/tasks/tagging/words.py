@@ -20,6 +20,8 @@ from data_pipeline.tokenizers.cleanup import character_ranges, characters_of
 GIVEN_WORDS = "\x1f"  # "unit separator", itself white space
 #: Signs that stay in a word if letters or digits are on both sides.
 _INNER = re.escape(".,:'’-_/@&")
+#: Training sentences that are looked at, at regular distances.
+_MOST_EXAMPLES = 10_000
 _SHOWN: dict[WordSplit, str] = {
     "characters": "into characters",
     "punctuation": "at white space, with punctuation apart from words",
@@ -59,6 +61,7 @@ def with_word_split(config: TaskConfig, examples: Sequence[TaggedExample]) -> Ta
     if config.name not in TAGGING.own_tasks:
         return config
     if config.word_split is None:
+        examples = examples[:: 1 + len(examples) // _MOST_EXAMPLES]
         texts = [_text_of(example.words) for example in examples]
         # Of equals the first: a sentence without punctuation says nothing about it.
         found = {
