@@ -2,6 +2,9 @@
 
 import itertools
 import logging
+import re
+import unicodedata
+import zlib
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +21,6 @@ from data_pipeline.instances.segments import DocumentBlock
 from data_pipeline.progress import CountedProgress
 from data_pipeline.randomness import key_of, permute, subkeys
 from data_pipeline.records.examples import encode_instances
-from data_pipeline.reports.suspicious_text import NearDuplicate, WordRuns, looks_like_markup
 from data_pipeline.text import storage
 from data_pipeline.text.corpus import Document, corpus_ranges, read_corpus, read_range
 from data_pipeline.text.corpus_formats import check_format, detect_format
@@ -40,6 +42,18 @@ _BYTES_AROUND = 16 + 8
 #: Before a build: so many ranges, and so many characters of all of them together.
 _NUM_RANGES, _SAMPLE_CHARS = 16, 400_000
 _MOST_PADDING = 0.5
+#: What is left of HTML, wikis, Markdown and scanned pages.
+_MARKUP = re.compile(
+    r"</?[A-Za-z][^<>]*>|&[A-Za-z]+;|&#\d+;|\{\{|\[\[|~~|\|.*\||^\s*(#|=|\*){2,}|^\s*#+ "
+    r"|PageV?\d|```"
+)
+#: A paragraph with fewer letters among its characters other than spaces is no text.
+_FEWEST_LETTERS, _FEWEST_CHARACTERS = 0.5, 8
+#: Words of a run, and the fraction of all runs that is looked at: one in this number.
+_RUN, _ONE_IN = 8, 16
+#: Texts that share this fraction of the runs of the shorter one are reported, if at least this
+#: number of runs was looked at.
+_NEAR_SHARE, _FEWEST_RUNS = 0.2, 8
 
 
 class Problem(NamedTuple):
@@ -57,6 +71,15 @@ class Estimate(NamedTuple):
     padding: float  # fraction of the positions that contain no token
     kept_text: float  # fraction of the tokens of the corpus that the records contain
     median_tokens: int  # of a record, with [CLS] and [SEP]
+
+
+class NearDuplicate(NamedTuple):
+    """Two texts with many equal runs of 8 words."""
+
+    name: str
+    other: str  # the text that was read first
+    share: float  # fraction of the runs of `name` that `other` contains
+    held_out: bool  # whether `name` is of the held-out text, and `other` is not
 
 
 class CorpusReport(NamedTuple):
@@ -222,6 +245,61 @@ def check_before_build(
             config.max_seq_length,
             min(length, config.max_seq_length // 2),
         )
+
+
+class WordRuns:
+    """Finds texts that share runs of 8 words, in a sample of the runs that only their words decide.
+
+    A text is a file, or a document of a file with many.
+
+    Source: "shingles" of Broder (1997): On the resemblance and containment of documents.
+    """
+
+    def __init__(self):
+        self._first: dict[int, str] = {}  # run -> the text that it was found in first
+        self._sizes, self._shared = Counter(), Counter()
+        self._held_out: set[str] = set()
+
+    def add(self, document: Document, held_out: bool = False):
+        """Adds the runs of a document; `held_out` says that it must not be in the corpus."""
+        # Parts of a long text belong together, and so do ranges of a file without documents.
+        name = re.sub(r"(@\d+)?(#\d+)?$", "", document.name)
+        if held_out:
+            name = f"{name} (held out)"
+            self._held_out.add(name)
+        words = [zlib.crc32(word.encode()) for word in words_of(document.text.lower())]
+        if len(words) < _RUN:
+            return
+        of_runs = np.lib.stride_tricks.sliding_window_view(np.array(words, np.uint64), _RUN)
+        runs = subkeys(np.arange(_RUN, dtype=np.uint64), of_runs).sum(axis=1, dtype=np.uint64)
+        chosen = np.unique(runs[runs % np.uint64(_ONE_IN) == 0]).tolist()
+        self._sizes[name] += len(chosen)
+        for run in chosen:
+            if (other := self._first.setdefault(run, name)) != name:
+                self._shared[name, other] += 1
+
+    def near_duplicates(self) -> list[NearDuplicate]:
+        """Returns the pairs of texts that share many runs, the largest share first."""
+        found = [
+            NearDuplicate(
+                name,
+                other,
+                shared / self._sizes[name],
+                name in self._held_out and other not in self._held_out,
+            )
+            for (name, other), shared in self._shared.items()
+            if self._sizes[name] >= _FEWEST_RUNS and shared / self._sizes[name] >= _NEAR_SHARE
+        ]
+        return sorted(found, key=lambda pair: (-pair.share, pair.name))
+
+
+def looks_like_markup(paragraph: str) -> bool:
+    """Returns whether a paragraph has signs of markup, or hardly any letters."""
+    if _MARKUP.search(paragraph):
+        return True
+    visible = paragraph.replace(" ", "")
+    letters = sum(unicodedata.category(character)[0] in "LM" for character in visible)
+    return len(visible) >= _FEWEST_CHARACTERS and letters < _FEWEST_LETTERS * len(visible)
 
 
 class _Statistics:

@@ -35,11 +35,13 @@ _BETWEEN = "\ue000"
 def normalizer_of(
     lower_case: bool, strip_accents: bool
 ) -> tuple[sentencepiece.SentencePieceNormalizer, str]:
-    """Returns SentencePiece's normaliser with the rules, and these as `rules_tsv`.
+    """Returns SentencePiece's normaliser with the rules, and these for `normalization_rule_tsv`.
 
-    It is made once in a process, which takes seconds: there are 200,000 rules.
+    That is a rule per line: hexadecimal code points, with a tab between source and target. Both are
+    made once in a process, which takes seconds: there are 200,000 rules.
     """
-    tsv = rules_tsv(normalization_rules(lower_case, strip_accents))
+    rules = normalization_rules(lower_case, strip_accents).items()
+    tsv = "".join(f"{_hexadecimal(source)}\t{_hexadecimal(target)}\n" for source, target in rules)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
         file.write(tsv)
         file.flush()
@@ -87,14 +89,6 @@ def apply_rules(rules: Mapping[str, str], text: str) -> str:
                 position += length
                 break
     return "".join(replaced)
-
-
-def rules_tsv(rules: Mapping[str, str]) -> str:
-    """Returns rules in the format of SentencePiece's option `normalization_rule_tsv`.
-
-    One rule per line: hexadecimal code points, with a tab between source and target.
-    """
-    return "".join(f"{_hexadecimal(source)}\t{_hexadecimal(rules[source])}\n" for source in rules)
 
 
 def _hexadecimal(text):
