@@ -8,17 +8,43 @@ import pytest
 
 from albert_keras.conversion.convert import convert
 from albert_keras.formats import own
-from albert_keras.formats.detection import CONVERSION_RECORD
+from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS
 from albert_keras.formats.open_model import open_model
 from data_pipeline.errors import InputError
+from data_pipeline.limits import read_json
+from data_pipeline.tokenizers.library_training import train_byte_bpe
+from tests.albert_keras.formats.random_weights import (
+    BERT,
+    ROBERTA,
+    pretraining_weights,
+)
+from tests.albert_keras.serving.small_exports import make_model, write_run
+from tests.albert_keras.tasks.small_tasks import make_task
 
 TABLE = "bert/embeddings/word_embeddings"
+GROUPS = {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2}
+BOTH = ("masked_lm", "sentence_order")
 
 
 @pytest.fixture(scope="module")
-def google(small_model, tmp_path_factory):
+def own_folder(tokenizer_files, tmp_path_factory):
+    """Returns a function that writes weights with a vocabulary as a folder of ours."""
+
+    def write(weights, files=tokenizer_files):
+        folder = tmp_path_factory.mktemp("own") / "model"
+        folder.mkdir()
+        own.write(weights._replace(tokenizer_files=files), folder)
+        (folder / CONVERSION_RECORD).write_text('{"format": "albert-keras"}')
+        return folder
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def google(own_folder, tmp_path_factory):
     """Returns a release of google-research/albert; tests that change it copy it first."""
-    return convert(small_model, tmp_path_factory.mktemp("google") / "model", to="google").path
+    source = own_folder(pretraining_weights(vocab_size=307))
+    return convert(source, tmp_path_factory.mktemp("google") / "model", to="google").path
 
 
 def leftovers(folder):
@@ -31,14 +57,8 @@ def test_the_record_tells_where_it_came_from(google, tmp_path):
     wanted = json.loads(json.dumps(result._asdict() | {"path": None}))
     assert record | {"path": None} == wanted
     assert record["source_format"] == "google" and record["vocabulary"]["pieces"] == 307
-
-
-def test_nothing_is_overwritten(google, tmp_path):
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "notes").write_text("mine")
-    with pytest.raises(InputError, match="nothing is ever overwritten.* another TARGET"):
-        convert(google, tmp_path / "full")
-    assert leftovers(tmp_path / "full") == ["notes"]
+    with pytest.raises(InputError, match="nothing is ever overwritten.* another"):
+        convert(google, tmp_path / "ours")
 
 
 def test_a_changed_number_is_named_and_leaves_nothing(google, tmp_path, monkeypatch):
@@ -54,12 +74,6 @@ def test_a_changed_number_is_named_and_leaves_nothing(google, tmp_path, monkeypa
     assert leftovers(tmp_path) == []
 
 
-def test_a_vocabulary_of_another_size_is_refused(google, official_model, tmp_path):
-    with pytest.raises(InputError, match="must have 307 pieces.* Received: 30,000"):
-        convert(google, tmp_path / "ours", tokenizer=official_model)
-    assert leftovers(tmp_path) == []
-
-
 def test_a_vocabulary_and_a_shape_may_be_given(google, tiny_vocabulary, tmp_path):
     bare = tmp_path / "bare"
     bare.mkdir()
@@ -69,6 +83,93 @@ def test_a_vocabulary_and_a_shape_may_be_given(google, tiny_vocabulary, tmp_path
     prefix, shape = bare / "model.ckpt-best", tmp_path / "shape.json"
     with pytest.raises(InputError, match="has no albert_config"):
         convert(prefix, tmp_path / "ours")
+    with pytest.raises(InputError, match="must have 307 pieces.* Received: 16,000"):
+        shipped = open_model("albert-mini-en").place / "tokenizer"
+        convert(prefix, tmp_path / "ours", config=shape, tokenizer=shipped)
+    assert not (tmp_path / "ours").exists()
     assert convert(prefix, tmp_path / "none", config=shape).vocabulary is None
     given = convert(prefix, tmp_path / "ours", config=shape, tokenizer=tiny_vocabulary.path)
     assert given.vocabulary["digest"] == open_model(tmp_path / "ours").tokenizer.digest
+
+
+@pytest.mark.parametrize(
+    "name, sizes, left",
+    [
+        ("google", GROUPS, ()),
+        ("google-bert", BERT, ()),
+        ("hugging-face", GROUPS, ()),
+        ("hugging-face", ROBERTA, ()),
+        ("keras-nlp", GROUPS, BOTH),
+    ],
+    ids=["google", "google-bert", "hugging-face", "roberta", "keras-nlp"],
+)
+def test_there_and_back_is_the_same_model(name, sizes, left, own_folder, tiny_corpus, tmp_path):
+    files = {}
+    if sizes is ROBERTA:
+        path = train_byte_bpe(tiny_corpus, tmp_path / "bpe", 307).path
+        files["files"] = {file.name: file.read_bytes() for file in path.iterdir()}
+    source = own_folder(pretraining_weights(vocab_size=307, **sizes), **files)
+    there = convert(source, tmp_path / "there", to=name)
+    assert (there.left_heads, there.format) == (left, name)
+    back = convert(tmp_path / "there", tmp_path / "back")
+    assert back.source_format == name
+    assert there.encoder_digest == back.encoder_digest
+    origins = [open_model(source), open_model(tmp_path / "back")]
+    first, second = (origin.weights() for origin in origins)
+    assert second.heads == tuple(head for head in first.heads if head not in left)
+    for tensor, array in second.tensors.items():
+        assert array.tobytes() == first.tensors[tensor].tobytes(), tensor
+    free = {"foreign_keys": {}, "initializer_range": 0.02}
+    assert second.config.replace(**free) == first.config.replace(**free)
+    assert len({origin.tokenizer.digest for origin in origins}) == 1
+
+
+def test_word_pieces_travel(own_folder, word_pieces, tmp_path):
+    source = own_folder(pretraining_weights(vocab_size=307, **BERT), {"vocab.txt": word_pieces})
+    for number, to in enumerate((None, "hugging-face", None)):
+        target = tmp_path / str(number)
+        convert(source, target, to=to or OURS)
+        source = target
+    first, last = (open_model(tmp_path / number).tokenizer for number in "02")
+    assert first.model_bytes == word_pieces and last.digest == first.digest
+
+
+def test_the_positions_of_a_roberta_start_after_the_padding_of_its_vocabulary(own_folder, tmp_path):
+    source = own_folder(pretraining_weights(vocab_size=307, **ROBERTA))  # its padding is 0
+    convert(source, tmp_path / "there", to="hugging-face")
+    values = json.loads((tmp_path / "there" / "config.json").read_text())
+    assert (values["pad_token_id"], values["max_position_embeddings"]) == (0, 10)
+
+
+def test_rotary_positions_stay_in_our_own_format(own_folder, tmp_path):
+    source = own_folder(pretraining_weights(vocab_size=307, position_embedding="rotary"))
+    for name in sorted(FORMATS.keys() - {OURS}):
+        with pytest.raises(InputError, match='`position_embedding` must be "absolute"'):
+            convert(source, tmp_path / "there", to=name)
+        assert not (tmp_path / "there").exists()
+    convert(source, tmp_path / "there", to=OURS)
+    assert open_model(tmp_path / "there").albert_config.position_embedding == "rotary"
+
+
+@pytest.mark.parametrize(
+    "kind, head, problem, labels",
+    [
+        ("tagging", "TokenClassification", None, None),
+        ("choice", "MultipleChoice", None, None),
+        ("multi_label", "SequenceClassification", "multi_label_classification", "xyz"),
+        ("multi_regression", "SequenceClassification", "regression", "xyz"),
+    ],
+)
+def test_each_kind_of_task_has_its_class_and_comes_back(
+    kind, head, problem, labels, tiny_tokenizer, tiny_corpus, tmp_path
+):
+    task = make_task(kind)
+    model = make_model(task, tiny_tokenizer)
+    run = write_run(tmp_path / "run", task, model, tiny_tokenizer, tiny_corpus)
+    written = convert(run, tmp_path / "hf", to="hugging-face").path
+    values = read_json(written / "config.json")
+    assert values["architectures"] == [f"AlbertFor{head}"]
+    assert values.get("problem_type") == problem
+    if labels is not None:
+        assert list(values["id2label"].values()) == list(labels)
+    assert convert(written, tmp_path / "back").task == task.config.name

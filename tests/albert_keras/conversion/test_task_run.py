@@ -1,5 +1,6 @@
 """A foreign model with the head of a task becomes a run that answers with the same logits."""
 
+import functools
 import json
 
 import numpy as np
@@ -73,8 +74,9 @@ def hugging_face_folder(tokenizer_files, tiny_tokenizer, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def converted(hugging_face_folder, tmp_path_factory):
-    """Returns a function of a case that converts a folder of Hugging Face."""
+    """Returns a function of a case that converts a folder of Hugging Face, each once."""
 
+    @functools.cache
     def convert_case(name, **options):
         source, weights = hugging_face_folder(name)
         target = tmp_path_factory.mktemp("converted") / "model"
@@ -94,7 +96,7 @@ def logits_in_numpy(weights, batch):
     return lambda per_position: (sequence if per_position else pooled) @ kernel.T + bias
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ["classes", "scores", "tags", "spans", "choice"])
 def test_the_logits_are_those_of_the_foreign_head(converted, name):
     result, weights = converted(name)
     assert result.task == CASES[name][-1]
@@ -120,9 +122,18 @@ def test_the_logits_are_those_of_the_foreign_head(converted, name):
         expected = of(False).reshape(1, -1)
         np.testing.assert_allclose(found["logits"], expected, rtol=0, atol=1e-5)
     assert len(model.answers(examples)) == 1
+    if name in ("classes", "tags", "spans"):
+        source = open_source(result.path)
+        assert source.kind == "finetuning" and source.task.config.name == CASES[name][-1]
+        assert source.max_seq_length in (128, 160) and json.dumps(source.describe())
 
 
 def test_labels_columns_and_length_are_those_of_the_source(converted):
+    for name in ("score", "several labels"):
+        result, _ = converted(name)
+        task = TaskConfig(**open_model(result.path).task)
+        assert task.name == result.task == CASES[name][-1]
+        assert task.label_separator == ("|" if name == "several labels" else None)
     result, _ = converted("classes")
     task = TaskConfig(**open_model(result.path).task)
     assert task.labels == ("bad", "fine", "good") and (task.text, task.label) == ("text", "label")
@@ -149,13 +160,6 @@ def test_a_classifier_of_pairs_is_named_by_the_user(converted):
     assert result.task == "pair" and set(answer.probabilities) == {"LABEL_0", "LABEL_1"}
     with pytest.raises(InputError, match="`pair` requires a model that sorts .* heads spans"):
         converted("spans", pair=True)
-
-
-@pytest.mark.parametrize("name", ["classes", "several labels", "tags", "spans"])
-def test_it_is_the_source_of_an_export(converted, name):
-    source = open_source(converted(name)[0].path)
-    assert source.kind == "finetuning" and source.task.config.name == CASES[name][-1]
-    assert source.max_seq_length in (128, 160) and json.dumps(source.describe())
 
 
 def test_the_folder_is_converted_back_with_its_labels(converted, tmp_path):
@@ -190,17 +194,11 @@ def test_a_span_head_with_word_pieces_answers(word_pieces, tmp_path):
     assert answer.text and answer.text in passage
 
 
-@pytest.mark.parametrize("family", ["roberta", "distilbert"])
-def test_a_classifier_without_segment_types_answers(family, word_pieces, tiny_corpus, tmp_path):
-    if family == "roberta":
-        vocabulary = read_vocabulary(train_byte_bpe(tiny_corpus, tmp_path / "bpe", 307).path)
-        shape = random_weights.ROBERTA
-    else:
-        vocabulary = vocabulary_of({"vocab.txt": word_pieces}, "a test")
-        shape = random_weights.DISTILBERT
+def test_a_roberta_with_a_classifier_answers(tiny_corpus, tmp_path):
+    vocabulary = read_vocabulary(train_byte_bpe(tiny_corpus, tmp_path / "bpe", 307).path)
     files = files_for(vocabulary, "hugging-face", 160, has_segments=False)
     size = vocabulary.tokenizer.vocab_size
-    shape = shape | SIZES | {"embedding_size": 32, "vocab_size": size}
+    shape = random_weights.ROBERTA | SIZES | {"embedding_size": 32, "vocab_size": size}
     weights = task_weights("classification", 2, ("no", "yes"), **shape)
     (tmp_path / "theirs").mkdir()
     hugging_face.write(weights._replace(tokenizer_files=files), tmp_path / "theirs")

@@ -3,10 +3,8 @@
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.model_weights import ModelWeights
+from albert_keras.formats.model_weights import ModelWeights, encoder_shapes, head_shapes
 from albert_keras.models.pretraining import AlbertForPretraining
-from tests.albert_keras import numpy_albert
-from tests.albert_keras.tasks.small_tasks import build_model
 
 SMALL = {
     "vocab_size": 50,
@@ -33,16 +31,18 @@ def pretraining_weights(seed=1, **changes):
     Models whose pooler is on demand have no sentence head.
     """
     config = AlbertConfig(**SMALL | changes)
-    sentence_head = config.pooler == "always"
-    model = AlbertForPretraining(config, sentence_head=sentence_head, dtype="float32")
-    return _weights(model, config, seed)
+    ends = {"cls/predictions/output_bias": config.vocab_size}
+    if config.pooler == "always":
+        ends["cls/seq_relationship/output_bias"] = 2
+    return _weights(config, ends, seed)
 
 
 def task_weights(kind, num_outputs, labels=(), seed=1, **changes):
     """Returns ModelWeights of a fine-tuned model."""
-    config = AlbertConfig(**SMALL | changes)
-    model = build_model(kind, config, num_outputs, dtype="float32")
-    return _weights(model, config, seed)._replace(labels=labels)
+    ends = {"spans": {"cls/squad/output_bias": 2}, "spans_or_none": {"start_logits/dense/bias": 1}}
+    ends = ends.get(kind, {"output_bias": num_outputs})
+    is_pooled = kind in ("classification", "regression", "choice")
+    return _weights(AlbertConfig(**SMALL | changes), ends, seed, is_pooled)._replace(labels=labels)
 
 
 def without(weights, *starts):
@@ -70,6 +70,13 @@ def pretraining_model(weights):
     return model
 
 
-def _weights(model, config, seed):
-    numpy_albert.scramble(model, seed)
-    return ModelWeights(config, numpy_albert.weights_by_name(model), "a test")
+def _weights(config, ends, seed, is_pooled=False):
+    """Returns random numbers for an encoder and heads, each named by its last tensor."""
+    ends = {name: np.zeros(size) for name, size in ends.items()}
+    shapes = encoder_shapes(config, ["bert/pooler/"] if is_pooled else [])
+    draw = np.random.default_rng(seed)
+    tensors = {
+        name: draw.normal(name.endswith("gamma"), 0.2, shape).astype(np.float32)
+        for name, shape in (shapes | head_shapes(config, ends)).items()
+    }
+    return ModelWeights(config, tensors, "a test")

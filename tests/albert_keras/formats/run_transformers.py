@@ -1,10 +1,9 @@
-"""A program for a Python that has transformers and PyTorch: makes models, and asks them.
+"""A program for a Python that has transformers and PyTorch: asks models in folders.
 
     python run_transformers.py jobs.json
 
-A job is an object: "folder", of transformers; "make", null or [class, configuration], to write the
-folder first, with random weights; "inputs", an `.npz` with input_ids, attention_mask and
-token_type_ids, which DistilBERT does not take; "outputs", the `.npz` to write. It fails if
+A job is an object: "folder", of transformers; "inputs", an `.npz` with input_ids, attention_mask
+and token_type_ids, which DistilBERT does not take; "outputs", the `.npz` to write. It fails if
 transformers misses a tensor or finds one it does not use.
 """
 
@@ -15,17 +14,6 @@ import sys
 import numpy as np
 import torch
 import transformers
-
-
-def make(folder, kind, configuration):
-    configuration_class = getattr(transformers, kind.rpartition("For")[0] + "Config")
-    configuration = configuration_class(**configuration)
-    torch.manual_seed(3)
-    model = getattr(transformers, kind)(configuration)
-    with torch.no_grad():  # so that none is hidden by being 0 or 1
-        for parameter in model.parameters():
-            parameter.add_(torch.randn(parameter.shape) * 0.1)
-    model.save_pretrained(folder)
 
 
 def ask(folder, inputs):
@@ -50,6 +38,4 @@ if __name__ == "__main__":
     with open(sys.argv[1]) as file:
         jobs = json.load(file)
     for job in jobs:
-        if job["make"] is not None:
-            make(job["folder"], *job["make"])
         np.savez(job["outputs"], **ask(job["folder"], dict(np.load(job["inputs"]))))

@@ -1,3 +1,6 @@
+"""Folders of Hugging Face: what transformers computes, to the bit, in files of any age."""
+
+import itertools
 import json
 
 import numpy as np
@@ -7,33 +10,67 @@ from albert_keras.formats import hugging_face
 from albert_keras.formats.detection import find
 from albert_keras.formats.hugging_face import read_safetensors, write_safetensors
 from data_pipeline.errors import InputError
-from tests.albert_keras.formats import numpy_transformers
 from tests.albert_keras.formats.random_weights import (
     BERT,
-    DISTILBERT,
-    ROBERTA,
     assert_same_weights,
-    pretraining_model,
     pretraining_weights,
 )
 
+#: Names of layers in ALBERT of transformers -> ours, for each group `{g}` and block `{k}`; in BERT
+#: for each layer `{g}`. RoBERTa and DistilBERT are compared with numbers of transformers.
+ALBERT_NAMES = """
+albert.embeddings.word_embeddings bert/embeddings/word_embeddings
+albert.embeddings.token_type_embeddings bert/embeddings/token_type_embeddings
+albert.embeddings.position_embeddings bert/embeddings/position_embeddings
+albert.embeddings.LayerNorm bert/embeddings/LayerNorm
+albert.encoder.embedding_hidden_mapping_in bert/encoder/embedding_hidden_mapping_in
+albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.attention.query attention_1/self/query
+albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.attention.key attention_1/self/key
+albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.attention.value attention_1/self/value
+albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.attention.dense attention_1/output/dense
+albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.attention.LayerNorm LayerNorm
+albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.ffn ffn_1/intermediate/dense
+albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.ffn_output ffn_1/intermediate/output/dense
+albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.full_layer_layer_norm LayerNorm_1
+albert.pooler bert/pooler/dense
+predictions.dense cls/predictions/transform/dense
+predictions.LayerNorm cls/predictions/transform/LayerNorm
+predictions cls/predictions/output_
+sop_classifier.classifier cls/seq_relationship/output_
+"""
+BERT_NAMES = """
+bert.embeddings.word_embeddings bert/embeddings/word_embeddings
+bert.embeddings.token_type_embeddings bert/embeddings/token_type_embeddings
+bert.embeddings.position_embeddings bert/embeddings/position_embeddings
+bert.embeddings.LayerNorm bert/embeddings/LayerNorm
+bert.encoder.layer.{g}.attention.self.query attention_1/self/query
+bert.encoder.layer.{g}.attention.self.key attention_1/self/key
+bert.encoder.layer.{g}.attention.self.value attention_1/self/value
+bert.encoder.layer.{g}.attention.output.dense attention_1/output/dense
+bert.encoder.layer.{g}.attention.output.LayerNorm LayerNorm
+bert.encoder.layer.{g}.intermediate.dense ffn_1/intermediate/dense
+bert.encoder.layer.{g}.output.dense ffn_1/intermediate/output/dense
+bert.encoder.layer.{g}.output.LayerNorm LayerNorm_1
+bert.pooler.dense bert/pooler/dense
+cls.predictions.transform.dense cls/predictions/transform/dense
+cls.predictions.transform.LayerNorm cls/predictions/transform/LayerNorm
+cls.predictions cls/predictions/output_
+cls.seq_relationship cls/seq_relationship/output_
+"""
 CASES = {
     "albert": {},
     "equal-sizes": {"embedding_size": 8},
     "equal-sizes-projected": {"embedding_size": 8, "embedding_projection": "always"},
-    "groups": {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
-    "relu": {"hidden_act": "relu"},
+    "groups": {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2}
+    | {"hidden_act": "relu"},
     "bert": BERT,
-    "roberta": ROBERTA,
-    "roberta-two-types": ROBERTA | {"type_vocab_size": 2, "position_offset": 1},
-    "distilbert": DISTILBERT,
 }
-#: RoBERTa and DistilBERT are compared with numbers of transformers.
-FORMULAS = [name for name in CASES if not name.startswith(("roberta", "distilbert"))]
-MASKS = [[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1], [1, 0, 1, 1, 0, 0, 1]]
+WORDS, BIAS = "albert.embeddings.word_embeddings.weight", "predictions.bias"
+COPIES = {"predictions.decoder.weight": WORDS, "predictions.decoder.bias": BIAS}
+INDEX = "model.safetensors.index.json"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def albert():
     return pretraining_weights()
 
@@ -62,98 +99,74 @@ def change(folder, tensors=None, **values):
     (folder / "config.json").write_text(json.dumps(values_of(folder) | values))
 
 
-@pytest.mark.parametrize("case", FORMULAS)
-def test_outputs_are_those_of_their_formulas_with_their_names(tmp_path, case):
-    weights = pretraining_weights(**CASES[case])
-    hugging_face.write(weights, tmp_path)
-    ids, mask = np.random.default_rng(0).integers(2, 50, (3, 7)), np.array(MASKS)
-    segments = np.array([[0, 0, 0, 1, 1, 1, 1]] * 3)
-    theirs = numpy_transformers.predict(
-        tensors_of(tmp_path), values_of(tmp_path), ids, mask, segments
-    )
-    ours = pretraining_model(weights)(
-        {
-            "input_ids": ids,
-            "input_mask": mask,
-            "segment_ids": segments,
-            "masked_lm_positions": np.tile(np.arange(7), (3, 1)),
-        }
-    )
-    np.testing.assert_allclose(ours["masked_lm_logits"], theirs[0], atol=1e-5)
-    np.testing.assert_allclose(ours["sentence_order_logits"], theirs[1], atol=1e-5)
+def named_in_transformers(weights):
+    """Returns the tensors by their names there; kernels of dense layers are [out, in] there."""
+    config, found = weights.config, {}
+    is_bert = config.sharing == "none"
+    groups = config.num_hidden_layers if is_bert else config.num_hidden_groups
+    for g, k in itertools.product(range(groups), range(config.inner_group_num)):
+        for line in (BERT_NAMES if is_bert else ALBERT_NAMES).strip().splitlines():
+            theirs, ours = line.format(g=g, k=k).split()
+            if not ours.startswith(("bert/", "cls/")):
+                ours = f"bert/encoder/transformer/group_{g}/inner_group_{k}/{ours}"
+            for end, their_end in (
+                ("", "weight"),
+                ("/kernel", "weight"),
+                ("/bias", "bias"),
+                ("/gamma", "weight"),
+                ("/beta", "bias"),
+                ("weights", "weight"),
+                ("bias", "bias"),
+            ):
+                if ours + end in weights.tensors:
+                    array = weights.tensors[ours + end]
+                    found[f"{theirs}.{their_end}"] = array.T if end == "/kernel" else array
+    return found
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_there_and_back_is_the_same_to_the_bit(tmp_path, case):
+def test_tensors_have_the_names_and_layouts_of_transformers(tmp_path, case):
     weights = pretraining_weights(**CASES[case])
     hugging_face.write(weights, tmp_path)
+    theirs, expected = tensors_of(tmp_path), named_in_transformers(weights)
+    if case == "equal-sizes":  # theirs always project the embeddings
+        name = "albert.encoder.embedding_hidden_mapping_in"
+        expected |= {f"{name}.weight": np.eye(8), f"{name}.bias": np.zeros(8)}
+    assert theirs.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(theirs[name], array, err_msg=name)
     assert find(tmp_path).kind == "hugging-face"
     assert_same_weights(hugging_face.read(tmp_path), weights)
 
 
-@pytest.mark.parametrize("old", ["gamma-and-beta", "no-prefix", "buffers", "copies", "copies-only"])
-def test_names_of_other_days_are_read(albert, source, old):
+def test_names_of_other_days_are_read(albert, source):
     tensors = tensors_of(source)
-    words, bias = "albert.embeddings.word_embeddings.weight", "predictions.bias"
-    if old == "gamma-and-beta":
-        for part, name in (("weight", "gamma"), ("bias", "beta")):
-            for scope in ("albert.embeddings.LayerNorm", "predictions.LayerNorm"):
-                tensors[f"{scope}.{name}"] = tensors.pop(f"{scope}.{part}")
-    elif old == "no-prefix":
-        tensors = {name.removeprefix("albert."): array for name, array in tensors.items()}
-    elif old == "buffers":
-        tensors["albert.embeddings.position_ids"] = np.arange(9)[None]
-        tensors["albert.embeddings.token_type_ids"] = np.zeros((1, 9), np.int64)
-    else:
-        take = tensors.pop if old == "copies-only" else tensors.get
-        tensors["predictions.decoder.weight"] = take(words)
-        tensors["predictions.decoder.bias"] = take(bias)
-    change(source, tensors)
-    assert_same_weights(hugging_face.read(source), albert)
+    old = {
+        name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): array
+        for name, array in tensors.items()
+    }
+    old["albert.embeddings.position_ids"] = np.arange(9)[None]
+    old["albert.embeddings.token_type_ids"] = np.zeros((1, 9), np.int64)
+    without_prefix = {name.removeprefix("albert."): array for name, array in tensors.items()}
+    copies = {name: tensors[original] for name, original in COPIES.items()}
+    copies_only = {n: a for n, a in tensors.items() if n not in COPIES.values()} | copies
+    for one in (old, without_prefix, tensors | copies, copies_only):
+        change(source, one)
+        assert_same_weights(hugging_face.read(source), albert)
 
 
-@pytest.mark.parametrize(
-    "name, changed",
-    [
-        ("predictions.decoder.weight", "albert.embeddings.word_embeddings.weight"),
-        ("predictions.decoder.bias", "predictions.bias"),
-    ],
-)
-def test_a_copy_that_differs_is_refused(source, name, changed):
-    tensors = tensors_of(source)
-    tensors[name] = tensors[changed] + np.float32(1e-6)
-    change(source, tensors)
-    with pytest.raises(InputError, match=f"{name} .* must equal {changed}"):
-        hugging_face.read(source)
-
-
-def test_an_output_layer_of_its_own_is_refused_where_it_is_missing(albert, source):
+def test_an_output_layer_of_its_own_is_refused(albert, source):
     change(source, tie_word_embeddings=False)
     with pytest.raises(InputError, match="predictions.decoder.weight.*tie_word_embeddings"):
         hugging_face.read(source)
     tensors = tensors_of(source)
-    tensors["predictions.decoder.weight"] = tensors["albert.embeddings.word_embeddings.weight"]
-    change(source, tensors)
+    change(source, tensors | {"predictions.decoder.weight": tensors[WORDS]})
     assert hugging_face.read(source).heads == albert.heads
-
-
-QUERY = "albert.encoder.albert_layer_groups.0.albert_layers.0.attention.query"
-
-
-@pytest.mark.parametrize("fault", ["renamed", "missing", "cut", "extra"])
-def test_a_tensor_that_does_not_fit_is_named(source, fault):
-    tensors, name = tensors_of(source), f"{QUERY}.weight"
-    if fault == "renamed":
-        tensors[f"{name}x"] = tensors.pop(name)
-    elif fault == "missing":
-        del tensors[name]
-    elif fault == "cut":
-        tensors[name] = tensors[name][:, :5]
-    else:
-        tensors[f"{name}2"] = tensors[name]
-    change(source, tensors)
-    with pytest.raises(InputError, match=name):
-        hugging_face.read(source)
+    change(source, tie_word_embeddings=True)
+    for name, original in COPIES.items():
+        change(source, tensors | {name: tensors[original] + np.float32(1e-6)})
+        with pytest.raises(InputError, match=f"{name} .* must equal {original}"):
+            hugging_face.read(source)
 
 
 def test_one_tensor_under_two_names_is_refused(source):
@@ -179,3 +192,67 @@ def test_a_pooler_no_head_wants_is_zeros_and_is_left_out_again(source, tmp_path,
     change(source, {n: a for n, a in tensors.items() if not n.startswith("albert.pooler")})
     with pytest.raises(InputError, match="albert.pooler.weight: missing"):
         hugging_face.read(source)
+
+
+def test_weights_in_several_files_are_read_and_never_a_pickle(albert, source):
+    whole = source / "model.safetensors"
+    tensors, files = tensors_of(source), {}
+    whole.unlink()
+    for number in (0, 1):
+        file = f"model-{number}.safetensors"
+        part = {name: tensors[name] for name in sorted(tensors)[number::2]}
+        write_safetensors(source / file, part)
+        files |= dict.fromkeys(part, file)
+    (source / "pytorch_model.bin").write_bytes(b"anything")
+    (source / INDEX).write_text(json.dumps({"weight_map": files}))
+    assert_same_weights(hugging_face.read(source), albert)
+    (source.parent / "model-1.safetensors").write_bytes(
+        (source / "model-1.safetensors").read_bytes()
+    )
+    for wrong, message in (
+        (files | {BIAS: "../model-1.safetensors"}, "files of its own folder"),
+        (files | {BIAS: 3}, "files of its own folder|is damaged"),
+        (dict.fromkeys(files, "model-1.safetensors"), "missing"),
+        (list(files), "is damaged"),
+        (files | {BIAS: "model-3.safetensors"}, "model-3"),
+    ):
+        (source / INDEX).write_text(json.dumps({"weight_map": wrong}))
+        with pytest.raises(InputError, match=message):
+            hugging_face.read(source)
+    (source / INDEX).unlink()
+    with pytest.raises(InputError, match="is a pickle.* `python -c .*torch.load.*model.safeten"):
+        hugging_face.read(source)
+
+
+def entry(begin, end, dtype, *shape):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def write_raw(path, header, numbers=b""):
+    """Writes a safetensors file with a header of any kind, an object or bytes."""
+    header = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + numbers)
+    return path
+
+
+def test_numbers_of_16_bits_are_read_exactly(tmp_path):
+    numbers = np.array([1.5, -2], "<f2").tobytes() + b"\x80\x3f\xc0\xbf"  # bfloat16 1 and -1.5
+    header = {"half": entry(0, 4, "F16", 2), "brain": entry(4, 8, "BF16", 2)}
+    found = read_safetensors(write_raw(tmp_path / "a", header, numbers))
+    assert found["half"].dtype == np.float16 and found["half"].tolist() == [1.5, -2]
+    assert found["brain"].dtype == np.float32 and found["brain"].tolist() == [1, -1.5]
+
+
+@pytest.mark.parametrize(
+    "header, numbers, named",
+    [
+        (b"", b"", "header"),
+        ({"w": entry(0, 8, "F8_E4M3", 8)}, bytes(8), "`w` has dtype F8_E4M3"),
+        ({"w": entry(0, 8, "F32", 2)}, bytes(4), "file not fully covered"),
+    ],
+)
+def test_a_file_of_tensors_that_breaks_a_rule_is_refused(tmp_path, header, numbers, named):
+    path = write_raw(tmp_path / "model.safetensors", header, numbers)
+    with pytest.raises(InputError, match=named) as error:
+        read_safetensors(path)
+    assert "model.safetensors" in str(error.value)

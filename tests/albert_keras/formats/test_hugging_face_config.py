@@ -1,3 +1,5 @@
+"""Which class and which `config.json` of transformers belongs to a model of ours, and back."""
+
 import json
 
 import pytest
@@ -7,14 +9,17 @@ from albert_keras.formats import hugging_face
 from albert_keras.formats.hugging_face import read_safetensors
 from albert_keras.formats.hugging_face_config import (
     family_for,
+    family_of,
     read_labels,
     to_albert_config,
     to_values,
 )
-from albert_keras.formats.hugging_face_tables import ALBERT, BERT as BERT_FAMILY
+from albert_keras.formats.hugging_face_tables import FAMILIES
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import (
     BERT,
+    DISTILBERT,
+    ROBERTA,
     assert_same_weights,
     pretraining_weights,
     task_weights,
@@ -34,31 +39,47 @@ BOTH = ("masked_lm", "sentence_order")
     ],
 )
 def test_activations_keep_their_formula(theirs, ours, back):
-    config = to_albert_config(ALBERT, {"hidden_act": theirs}, BOTH)
+    config = to_albert_config(FAMILIES["albert"], {"hidden_act": theirs}, BOTH)
     assert config.hidden_act == ours
     assert to_values(config, BOTH)["hidden_act"] == back
 
 
 def test_missing_keys_mean_what_they_mean_to_transformers():
-    assert to_albert_config(ALBERT, {}) == AlbertConfig.from_name("albert-xxlarge")
-    assert to_albert_config(BERT_FAMILY, {}) == AlbertConfig.from_name("bert-base")
+    roberta = {"type_vocab_size": 2, "layer_norm_epsilon": 1e-12, "max_position_embeddings": 510}
+    for family, name, changes in (
+        ("albert", "albert-xxlarge", {}),
+        ("bert", "bert-base", {}),
+        ("roberta", "roberta-base", roberta),
+        ("distilbert", "distilbert-base", {}),
+    ):
+        expected = AlbertConfig.from_name(name, **changes)
+        assert to_albert_config(FAMILIES[family], {}) == expected
 
 
 @pytest.mark.parametrize(
-    "key, value",
+    "family, key, value",
     [
-        ("layer_norm_eps", 1e-5),
-        ("position_embedding_type", "relative_key"),
-        ("is_decoder", True),
-        ("auto_map", {"AutoModel": "code.Model"}),
-        ("hidden_act", "quick_gelu"),
-        ("num_hidden_groups", 13),
-        ("sharing", "none"),
+        ("albert", "layer_norm_eps", 1e-5),
+        ("albert", "position_embedding_type", "relative_key"),
+        ("albert", "auto_map", {"AutoModel": "code.Model"}),
+        ("albert", "hidden_act", "quick_gelu"),
+        ("albert", "sharing", "none"),
+        ("roberta", "pad_token_id", None),
+        ("roberta", "max_position_embeddings", 2),
+        ("roberta", "hidden_act", "gelu_new"),  # its head has the other form in any case
+        ("distilbert", "hidden_size", 768),
     ],
 )
-def test_another_model_than_ours_is_refused(key, value):
+def test_a_value_that_cannot_be_expressed_is_named(family, key, value):
     with pytest.raises(InputError, match=f"`{key}`"):
-        to_albert_config(ALBERT, {key: value})
+        to_albert_config(FAMILIES[family], {key: value}, ("masked_lm",))
+
+
+def test_another_kind_of_model_is_named():
+    for values in ({"model_type": "xlm-roberta"}, {"architectures": ["GPT2Model"]}):
+        name = values.get("model_type", "GPT2Model")
+        with pytest.raises(InputError, match=f"albert, bert, roberta, distilbert.*'{name}'"):
+            family_of(values)
 
 
 def test_what_means_nothing_to_us_is_kept():
@@ -67,24 +88,20 @@ def test_what_means_nothing_to_us_is_kept():
         "architectures": ["AlbertForPreTraining"],
         "layer_norm_eps": 1e-12,
         "pad_token_id": 0,
-        "bos_token_id": 2,
         "classifier_dropout_prob": 0.2,
         "dtype": "float16",
         "net_structure_type": 0,
     }
-    config = to_albert_config(ALBERT, theirs, BOTH)
-    assert config.foreign_keys.keys() == theirs.keys() - {
-        "model_type",
-        "architectures",
-        "layer_norm_eps",
-    }
+    config = to_albert_config(FAMILIES["albert"], theirs, BOTH)
+    known = {"model_type", "architectures", "layer_norm_eps"}
+    assert config.foreign_keys.keys() == theirs.keys() - known
     assert to_values(config, BOTH).items() >= (theirs | {"dtype": "float32"}).items()
 
 
 def test_depths_that_are_grouped_otherwise_there_are_refused():
     sizes = {"num_hidden_layers": 18, "num_hidden_groups": 14}
     for convert in (
-        lambda: to_albert_config(ALBERT, sizes),
+        lambda: to_albert_config(FAMILIES["albert"], sizes),
         lambda: family_for(AlbertConfig(**sizes)),
     ):
         with pytest.raises(InputError, match="`num_hidden_groups` must be another number"):
@@ -94,10 +111,8 @@ def test_depths_that_are_grouped_otherwise_there_are_refused():
 @pytest.mark.parametrize(
     "changes, family, groups",
     [
-        ({}, "albert", 1),
         ({"sharing": "none"}, "albert", 12),
         ({"sharing": "attention", "num_hidden_groups": 12}, "albert", 12),
-        ({"embedding_size": 768}, "albert", 1),
         ({"embedding_size": 768, "sharing": "none"}, "bert", 12),
         (
             {"embedding_size": 768, "sharing": "none", "embedding_projection": "always"},
@@ -112,10 +127,19 @@ def test_the_model_decides_what_it_becomes(changes, family, groups):
     assert (found[0].name, found[1]) == (family, groups)
 
 
-@pytest.mark.parametrize("sharing", ["attention", "ffn"])
-def test_sharing_one_part_alone_cannot_be_said(sharing):
-    with pytest.raises(InputError, match=f"`sharing`.*{sharing}"):
-        family_for(AlbertConfig(sharing=sharing))
+@pytest.mark.parametrize(
+    "changes, reason",
+    [
+        ({"sharing": "attention"}, "`sharing`.*attention"),
+        (ROBERTA | {"pooler": "always"}, "roberta .*`pooler` must be"),
+        (DISTILBERT | {"pooler_activation": "tanh"}, '`pooler_activation` must be "relu"'),
+        (ROBERTA | {"sharing": "all"}, "`position_offset` must be 0"),
+        (BERT | {"pooler": "on_demand"}, '`pooler` must be "always"'),
+    ],
+)
+def test_a_model_of_no_family_is_refused_with_its_reasons(changes, reason):
+    with pytest.raises(InputError, match=reason):
+        family_for(AlbertConfig(**changes | {"hidden_size": 8, "num_attention_heads": 2}))
 
 
 def test_labels_are_names_and_not_numbers():
@@ -127,24 +151,21 @@ def test_labels_are_names_and_not_numbers():
             read_labels({"id2label": wrong}, 2)
 
 
-HEADS = {
-    "classification": (3, ("a", "b", "c"), {}, "AlbertForSequenceClassification"),
-    "regression": (1, (), {}, "AlbertForSequenceClassification"),
-    "spans": (0, (), {}, "AlbertForQuestionAnswering"),
-    "tagging": (4, (), BERT, "BertForSequenceClassification"),
-    "choice": (0, (), BERT, "BertForSequenceClassification"),
-}
-
-
-@pytest.mark.parametrize("kind", HEADS)
-def test_heads_of_tasks_travel(tmp_path, kind):
-    number, labels, changes, name = HEADS[kind]
+@pytest.mark.parametrize(
+    "kind, number, labels, changes, name",
+    [
+        ("classification", 3, ("a", "b", "c"), {}, "AlbertForSequenceClassification"),
+        ("regression", 1, (), {}, "AlbertForSequenceClassification"),
+        ("spans", 0, (), {}, "AlbertForQuestionAnswering"),
+        ("tagging", 4, (), BERT, "BertForSequenceClassification"),
+    ],
+)
+def test_heads_of_tasks_travel(tmp_path, kind, number, labels, changes, name):
     weights = task_weights(kind, number, labels, **changes)
     hugging_face.write(weights, tmp_path)
     values = json.loads((tmp_path / "config.json").read_text())
     assert values["architectures"] == [name]
-    outputs = number or {"spans": 2, "choice": 1}[kind]
-    start = "qa_outputs" if kind == "spans" else "classifier"
+    start, outputs = ("classifier", number) if number else ("qa_outputs", 2)
     assert len(read_safetensors(tmp_path / "model.safetensors")[f"{start}.bias"]) == outputs
     assert len(values.get("id2label", "ab")) == outputs  # two where nothing is said
     assert_same_weights(hugging_face.read(tmp_path), weights)
@@ -153,22 +174,17 @@ def test_heads_of_tasks_travel(tmp_path, kind):
 @pytest.mark.parametrize(
     "changes, left_out, name",
     [
-        ({}, (), "AlbertForPreTraining"),
         ({}, ("cls/seq",), "AlbertForMaskedLM"),
         ({}, ("cls/",), "AlbertModel"),
         (BERT, ("cls/predictions",), "BertForNextSentencePrediction"),
-        (BERT, ("cls/",), "BertModel"),
     ],
 )
 def test_heads_decide_the_class(tmp_path, changes, left_out, name):
-    weights = pretraining_weights(**changes)
-    weights = without(weights, *left_out) if left_out else weights
+    weights = without(pretraining_weights(**changes), *left_out)
     hugging_face.write(weights, tmp_path)
     assert json.loads((tmp_path / "config.json").read_text())["architectures"] == [name]
-    prefixed = any(
-        tensor.startswith(("albert.", "bert."))
-        for tensor in read_safetensors(tmp_path / "model.safetensors")
-    )
+    tensors = read_safetensors(tmp_path / "model.safetensors")
+    prefixed = any(tensor.startswith(("albert.", "bert.")) for tensor in tensors)
     assert prefixed == (not name.endswith("Model"))
     assert_same_weights(hugging_face.read(tmp_path), weights)
 

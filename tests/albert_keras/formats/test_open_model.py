@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from tensorflow import keras
 
+from albert_keras.cli import main
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_model import format_module, open_model
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names, write_tensors
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from tests.albert_keras.formats.random_weights import pretraining_weights
 from tests.albert_keras.loaded_weights import assert_loads, encoder_of, values_of
 from tests.albert_keras.tasks.small_tasks import build_model
 
@@ -87,6 +89,9 @@ def test_an_export_a_version_and_a_keras_file(exported, model, pretrained, confi
         assert (origin.kind, origin.step, origin.albert_config) == (kind, 12, config)
         assert_loads(origin, build_model("classification", config, 3), pretrained)
     assert open_model(exported / "9").digest != origin.digest
+    (exported / "10.keras").unlink()
+    with pytest.raises(InputError, match="weights of the export .* are missing"):
+        open_model(exported)
 
 
 def test_the_digest_is_the_weights_whatever_holds_them(tiny_run, exported, foreign, config):
@@ -191,12 +196,40 @@ def test_what_is_nothing_of_all_this_is_refused(tmp_path):
         open_model(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "layer", [keras.layers.Dense(2), keras.layers.Lambda(lambda x: x)], ids=["dense", "lambda"]
-)
-def test_a_keras_file_of_something_else_is_refused(tmp_path, tiny_tokenizer, layer):
+@pytest.fixture(scope="module")
+def hugging_face(tmp_path_factory):
+    """Returns a folder of Hugging Face without a vocabulary."""
+    folder = tmp_path_factory.mktemp("foreign") / "theirs"
+    folder.mkdir()
+    format_module("hugging-face").write(pretraining_weights(vocab_size=307), folder)
+    return folder
+
+
+def test_a_foreign_model_is_converted_while_loading(hugging_face, tiny_tokenizer, caplog):
+    caplog.set_level("INFO")
+    with pytest.raises(InputError, match="has no tokenizer. Pass .* as `tokenizer`"):
+        _ = open_model(hugging_face).tokenizer
+    found = open_model(hugging_face, tokenizer=tiny_tokenizer)
+    assert found.kind == "hugging-face" and found.albert_config.hidden_size == 8
+    assert "was recognized as hugging-face and is converted while loading" in caplog.text
+
+
+@pytest.mark.parametrize("kept", ["model.safetensors", "config.json"])
+def test_a_missing_file_of_a_foreign_model_is_named(hugging_face, tmp_path, kept):
+    shutil.copy(hugging_face / kept, tmp_path)
+    with pytest.raises(InputError, match="has config.json, which .*, and model.safetensors: copy"):
+        open_model(tmp_path)
+
+
+def test_commands_that_take_no_foreign_model_name_the_conversion(hugging_face, capsys):
+    assert main(["predict", str(hugging_face), "a text"]) == 2
+    message = capsys.readouterr().err
+    assert f"`albert-keras convert {hugging_face} models/theirs`" in message
+
+
+def test_a_keras_file_of_something_else_is_refused(tmp_path, tiny_tokenizer):
     path = tmp_path / "other.keras"
-    keras.Sequential([keras.Input((3,)), layer]).save(path)
+    keras.Sequential([keras.Input((3,)), keras.layers.Lambda(lambda x: x)]).save(path)
     with pytest.raises(InputError, match="must contain a model of albert_keras"):
         open_model(path, tokenizer=tiny_tokenizer)
 

@@ -130,6 +130,7 @@ def test_what_cannot_be_expressed_is_named(short, place, value, named):
         ("normalizer", "handle_chinese_chars", False),
         ("pre_tokenizer", "type", "Whitespace"),
         ("model", "continuing_subword_prefix", "@@"),
+        ("model", "max_input_chars_per_word", 3),
     ],
 )
 def test_what_our_word_pieces_do_not_do_is_named(bert, part, key, value):

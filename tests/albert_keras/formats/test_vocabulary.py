@@ -6,9 +6,11 @@ import pytest
 
 from albert_keras.formats.vocabulary import (
     files_for,
+    load_tokenizer,
     read_vocabulary,
     vocabulary_of,
 )
+from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.library_training import train_byte_bpe
 
@@ -26,6 +28,13 @@ def test_files_of_every_kind_give_the_same_tokenizer(tiny_tokenizer, vocabulary,
     (tmp_path / "my.model").write_bytes(model)
     for path in (tmp_path, tmp_path / "my.model"):
         assert read_vocabulary(path).tokenizer.digest == tiny_tokenizer.digest
+
+
+def test_the_tokenizer_of_a_model_is_found(tiny_run):
+    expected = Run.open(tiny_run).tokenizer.digest
+    for below in ("", "tokenizer", "checkpoints/step-00000012"):
+        assert load_tokenizer(tiny_run / below).digest == expected
+    assert load_tokenizer("albert-mini-en").vocab_size > 1000
 
 
 def test_settings_of_transformers_are_heeded(official_model):
@@ -53,7 +62,7 @@ def test_several_none_and_damaged_ones_are_refused(tiny_tokenizer, tmp_path):
     (tmp_path / "empty").mkdir()
     for name in ("empty", "nowhere"):
         with pytest.raises(InputError, match=f"A tokenizer must be a folder .*{name}"):
-            read_vocabulary(tmp_path / name)
+            load_tokenizer(tmp_path / name)
 
 
 def test_each_format_has_its_names(vocabulary, tiny_tokenizer, tokenizer_files):

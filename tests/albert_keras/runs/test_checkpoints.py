@@ -20,14 +20,18 @@ from albert_keras.optimization.lamb import AdamW
 from albert_keras.runs.checkpoints import CheckpointFolder
 from albert_keras.runs.tensors import (
     CheckpointTensors,
-    load_weights,
     training_variables,
     weight_names,
 )
 from data_pipeline.errors import InputError
 
 CONFIG = AlbertConfig(
-    vocab_size=50, hidden_size=16, num_attention_heads=2, intermediate_size=32, embedding_size=8
+    vocab_size=50,
+    embedding_size=8,
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
 )
 MEMBERS = ["model.ckpt.data-00000-of-00001", "model.ckpt.index", "state.json", "digests.json"]
 
@@ -68,19 +72,6 @@ def folder(tmp_path):
     return saved_at(tmp_path / "run" / "checkpoints", 3, 6, 9)
 
 
-@pytest.fixture(scope="module")
-def model():
-    return AlbertForPretraining(CONFIG, seed=1)
-
-
-@pytest.fixture(scope="module")
-def of_model(model, tmp_path_factory):
-    """Returns a folder with a checkpoint of `model`, step 9."""
-    folder = CheckpointFolder(tmp_path_factory.mktemp("model"))
-    folder.save(9, weight_names(model))
-    return folder
-
-
 # What a checkpoint holds.
 
 
@@ -114,9 +105,11 @@ def test_digests_are_written_when_all_else_is_on_disk(folder, monkeypatch):
         assert order.index((name, False)) < order.index(("digests.json", True))
 
 
-def test_weights_come_back_bit_for_bit(of_model, model):
-    other = AlbertForPretraining(CONFIG, seed=2)
-    of_model.restore(9, other)
+def test_weights_come_back_bit_for_bit(tmp_path):
+    model, other = (AlbertForPretraining(CONFIG, seed=seed) for seed in (1, 2))
+    folder = CheckpointFolder(tmp_path)
+    folder.save(9, weight_names(model))
+    folder.restore(9, other)
     for before, after in zip(model.weights, other.weights, strict=True):
         assert before.name == after.name and bool(tf.reduce_all(before == after))
 
@@ -149,24 +142,20 @@ def test_a_finished_training_keeps_the_weights_of_one_step(folder, best):
 # What does not fit.
 
 
-def test_missing_and_misshapen_tensors_are_all_named_and_nothing_is_loaded(of_model):
-    other = AlbertForPretraining(CONFIG.replace(hidden_size=32, sharing="none"), seed=2)
-    before = [weight.numpy() for weight in other.weights]
+def test_tensors_that_do_not_fit_are_all_named_and_nothing_is_loaded(folder):
+    variables = {
+        "kernel": tf.Variable(tf.zeros([4, 3])),
+        "kernel/adam_m": tf.Variable(tf.zeros(7)),
+        "bias": tf.Variable(tf.zeros(3)),
+        "global_step": tf.Variable(0.0),
+    }
     with pytest.raises(InputError) as caught:
-        load_weights(of_model.prefix(9), weight_names(other))
-    assert "pooler/dense/kernel: expected [32, 32], found [16, 16]" in str(caught.value)
-    assert "group_11/inner_group_0/LayerNorm/beta: expected [32], found nothing" in str(
-        caught.value
-    )
-    assert all(
-        (weight.numpy() == old).all() for weight, old in zip(other.weights, before, strict=True)
-    )
-
-
-def test_tensors_of_another_type_are_refused_before_anything_is_loaded(folder):
-    variables = {"kernel": tf.Variable(tf.zeros([4, 3])), "global_step": tf.Variable(0.0)}
-    with pytest.raises(InputError, match="global_step: expected float32, found int64"):
         folder.load(9, variables)
+    assert str(caught.value).splitlines()[1:] == [
+        "  kernel/adam_m: expected [7], found [5]",
+        "  bias: expected [3], found nothing",
+        "  global_step: expected float32, found int64",
+    ]
     assert (variables["kernel"].numpy() == 0).all()
 
 
@@ -197,12 +186,6 @@ def test_a_checkpoint_without_digests_does_not_count_and_is_mentioned(folder, ca
 
 
 # Which ones stay.
-
-
-def test_the_newest_ones_are_kept(folder):
-    folder.keep = 2
-    saved_at(folder.path, 12, keep=2)
-    assert names_in(folder) == ["step-00000009", "step-00000012"]
 
 
 def test_the_best_one_is_kept_as_well(tmp_path):
@@ -284,8 +267,9 @@ def fail_for(name, function):
     )
 
 
-@pytest.mark.parametrize("step", [9, 12])
-@pytest.mark.parametrize("place", ["state.json", "digests.json", "fsync", "rename"])
+@pytest.mark.parametrize(
+    "place, step", [("state.json", 12), ("digests.json", 9), ("fsync", 12), ("rename", 9)]
+)
 def test_a_full_disk_is_an_error_with_the_path_and_leaves_nothing(folder, place, step, monkeypatch):
     from pathlib import Path
 
@@ -338,66 +322,6 @@ def test_an_old_one_that_cannot_be_removed_does_not_end_the_run(folder, monkeypa
     monkeypatch.undo()
     saved_at(folder.path, 15)
     assert names_in(folder) == ["step-00000009", "step-00000012", "step-00000015"]
-
-
-# Several replicas.
-
-TWO_REPLICAS = """
-import sys
-import numpy as np
-import tensorflow as tf
-from tensorflow import keras
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from albert_keras.runs.checkpoints import CheckpointFolder
-from albert_keras.optimization.lamb import AdamW
-from albert_keras.runs.tensors import training_variables
-strategy = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
-with strategy.scope():
-    model = keras.Sequential([keras.layers.Dense(2, use_bias=False, name="dense")])
-    model.build([None, 2])
-    optimizer = AdamW()
-    optimizer.build(model.trainable_variables)
-    mean = keras.metrics.Mean()
-    count = tf.Variable(
-        0, dtype=tf.int64, synchronization=tf.VariableSynchronization.ON_READ,
-        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-    )
-variables = training_variables(model, optimizer) | {
-    "training/total": mean.variables[0], "training/count": mean.variables[1], "training/n": count
-}
-@tf.function
-def step():
-    def on_replica():
-        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-        mean.update_state(tf.cast(replica, tf.float32) + 1.0)  # 1 and 2
-        count.assign_add(5)
-    strategy.run(on_replica)
-step()
-model.weights[0].assign([[1.0, 2.0], [3.0, 4.0]])
-optimizer.moments_of(model.weights[0])["v"].assign([[5.0, 6.0], [7.0, 8.0]])
-folder = CheckpointFolder(sys.argv[1])
-folder.save(1, variables)
-for variable in variables.values():
-    variable.assign(tf.zeros(variable.shape, variable.dtype))
-folder.load(1, variables)
-step()
-assert model.weights[0].numpy().tolist() == [[1, 2], [3, 4]]
-for copy in optimizer.moments_of(model.weights[0])["v"].values:
-    assert copy.numpy().tolist() == [[5, 6], [7, 8]]
-assert [v.numpy() for v in mean.variables] == [6.0, 4.0] and count.numpy() == 10
-"""
-
-
-def test_variables_of_several_replicas_come_back(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", TWO_REPLICAS, tmp_path], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    reader = tf.train.load_checkpoint(CheckpointFolder(tmp_path).prefix(1))
-    tensors = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-    assert tensors["dense/kernel"].tolist() == [[1, 2], [3, 4]]
-    assert tensors["training/total"] == 3 and tensors["training/n"] == 5
 
 
 # Processes that are killed; the slow tests kill a training a hundred times.

@@ -5,18 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
-from albert_keras.runs.curves import draw_curves
+from albert_keras.runs.curves import PANELS, curves_of, draw_curves
 
-TITLES = [
-    "Loss",
-    "Accuracy",
-    "Speed",
-    "Learning rate",
-    "Gradient norm before clipping",
-    "Hardware use",
-]
+TITLES = [panel.title for panel in PANELS]
 
 
 def line_of(step, **changes):
@@ -37,25 +29,12 @@ def line_of(step, **changes):
 
 
 @pytest.fixture
-def drawn(tmp_path, monkeypatch):
+def drawn(tmp_path):
     """Returns a function that draws lines of a log and returns the panels by title."""
-    figures = []
-    savefig = Figure.savefig
-
-    def keep(figure, *args, **words):
-        figures.append(figure)
-        savefig(figure, *args, **words)
-
-    monkeypatch.setattr(Figure, "savefig", keep)
 
     def draw(lines):
         (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            path = draw_curves(tmp_path)
-        assert path == tmp_path / "curves.png"
-        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-        panels = {axes.get_title(): axes for axes in figures[-1].axes}
+        panels = {axes.get_title(): axes for axes in curves_of(tmp_path).axes}
         assert list(panels) == TITLES
         assert all(axes.get_xlabel() == "step" and axes.get_ylabel() for axes in panels.values())
         return panels
@@ -63,64 +42,55 @@ def drawn(tmp_path, monkeypatch):
     return draw
 
 
-def curves_of(axes):
+def lines_of(axes):
     return {
-        curve.get_label(): (curve.get_xdata().tolist(), curve.get_ydata().tolist())
+        curve.get_label(): (list(curve.get_xdata()), list(curve.get_ydata()))
         for curve in axes.lines
     }
 
 
-def test_each_panel_shows_its_curves(drawn):
+def test_each_panel_shows_its_curves(drawn, tmp_path):
     panels = drawn([line_of(50, mfu=0.4, input_wait=0.02), line_of(100, mfu=0.5, input_wait=0.01)])
-    loss = curves_of(panels["Loss"])
+    loss = lines_of(panels["Loss"])
     assert list(loss) == ["total", "masked LM", "sentence order"]
     assert loss["total"] == ([50, 100], [4.9995, 4.999])
-    assert list(curves_of(panels["Accuracy"])) == ["masked LM", "sentence order"]
-    assert curves_of(panels["Speed"])["without padding"] == ([50, 100], [8, 8])
-    assert curves_of(panels["Learning rate"])["learning rate"][1] == [0.001, 0.001]
-    assert curves_of(panels["Hardware use"])["of the peak FLOP/s (MFU)"][1] == [40, 50]
+    assert list(lines_of(panels["Accuracy"])) == ["masked LM", "sentence order"]
+    assert lines_of(panels["Speed"])["without padding"] == ([50, 100], [8, 8])
+    assert lines_of(panels["Learning rate"])["learning rate"][1] == [0.001, 0.001]
+    assert lines_of(panels["Hardware use"])["of the peak FLOP/s (MFU)"][1] == [40, 50]
     gradients = panels["Gradient norm before clipping"]
     assert gradients.get_yscale() == "log"
-    assert curves_of(gradients) == {"gradient norm": ([50, 100], [51, 101])}
+    assert lines_of(gradients) == {"gradient norm": ([50, 100], [51, 101])}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = draw_curves(tmp_path)
+    assert path == tmp_path / "curves.png" and path.read_bytes()[:4] == b"\x89PNG"
 
 
 def test_evaluations_are_points_at_their_steps(drawn):
-    scores = {"masked_lm_accuracy": 0.2, "sentence_order_accuracy": None, "path": "held out"}
+    held_out = {"overlap": {"normalised": 0}}
+    scores = {"masked_lm_accuracy": 0.2, "sentence_order_accuracy": None} | held_out
     lines = [
         line_of(50),
         {"step": 50, "evaluation": scores},
         line_of(100),
-        {"step": 80, "evaluation": {"loss": 3.0}},
-        {"step": 100, "evaluation": {"masked_lm_accuracy": 0.3}},
+        {"step": 100, "evaluation": {"masked_lm_accuracy": 0.3} | held_out},
     ]
-    panels = drawn(lines)
-    accuracies = curves_of(panels["Accuracy"])
-    assert accuracies["masked LM, evaluated"] == ([50, 100], [0.2, 0.3])
-    assert "sentence order, evaluated" not in accuracies
-    assert curves_of(panels["Loss"])["total, evaluated"] == ([80], [3.0])
-
-
-@pytest.mark.parametrize(
-    "normalised, ending",
-    [([0, 0], "held out"), ([0, 3], "partly trained on"), ([0, None], "evaluated")],
-)
-def test_the_legend_says_whether_the_scores_are_on_held_out_data(drawn, normalised, ending):
-    overlaps = [None if rows is None else {"normalised": rows} for rows in normalised]
-    panels = drawn(
-        [
-            {"step": step, "evaluation": {"loss": 2.0, "overlap": overlap}}
-            for step, overlap in enumerate(overlaps, start=1)
-        ]
-    )
-    assert list(curves_of(panels["Loss"])) == [f"total, {ending}"]
+    accuracies = lines_of(drawn(lines)["Accuracy"])
+    assert accuracies["masked LM, held out"] == ([50, 100], [0.2, 0.3])
+    assert not any("sentence order," in label for label in accuracies)
+    for normalised, ending in ((3, "partly trained on"), (None, "evaluated")):
+        overlap = None if normalised is None else {"normalised": normalised}
+        lines[-1]["evaluation"]["overlap"] = overlap
+        assert f"masked LM, {ending}" in lines_of(drawn(lines)["Accuracy"])
 
 
 def test_skipped_updates_are_marked_where_they_were(drawn):
     nothing = dict.fromkeys(("loss", "gradient_norm", "masked_lm_loss"))
     panels = drawn([line_of(50), line_of(100, skipped=50, **nothing), line_of(150, skipped=2)])
     for title in ("Loss", "Gradient norm before clipping"):
-        assert curves_of(panels[title])["52 skipped updates"][0] == [100, 150]
-    assert np.isnan(curves_of(panels["Loss"])["total"][1][1])
+        assert lines_of(panels[title])["52 skipped updates"][0] == [100, 150]
+    assert np.isnan(lines_of(panels["Loss"])["total"][1][1])
 
 
 def stage_of(step, number, max_seq_length):
@@ -136,5 +106,4 @@ def test_edges_of_stages_are_lines_with_what_is_new(drawn):
     labels = [text.get_text() for text in panels["Learning rate"].texts]
     assert labels == ["S 32, batch 64", "S 128, batch 64"]
     assert not panels["Loss"].texts
-    [loss] = [line for line in panels["Loss"].lines if line.get_label() == "total"]
-    assert list(loss.get_xdata()) == [100, 200, 300]
+    assert lines_of(panels["Loss"])["total"][0] == [100, 200, 300]
