@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.formats.tensor_table import Row, read_by_table
+from albert_keras.formats.tensor_table import Row, is_float, read_by_table
 from albert_keras.runs.tensors import is_moment, weight_names
 from data_pipeline.errors import InputError
 
@@ -44,7 +43,6 @@ class ArrayTensors:
     def __init__(self, tensors: dict[str, np.ndarray]):
         self._tensors = tensors
         self.shapes = {name: list(array.shape) for name, array in tensors.items()}
-        self.types = {name: tf.as_dtype(array.dtype) for name, array in tensors.items()}
 
     @classmethod
     def of_model(cls, model: keras.Model) -> "ArrayTensors":
@@ -61,21 +59,20 @@ def encoder_names(tensors) -> list[str]:
     return sorted(filter(is_encoder, tensors.shapes))
 
 
-def encoder_digest(tensors, heads: tuple[str, ...] = ()) -> str:
+def encoder_digest(tensors) -> str:
     """Hashes names, shapes and float32 values of the encoder's weights: SHA-256, in hexadecimal.
 
-    The weights of `heads`, prefixes as in `load_encoder`, are included. The digest depends neither
-    on the kind of file nor on other tensors in it. Raises InputError if one of the weights is not
-    of floats, or cannot be read.
+    The digest depends neither on the kind of file nor on other tensors in it. Raises InputError if
+    one of the weights is not of floats, or cannot be read.
     """
     digest = hashlib.sha256()
-    further = sorted(name for name in tensors.shapes if name.startswith(heads)) if heads else []
-    for name in encoder_names(tensors) + [name for name in further if not is_moment(name)]:
-        if not tensors.types[name].is_floating:
-            raise InputError(f"{name} must contain floats. Received: {tensors.types[name].name}.")
+    for name in encoder_names(tensors):
+        array = tensors.read(name)
+        if not is_float(array):
+            raise InputError(f"{name} must contain floats. Received: {array.dtype.name}.")
         digest.update(f"{name} {tensors.shapes[name]}\n".encode())
         with np.errstate(over="ignore"):  # values beyond the range become infinite
-            digest.update(np.ascontiguousarray(tensors.read(name).astype("<f4")))
+            digest.update(np.ascontiguousarray(array.astype("<f4")))
     return digest.hexdigest()
 
 

@@ -131,10 +131,15 @@ def write_by_table(rows: Iterable[Row], tensors: dict) -> dict[str, np.ndarray]:
     return written
 
 
+def is_float(array: np.ndarray) -> bool:
+    """Returns whether an array is of floats; NumPy does not count bfloat16."""
+    return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+
+
 def _read(row, array, shape, problems):
     """Returns one tensor in our layout; adds what is wrong with it to `problems`."""
     array = np.asarray(array)
-    if array.dtype.kind != "f" and array.dtype.name != "bfloat16":
+    if not is_float(array):
         problems.append(f"{row.theirs}: expected floats, received {array.dtype.name}")
         return None
     # The shape of a square kernel does not show whether it is transposed.

@@ -31,22 +31,13 @@ from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
 _MODELS = (".model", ".spm")
 #: Google's releases have `30k-clean.model`, `vocab_chinese.txt` and `vocab.txt`.
 _VOCABULARIES = ("*.model", "vocab*.txt")
-_OTHERS = ("*.spm", "tokenizer.json", "vocab.json")
 PIECES, MERGES = "vocab.json", "merges.txt"
 _ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
 #: Where a preset of KerasNLP has its SentencePiece model.
 KERAS_NLP_FILE = "assets/tokenizer/vocabulary.spm"
-#: In a folder of Hugging Face.
-_HUGGING_FACE_FILES = (
-    "spiece.model",
-    "vocab.txt",
-    PIECES,
-    MERGES,
-    PIECES_FILE,
-    CONFIG_FILE,
-    _SPECIAL,
-    _ADDED,
-)
+#: Files beside a vocabulary, and all files that may be one or belong to one.
+_BESIDE = (CONFIG_FILE, MERGES, _SPECIAL, _ADDED)
+_FILES = (*_VOCABULARIES, "*.spm", PIECES, PIECES_FILE, *_BESIDE)
 _PREFIX = "add_prefix_space"
 #: Names of RoBERTa's special tokens, under the keys of transformers.
 _KEYS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
@@ -88,11 +79,7 @@ def stored_vocabulary(place: Place) -> Vocabulary | None:
     Weights are not read, and TensorFlow is not needed.
     """
     if place.format == "hugging-face":
-        paths = [encoder_folder(place.path) / name for name in _HUGGING_FACE_FILES]
-        files = {
-            path.name: read_limited(path, MAX_VOCABULARY_BYTES) for path in paths if path.is_file()
-        }
-        return vocabulary_of(files, place.path)
+        return vocabulary_of(_read_files(encoder_folder(place.path)), place.path)
     if place.format == "keras-nlp":
         path = place.path / KERAS_NLP_FILE
         return read_vocabulary(path) if path.is_file() else None
@@ -107,14 +94,18 @@ def read_vocabulary(path: str | Path) -> Vocabulary:
     cannot be expressed.
     """
     path = Path(path)
-    is_json = path.suffix == ".json" and path.is_file()
-    files = [path] if is_json else [one for one in path.glob("*") if one.is_file()]
-    patterns = ("*.json",) if is_json else (*_VOCABULARIES, *_OTHERS)
-    if not any(file.match(pattern) for file in files for pattern in patterns):
+    if path.suffix == ".json" and path.is_file():
+        return vocabulary_of({path.name: read_limited(path, MAX_VOCABULARY_BYTES)}, path)
+    files = _read_files(path)
+    if files.keys() <= set(_BESIDE):
         return Vocabulary(Tokenizer.load(path), str(path))
-    return vocabulary_of(
-        {file.name: read_limited(file, MAX_VOCABULARY_BYTES) for file in files}, path
-    )
+    return vocabulary_of(files, path)
+
+
+def _read_files(folder):
+    """Returns the files of a folder that belong to a vocabulary: dict of name -> content."""
+    paths = (path for pattern in _FILES for path in folder.glob(pattern) if path.is_file())
+    return {path.name: read_limited(path, MAX_VOCABULARY_BYTES) for path in paths}
 
 
 def vocabulary_beside(*folders: Path) -> Vocabulary | None:

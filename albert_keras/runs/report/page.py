@@ -138,7 +138,7 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
         "answers": answers,
         "pictures": list(_pictures(folder)),
         "data": statistics,
-        "settings": [*tables.settings_tables(record), tables.program_table(record)],
+        "settings": tables.settings_tables(record),
     }
 
 

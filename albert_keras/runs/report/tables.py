@@ -44,9 +44,8 @@ class Table(NamedTuple):
 
 
 def settings_tables(record: dict[str, Any]) -> list[Table]:
-    """Returns tables of the settings, those with another value than usual first, and of the model.
-
-    `record` is the content of `run.json`.
+    """Returns tables of the settings, those with another value than usual first, of the model, and
+    of the program: versions, commit and command. `record` is the content of `run.json`.
     """
     usual = DEFAULTS[record.get("kind", "pretraining")]()
     config = flat_values(with_defaults(record, usual)["config"])
@@ -57,20 +56,16 @@ def settings_tables(record: dict[str, Any]) -> list[Table]:
         for name in sorted(config, key=lambda name: not differs[name])
     ]
     shape = [(name, _text(value)) for name, value in record["albert_config"].items()]
+    program = [(name, str(version)) for name, version in record.get("versions", {}).items()]
+    if record.get("git_commit"):
+        program.append(("commit", record["git_commit"]))
+    if record.get("command"):
+        program.append(("command", shlex.join(map(str, record["command"]))))
     return [
         Table("Settings", ("setting", "value", "default, if another"), cells),
         Table("Shape of the model", ("property", "value"), shape),
+        Table("Program", _HEADER, program),
     ]
-
-
-def program_table(record: dict[str, Any]) -> Table:
-    """Returns the versions, the commit and the command of a run."""
-    cells = [(name, str(version)) for name, version in record.get("versions", {}).items()]
-    if record.get("git_commit"):
-        cells.append(("commit", record["git_commit"]))
-    if record.get("command"):
-        cells.append(("command", shlex.join(map(str, record["command"]))))
-    return Table("Program", ("what", "value"), cells)
 
 
 def evaluation_table(evaluations: list[tuple[int, dict[str, Any]]]) -> Table | None:
