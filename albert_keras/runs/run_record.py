@@ -178,14 +178,14 @@ def find_changes(old: dict, new: dict, defaults: dict) -> dict[str, tuple]:
     other values that it lacks count as unchanged, and so do settings that were off and were removed
     since then.
     """
-    old, new = with_defaults(old, defaults), with_defaults(new, defaults)
-    known = flat_values(old)
-    off = {key for key, value in known.items() if value in (None, False)}
-    ignored = (off - flat_values(new).keys(), _NOT_HISTORY)
+    before, now = (flat_values(with_defaults(record, defaults)) for record in (old, new))
+    off = {key for key, value in before.items() if value in (None, False)}
+    ignored = (off - now.keys(), _NOT_HISTORY)
     return {
-        key: values
-        for key, values in _differences(old, new).items()
-        if (key in known or _is_below(key, ("config",)))
+        key: (before.get(key), now.get(key))
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key)
+        and (key in before or _is_below(key, ("config",)))
         and not any(_is_below(key, keys) for keys in ignored)
     }
 
@@ -237,16 +237,6 @@ def with_defaults(record: dict, defaults: dict) -> dict:
         data = {"origin_digest": None} | data
     shape = _complete_shape(record["albert_config"])
     return record | {"config": config, "albert_config": shape, "data": data}
-
-
-def _differences(old, new):
-    """Compares two trees of values: dict of dotted key -> (old value, new value)."""
-    old, new = flat_values(old), flat_values(new)
-    return {
-        key: (old.get(key), new.get(key))
-        for key in sorted(old.keys() | new.keys())
-        if old.get(key) != new.get(key)
-    }
 
 
 def _is_below(key, sections):

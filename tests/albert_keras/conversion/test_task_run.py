@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from albert_keras.conversion.convert import convert, task_of_head
-from albert_keras.formats import google_bert, hugging_face
+from albert_keras.formats import hugging_face
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
 from albert_keras.serving.export.source import open_source
@@ -162,36 +162,11 @@ def test_a_classifier_of_pairs_is_named_by_the_user(converted):
         converted("spans", pair=True)
 
 
-def test_the_folder_is_converted_back_with_its_labels(converted, tmp_path):
-    result, weights = converted("tags")
-    convert(result.path, tmp_path / "back", to="hugging-face")
-    again = hugging_face.read(tmp_path / "back")
-    assert again.labels == weights.labels
-    assert again.config.foreign_keys["architectures"] == ["AlbertForTokenClassification"]
-    for name, array in weights.tensors.items():
-        np.testing.assert_array_equal(again.tensors[name], array, err_msg=name)
-
-
 def test_without_a_vocabulary_the_folder_is_for_fine_tuning_only(hugging_face_folder, tmp_path):
     source, _ = hugging_face_folder("classes", with_vocabulary=False)
     result = convert(source, tmp_path / "ours")
     assert result.task is None and (tmp_path / "ours" / "model.ckpt.index").is_file()
     assert any("pass one as `tokenizer`" in note for note in result.notes)
-
-
-def test_a_span_head_with_word_pieces_answers(word_pieces, tmp_path):
-    shape = {"sharing": "none", "hidden_act": "gelu_erf"} | SIZES | {"embedding_size": 32}
-    weights = task_weights("spans", 0, vocab_size=307, **shape)
-    (tmp_path / "bert").mkdir()
-    google_bert.write(
-        weights._replace(tokenizer_files={"vocab.txt": word_pieces}), tmp_path / "bert"
-    )
-    result = convert(tmp_path / "bert", tmp_path / "ours")
-    assert result.task == "squad1"
-    model = open_finetuned(result.path)
-    passage = "ab bab, abba"
-    (answer,) = model.answers(model.examples([{"question": "ab ba", "context": passage}]))
-    assert answer.text and answer.text in passage
 
 
 def test_a_roberta_with_a_classifier_answers(tiny_corpus, tmp_path):

@@ -80,16 +80,8 @@ def external_link(file, name, secret):
     file[name] = h5py.ExternalLink(f"{secret}.h5", "x")
 
 
-def soft_link(file, name, secret):
-    file[name] = h5py.SoftLink("/anywhere")
-
-
 def fill_value(file, name, secret):
     file.create_dataset(name, (10**6, 10**6), "f4", fillvalue=1.0)
-
-
-def chunks(file, name, secret):
-    file.create_dataset(name, (10**6, 10**6), "f4", chunks=(1000, 1000), compression="gzip")
 
 
 def many_names(file, name, secret):
@@ -104,9 +96,7 @@ def many_names(file, name, secret):
         external,
         virtual,
         external_link,
-        soft_link,
         fill_value,
-        chunks,
         many_names,
     ],
     ids=lambda change: change.__name__,

@@ -29,7 +29,9 @@ for batch in HostFed(strategy, dataset):
     fed = strategy.experimental_local_results(batch["row"])
     print(json.dumps([values.numpy().tolist() for values in fed]))
 module.draw_curves = lambda run: None
-module.pretrain(*sys.argv[1:3], PretrainingConfig.model_validate_json(sys.argv[3]))
+for max_steps in (5, None):  # the second call resumes
+    config = PretrainingConfig.model_validate_json(sys.argv[3])
+    module.pretrain(*sys.argv[1:3], config, max_steps=max_steps)
 """
 
 
