@@ -49,26 +49,14 @@ def main(arguments: list[str] | None = None) -> int:
 def _check(options):
     if options.predict and _PRETRAINING in options.kind:
         raise InputError(f"`--predict` is for a `--kind` of task. Received: {_PRETRAINING}.")
-    programs = [
-        {
-            "model": {"size": model},
-            "batch": batch,
-            "sequence_length": length,
-            "precision": precision,
-            "accumulation": accumulation,
-            "recompute": options.recompute,
-            **({} if kind == _PRETRAINING else {"kind": kind}),
-            **({"predicts": True} if options.predict else {}),
-        }
-        for kind, model, length, batch, precision, accumulation in itertools.product(
-            options.kind,
-            options.model,
-            options.seq,
-            options.batch,
-            options.precision,
-            options.accumulation,
-        )
-    ]
+    names = ("kind", "model", "sequence_length", "batch", "precision", "accumulation")
+    shared = {"recompute": options.recompute} | ({"predicts": True} if options.predict else {})
+    programs = []
+    for values in itertools.product(*(getattr(options, name) for name in names)):
+        fields = shared | dict(zip(names, values, strict=True))
+        if fields["kind"] == _PRETRAINING:
+            del fields["kind"]
+        programs.append(fields | {"model": {"size": fields["model"]}})
     for fields in programs:
         program_of(fields).config()  # refuses invalid settings before any work
     compiler = None if options.no_compile else options.compiler
@@ -100,7 +88,8 @@ def _parser():
     add("--kind", nargs="+", default=[_PRETRAINING], choices=[_PRETRAINING, *KINDS])
     add("--predict", action="store_true", help="check the prediction of a kind, not its training")
     add("--batch", nargs="+", type=int, default=[32], help="rows per replica and step")
-    add("--seq", nargs="+", type=int, default=[512], help="tokens per sequence")
+    length = {"dest": "sequence_length", "help": "tokens per sequence"}
+    add("--seq", nargs="+", type=int, default=[512], **length)
     add("--topology", nargs="+", default=list(TOPOLOGIES), choices=list(TOPOLOGIES))
     add("--precision", nargs="+", default=["mixed_bfloat16"], choices=["mixed_bfloat16", "float32"])
     add("--accumulation", nargs="+", type=int, default=[1], help="parts of a batch")

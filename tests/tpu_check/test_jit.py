@@ -55,8 +55,10 @@ def run(features, jit_compile, steps=3, **program):
 
 
 CASES = [
-    {"precision": "mixed_bfloat16", "accumulation": 2, "recompute": True},
-    pytest.param({"precision": "float32"}, marks=pytest.mark.slow),
+    {"precision": "mixed_bfloat16"},
+    pytest.param(
+        {"precision": "float32", "accumulation": 2, "recompute": True}, marks=pytest.mark.slow
+    ),
 ]
 
 

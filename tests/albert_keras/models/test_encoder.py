@@ -158,11 +158,6 @@ def test_initial_weights_are_a_truncated_normal_with_zero_biases_and_unit_scales
             assert value.std() == pytest.approx(0.088, rel=0.15)
 
 
-def test_sequences_longer_than_the_position_table_are_refused():
-    with pytest.raises(ValueError, match="Received: 10 and 9"):
-        small_encoder()({"input_ids": np.zeros((1, 10), int)})
-
-
 def test_one_graph_serves_any_batch_and_length_and_refuses_too_long_ones():
     encoder, inputs = small_encoder(), features()
     graph = tf.function(

@@ -84,10 +84,9 @@ def test_named_models_have_the_published_parameters(name, changes, left_out, par
     assert (round(found / 1e6) * 1e6 if is_rounded else found) == parameters
 
 
-@pytest.mark.parametrize("name", AlbertConfig.names())
-def test_the_formula_counts_what_is_built(name):
-    small = SMALL | {"initializer_range": 0}
-    config = AlbertConfig.from_name(name, **small)
+@pytest.mark.parametrize("family", ["albert", "bert", "roberta", "distilbert"])
+def test_the_formula_counts_what_is_built(family):
+    config = AlbertConfig.from_name(f"{family}-base", **SMALL)
     for sentence_head in (True, False):
         model = AlbertForPretraining(config, sentence_head=sentence_head)
         assert model.count_params() == count_weights(config, sentence_head=sentence_head).total

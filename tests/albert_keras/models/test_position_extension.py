@@ -62,8 +62,7 @@ def model_of(optimizer=Lamb, **changes):
 
 
 @pytest.mark.parametrize(
-    "shape",
-    [{}, {"sharing": "none"}, {"sharing": "ffn"}, {"num_hidden_groups": 2, "inner_group_num": 2}],
+    "shape", [{"sharing": "ffn"}, {"num_hidden_groups": 2, "inner_group_num": 2}]
 )
 def test_a_limited_depth_is_the_shallower_model(shape):
     """Initial weights follow from their names, so both models have the same ones."""

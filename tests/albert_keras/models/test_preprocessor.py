@@ -27,7 +27,8 @@ def preprocessor(tiny_tokenizer):
 
 @pytest.fixture(scope="module")
 def encoder(tiny_tokenizer):
-    shape = AlbertConfig.from_name("albert-tiny", vocab_size=tiny_tokenizer.vocab_size)
+    sizes = {"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
+    shape = AlbertConfig(vocab_size=tiny_tokenizer.vocab_size, intermediate_size=8, **sizes)
     return AlbertEncoder(shape, seed=1)
 
 
@@ -68,26 +69,14 @@ def test_a_bucket_saves_the_padding(tiny_tokenizer):
     assert layer(["one"])["input_ids"].shape == (1, 16)
 
 
-def test_a_new_seed_does_not_destroy_it(preprocessor):
-    before = preprocessor(TEXTS)["input_ids"]
-    tf.random.set_seed(7)
-    np.testing.assert_array_equal(preprocessor(TEXTS)["input_ids"], before)
-
-
 def test_a_model_over_strings_is_saved_with_its_vocabulary(preprocessor, encoder, tmp_path):
     text = keras.Input((), dtype=tf.string)
     pooled = encoder(preprocessor(text))["pooled_output"]
     model = keras.Model(text, keras.layers.Dense(2)(pooled))
-    expected = model.predict(tf.constant(TEXTS), verbose=0)
+    expected = model(tf.constant(TEXTS))
     model.save(tmp_path / "m.keras")
-    module = tf.Module()
-    module.model = model
-    module.serve = tf.function(model, input_signature=[tf.TensorSpec([None], tf.string)])
-    tf.saved_model.save(module, str(tmp_path / "export"))
     loaded = keras.models.load_model(tmp_path / "m.keras")
-    np.testing.assert_array_equal(loaded.predict(tf.constant(TEXTS), verbose=0), expected)
-    export = tf.saved_model.load(str(tmp_path / "export"))
-    np.testing.assert_allclose(export.serve(tf.constant(TEXTS)), expected, atol=1e-6)
+    np.testing.assert_array_equal(loaded(tf.constant(TEXTS)), expected)
 
 
 def test_presets_have_weights_and_vocabulary(tiny_run, tiny_tokenizer):

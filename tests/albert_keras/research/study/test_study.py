@@ -127,36 +127,24 @@ def test_the_report_sets_our_scores_beside_the_published_ones(finished_study):
     assert len(rows) == 2 * 2 * 3
 
 
-def test_a_diverged_run_is_reported(micro_study, study_text, trained, out):
-    (path,) = (out / "runs").glob("sop-*/result.json")
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"diverged_at": 4}))
-    result = study(micro_study(), study_text, out)
-    assert trained == []
-    assert "Diverged, and left out: SOP, seed 1, at update 4." in result.report.read_text()
-
-
-def test_labels_that_are_nearly_all_the_same_are_reported(micro_study, study_text, trained, out):
+def test_diverged_runs_and_labels_that_are_nearly_all_the_same_are_reported(
+    micro_study, study_text, trained, out
+):
     for path in (out / "runs").glob("*/result.json"):
         values = json.loads(path.read_text())
         values["scores"]["sop"]["chance"] = 0.9
+        values["diverged_at"] = 4 if values["run"] == "SOP" else None
         path.write_text(json.dumps(values))
     report = study(micro_study(), study_text, out).report.read_text(encoding="utf-8")
+    assert trained == []
+    assert "Diverged, and left out: SOP, seed 1, at update 4." in report
     assert "90 % of the records of SOP have the same label" in report
 
 
-@pytest.mark.parametrize(
-    "changes, message",
-    [
-        ({"scale": "mini"}, "scale 'mini' instead of 'tiny'"),
-        ({"minutes": 3}, "minutes 3 instead of None"),
-        ({"name": "title"}, "title 'Another' instead of"),
-    ],
-)
-def test_a_folder_keeps_its_study(micro_study, study_text, trained, out, changes, message):
-    if "name" in changes:
-        changes = {"name": micro_study(title="Another")}
-    with pytest.raises(InputError, match=message):
-        study(**({"name": micro_study(), "corpus": study_text, "out": out} | changes))
+def test_a_folder_keeps_its_study(micro_study, study_text, trained, out):
+    other = "title 'Another' instead of.*, scale 'mini' instead of 'tiny', minutes 3 instead of"
+    with pytest.raises(InputError, match=other):
+        study(micro_study(title="Another"), study_text, out, scale="mini", minutes=3)
 
 
 def test_other_folders_are_refused(micro_study, study_text, tmp_path):
