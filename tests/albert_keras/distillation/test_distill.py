@@ -90,7 +90,7 @@ def test_a_student_of_another_size_starts_from_what_fits(tiny_run, distillation,
     [
         ({"cosine_weight": 1.0}, r"same hidden size.*1 and 5, .* 16 and 32"),
         ({"soft_target_weight": 0}, r"Received: 0 and 0, and the"),
-        ({"warm_start": True}, r"(?s)hidden_size: 32 in.*--no-warm-start"),
+        ({"warm_start": True}, r"(?s)hidden_size: 32 in.*warm_start=False"),
     ],
 )
 def test_what_does_not_fit_the_teacher_is_refused(
