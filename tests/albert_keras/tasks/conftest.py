@@ -43,8 +43,7 @@ def write_toy(path, corpus, count, seed):
     rng = random.Random(seed)
     lines = ["text\tlabel"]
     for _ in range(count):
-        words = rng.choice(corpus).split()[: rng.randint(1, 5)]
-        words = [word for word in words if word not in WORDS.values()]
+        words = rng.choice(corpus).split()[: rng.randint(1, 5)]  # neither of `WORDS`
         label = rng.choice(list(WORDS))
         words.insert(rng.randint(0, len(words)), WORDS[label])
         lines.append(f"{' '.join(words)}\t{label}")

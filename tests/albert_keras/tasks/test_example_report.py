@@ -15,7 +15,6 @@ def text_task(name="classification", **settings):
 
 
 def rows(*pairs):
-    """Returns a TextExample for each text and label."""
     return [TextExample(str(n), text, None, label) for n, (text, label) in enumerate(pairs)]
 
 
