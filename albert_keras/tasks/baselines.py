@@ -26,6 +26,7 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, OF_NUMBERS, OF_TEXTS
 from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.tasks.score_dev import score_splits
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_data import TaskData
 from data_pipeline.randomness import key_of, permute
@@ -177,12 +178,12 @@ def similarity_baselines(
         initial_weights.load(model)
     predictor = RowPredictor(strategy, model, task.kind, training.eval_batch_size)
     texts = [text for one in data.train.examples for text in (one.first, one.second) if text]
-    found = {"mean vector before training": {}, "TF-IDF cosine": {}}
-    for split, (examples, features) in data.dev.items():
-        before = task.answers(examples, features, predictor.predict(features))
-        words = task.read_out(examples, tfidf_cosines(texts, examples)[:, None])
-        for name, answers in zip(found, (before, words), strict=True):
-            found[name][split] = task.scores(examples, answers)
+    words = {}
+    for split, (examples, _) in data.dev.items():
+        answers = task.read_out(examples, tfidf_cosines(texts, examples)[:, None])
+        words[split] = task.scores(examples, answers)
+    before = score_splits(task, data.dev, predictor.predict).scores
+    found = {"mean vector before training": before, "TF-IDF cosine": words}
     for name, scores in found.items():
         first = next(iter(scores))
         logger.info("%s: %s %.3f", name, task.metric, scores[first][task.metric])

@@ -25,6 +25,7 @@ from albert_keras.tasks.finetuned import (
 )
 from albert_keras.tasks.kinds import OF_TEXTS, TAGGING
 from albert_keras.tasks.metrics import Interval
+from albert_keras.tasks.score_dev import score_splits
 from albert_keras.tasks.task_data import digest_rows
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
@@ -126,11 +127,9 @@ def evaluate_task(
     model = open_finetuned(opened.path, step, strategy=strategy)
     features, outputs = model.compute_outputs(examples, batch_size)
     is_tuned_here = data is None and split == task.dev_splits[0] or not model.tuned
-    if is_tuned_here:
-        answers, tuned = task.tuned_answers(examples, features, outputs)
-    else:
-        tuned = model.tuned
-        answers = task.answers(examples, features, outputs, tuned)
+    tuned = None if is_tuned_here else model.tuned
+    scored = score_splits(task, {split: (examples, features)}, lambda _: outputs, tuned)
+    answers = scored.answers[split]
     # A constant guess may know these examples; what is counted for each word must not.
     counted = examples
     if task.kind is TAGGING:
@@ -142,11 +141,11 @@ def evaluate_task(
         split=split,
         metric=task.metric,
         examples=len(examples),
-        scores=task.scores(examples, answers),
+        scores=scored.scores[split],
         interval=task.interval(examples, answers),
         guessing=None if guesses is None else task.scores(examples, guesses),
-        collapse=task.collapse(answers),
-        tuned=tuned,
+        collapse=scored.collapse,
+        tuned=scored.tuned,
         is_tuned_here=is_tuned_here,
         files={} if out is None else write_answers(out, task, split, examples, answers),
         positive_class=task.positive_class,

@@ -120,28 +120,23 @@ def finetune(
             train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed, allow_changes)
             for seed in all_seeds
         ]
-        random = None
-        if random_baseline and initial_weights.kind != "random" and not is_similarity:
+        has_random = random_baseline and initial_weights.kind != "random" and not is_similarity
+        random = _finished_baseline(out, all_seeds[0]) if has_random else None
+        if has_random and random is None:
             logger.info("Training the same model from random weights (`random_baseline`).")
             untrained = dataclasses.replace(
                 initial_weights, path="random", kind="random", step=None, _open=None
             )
             random = train_seed(
-                strategy,
-                data,
-                untrained,
-                out / "random",
-                all_seeds[0],
-                allow_changes,
-                finished=_finished_baseline(out),
-            )
+                strategy, data, untrained, out / "random", all_seeds[0], allow_changes
+            ).result
         result = FinetuneResult(
             path=str(out),
             task=config.task.name,
             metric=data.task.metric,
             seeds=tuple(outcome.result for outcome in outcomes),
             majority=_majority(data),
-            random=random and random.result,
+            random=random,
             origin=str(initial_weights),
             loaded=tuple(outcomes[0].loaded),
             examples={split: len(dev.examples) for split, dev in data.dev.items()},
@@ -178,11 +173,15 @@ def _check_out(out):
         check_output_folder(out)
 
 
-def _finished_baseline(out):
-    """Returns the result of the random baseline if its weights were removed, otherwise None."""
+def _finished_baseline(out, seed):
+    """Returns the result of the random baseline if its weights were removed, otherwise None.
+
+    The run of the same seed from the initial weights was compared with the settings already.
+    """
     run = out / "random"
     is_removed = (run / RUN_RECORD).is_file() and not (run / "checkpoints").is_dir()
-    return read_results(out).random if is_removed and (out / RESULTS).is_file() else None
+    found = read_results(out).random if is_removed and (out / RESULTS).is_file() else None
+    return found if found is not None and found.seed == seed else None
 
 
 def _keep_best_weights(out, result):

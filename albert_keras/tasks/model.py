@@ -28,6 +28,7 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import columns_of, examples_of, typed_examples
 from albert_keras.tasks.kinds import build_task, load_class
 from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.tasks.score_dev import score_splits
 from albert_keras.tasks.tagging.words import with_word_split
 from albert_keras.tasks.task import Features
 from albert_keras.tasks.task_config import TaskConfig
@@ -400,12 +401,9 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
     def _scored(self, examples, batch_size=64, tunes=False):
         """Returns loss and scores, and what was tuned if `tunes`."""
         features, outputs = self.compute_outputs(examples, batch_size)
-        if tunes:
-            answers, tuned = self.task.tuned_answers(examples, features, outputs)
-        else:
-            tuned = self.tuned
-            answers = self.task.answers(examples, features, outputs, tuned or None)
-        return self._loss_of_outputs(features, outputs) | self.task.scores(examples, answers), tuned
+        tuned = None if tunes else self.tuned
+        scored = score_splits(self.task, {"": (examples, features)}, lambda _: outputs, tuned)
+        return self._loss_of_outputs(features, outputs) | scored.scores[""], scored.tuned
 
     def _loss_of_outputs(self, features, outputs):
         """Returns the mean loss of rows; {} for kinds whose outputs differ in training."""

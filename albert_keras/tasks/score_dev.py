@@ -39,18 +39,22 @@ def score_splits(
     task: Task,
     dev: dict[str, tuple[list, Features]],
     predict: Callable[[Features], dict[str, np.ndarray]],
+    tuned: dict[str, float] | None = None,
 ) -> ScoredSplits:
-    """Answers and scores examples; what can be tuned or can collapse does so on the first split."""
-    answers, scores, tuned, collapse = {}, {}, {}, None
-    for number, (split, (examples, features)) in enumerate(dev.items()):
+    """Answers and scores examples.
+
+    What can be tuned is tuned on the first split, unless `tuned` is given; what can collapse does
+    so on the first split.
+    """
+    answers, scores = {}, {}
+    for split, (examples, features) in dev.items():
         outputs = predict(features)
-        if number == 0:
+        if tuned is None:
             answers[split], tuned = task.tuned_answers(examples, features, outputs)
-            collapse = task.collapse(answers[split])
         else:
             answers[split] = task.answers(examples, features, outputs, tuned)
         scores[split] = task.scores(examples, answers[split])
-    return ScoredSplits(answers, scores, tuned, collapse)
+    return ScoredSplits(answers, scores, tuned or {}, task.collapse(next(iter(answers.values()))))
 
 
 class ScoreDev(keras.callbacks.Callback):

@@ -26,7 +26,7 @@ from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.tasks.task_data import TaskData
 from albert_keras.training.batches import check_batch_size
 from albert_keras.training.build import model_settings, should_skip_padding
-from albert_keras.training.cluster import any_of, broadcast, is_chief
+from albert_keras.training.cluster import broadcast, is_chief
 from albert_keras.training.fitting import create_or_resume, fit, report_loaded
 from albert_keras.training.strategy import describe_devices
 
@@ -49,7 +49,6 @@ def train_seed(
     out: Path,
     seed: int,
     allow_changes: Iterable[str] = (),
-    finished: SeedResult | None = None,
 ) -> SeedOutcome:
     """Trains with one seed, or resumes the training, and evaluates its best weights.
 
@@ -57,7 +56,6 @@ def train_seed(
         out: Folder of the run.
         seed: Determines head, order of the examples and dropout.
         allow_changes: See `Run.prepare`.
-        finished: The result of this training, if it was finished and its weights were removed.
 
     Raises:
         InputError, TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.
@@ -82,9 +80,6 @@ def train_seed(
             strategy, out, config, data.albert_config, source, model, allow_changes
         )
         run, first_step = context.run, context.first_step
-        if finished and first_step == 0 and not any_of(strategy, run.overridden):
-            logger.info("`%s` is complete, there is nothing left to train", run.path)
-            return SeedOutcome(finished, {}, {}, loaded.lines())
         if first_step == 0:
             report_loaded(context, loaded.lines())
         if is_chief(strategy):

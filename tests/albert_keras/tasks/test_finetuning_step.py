@@ -106,7 +106,7 @@ def update_on(kind, strategy, features):
     whole = build(kind)
     whole.train_step(batch)
     with strategy.scope():
-        step = build(kind, keras.optimizers.legacy.SGD(1000.0))  # so that digits are not lost
+        step = build(kind, keras.optimizers.SGD(1000.0))  # so that digits are not lost
     before = {weight.name: weight.numpy() for weight in step.weights}
     parts = strategy.experimental_distribute_values_from_function(
         lambda context: {

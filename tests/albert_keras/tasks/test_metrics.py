@@ -17,15 +17,10 @@ def classes():
     return labels, np.where(generator.random(500) < 0.8, labels, 1 - labels)
 
 
-@pytest.fixture
-def numbers():
-    """Returns scores with ties, and predictions of them, float32."""
+def test_metrics_equal_the_libraries(classes):
     generator = np.random.default_rng(2)
-    labels = generator.integers(0, 26, size=500) / 5
-    return labels, (labels + generator.normal(size=500)).astype(np.float32)
-
-
-def test_metrics_equal_the_libraries(classes, numbers):
+    scores = generator.integers(0, 26, size=500) / 5  # with ties
+    numbers = scores, (scores + generator.normal(size=500)).astype(np.float32)
     libraries = {
         "accuracy": sklearn.metrics.accuracy_score(*classes),
         "f1": sklearn.metrics.f1_score(*classes),
@@ -41,9 +36,6 @@ def test_metrics_equal_the_libraries(classes, numbers):
         # The libraries count float32 in float32, about 7 digits; ours in float64.
         near = 1e-6 if given is numbers else 1e-9
         assert METRICS[name](*given) == pytest.approx(expected, rel=near, abs=1e-9)
-
-
-def test_matthews_and_macro_f1_take_more_than_two_classes():
     labels, predictions = [0, 0, 1, 1, 2, 2], [0, 0, 1, 2, 2, 1]
     assert METRICS["matthews"](labels, predictions) == pytest.approx(0.5)
     assert METRICS["macro_f1"](labels, predictions) == pytest.approx(2 / 3)

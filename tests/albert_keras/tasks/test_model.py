@@ -124,7 +124,9 @@ def test_data_in_memory_has_many_forms(encoder):
     assert found[0] == found[1] == found[2] == found[3]
 
 
-def test_a_model_and_a_fine_tuning_in_memory_learn_what_files_teach(encoder, end_at_once, tmp_path):
+def test_a_model_and_a_fine_tuning_in_memory_learn_what_files_teach(
+    encoder, end_at_once, eagerly, tmp_path
+):
     train = list(zip(TEXTS, ["a", "b"] * 8, strict=True))
     dev = [(f"{text} today", label) for text, label in train[:8]]
     words = {"batch_size": 8, "epochs": 2, "max_seq_length": 16, "evaluate_every": 4, "seed": 7}

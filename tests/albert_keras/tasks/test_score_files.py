@@ -2,9 +2,7 @@
 
 import json
 
-import numpy as np
 import pytest
-import scipy.stats
 import sklearn.metrics
 
 from albert_keras.cli import main
@@ -53,19 +51,6 @@ def test_f1_names_its_class(tmp_path, capsys):
         main(["evaluate", "--task", "mrpc", "--data", f"{data}", "--predictions", f"{given}"]) == 0
     )
     assert "\n  f1 (of `1`)          0.8\n" in capsys.readouterr().out
-
-
-def test_scores_of_sentence_pairs_are_correlated(tmp_path):
-    header = "index\tgenre\tfile\tyear\told\ta\tb\tsentence1\tsentence2\tscore"
-    truth, given = [0.5, 4.0, 2.25], [1.0, 3.5, 3.75]
-    rows = [f"{n}\tg\tf\ty\to\ta\tb\tOne\tTwo\t{score}" for n, score in enumerate(truth)]
-    data = write(tmp_path / "dev.tsv", header, *rows)
-    lines = [f"{number}\t{score}" for number, score in enumerate(given)]
-    predictions = write(tmp_path / "STS-B.tsv", "index\tprediction", *lines)
-    found = score_predictions("sts-b", data, predictions).scores
-    assert found["pearson"] == pytest.approx(scipy.stats.pearsonr(truth, given)[0], abs=1e-12)
-    assert found["spearman"] == pytest.approx(scipy.stats.spearmanr(truth, given)[0], abs=1e-12)
-    assert found["mean_squared_error"] == pytest.approx(np.mean(np.subtract(truth, given) ** 2))
 
 
 def test_answers_that_are_missing_count_as_wrong_in_version_1(tmp_path):
