@@ -66,6 +66,9 @@ class _Command(_GivenOnce, typer.core.TyperCommand):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx, formatter):
+        for one in self.params:
+            if one.param_type_name == "argument":  # typer would add a type of Python
+                one.display_type_rich = lambda ctx: None
         super().format_options(ctx, formatter)
         formatter.write_paragraph()
         formatter.write_text(_COMMON_LINE)

@@ -36,12 +36,8 @@ def embed(call, out: Path, texts: list[str] | None = None, layers: str = "last")
       step
       overwrite: Replace the files of --out.
     """
-    file = call.given.get("file")
-    if texts and file is not None:
-        raise InputError(
-            f"TEXT must not be given with --file. Received: {len(texts)} and `{file}`."
-        )
-    source = None if file is not None else itertools.chain.from_iterable(text_batches(texts))
+    has_texts = texts or "file" not in call.given
+    source = itertools.chain.from_iterable(text_batches(texts)) if has_texts else None
     result = call(texts=source, layers=_parse_layers(layers), out=out)
     values = result._asdict() | {"settings": result.settings._asdict()}
     del values["vectors"], values["ids"]

@@ -63,22 +63,25 @@ SHARED = """
 """
 
 _ENTRY = re.compile(
-    r"(?P<hidden>~?)(?P<name>\w+)(?: (?P<flag>--[\w-]+))?(?: <(?P<argument>[^>]+)>)?"
+    r"(?P<is_hidden>~?)(?P<name>\w+)(?: (?P<flag>--[\w-]+))?(?: <(?P<argument>[^>]+)>)?"
     r"(?: (?P<metavar>[^\s({]+?))?(?: \{(?P<least>[\d.]*?)\.\.(?P<most>\d*)\})?"
     r"(?: \((?P<shown>.+?)\))?(?:: (?P<help>.*))?"
 )
+
+#: Placeholders of values by their types.
+_PLACEHOLDERS = {Path: "PATH", str: "TEXT", int: "NUMBER", float: "NUMBER"}
 
 
 class _Entry(NamedTuple):
     """An entry of a list of options."""
 
     name: str
-    is_hidden: bool = False
+    is_hidden: bool | str = False
     flag: str | None = None
     argument: str | None = None
     metavar: str | None = None
-    least: float | None = None
-    most: float | None = None
+    least: str | None = None
+    most: str | None = None
     shown: str | None = None
     help: str | None = None
 
@@ -149,14 +152,7 @@ def _entries(listing: str) -> list[_Entry]:
             match = _ENTRY.fullmatch(text)
             if match is None:
                 raise ValueError(f"{text!r} is not an entry of options.")
-            values = match.groupdict()
-            limits = {
-                name: float(values[name]) if "." in values[name] else int(values[name])
-                for name in ("least", "most")
-                if values[name]
-            }
-            values |= {"least": None, "most": None} | limits
-            found.append(_Entry(is_hidden=bool(values.pop("hidden")), **values))
+            found.append(_Entry(**match.groupdict()))
     return found
 
 
@@ -164,12 +160,14 @@ def _parameter(entry: _Entry, declared: _Declared) -> inspect.Parameter:
     default = declared.default
     required = default is inspect.Parameter.empty
     shown = entry.shown or (default is not None and default != () and default != "")
-    metavar = entry.metavar
-    for kind in (declared.type, *get_args(declared.type)):
-        if metavar is None and get_origin(kind) is list:
-            metavar = f"<{get_args(kind)[0].__name__.lower()}>"
-    how = {"help": entry.help, "metavar": metavar, "hidden": entry.is_hidden}
-    how |= {"min": entry.least, "max": entry.most}
+    kinds = {declared.type, *get_args(declared.type)}
+    kinds |= {part for kind in kinds for part in get_args(kind)}
+    metavar = entry.metavar or next(
+        (name for kind, name in _PLACEHOLDERS.items() if kind in kinds), None
+    )
+    least, most = (ast.literal_eval(limit or "None") for limit in (entry.least, entry.most))
+    how = {"help": entry.help, "metavar": metavar, "hidden": bool(entry.is_hidden)}
+    how |= {"min": least, "max": most}
     if entry.argument:
         how["metavar"] = entry.argument
         option = typer.Argument(show_default=False, **how)

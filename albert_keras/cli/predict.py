@@ -99,10 +99,9 @@ def predict(
     arguments = call.given
     file, split = arguments.get("file"), arguments.get("split")
     if file is not None or split is not None:
-        if inputs:
-            raise InputError("`TEXT` must not be given with --file or --split.")
         refuse(context, _FIELDS, "must not be given with --file or --split.")
-    sources = {"inputs": file is None and split is None, "file": file, "split": split}
+    has_inputs = inputs or (file is None and split is None)
+    sources = {"inputs": has_inputs, "file": file, "split": split}
     columns = {"text": text_column, "pair": pair_column}
     columns |= {name: arguments.pop(name, None) for name in _OF_A_TABLE}
     check_request(sources, arguments.get("data_dir"), columns)

@@ -58,13 +58,11 @@ def vocab(
         if any(is_given(context, name) for name in context.params):
             context.fail(f"Options must follow `{context.invoked_subcommand}`.")
         return None
-    from data_pipeline.files import check_output_folder
     from data_pipeline.text.text_files import find_files
 
     for name, value in (("--corpus", corpus), ("--out", out)):
         if not value:
             context.fail(f"Missing option '{name}'.")
-    check_output_folder(out)
     find_files(corpus)  # before the trainer is loaded
     train = call.to(_TRAINERS[kind.value], f"must not be used with --kind {kind.value}.")
     result = train(_paragraphs(corpus, corpus_format), out, size)

@@ -86,7 +86,7 @@ def check_request(
     if len(given) != 1:
         raise InputError(
             "Give exactly one of `inputs`, `file` and `split` to predict. Received: "
-            f"{' and '.join(given) or 'none'}."
+            f"{' and '.join(f'`{name}`' for name in given) or 'none'}."
         )
     check_required({"data_dir": data_dir}, "split", sources["split"])
     check_required(of_file, "file", sources["file"])

@@ -8,7 +8,7 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import plain
 from albert_keras.cli.parameters import refuse
 from albert_keras.report import Finding, bytes_text, count_of, percent
-from albert_keras.tasks.task_config import OWN_TASKS, TaskConfig
+from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import option, options_of
 
@@ -112,10 +112,6 @@ def _check_task(flags, tokenizer):
     """Checks the examples of a task; `flags` are the values by the keywords of ExampleOptions."""
     paths = {keyword: option.path for keyword, option in options_of(ExampleOptions).items()}
     config = TaskConfig(**{paths[keyword][0]: value for keyword, value in flags.items()})
-    if config.name in OWN_TASKS and config.train is None:
-        raise InputError(
-            f"`--train` must be the file of examples of {config.name}. Received: none."
-        )
     from albert_keras.formats.vocabulary import load_tokenizer
     from albert_keras.tasks.example_report import report_task
     from albert_keras.tasks.kinds import build_task

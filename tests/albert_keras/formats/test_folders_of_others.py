@@ -132,7 +132,9 @@ def test_settings_that_cannot_be_expressed_are_refused_by_name(folder, pieces, h
     for changes in cases:
         change_settings(folder, **changes)
         name = list(changes)[-1]
-        with pytest.raises(InputError, match=f"`{name}` in tokenizer_config.json .* as `tokenizer`"):
+        with pytest.raises(
+            InputError, match=f"`{name}` in tokenizer_config.json .* as `tokenizer`"
+        ):
             open_model(folder)
         change_settings(folder, **dict.fromkeys(changes))
 
