@@ -20,9 +20,8 @@ from albert_keras.formats.detection import (
     detect,
     folders_of,
 )
-from albert_keras.formats.google_checkpoint import warn_about_groups
 from albert_keras.formats.loading import ArrayTensors
-from albert_keras.formats.model_weights import without_padded_rows
+from albert_keras.formats.model_weights import groups_are_rounded_alike, without_padded_rows
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.vocabulary import Vocabulary, read_vocabulary, stored_vocabulary
 from data_pipeline.errors import InputError
@@ -84,8 +83,14 @@ def open_model(
     if found.albert_config is not None:
         shapes = {f"`{name}`": found.albert_config} | shapes
     shape = _shape(name, shapes, albert_config, vocabulary and vocabulary.tokenizer.vocab_size)
-    if place is not None and place.format == "google":
-        warn_about_groups(shape, name)
+    if place is not None and place.format == "google" and not groups_are_rounded_alike(shape):
+        logger.warning(
+            "%s: with %s layers in %s groups, the reference uses different groups at some depths "
+            "than this package, because of a rounding error. Outputs will differ.",
+            name,
+            shape.num_hidden_layers,
+            shape.num_hidden_groups,
+        )
     known = {"path": name, "albert_config": shape}
     if vocabulary is not None:
         _check_tokenizer(name, vocabulary, shape, found.tokenizer_digest)

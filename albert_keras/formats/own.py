@@ -25,7 +25,7 @@ from albert_keras.formats.loading import encoder_names
 from albert_keras.formats.model_weights import ModelWeights
 from albert_keras.formats.opened_model import EMBEDDING, OpenedModel
 from albert_keras.formats.vocabulary import write_files
-from albert_keras.runs.checkpoints import find_damage
+from albert_keras.runs.checkpoints import check_undamaged
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import CheckpointTensors, write_tensors
 from data_pipeline.errors import InputError
@@ -82,9 +82,7 @@ def _of_checkpoint(prefix):
     if (folder / DIGESTS).is_file():
         named = re.match(r"step-(\d{8,})", folder.name)
         saved = int(named[1]) if named else read_json(folder / DIGESTS).get("step")
-        damage = find_damage(folder, saved)
-        if damage is not None:
-            raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
+        check_undamaged(folder, saved)
     open_it = functools.partial(CheckpointTensors, str(prefix))
     tensors = open_it()
     if not encoder_names(tensors):

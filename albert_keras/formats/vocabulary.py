@@ -145,18 +145,22 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | N
     lists = sorted(name for name in files if name.startswith("vocab") and name.endswith(".txt"))
     if models:
         return _load(files, models[0], f"{source}: {models[0]}", _normalization(theirs))
+    # AutoTokenizer reads `tokenizer.json`; a file that a user names may be called anything.
+    json_name = PIECES_FILE if PIECES_FILE in files else None
+    if len(files) == 1 and next(iter(files)).endswith(".json"):
+        json_name = next(iter(files))
     if has_byte_bpe(files):
         content = {PIECES_FILE: read_byte_bpe(files, source)}
         vocabulary = _load(content, PIECES_FILE, source, {})
-    elif jsons := _tokenizer_jsons(files):
-        found = read_tokenizer_json(files[jsons[0]], jsons[0])
+    elif json_name is not None:
+        found = read_tokenizer_json(files[json_name], json_name)
         settings = {"lower_case": found.lower_case, "strip_accents": found.strip_accents}
         if found.file_name == "vocab.txt" and overrides(theirs):
             settings = _settings_of_bert(theirs, source)
         content = {found.file_name: found.content}
-        vocabulary = _load(content, found.file_name, f"{source}: {jsons[0]}", settings)
+        vocabulary = _load(content, found.file_name, f"{source}: {json_name}", settings)
         vocabulary = vocabulary._replace(notes=found.notes)
-        files = {PIECES_FILE: files[jsons[0]]}
+        files = {PIECES_FILE: files[json_name]}
     elif lists:
         content, notes = _with_added_pieces(files[lists[0]], files, str(source))
         settings = _settings_of_bert(theirs, source)
@@ -170,13 +174,6 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | N
         )
     check_ids(vocabulary.tokenizer, files, theirs, str(source))
     return vocabulary
-
-
-def _tokenizer_jsons(files):
-    """Returns the `tokenizer.json` that AutoTokenizer reads, or the only file, with its name."""
-    if PIECES_FILE in files:
-        return [PIECES_FILE]
-    return [name for name in files if name.endswith(".json")] if len(files) == 1 else []
 
 
 def _with_added_pieces(vocab, files, source):

@@ -23,7 +23,6 @@ import tensorflow as tf
 from albert_keras.runs.tensors import (
     CheckpointTensors,
     is_training_state,
-    load_weights,
     misfits_of,
     weight_names,
     write_tensors,
@@ -225,15 +224,19 @@ class CheckpointFolder:
         """Assigns a checkpoint to variables, all or none, and returns the state saved with it.
 
         Raises:
-            InputError: If there is no such checkpoint, it is damaged, or a tensor is missing or
-                has another shape or type.
+            InputError: If there is no such checkpoint, it is damaged, or tensors are missing or
+                have another shape or type; it names all of them.
         """
-        folder = self.folder(step)
-        damage = find_damage(folder, step)
-        if damage is not None:
-            raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
-        load_weights(str(folder / _PREFIX), variables)
-        return read_state(folder, step)
+        check_undamaged(self.folder(step), step)
+        prefix = self.prefix(step)
+        tensors = CheckpointTensors(prefix)
+        if problems := misfits_of(tensors, variables):
+            listing = "\n  ".join(problems)
+            raise InputError(f"`{prefix}` does not fit the model:\n  {listing}")
+        values = {name: tensors.read(name) for name in variables}
+        for name, variable in variables.items():
+            variable.assign(values[name])
+        return self.state(step)
 
     def misfits(self, step: int, variables: dict[str, tf.Variable]) -> list[str]:
         """Returns why `load` could not assign a checkpoint to variables: list of str."""
@@ -286,10 +289,15 @@ class CheckpointFolder:
 
 def read_state(folder: Path, step: int) -> dict:
     """Reads the state in the folder of a checkpoint; raises InputError if its file is damaged."""
-    damage = find_damage(folder, step, only=_STATE)
+    check_undamaged(folder, step, only=_STATE)
+    return read_json(folder / _STATE)["state"]
+
+
+def check_undamaged(folder: Path, step: int, only: str | None = None):
+    """Raises InputError if the files of a checkpoint, or a single one of them, are damaged."""
+    damage = find_damage(folder, step, only)
     if damage is not None:
         raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
-    return read_json(folder / _STATE)["state"]
 
 
 def find_damage(folder: Path, step: int, only: str | None = None) -> str | None:

@@ -97,10 +97,11 @@ def summarize(path: str | Path) -> RunSummary:
     path = Path(path)
     kind, (size, changed) = _kind(path), _size_and_time(path)
     trainings = trainings_of(path)
-    scores, shape, training = scores_of(path, trainings), None, {}
+    scores, shape, settings, training = scores_of(path, trainings), None, None, {}
     if trainings:
         record = trainings[0].record
         shape = AlbertConfig.from_dict(record["albert_config"])
+        settings = shape.as_settings()
         training = record["config"]["training"]
     is_scored = (path / "results.json").is_file()
     if is_scored:
@@ -116,7 +117,7 @@ def summarize(path: str | Path) -> RunSummary:
     return RunSummary(
         path=str(path),
         kind=kind,
-        model=shape and _name_of(shape),
+        model=settings and settings["size"] + "*" * (len(settings) > 1),
         shape=shape and model_line(shape),
         step=step,
         steps=None if budget else steps,
@@ -222,11 +223,6 @@ def _planned_steps(run):
     with reading_json(states[-1]) as values:
         budget = values["state"].get("budget")
         return budget and budget["num_steps"]
-
-
-def _name_of(shape):
-    settings = shape.as_settings()
-    return settings["size"] + ("*" if len(settings) > 1 else "")
 
 
 def _size_and_time(path):

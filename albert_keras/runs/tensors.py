@@ -61,22 +61,6 @@ def is_training_state(name: str) -> bool:
     return is_moment(name) or _TRAINING.fullmatch(name) is not None
 
 
-def load_weights(prefix: str, variables: dict[str, tf.Variable]):
-    """Assigns the tensors of a checkpoint to variables, all or none.
-
-    Raises:
-        InputError: With all tensors that are missing or have another shape or type.
-    """
-    tensors = CheckpointTensors(prefix)
-    problems = misfits_of(tensors, variables)
-    if problems:
-        listing = "\n  ".join(problems)
-        raise InputError(f"`{prefix}` does not fit the model:\n  {listing}")
-    values = {name: tensors.read(name) for name in variables}
-    for name, variable in variables.items():
-        variable.assign(values[name])
-
-
 def misfits_of(tensors: CheckpointTensors, variables: dict[str, tf.Variable]) -> list[str]:
     """Returns the variables whose tensor is missing or has another shape or type."""
     problems = []

@@ -105,11 +105,7 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
             raise InputError(
                 "`data` must be given only for a pre-training run, whose report fills masks."
             )
-        scores = (
-            tables.result_table(result)
-            if result
-            else tables.scores_so_far(scores_of(folder, trainings))
-        )
+        scores = tables.result_table(result, scores_of(folder, trainings))
         answers = tables.wrong_answers(folder, result) if result else []
     else:
         scores = tables.evaluation_table(evaluations)

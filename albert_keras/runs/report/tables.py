@@ -97,20 +97,17 @@ def evaluation_table(evaluations: list[tuple[int, dict[str, Any]]]) -> Table | N
     return Table(title, header, cells, numbers=(1, 2, 3))
 
 
-def result_table(result: FinetuneResult) -> Table:
-    """Returns the scores of a fine-tuning next to its baselines."""
+def result_table(result: FinetuneResult | None, scores: dict[str, float]) -> Table | None:
+    """Returns the scores of a fine-tuning next to its baselines; if it is not complete, so far."""
+    if result is None:
+        cells = [(name, f"{value:.4g}") for name, value in scores.items()]
+        return Table("Scores so far", ("score", "value"), cells, numbers=(1,)) if cells else None
     split, *others = (split for split in result.seeds[0].scores)
     cells = [(row.split, row.name, row.score, row.interval, row.difference) for row in rows(result)]
     header = ("split", result.metric, "score", "95 % interval", "lead of this model")
     if not others:
         return Table(f"{result.task}, {split}", header[1:], [row[1:] for row in cells], (1, 2, 3))
     return Table(result.task, header, cells, numbers=(2, 3, 4))
-
-
-def scores_so_far(scores: dict[str, float]) -> Table | None:
-    """Returns the scores of a fine-tuning that is not complete; None if there are none."""
-    cells = [(name, f"{value:.4g}") for name, value in scores.items()]
-    return Table("Scores so far", ("score", "value"), cells, numbers=(1,)) if cells else None
 
 
 def wrong_answers(folder: Path, result: FinetuneResult) -> list[Table]:
