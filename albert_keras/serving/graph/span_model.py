@@ -134,7 +134,7 @@ class SpanModel(TaskModel):
         position = tf.range(tf.shape(mask)[1])[None]
         last_sep = tf.reduce_sum(mask, axis=1, keepdims=True) - 1
         may_be_answer = ((segments > 0) & (position < last_sep)) | (position == 0)
-        return self.stored.outputs(packed | {"p_mask": 1 - tf.cast(may_be_answer, tf.int32)})
+        return self.outputs(packed | {"p_mask": 1 - tf.cast(may_be_answer, tf.int32)})
 
     def _best(self, packed, *more):
         """Returns the best K spans of each window, computed for a few windows at a time.

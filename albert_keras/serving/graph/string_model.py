@@ -72,8 +72,11 @@ class StringModel(tf.Module):
         self.packer = TextPacker(tokenizer, max_seq_length, fixed_length=is_sparse)
         self.buckets = self.packer.buckets  # lengths of sequences, in tokens
         self._unk_id, self._mask_id = tokenizer.unk_id, tokenizer.mask_id
-        # Traced and saved once for all signatures; as a tf.function it would be saved once more.
-        self.sequences_of = functools.partial(tf.function(self._build_sequences, autograph=False))
+        # Traced and saved once for all signatures; as tf.functions they would be saved once more.
+        self.sequences_of, self.encoded, self.outputs = (
+            functools.partial(tf.function(function, autograph=False))
+            for function in (self._build_sequences, self.stored.encode, self.stored.outputs)
+        )
         #: The signatures over strings, by name.
         self.functions = self._functions() | {
             "encode": string_function(self._encode, "text"),
@@ -122,7 +125,7 @@ class StringModel(tf.Module):
 
     def _encode(self, text):
         packed, dropped = self._sequences(text)
-        outputs = self.stored.encode(packed)
+        outputs = self.encoded(packed)
         sequence = tf.cast(outputs["sequence_output"], tf.float32)
         return {
             "pooled_output": tf.cast(outputs["pooled_output"], tf.float32),
@@ -133,7 +136,7 @@ class StringModel(tf.Module):
 
     def _embed(self, text):
         packed, dropped = self.sequences_of(text)  # of one text, even in a task of pairs
-        vectors = self._pooling(self.stored.encode(packed), packed["input_mask"])
+        vectors = self._pooling(self.encoded(packed), packed["input_mask"])
         return {"embedding": tf.math.l2_normalize(vectors, axis=-1), "dropped_tokens": dropped}
 
     def _explain_tokens(self, text):
@@ -144,7 +147,7 @@ class StringModel(tf.Module):
     def _attention(self, text):
         (packed, dropped), count = self._sequences(text), _MAX_ATTENTION_LENGTH
         # The whole sequence is computed: the attention in a shorter one would differ.
-        probs = self.stored.encode(packed, return_attention=True)["attention"]
+        probs = self.encoded(packed, return_attention=True)["attention"]
         shown = [block[:, :, :count, :count] for block in probs]
         is_real = tf.cast(packed["input_mask"], tf.float32)[:, None, None, :count, None]
         return {

@@ -79,7 +79,7 @@ class TaggingModel(TaskModel):
 
     def _best_tags(self, packed):
         """Returns the numbers and probabilities of the best tags, int64 and float32 [W, bucket]."""
-        logits = self.stored.outputs(packed)["logits"]
+        logits = self.outputs(packed)["logits"]
         return tf.argmax(logits, axis=-1), tf.reduce_max(tf.nn.softmax(logits), axis=-1)
 
     def _num_dropped_words(self, text):

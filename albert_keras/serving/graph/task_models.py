@@ -57,7 +57,7 @@ class TaskModel(StringModel):
         super().__init__(model, tokenizer, task.max_seq_length, precision)
 
     def _predict_tokens(self, packed):
-        return self.stored.outputs(packed)
+        return self.outputs(packed)
 
     def _split_at_tab(self, text):
         """Splits texts, string [B], at their first tab into two string [B]."""
@@ -118,7 +118,7 @@ class TextTaskModel(TaskModel):
 
     def _answer(self, packed):
         """Returns the answers to sequences; each row has all labels and what they have."""
-        logits = self.stored.outputs(packed)["logits"]
+        logits = self.outputs(packed)["logits"]
         return {"labels": self._in_each_row(self._labels, logits)} | self._of_labels(logits)
 
     def _in_each_row(self, values, logits):
@@ -145,7 +145,7 @@ class RegressionModel(TextTaskModel):
     _example_name = "regress"
 
     def _answer(self, packed):
-        return {"score": self.stored.outputs(packed)["logits"][:, 0]}
+        return {"score": self.outputs(packed)["logits"][:, 0]}
 
 
 class MultiLabelModel(TextTaskModel):
@@ -183,7 +183,7 @@ class SimilarityModel(TextTaskModel):
         return packed, tf.reduce_sum(tf.reshape(dropped, [-1, 2]), axis=1)
 
     def _answer(self, packed):
-        return {"score": self.stored.outputs(packed)["cosine"]}
+        return {"score": self.outputs(packed)["cosine"]}
 
 
 class ChoiceModel(TaskModel):
@@ -226,7 +226,7 @@ class ChoiceModel(TaskModel):
             name: tf.reshape(ids, [shape[0], shape[1], tf.shape(ids)[1]])
             for name, ids in packed.items()
         }
-        probabilities = tf.nn.softmax(self.stored.outputs(packed)["logits"])
+        probabilities = tf.nn.softmax(self.outputs(packed)["logits"])
         # The first of equally likely options, whatever the rounding in another batch.
         best = tf.reduce_max(probabilities, axis=1, keepdims=True)
         choice = tf.argmax(probabilities >= best - EQUALLY_LIKELY, axis=1, output_type=tf.int32)
