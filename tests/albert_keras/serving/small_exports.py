@@ -9,7 +9,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
-from albert_keras.serving.graph.task_models import build_task_model
+from albert_keras.serving.export.source import ExportSource
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
@@ -95,27 +95,17 @@ def write_export(folder, task, model, tokenizer, signatures=None):
     if signatures is None:
         usual = "text_pair" if task.takes_pair else "serving_default"
         signatures = [ANSWERING.get(task.kind.name, usual)]
-    module = build_task_model(model, tokenizer, task, tuned=tuned_of(task))
+    record = {"kind": "finetuning", "tokenizer_digest": tokenizer.digest}
+    length, tuned = task.max_seq_length, tuned_of(task)
+    source = ExportSource(record, None, model, tokenizer, length, task, tuned)
+    module = source.string_model("float32")
     functions = module.functions | module.token_functions
     part = tf.Module()
     part.used = module.weights, module.tokenizer
     chosen = {name: functions[name] for name in signatures}
     tf.saved_model.save(part, str(folder), signatures=chosen)
     tokenizer.save(folder / "tokenizer")
-    files = {"data_dir", "train", "dev"}
-    record = {
-        "kind": "finetuning",
-        "task": {
-            "name": task.config.name,
-            "kind": task.kind.name,
-            "labels": list(task.labels),
-            "takes_pair": task.takes_pair,
-            "max_seq_length": task.max_seq_length,
-            "config": task.config.model_dump(mode="json", exclude=files) | {"of later": 1},
-        },
-        "tuned": tuned_of(task),
-        "run": {"kind": "finetuning", "tokenizer_digest": tokenizer.digest},
-        "of a later version": {"anything": []},
-    }
+    record = source.describe()
+    record["task"]["config"]["of a later version"] = record["of a later version"] = {"any": []}
     (folder / "export.json").write_text(json.dumps(record))
     return folder
