@@ -50,16 +50,15 @@ class Column(NamedTuple):
         ours, theirs = self.cells.get(run), self.cells.get(other)
         return None if ours is None or theirs is None else ours.mean - theirs.mean
 
-    def margin(self, *runs: str) -> float | None:
-        """Returns the 95 % margin of the score of a run, or of the difference of two runs.
+    def margin(self, run: str, other: str) -> float | None:
+        """Returns the 95 % margin of the difference of two runs; None if a score is missing.
 
         It adds two variances: the variance between seeds, estimated from all runs with several
         seeds together, with the quantile of Student's t; and the binomial variance between
-        held-out texts of the same size. With one seed only the second variance is known. None if a
-        score is missing.
+        held-out texts of the same size. With one seed only the second variance is known.
         """
-        cells = [self.cells.get(run) for run in runs]
-        if None in cells:
+        cells = [cell for cell in (self.cells.get(run), self.cells.get(other)) if cell is not None]
+        if len(cells) < 2:
             return None
         variance = _Z**2 * math.fsum(cell.mean * (1 - cell.mean) / cell.count for cell in cells)
         pooled, freedom = self._seed_variance()

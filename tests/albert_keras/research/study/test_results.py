@@ -27,12 +27,6 @@ def test_with_one_seed_the_noise_is_binomial():
     assert column(a=Cell((0.5,), 40), b=Cell((0.6,), 40)).is_noise("a", "b")
 
 
-def test_the_margin_of_one_run_is_that_of_its_own_score():
-    found = column(a=Cell((0.5,), 400), b=None)
-    assert found.margin("a") == pytest.approx(1.96 * math.sqrt(0.5 * 0.5 / 400))
-    assert found.margin("b") is None
-
-
 def test_with_seeds_their_variance_is_added_with_the_quantile_of_student():
     found = column(a=Cell((0.50, 0.52), 10**9), b=Cell((0.60, 0.62), 10**9))
     # Two runs with two seeds: 2 degrees of freedom, variance 0.0002.
