@@ -22,22 +22,6 @@ class Curve(NamedTuple):
     style: str = "-"
     scale: float = 1.0
 
-    def values(self, log: list[dict]) -> list[tuple[int, float]]:
-        """Returns (step, value) of the reports of `read_log` that have this value; NaN included."""
-        return [(line["step"], self.scale * line[self.name]) for line in log if self.name in line]
-
-    def points(self, evaluations: list[tuple[int, dict]]) -> list[tuple[int, float]]:
-        """Returns (step, score) of the evaluations of `read_evaluations` that have this score."""
-        found = [(step, scores.get(self.name)) for step, scores in evaluations]
-        return [(step, score) for step, score in found if score is not None]
-
-    def points_label(self, evaluations: list[tuple[int, dict]]) -> str:
-        """Returns the label of the points: whether they are scores on held-out data, if known."""
-        overlaps = [scores.get("overlap") for _, scores in evaluations]
-        if any(overlap and overlap.get("normalised") for overlap in overlaps):
-            return f"{self.label}, partly trained on"
-        return f"{self.label}, {'held out' if all(overlaps) else 'evaluated'}"
-
 
 class Panel(NamedTuple):
     """A part of the picture: `title`, `unit` and `range` of its y axis, and `curves`."""
@@ -187,8 +171,13 @@ def _draw(axes, panel, log, evaluations):
 
 
 def _draw_curve(axes, curve, log, evaluations):
-    """Draws a curve and the points of its evaluations; returns whether there were any."""
-    values, points = curve.values(log), curve.points(evaluations)
+    """Draws a curve and the points of its evaluations; returns whether there were any.
+
+    The label of the points says whether they are scores on held-out data, if that is known.
+    """
+    values = [(line["step"], curve.scale * line[curve.name]) for line in log if curve.name in line]
+    scores = [(step, found.get(curve.name)) for step, found in evaluations]
+    points = [(step, score) for step, score in scores if score is not None]
     if values:
         axes.plot(
             *zip(*values, strict=True),
@@ -200,8 +189,11 @@ def _draw_curve(axes, curve, log, evaluations):
         )
     if points:
         style = {"color": curve.colour, "markeredgecolor": "black", "clip_on": False, "zorder": 3}
-        label = curve.points_label(evaluations)
-        axes.plot(*zip(*points, strict=True), "o", label=label, **style)
+        overlaps = [found.get("overlap") for _, found in evaluations]
+        data = "held out" if all(overlaps) else "evaluated"
+        if any(overlap and overlap.get("normalised") for overlap in overlaps):
+            data = "partly trained on"
+        axes.plot(*zip(*points, strict=True), "o", label=f"{curve.label}, {data}", **style)
     return bool(values or points)
 
 
