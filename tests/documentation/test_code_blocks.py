@@ -38,6 +38,12 @@ COMMANDS = [
 _ROOT_COMMAND = typer.main.get_command(app)
 
 
+def prose_of(page):
+    """Returns the text of a page without its code blocks."""
+    text = page.read_text(encoding="utf-8")
+    return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+
+
 def every_command(command=_ROOT_COMMAND):
     yield command
     for inner in getattr(command, "commands", {}).values():
@@ -57,7 +63,7 @@ def test_a_block_has_a_language_and_a_known_reason_not_to_run(block):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_all_code_is_fenced(page):
     """An indented block would have no language, so that nothing would check it."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    text = prose_of(page)
     assert not re.findall(r"(?<=\n\n)    (?=\S).*", text)
     assert not re.findall(r"^#+[^#\s].*", text, re.MULTILINE), "MkDocs reads it as a heading"
 
@@ -79,8 +85,7 @@ def test_options_in_the_text_exist():
     known |= set(re.findall(r"\"(--[a-z-]+)\"", tpu_check))
     unknown = {}
     for page in PAGES:
-        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-        for code in re.findall(r"`([^`]+)`", text):
+        for code in re.findall(r"`([^`]+)`", prose_of(page)):
             for name in re.findall(r"(?<![\w-])--[a-z][\w-]*", code):
                 if name not in known:
                     unknown.setdefault(name, set()).add(page.name)
@@ -122,7 +127,7 @@ def test_the_readme_has_at_most_150_lines_and_six_commands_lead_to_an_answer_ove
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_links_lead_to_files(page):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", prose_of(page))
     missing = [link for link in links if not (page.parent / link).exists()]
     assert not missing
 
