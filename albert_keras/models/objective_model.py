@@ -252,7 +252,6 @@ class ObjectiveModel(keras.Model):
             )
         return [found[name] for name in self.objective_weights]
 
-    @tf.autograph.experimental.do_not_convert  # converting all that it calls takes seconds
     def train_step(self, features):
         """Makes one optimizer step; Keras calls it on each replica with its part of the batch."""
         with compiled_kernels(is_on_cpu()):
@@ -308,7 +307,6 @@ class ObjectiveModel(keras.Model):
                 results["loss_scale"] = scale
         return {name: tf.convert_to_tensor(value) for name, value in results.items()}
 
-    @tf.autograph.experimental.do_not_convert
     def test_step(self, features):
         """Scores one batch; rows with `example_weights` 0 do not count."""
         sums = _over_replicas(self._sums(features, training=False))
