@@ -1,4 +1,4 @@
-"""Tables of answers keep the columns of their input, and are never overwritten unasked."""
+"""Answers are given some at a time; their tables keep the columns of their input."""
 
 import csv
 import json
@@ -7,6 +7,8 @@ import pytest
 
 from albert_keras.tasks.answer_table import check_out, is_answer_table, write_answer_table
 from albert_keras.tasks.classification.task import ClassAnswer
+from albert_keras.tasks.examples import ChoiceExample, TextExample
+from albert_keras.tasks.predict import MOST_AT_A_TIME, answer_stream
 from albert_keras.tasks.spans.task import SpanAnswer
 from albert_keras.tasks.tagging.task import TagAnswer
 from data_pipeline.errors import InputError
@@ -70,3 +72,16 @@ def test_the_ending_tells_tables_from_folders_and_examples_are_never_replaced(tm
     out.touch()
     with pytest.raises(InputError, match="must not be the file of the examples"):
         check_out(out, file=out, overwrite=True)
+
+
+def test_large_lists_and_other_numbers_of_options_are_split():
+    texts = [({}, TextExample("0", "a"))] * (MOST_AT_A_TIME + 1)
+    choices = [({}, ChoiceExample("0", "c", "q", ("a",) * count)) for count in (2, 2, 3, 2)]
+    for inputs, expected in ((texts, [MOST_AT_A_TIME, 1]), (choices, [2, 1, 1])):
+        sizes = []
+
+        def answers(examples, sizes=sizes):
+            sizes.append(len(examples))
+            return examples
+
+        assert len(list(answer_stream(answers, [inputs]))) == len(inputs) and sizes == expected

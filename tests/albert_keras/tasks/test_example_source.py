@@ -24,18 +24,16 @@ class Numbered(Features):
         return {"input_ids": np.repeat(np.asarray(rows, np.int32)[:, None], 8, axis=1)}
 
 
-class Cluster:
-    """Asks for batches as strategies of several workers and replicas do."""
-
-    def __init__(self, workers, replicas):
-        self.workers, self.num_replicas_in_sync = workers, workers * replicas
-
-    def distribute_datasets_from_function(self, read):
-        contexts = [
-            SimpleNamespace(input_pipeline_id=index, num_input_pipelines=self.workers)
-            for index in range(self.workers)
-        ]
-        return [read(context) for context in contexts]
+def cluster(workers, replicas):
+    """Returns what asks for batches as strategies of several workers and replicas do."""
+    contexts = [
+        SimpleNamespace(input_pipeline_id=index, num_input_pipelines=workers)
+        for index in range(workers)
+    ]
+    return SimpleNamespace(
+        num_replicas_in_sync=workers * replicas,
+        distribute_datasets_from_function=lambda read: list(map(read, contexts)),
+    )
 
 
 def source(features=None, **training):
@@ -72,7 +70,7 @@ def test_a_batch_depends_on_seed_and_step_alone():
 @pytest.mark.parametrize("workers, replicas", [(2, 1), (2, 2)])
 def test_shares_of_workers_and_replicas_join_to_the_whole_batch(workers, replicas):
     whole = seen(source(), 25, 3)
-    shares = source().batches(Cluster(workers, replicas), 25)
+    shares = source().batches(cluster(workers, replicas), 25)
     parts = [first(share, 3 * replicas) for share in shares]
     rows = B // workers // replicas
     assert all(share.element_spec["input_ids"].shape == [rows, 8] for share in shares)

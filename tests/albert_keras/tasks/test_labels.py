@@ -1,8 +1,46 @@
+"""Labels have numbers, and a share of the examples is held out, by text alone."""
+
+import random
+
 import numpy as np
 import pytest
 
-from albert_keras.tasks.labels import check_labels, label_numbers
+from albert_keras.tasks.examples import TaggedExample, TextExample
+from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
 from data_pipeline.errors import InputError
+
+EXAMPLES = [TextExample(str(number), f"text {number}", label="a") for number in range(2000)]
+
+
+def test_order_labels_and_other_examples_change_nothing():
+    rest, held = hold_out(EXAMPLES, 0.1)
+    assert 150 < len(held) < 250 and sorted(rest + held) == sorted(EXAMPLES)
+    assert held == [example for example in EXAMPLES if example in set(held)]
+    texts = {example.first for example in held}
+    shuffled = random.Random(1).sample(EXAMPLES, 1000)
+    changed = [example._replace(id="x", label="b") for example in shuffled]
+    _, again = hold_out(changed, 0.1)
+    assert {example.first for example in again} == texts & {example.first for example in shuffled}
+    _, more = hold_out(EXAMPLES, 0.2)
+    assert texts < {example.first for example in more}
+
+
+def test_equal_texts_stay_together():
+    twins = [example._replace(first=f" {example.first.upper()}\n") for example in EXAMPLES]
+    rest, held = hold_out(EXAMPLES + twins, 0.3)
+    sides = [{example.first.strip().casefold() for example in side} for side in (rest, held)]
+    assert sides[0].isdisjoint(sides[1])
+    assert len(rest) == 2 * len(sides[0]) and len(held) == 2 * len(sides[1])
+
+
+@pytest.mark.parametrize("share, count", [(1e-9, 2), (1e-9, 7), (0.5, 3), (1 - 1e-9, 7)])
+def test_no_side_is_ever_empty(count, share):
+    examples = [TaggedExample(str(number), ("word", str(number))) for number in range(count)]
+    rest, held = hold_out(examples, share)
+    assert len(rest) + len(held) == count
+    assert rest and len(held) >= 1 and (share != 1e-9 or len(held) == 1)
+    backwards = hold_out(examples[::-1], share)
+    assert [sorted(side) for side in backwards] == [sorted(rest), sorted(held)]
 
 
 @pytest.mark.parametrize("labels", [(), ("yes",), ("yes", "no", "yes")])
