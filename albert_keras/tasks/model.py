@@ -68,8 +68,6 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
     #: Settings of the task that `from_preset` builds a model for, and whether it must have labels.
     preset_task: Mapping[str, Any] = {}
     needs_labels = False
-    #: Whether a run is trained, whose log has more than `fit` shows.
-    is_in_run = False
 
     def __init__(
         self,
@@ -365,7 +363,7 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
 
     def train_step(self, features):
         results = super().train_step(features)
-        return results if self.is_in_run else _shown(results)
+        return results if self.has_full_logs else _shown(results)
 
     def test_step(self, features):
         return _shown(super().test_step(features))

@@ -161,6 +161,5 @@ def build_trained(
         model_class=model_class,
         **model_settings(config.training, skips_padding),
     )
-    model.is_in_run = True
     model.compile_for(config)
     return model

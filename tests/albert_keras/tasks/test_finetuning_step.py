@@ -33,8 +33,8 @@ class Received(keras.optimizers.legacy.SGD):
 def build(kind, optimizer=None, **settings):
     model = build_model(kind, DEEP, 3, dtype="float32", head_dropout=0.0)
     numpy_albert.scramble(model)
-    model.is_in_run = True
     model.compile(optimizer=optimizer or Received(), clip_norm=None, **settings)
+    model.has_full_logs = True
     if hasattr(model.optimizer, "build"):
         model.optimizer.build(model.trainable_variables)
     return model
