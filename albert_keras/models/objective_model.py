@@ -97,8 +97,7 @@ class ObjectiveModel(keras.Model):
         """Returns what the model learns from a batch, or from a part of it, by name.
 
         This is the one method to override for other losses and masks. It is called on each replica
-        while the graph is built, on the batch and on each accumulated part of it. A condition on a
-        tensor must be a `tf.cond` or `tf.where`: AutoGraph does not convert it.
+        while the graph is built, on the batch and on each accumulated part of it.
 
         Args:
             features: dict of [B, ...]. What the data set yields.
