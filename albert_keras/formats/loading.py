@@ -59,14 +59,16 @@ def encoder_names(tensors) -> list[str]:
     return sorted(filter(is_encoder, tensors.shapes))
 
 
-def encoder_digest(tensors) -> str:
+def encoder_digest(tensors, heads: tuple[str, ...] = ()) -> str:
     """Hashes names, shapes and float32 values of the encoder's weights: SHA-256, in hexadecimal.
 
-    The digest depends neither on the kind of file nor on other tensors in it. Raises InputError if
-    one of the weights is not of floats, or cannot be read.
+    The weights of `heads`, prefixes as in `load_encoder`, are included. The digest depends neither
+    on the kind of file nor on other tensors in it. Raises InputError if one of the weights is not
+    of floats, or cannot be read.
     """
     digest = hashlib.sha256()
-    for name in encoder_names(tensors):
+    further = sorted(name for name in tensors.shapes if name.startswith(heads)) if heads else []
+    for name in encoder_names(tensors) + [name for name in further if not is_moment(name)]:
         array = tensors.read(name)
         if not is_float(array):
             raise InputError(f"{name} must contain floats. Received: {array.dtype.name}.")
