@@ -79,7 +79,8 @@ def stored_vocabulary(place: Place) -> Vocabulary | None:
     Weights are not read, and TensorFlow is not needed.
     """
     if place.format == "hugging-face":
-        return vocabulary_of(_read_files(encoder_folder(place.path)), place.path)
+        files = _read_files(encoder_folder(place.path))
+        return vocabulary_of(files, place.path) if files else None
     if place.format == "keras-nlp":
         path = place.path / KERAS_NLP_FILE
         return read_vocabulary(path) if path.is_file() else None
@@ -127,14 +128,12 @@ def vocabulary_beside(*folders: Path) -> Vocabulary | None:
     return None
 
 
-def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | None:
-    """Finds the vocabulary among files stored beside weights; None if there are no files.
+def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary:
+    """Finds the vocabulary among files stored beside weights.
 
     Raises:
         InputError: If there are several vocabularies, none among the files, or it is damaged.
     """
-    if not files:
-        return None
     models = sorted(name for name in files if name.endswith(_MODELS))
     if len({files[name] for name in models}) > 1:
         listing = ", ".join(models)

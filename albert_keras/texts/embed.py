@@ -4,7 +4,7 @@ import contextlib
 import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,7 +91,7 @@ def embed(
         ids.extend(row.id for row in chunk)
         parts.append(vectors)
 
-    in_memory = contextlib.nullcontext((keep, {}))
+    in_memory: Any = contextlib.nullcontext((keep, {}))
     with in_memory if target is None else writing_vectors(target, encoder.size) as (add, about):
         for chunk in in_chunks(rows, CHUNK):
             found = encoder.encode([row.text for row in chunk])

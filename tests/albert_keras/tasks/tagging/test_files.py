@@ -67,7 +67,7 @@ def test_objects_are_read(tmp_path):
     [
         ("x", "a O\n\nb X O\n", {}, "line 3 must have 2 columns, like the other lines. .*: 3"),
         ("x", "\na\nb\n", {}, "must have a column of words and one of tags"),
-        ("x", "a O\n", {"label": 2}, "must have .* Received: --label 2, 2 columns"),
+        ("x", "a O\n", {"label": 2}, "must have .* Received: `label=2`, 2 columns"),
         ("x", b"a O\nb\x81 O\n", {}, r"line 2 must be UTF-8. Its byte 1 \(0x81\) is not"),
         ("x", "-DOCSTART- O\n\n", {}, "must contain at least one row"),
         ("x.jsonl", '{"words": ["a", ""], "tags": ["X", "Y"]}', {}, r"line 1 `words\[1\]`"),
