@@ -14,10 +14,12 @@ READY := $(VENV)/.ready
 PYTHON ?= python3.11 python3.10 python3.13 python3.12 python3 python
 VENV_NEWER ?= .venv-newer
 PYTHON_NEWER ?= python3.13 python3.12
-# Tests of what depends most on TensorFlow: old files, optimizers, networks, tokenizers and readers.
+# Tests of what depends most on TensorFlow: old files, optimizers, networks, tokenizers in a graph and
+# readers.
 CORE := tests/test_old_artifacts.py tests/data_pipeline/test_tensorflow_line.py \
   tests/albert_keras/layers tests/albert_keras/models tests/albert_keras/optimization \
-  tests/data_pipeline/tokenizers tests/data_pipeline/reader
+  tests/data_pipeline/tokenizers/test_graph_tokenization.py tests/data_pipeline/tokenizers/test_offsets.py \
+  tests/data_pipeline/tokenizers/test_byte_bpe.py tests/data_pipeline/reader
 DEMO ?= runs/demo
 VENV_TPU ?= .venv-tpu
 READY_TPU := $(VENV_TPU)/.ready

@@ -56,12 +56,11 @@ def run(features, jit_compile, steps=3, **program):
 
 CASES = [
     {"precision": "mixed_bfloat16"},
-    pytest.param(
-        {"precision": "float32", "accumulation": 2, "recompute": True}, marks=pytest.mark.slow
-    ),
+    {"precision": "float32", "accumulation": 2, "recompute": True},
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", CASES, ids=lambda case: case["precision"])
 def test_the_compiled_step_computes_what_the_step_computes(program, features):
     losses, weights = run(features, jit_compile=False, **program)
