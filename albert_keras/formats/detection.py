@@ -167,14 +167,21 @@ def versions(folder: str | Path) -> list[int]:
 def find_prefixes(path: str | Path) -> list[str]:
     """Finds the prefixes of checkpoints, sorted; empty if there is none.
 
-    `path` is a prefix, one of a checkpoint's files, or a folder of checkpoints.
+    `path` is a prefix, one of a checkpoint's files, or a folder of checkpoints. The index of a
+    record file is none.
     """
     path = Path(path)
     if path.is_dir():
-        return sorted(str(file).removesuffix(".index") for file in path.glob("*.index"))
+        files = (file for file in path.glob("*.index") if not _is_index_of_records(file))
+        return sorted(str(file).removesuffix(".index") for file in files)
     match = _CHECKPOINT_FILE.fullmatch(str(path))
     prefixes = [str(path), *([match[1]] if match else [])]
     return [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
+
+
+def _is_index_of_records(path: Path) -> bool:
+    """Returns whether a `.index` file belongs to a record file instead of a checkpoint."""
+    return path.with_suffix(".tfrecord").is_file()
 
 
 def one_prefix(path: str | Path) -> Path:
@@ -290,6 +297,8 @@ def _nothing_at(path, wanted):
         names = sorted(one.name for one in path.iterdir())
         listing = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
         problem = f"`{path}` contains no trained model. It contains: {listing or 'nothing'}."
+        if any(map(_is_index_of_records, path.glob("*.index"))):
+            problem = f"`{path}` has the records of a training, and no trained model."
         if models := [one for one in sorted(path.iterdir()) if one.is_dir() and find(one)]:
             choices = ", ".join(f"`{one}`" for one in models[:5])
             return f"`{path}` must be the folder of one model. Give one of these: {choices}."
