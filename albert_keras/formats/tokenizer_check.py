@@ -61,7 +61,7 @@ def check_ids(tokenizer: Tokenizer, files: dict[str, bytes], settings: dict, sou
     Raises:
         InputError: With the first text whose ids differ.
     """
-    theirs = _load(files, settings)
+    theirs = _load(files, settings, source)
     if theirs is None:
         return
     theirs.no_truncation()
@@ -78,7 +78,7 @@ def check_ids(tokenizer: Tokenizer, files: dict[str, bytes], settings: dict, sou
             )
 
 
-def _load(files, settings):
+def _load(files, settings, source):
     """Returns the tokenizer of the library `tokenizers`, or None."""
     if importlib.util.find_spec("tokenizers") is None:
         return None
@@ -89,6 +89,13 @@ def _load(files, settings):
             found = tokenizers.Tokenizer.from_str(files["tokenizer.json"].decode())
         except Exception:  # the library raises nothing more specific; nobody reads such a file
             return None
+        except BaseException as error:  # its PanicException is no Exception, and cannot be imported
+            if type(error).__name__ != "PanicException":
+                raise
+            raise InputError(
+                f"The tokenizer.json of `{source}` is damaged: the library tokenizers cannot read "
+                f"it ({error})."
+            ) from None
         if overrides(settings):
             found.normalizer = tokenizers.normalizers.BertNormalizer(
                 lowercase=lower_cases(settings), strip_accents=settings.get("strip_accents")

@@ -8,6 +8,7 @@ import pytest
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from albert_keras.formats.tokenizer_json import read_tokenizer_json
+from albert_keras.formats.vocabulary import vocabulary_of
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import read_model
@@ -137,3 +138,14 @@ def test_what_our_word_pieces_do_not_do_is_named(bert, part, key, value):
     changed = bert | {part: bert[part] | {key: value}}
     with pytest.raises(InputError, match=f"`{part}.*cannot be expressed here. Received: {value}"):
         read(changed)
+
+
+def test_damaged_rules_of_the_normalizer_are_refused(albert):
+    pytest.importorskip("tokenizers")
+    damaged = copy.deepcopy(albert)
+    rules = damaged["normalizer"]["normalizers"][5]
+    charsmap = base64.b64decode(rules["precompiled_charsmap"])[:-3] + b"\xff\xfe\x00"  # no UTF-8
+    rules["precompiled_charsmap"] = base64.b64encode(charsmap).decode()
+    files = {"tokenizer.json": json.dumps(damaged).encode()}
+    with pytest.raises(InputError, match="tokenizer.json of `x` is damaged"):
+        vocabulary_of(files, "x")
