@@ -15,7 +15,7 @@ from data_pipeline.text.installed_docs import installed_documentation
 
 
 @pytest.fixture
-def short_demo(monkeypatch, tiny_training):
+def short_demo(monkeypatch, tiny_training, without_curves):
     """Makes the demo small: a part of one package to read, a few steps of a tiny model."""
     documents = list(itertools.islice(installed_documentation(["numpy"]), 40))
     values = tiny_training.model_dump()
