@@ -164,10 +164,8 @@ def _of_weights(origin, max_seq_length):
             "a run that answers, which can be exported."
         )
     else:
-        pooling, length = (
-            origin.pooling or "mean",
-            _length(config, max_seq_length, origin.longest_text),
-        )
+        pooling = origin.pooling or "mean"
+        length = _length(config, max_seq_length, origin.longest_text)
         settings = {"name": SIMILARITY.own_tasks[0], "pooling": pooling, "max_seq_length": length}
         task = build_task(TaskConfig(**settings))
         model = SIMILARITY.build_model(config, 1, dtype="float32", pooling=pooling)

@@ -8,7 +8,7 @@ import typer
 
 from albert_keras.cli import log_lines
 
-typer.main.get_command = functools.cache(typer.main.get_command)  # made anew for each command
+typer.main.get_command = functools.cache(typer.main.get_command)  # typer builds it for each call
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ from pathlib import Path
 import typer
 from albert_keras.cli import main
 
-typer.main.get_command = functools.cache(typer.main.get_command)  # made anew for each command
+typer.main.get_command = functools.cache(typer.main.get_command)  # typer builds it for each call
 
 def names():
     return sorted(str(path) for path in Path().rglob("*"))

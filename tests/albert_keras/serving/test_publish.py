@@ -1,4 +1,4 @@
-"""An export appears whole, serves strings, comes back in Keras, and tells what precision costs."""
+"""Exports are published completely, serve strings, load in Keras, and say what precision costs."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""What is told of records is what a plain count over them gives, and damage is found."""
+"""Statistics of records equal a plain count over the records, and damaged records are found."""
 
 import random
 import shutil
