@@ -250,8 +250,9 @@ def task_of_head(
     if tokenizer is None:
         return None, "the model cannot answer without a vocabulary: pass one as `tokenizer`"
     config = TaskConfig(**settings)
-    if kind is TAGGING and _has_characters(tokenizer):
-        config = config.replace(word_split="characters")
+    if kind is TAGGING:  # other programs set punctuation apart, in training and in answering
+        split = "characters" if _has_characters(tokenizer) else "punctuation"
+        config = config.replace(word_split=split)
     length = min(build_task(config).usual_length, weights.config.max_position_embeddings)
     return config.replace(max_seq_length=length), ""
 

@@ -131,8 +131,8 @@ class TaskConfig(Settings):
     word_split: WordSplit | None = setting(
         None,
         "tagging: how plain text becomes words: characters; at white space with punctuation "
-        "apart; or at white_space alone. None is as the words of the training examples were "
-        "split.",
+        "(and Chinese characters) apart; or at white_space alone. None is as the words of the "
+        "training examples were split.",
     )
     max_seq_length: int | None = option(
         None, "Tokens per row.", default_text="128; squad 384, race 512", ge=8

@@ -27,6 +27,7 @@ from albert_keras.serving.layout import EXPORT_RECORD, check_model_name, keras_f
 from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks import kinds
+from albert_keras.tasks.tagging.words import SPLITS
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 from data_pipeline.limits import read_json, read_yaml
@@ -102,6 +103,7 @@ def model_card(out: Path) -> str:
         masked_argument=shlex.quote(samples.masked),
         bytes_per_position=BYTES_PER_POSITION,
         tagging_num_bytes=NUM_BYTES,
+        word_splits=SPLITS,
     )
     return re.sub(r"\n{3,}", "\n\n", card).strip() + "\n"
 

@@ -15,6 +15,7 @@ from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.task_config import AT_WHITE_SPACE, TaskConfig, WordSplit
 from data_pipeline.text.letters import UNSPACED_SCRIPTS
 from data_pipeline.tokenizers.cleanup import character_ranges, characters_of
+from data_pipeline.tokenizers.wordpiece import IDEOGRAPHS
 
 #: A text that begins with this character is split at white space only: it consists of given words.
 GIVEN_WORDS = "\x1f"  # "unit separator", itself white space
@@ -22,9 +23,10 @@ GIVEN_WORDS = "\x1f"  # "unit separator", itself white space
 _INNER = re.escape(".,:'’-_/@&")
 #: Training sentences that are looked at, at regular distances.
 _MOST_EXAMPLES = 10_000
-_SHOWN: dict[WordSplit, str] = {
+#: How each rule splits a text, for people.
+SPLITS: dict[WordSplit, str] = {
     "characters": "into characters",
-    "punctuation": "at white space, with punctuation apart from words",
+    "punctuation": "at white space, with punctuation and Chinese characters apart from words",
     AT_WHITE_SPACE: "at white space",
 }
 
@@ -38,10 +40,11 @@ def word_pattern(rule: WordSplit) -> str:
     sign = characters_of(character_ranges(_is_sign))
     # Marks belong to what they stand on, and a joiner to the emoji before it.
     marks = f"[{characters_of(character_ranges(_is_mark))}]*"
-    letters = f"[^{space}{sign}]+"
+    ideographs = characters_of(IDEOGRAPHS)
+    letters = f"[^{space}{sign}{ideographs}]+"
     return {
         "characters": f"[^{space}]{marks}",
-        "punctuation": f"{letters}(?:[{_INNER}]{letters})*|[{sign}]{marks}",
+        "punctuation": f"{letters}(?:[{_INNER}]{letters})*|[{sign}{ideographs}]{marks}",
         AT_WHITE_SPACE: f"[^{space}]+",
     }[rule]
 
@@ -56,7 +59,8 @@ def split_words(text: str, rule: WordSplit) -> list[str]:
 def with_word_split(config: TaskConfig, examples: Sequence[TaggedExample]) -> TaskConfig:
     """Returns the configuration of a tagger with the rule by which its examples were split.
 
-    It is the one that finds the words of most sentences again in their text. Logs the rule.
+    It is the one that finds the words of most sentences again in their text. Logs the rule, and
+    warns if no rule suits them, as for words of Chinese or Thai.
     """
     if config.name not in TAGGING.own_tasks:
         return config
@@ -73,6 +77,12 @@ def with_word_split(config: TaskConfig, examples: Sequence[TaggedExample]) -> Ta
         }
         best = max(found, key=found.__getitem__)
         config = config.replace(word_split=best if found[best] else AT_WHITE_SPACE)
+        if 2 * found[best] < len(examples):
+            logger.warning(
+                "No rule splits plain text as the training sentences were split: the best one "
+                "finds the words of %.0f %% of them. Give sentences as lists of words.",
+                100 * found[best] / len(examples),
+            )
     log_word_split(config)
     return config
 
@@ -80,7 +90,7 @@ def with_word_split(config: TaskConfig, examples: Sequence[TaggedExample]) -> Ta
 def log_word_split(config: TaskConfig) -> None:
     """Logs how the tagger of a configuration splits plain text; nothing for other tasks."""
     if config.name in TAGGING.own_tasks:
-        shown = _SHOWN[config.word_rule]
+        shown = SPLITS[config.word_rule]
         logger.info("Plain text is split %s (task.word_split).", shown)
 
 

@@ -141,16 +141,16 @@ def test_labels_columns_and_length_are_those_of_the_source(converted):
     assert open_model(converted("numbered")[0].path).task["labels"] == ["LABEL_0", "LABEL_1"]
 
 
-def test_a_tagger_with_a_vocabulary_of_chinese_characters_takes_characters(tiny_tokenizer):
+def test_a_converted_tagger_splits_as_its_vocabulary_shows(tiny_tokenizer):
     keys = {"architectures": ["BertForTokenClassification"]}
     weights = task_weights("tagging", 3, ("O", "B-X", "I-X"), vocab_size=307, **SIZES)
     weights = weights._replace(config=weights.config.replace(foreign_keys=keys))
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{n}" for n in range(60))]
-    for count, rule in ((5, None), (40, "characters")):
+    for count, rule in ((5, "punctuation"), (40, "characters")):
         words = "\n".join([*pieces, *map(chr, range(0x4E00, 0x4E00 + count))]).encode()
         tokenizer = vocabulary_of({"vocab.txt": words}, "a test").tokenizer
         assert task_of_head(weights, tokenizer)[0].word_split == rule
-    assert task_of_head(weights, tiny_tokenizer)[0].word_rule == "white_space"
+    assert task_of_head(weights, tiny_tokenizer)[0].word_split == "punctuation"
 
 
 def test_a_classifier_of_pairs_is_named_by_the_user(converted):

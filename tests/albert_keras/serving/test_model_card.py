@@ -133,6 +133,7 @@ def test_the_request_is_one_that_the_model_takes(out, kind):
         for name, fields in inputs.items()
     }
     task = FINETUNED["task"] | {"kind": kind, "takes_pair": kind == "classification"}
+    task["config"] = {"word_split": "characters"}
     record = FINETUNED | {"signatures": signatures, "task": task}
     card = model_card(publish(out, 1, record))
     script = re.findall("```sh\n(.*?)\n```", card, re.DOTALL)[1]
@@ -144,6 +145,7 @@ def test_the_request_is_one_that_the_model_takes(out, kind):
     asked = body.get("signature_name", "serving_default")
     assert set(row if isinstance(row, dict) else {"text"}) == set(inputs[asked])
     assert asked == next(iter(inputs)) and (key is None or row[key])
+    assert (kind == "tagging") == ("a text, which is split into characters" in card)
 
 
 @pytest.mark.slow

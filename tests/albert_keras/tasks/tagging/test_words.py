@@ -14,7 +14,7 @@ TAGGING = TaskConfig(name="tagging", labels=("O", "B-X"))
 WORDS = {
     "characters": list("Anna,aged3.5(well-known)…王明住在北京。")
     + ["हि", "न्", "दी", "،", "عَ", "رَ", "بِ", "يّ", "؟", "👩‍", "🔬", "❤️", *"$5xy"],
-    "punctuation": ["Anna", ",", "aged", "3.5", "(", "well-known", ")", "…", "王明住在北京", "。"]
+    "punctuation": ["Anna", ",", "aged", "3.5", "(", "well-known", ")", "…", *"王明住在北京。"]
     + ["हिन्दी", "،", "عَرَبِيّ", "؟", "👩‍", "🔬", "❤️", "$", "5", "x", "y"],
     "white_space": MIXED_TEXT.split(),
 }
@@ -49,6 +49,14 @@ def test_the_rule_is_that_of_most_training_sentences(sentences, rule, caplog):
     assert with_word_split(TAGGING.replace(word_split="characters"), examples).word_split == (
         "characters"
     )
+
+
+def test_words_that_no_rule_finds_again_are_a_warning(caplog):
+    examples = [TaggedExample("0", tuple(text.split())) for text in ("王明 住在 北京 。", "很 大")]
+    with_word_split(TAGGING, examples)
+    assert "finds the words of 50 % of them" not in caplog.text
+    with_word_split(TAGGING, examples[:1])
+    assert "finds the words of 0 % of them. Give sentences as lists of words" in caplog.text
 
 
 def test_other_tasks_and_earlier_versions_have_no_rule():
