@@ -22,6 +22,7 @@ from albert_keras.tasks.examples import (
 )
 from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.metrics import count_caution
+from albert_keras.tasks.tagging.scores import why_no_entities
 from albert_keras.tasks.task import Task, one_line
 from albert_keras.tasks.task_config import OWN_TASKS
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -32,6 +33,7 @@ _MOST_REPEATED, _MOST_CONFLICTS, _MOST_TOO_LONG, _MOST_UNKNOWN = 0.01, 0.001, 0.
 _LEAST_OF_A_CLASS = 5
 _LABELS_SHOWN, _CONFLICTS_SHOWN, _UNKNOWN_SHOWN, _SHOWN_TEXT = 8, 5, 5, 80
 _SIGNS = re.compile(r"(?<=\w)[\s_/-]+")
+_WHOLE_NUMBER = re.compile(r"(\d+)\.0+")
 
 #: The name of the finding that `finetune` reports in another way.
 IN_TRAINING = "in training"
@@ -99,13 +101,14 @@ def report_examples(
 
 
 def near_equal(names: Iterable[str]) -> list[list[str]]:
-    """Groups names that differ in case, spaces or hyphens only; groups and names are sorted.
+    """Groups names that differ in case, spaces, hyphens or a decimal point only, sorted.
 
-    Examples: `pos`, `POS` and ` pos`; `not spam` and `not_spam`.
+    Examples: `pos`, `POS` and ` pos`; `not spam` and `not_spam`; `1` and `1.0`.
     """
     groups = collections.defaultdict(list)
     for name in sorted(names):
-        groups[_SIGNS.sub("", normalised(name))].append(name)
+        number = _WHOLE_NUMBER.fullmatch(name)
+        groups[number[1] if number else _SIGNS.sub("", normalised(name))].append(name)
     return sorted(group for group in groups.values() if len(group) > 1)
 
 
@@ -156,12 +159,20 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
         text += f" and {len(shown) - _LABELS_SHOWN} more"
     is_good = None
     if is_training and task.labels:
-        rare = [f"`{name}`" for name, count in labels.items() if count < _LEAST_OF_A_CLASS]
-        if rare:
-            is_good = False
-            names = ", ".join(rare[:_LABELS_SHOWN])
-            text += f". There are fewer than {_LEAST_OF_A_CLASS} examples of {names}"
+        groups = {"": [name for name, count in labels.items() if count < _LEAST_OF_A_CLASS]}
+        if task.kind.has_several_labels:
+            most = total - _LEAST_OF_A_CLASS
+            groups["without "] = [name for name, count in labels.items() if count > most]
+        for which, rare in groups.items():
+            if rare:
+                is_good = False
+                names = ", ".join(f"`{name}`" for name in rare[:_LABELS_SHOWN])
+                text += (
+                    f". There are fewer than {_LEAST_OF_A_CLASS} examples {which or 'of '}{names}"
+                )
     yield Finding(is_good, "labels", text)
+    if task.kind is TAGGING and is_training and (reason := why_no_entities(task.labels)):
+        yield Finding(False, "entities", reason)
     similar = near_equal(labels) if is_training and task.labels else []
     if similar:
         groups = "; ".join(" and ".join(f"`{name}`" for name in group) for group in similar)

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, FiniteFloat
 
 from albert_keras.tasks.examples import Answer, QuestionExample
+from albert_keras.tasks.tables.raw_table import object_rows
 from albert_keras.tasks.tables.rows import (
     Row,
     RowError,
@@ -28,11 +29,11 @@ _RULES = {
 
 class _Answer(BaseModel):
     text: str
-    answer_start: int
+    answer_start: float | None = None
 
 
 class _Question(BaseModel):
-    id: str | int
+    id: Any
     question: str
     answers: list[_Answer] = []
     is_impossible: bool | None = None
@@ -43,12 +44,8 @@ class _Paragraph(BaseModel):
     qas: list[dict[str, Any]]
 
 
-class _Article(BaseModel):
-    paragraphs: list[_Paragraph]
-
-
 class _Squad(BaseModel):
-    data: list[_Article]
+    data: list[Any]
 
 
 def read_questions(
@@ -61,8 +58,9 @@ def read_questions(
 
     Questions to predict for need no answers. Other keys, such as `plausible_answers`, are ignored.
     Questions of one paragraph share one `context` object. As other programs write them, ids may be
-    whole numbers, white space around an answer does not belong to it, and blank answers of an
-    impossible question are left out.
+    whole numbers, white space around an answer does not belong to it, blank answers of an
+    impossible question are left out, and each question may have its `context`, as in the data sets
+    of Hugging Face, also in a .jsonl.
 
     Args:
         needs_positions: Whether answers must be in the context at their `answer_start`; scores
@@ -79,7 +77,9 @@ def read_questions(
     def example(number, row):
         place, context, fields = row.fields
         try:
-            question = checked(_Question, fields)
+            question = checked(_Question, _with_list_of_answers(fields))
+            if isinstance(question.id, bool) or not isinstance(question.id, str | int):
+                raise RowError(f"`id` must be a text or a number. Received: {question.id!r}.")
             if (id := str(question.id)) in seen:
                 raise RowError(f"must have an `id` of its own. Received: {id!r}, as in {seen[id]}.")
             seen[id] = f"question {number + 1}"
@@ -97,19 +97,54 @@ def read_questions(
 def _questions(path) -> Iterator[Row]:
     """Yields each question as a Row of its place in the file, its context and itself."""
     line = 0
-    for number, article in enumerate(read_checked(_Squad, path).data):
-        for count, paragraph in enumerate(article.paragraphs):
-            for place, question in enumerate(paragraph.qas):
-                line += 1
-                where = f"data[{number}].paragraphs[{count}].qas[{place}]"
-                yield Row(line, (where, paragraph.context, question), str(question.get("id")))
+    for where, content in _paragraphs(path):
+        try:
+            paragraph = checked(_Paragraph, content)
+        except RowError as error:
+            line += 1
+            yield Row(line, None, where, f"(`{where}`) {error}")
+            continue
+        for number, question in enumerate(paragraph.qas):
+            line += 1
+            place = f"{where}.qas[{number}]" if "qas" in content else where
+            yield Row(line, (place, paragraph.context, question), str(question.get("id")))
+
+
+def _paragraphs(path):
+    """Yields the place and the content of each paragraph; a question with a context is one, too."""
+    if Path(path).suffix.lower() == ".jsonl":
+        articles = ((f"line {row.line}", row.fields) for row in object_rows(path))
+    else:
+        data = read_checked(_Squad, path).data
+        articles = ((f"data[{number}]", article) for number, article in enumerate(data))
+    for place, article in articles:
+        paragraphs = article.get("paragraphs") if isinstance(article, dict) else None
+        if isinstance(paragraphs, list):
+            for number, paragraph in enumerate(paragraphs):
+                yield f"{place}.paragraphs[{number}]", paragraph
+        else:
+            yield place, {"qas": [article]} | article if isinstance(article, dict) else article
+
+
+def _with_list_of_answers(question):
+    """Returns a question whose answers are a list, which Hugging Face has as a list of each part.
+
+    There a question without answers is impossible.
+    """
+    answers = question.get("answers")
+    if not isinstance(answers, dict):
+        return question
+    columns = [values for values in answers.values() if isinstance(values, list)]
+    rows = [dict(zip(answers, row, strict=True)) for row in zip(*columns, strict=False)]
+    return question | {"answers": rows} | ({} if rows else {"is_impossible": True})
 
 
 def _example(question, context, needs_positions):
     """Returns the example of a question; RowError for an answer that cannot be used."""
     answers = []
     for answer in question.answers:
-        text, start = answer.text.strip(), answer.answer_start
+        text = answer.text.strip()
+        start = -1 if answer.answer_start is None else int(answer.answer_start)
         if not text and question.is_impossible:
             continue
         indent = len(answer.text) - len(answer.text.lstrip())

@@ -14,12 +14,22 @@ from albert_keras.tasks.tables.rows import RowError
 from data_pipeline.settings import did_you_mean
 
 _YES, _NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no")
-#: A list or dictionary as Python and JSON write it, or an array as NumPy does.
-_NUMBER = r"-?[\d.]+(?:e[-+]?\d+)?"
+#: What a data frame writes for a missing cell, as text, and databases for NULL.
+_MISSING = ("nan", "NaN", "<NA>", "\\N")
+#: Values other than texts in a list, and objects that Python writes with the name of their type.
+_VALUE = r"(?:-?[\d.]+(?:e[-+]?\d+)?|nan|None|null|[Tt]rue|[Ff]alse|np\.\w+\([^()]*\))"
+_TYPES = "array|tensor|tf\\.Tensor|OrderedDict|Counter|defaultdict|deque|set|frozenset|dict_\\w+"
+#: A list, tuple, set or dictionary as Python and JSON write it, an array as NumPy does, or bytes.
 _STRUCTURE = re.compile(
-    r"""\[\s*\]|\[\s*(?P<quote>['"]).*(?P=quote)\s*\]|\{\s*['"].*:.*\}|array\(\[.*\].*\)|"""
-    rf"\[\s*{_NUMBER}(?:[\s,]+{_NUMBER})*\s*\]",
-    re.DOTALL,
+    rf"""
+    \[\s*\]  |  [\[{{]\s*(?P<list>['"]).*(?P=list)\s*,?\s*[\]}}]
+    |  \(\s*(?P<tuple>['"])[^'"]*(?P=tuple)\s*,(?:.*(?P=tuple))?\s*,?\s*\)
+    |  \{{\s*(?:['"][^:]*|{_VALUE}\s*):.*\}}  |  \[\s*[({{]\s*['"].*[)}}]\s*\]
+    |  [\[({{][\s\[]*{_VALUE}(?:[\s,\[\]]+{_VALUE})*[\s,\]]*[\]}}]
+    |  \(\s*{_VALUE}\s*,(?:\s*{_VALUE}(?:\s*,\s*{_VALUE})*\s*,?)?\s*\)
+    |  (?:{_TYPES})\(.*\)  |  b(?P<bytes>['"]).*(?P=bytes)
+    """,
+    re.DOTALL | re.VERBOSE,
 )
 
 #: How the cells of the columns of a label become the label of an example: from values and columns.
@@ -28,11 +38,10 @@ Label = Callable[[list[Any], Sequence[str | int]], Any]
 
 def class_of(values: list[Any], columns: Sequence[str | int], known: Sequence[str] = ()) -> str:
     """Returns the name of a class, without white space around it; `known`, if any, are allowed."""
-    [value] = values
-    if isinstance(value, bool | int) or isinstance(value, float) and math.isfinite(value):
-        value = json.dumps(value)
+    value = _named(values[0])
     if not isinstance(value, str) or not value.strip():
-        raise RowError(f"must have a name as label. Received: {value!r}.")
+        advice = " `label_separator` is for several." if isinstance(value, list) else ""
+        raise RowError(f"must have a name as label. Received: {value!r}.{advice}")
     name = value.strip()
     check_plain(name, "one name as label")
     _check_known(name, known)
@@ -76,6 +85,8 @@ def listed_labels(
     if isinstance(value, str):
         check_plain(value, f"names between `{separator}` as label")
         value = value.split(separator)
+    if isinstance(value, list):
+        value = [_named(one) for one in value]
     if value is None:
         value = []
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
@@ -94,13 +105,15 @@ def check_plain(value: str, what: str) -> None:
     if _STRUCTURE.fullmatch(value.strip()):
         raise RowError(
             f"must have {what}. Received a list or another structure written as text: "
-            f"{value[:60]!r}. Write it as .jsonl, or its parts in columns of their own"
+            f"{value[:60]!r}. Write it as .jsonl, or its parts in columns of their own."
         )
 
 
 def text_of(value: Any, column: str | int, may_be_blank: bool = False) -> str:
     """Returns a text; raises RowError if a model cannot read it, see `text_problem`."""
     problem = text_problem(value, may_be_blank)
+    if problem is None and value.strip() in _MISSING[2:]:
+        problem = f"must be a text. Received {value.strip()}, which means none."
     if problem is not None:
         raise RowError(f"`{column}` {problem}")
     check_plain(value, f"a text as `{column}`")
@@ -127,6 +140,18 @@ def _number(value):
     return number if math.isfinite(number) else None
 
 
+def _named(value):
+    """Returns a number as the name that it has in other formats, and anything else as it is."""
+    if isinstance(value, bool | int) or isinstance(value, float) and math.isfinite(value):
+        return json.dumps(value)
+    return value
+
+
 def _check_known(name, known):
+    if not known and name in _MISSING:
+        raise RowError(
+            f"must have a name as label. Received {name}, which means none. If it is the name of a "
+            "class, give all names as `task.labels`."
+        )
     if known and name not in known:
         raise RowError(f"has an unknown label, `{name}`{did_you_mean(name, known)}")

@@ -2,18 +2,20 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
 from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.labels import check_few
 from albert_keras.tasks.tables.cells import Label, class_of, text_of
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from albert_keras.tasks.tables.rows import SkippedRow, examples_from, is_number, warn_skipped
 from data_pipeline.errors import InputError, Mistake
 
-#: With more labels than this, they must be fewer than half of the rows.
-_FEW_LABELS = 20
+#: Usual names of the column of a label, in lower case.
+_LABEL_NAMES = {"label", "labels", "class", "category", "sentiment", "target", "score", "rating"}
 
 
 def read_table(
@@ -64,6 +66,8 @@ def read_table(
     labels = labels if labelled else []
     table = read_raw_table(path, [*columns, *labels], has_header, encoding, is_official)
     rows = table.rows
+    if labels and not has_header and not is_official:
+        rows = _with_header_as_problem(rows, table.keys[0], table.keys[-1])
     if skips_short_rows:
         short = [row for row in rows if len(row.fields) < len(table.names)]
         rows = [row for row in rows if len(row.fields) >= len(table.names)]
@@ -85,6 +89,29 @@ def read_table(
     return examples_from(path, rows, example, skipped, may_skip)
 
 
+def _with_header_as_problem(rows, text, label):
+    """Returns rows without names of columns, of which the first has a problem if it has the names.
+
+    It does if its label occurs nowhere else, unlike all others or as a usual name of a column; or
+    if its text alone is a number.
+    """
+    usable = [row.fields for row in rows if row.problem is None]
+    if len(usable) < 2 or rows[0].problem is not None:
+        return rows
+    texts, labels = ([str(fields[key]).strip() for fields in usable] for key in (text, label))
+    counts = Counter(labels)
+    is_only_one = [name for name, count in counts.items() if count == 1] == labels[:1]
+    is_usual = counts[labels[0]] == 1 and labels[0].lower() in _LABEL_NAMES
+    is_name = is_usual or is_only_one and len(counts) > 1 and not labels[0].isdecimal()
+    if is_name or texts[0].isdecimal() and not any(map(str.isdecimal, texts[1:])):
+        problem = (
+            f"seems to have the names of the columns: `{labels[0]}` is the label of no other row. "
+            "Give the columns by name."
+        )
+        return [rows[0]._replace(problem=problem), *rows[1:]]
+    return rows
+
+
 def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:
     """Returns the different labels of examples, sorted; whole numbers by value.
 
@@ -97,12 +124,7 @@ def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:
         raise InputError(
             f"There must be at least two classes of labels. Received: {names}.", Mistake.ONE_CLASS
         )
-    if len(names) > _FEW_LABELS and 2 * len(names) > len(examples):
-        raise InputError(
-            f"The labels must be names of classes. Received: {len(names)} different ones in "
-            f"{len(examples)} rows, such as {names[0][:40]!r}. Is this the column of the label? "
-            "If labels are numbers, use `task=regression`."
-        )
+    check_few(names, len(examples), "rows")
     if all(re.fullmatch(r"-?\d+", name) for name in names):
         return tuple(sorted(names, key=lambda name: (int(name), name)))
     return tuple(sorted(names))

@@ -4,6 +4,7 @@ import codecs
 import csv
 import io
 import itertools
+import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ from data_pipeline.text import storage
 
 logger = logging.getLogger(__name__)
 
+JSON_ENDINGS = (".jsonl", ".json")
 #: Delimiter of each ending.
 _USUAL_DELIMITERS = {".tsv": "\t", ".csv": ","}
 _DELIMITERS = (",", ";", "\t", "|")
@@ -25,9 +27,11 @@ _DELIMITERS = (",", ";", "\t", "|")
 #: have a backslash before them.
 _UNQUOTED, _DOUBLED, _BACKSLASHES = "none", "quotation marks", "backslashes before quotation marks"
 #: What only files with quoted fields have, even a .tsv: marks that are doubled in a field between
-#: marks, and a first line of several such fields.
+#: marks, and a first line of several such fields. Spreadsheets mark fields with a comma, too.
 _QUOTED_FIELD = re.compile(r'(?:^|\t)"(?:[^"\t]|"")*""(?:[^"\t]|"")*"(?:\t|\r?\n?$)')
 _QUOTED_LINE = re.compile(r'"[^"\t]*"(?:\t"[^"\t]*")+\s*')
+_QUOTED_COMMA = re.compile(r'(?:^|\t)"[^"\t]*,[^"\t]*"(?=\t|\r?\n?$)')
+_LEAST_COMMAS = 3
 _USUAL_ENCODING = "utf-8"
 #: Rows that are read to detect the delimiter, and the least share of them that must be as wide as
 #: the first.
@@ -58,7 +62,7 @@ class RawTable(NamedTuple):
     numbers from 0.
     """
 
-    names: list[str]  # of the columns; none in a .jsonl
+    names: list[str]  # of the columns; none in a .jsonl or .json
     keys: list[str]  # the names of the columns that were asked for
     rows: list[Row]  # below the header; `fields` is a dict by names unless there is a `problem`
 
@@ -70,12 +74,12 @@ def read_raw_table(
     encoding: str | None = None,
     is_official: bool = False,
 ) -> RawTable:
-    """Reads all columns and rows of a table that ends in .tsv, .txt, .csv or .jsonl.
+    """Reads all columns and rows of a table that ends in .tsv, .txt, .csv, .jsonl or .json.
 
     A .csv may quote its fields, which may then contain delimiters and line breaks. In a .tsv with
     tabs a row is a line and nothing is quoted, unless the file shows that it is; a .txt is read
-    alike. A .jsonl has an object per line. A byte order mark, CRLF, CR alone and blank lines at the
-    end make no difference.
+    alike. A .jsonl or .json has an object per line, or an array of objects. A byte order mark,
+    CRLF, CR alone and blank lines at the end make no difference.
 
     Args:
         columns: Columns that must exist, by name, or by number from 0; in a .jsonl always names.
@@ -94,12 +98,13 @@ def read_raw_table(
     ending = ".tsv" if is_official else PurePath(path).suffix.lower()
     if ending == ".txt":
         ending = ".tsv"
-    if ending not in (*_USUAL_DELIMITERS, ".jsonl"):
-        raise InputError(f"`{path}` must end in .tsv, .txt, .csv or .jsonl.", Mistake.FILE_ENDING)
-    if ending == ".jsonl":
+    if ending in JSON_ENDINGS:
         names = list(map(str, columns))
-        rows = (object_row(row, names) for row in line_rows(path, encoding))
-        return RawTable([], names, list(_without_last_blanks(rows)))
+        return RawTable([], names, list(_without_last_blanks(object_rows(path, encoding, names))))
+    if ending not in _USUAL_DELIMITERS:
+        raise InputError(
+            f"`{path}` must end in .tsv, .txt, .csv, .jsonl or .json.", Mistake.FILE_ENDING
+        )
     given = _USUAL_ENCODING if is_official else encoding
     lines, encoding = _read_lines(path, given)
     delimiter, quoting, first = "\t", _UNQUOTED, 1
@@ -139,6 +144,34 @@ def line_rows(path: str | PurePath, encoding: str | None = None) -> list[Row]:
         _decodable(Row(number, line.removeprefix("\ufeff").rstrip("\r\n"), line), found, encoding)
         for number, line in enumerate(lines, start=1)
     ]
+
+
+def object_rows(
+    path: str | PurePath, encoding: str | None = None, names: Sequence[str] = ()
+) -> Iterator[Row]:
+    """Yields the objects of a .jsonl or .json as Rows: one in each line, or all in an array."""
+    lines = line_rows(path, encoding)
+    first = next((row.fields.strip() for row in lines if row.fields.strip()), "")
+    for row in _entries(lines) if first.startswith("[") else lines:
+        yield object_row(row, names)
+
+
+def _entries(lines):
+    """Yields the entries of a JSON array that takes all lines as Rows."""
+    text, decoder, line = "".join(row.raw for row in lines), json.JSONDecoder(strict=False), 1
+    begin, end = 0, text.index("[") + 1
+    while begin < len(text):
+        start = re.compile(r"[\s,]*").match(text, end).end()
+        line += text.count("\n", begin, start)
+        begin = start
+        if text[begin:].strip() == "]":
+            return
+        try:
+            _, end = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            end = len(text)
+        yield Row(line, text[begin:end], text[begin:end])
+        begin = end
 
 
 def object_row(row: Row, names: Sequence[str] = ()) -> Row:
@@ -185,8 +218,8 @@ def _read_lines(path, encoding) -> tuple[list[str], str]:
             f"`{path}` must be {encoding}. Its byte {error.start} (0x{data[error.start]:02x}) is "
             "not. Give its `encoding`."
         ) from None
-    if "\n" not in text:  # the line ends of the first Macintosh, or a single line
-        text = text.replace("\r", "\n")
+    if text.count("\r") - text.count("\r\n") > text.count("\n"):  # of the first Macintosh
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     return list(io.StringIO(text, newline="\n")), encoding  # only LF ends a line
 
 
@@ -197,6 +230,9 @@ def _rows(lines, delimiter, quoting, first=1) -> Iterator[Row]:
             yield Row(number, line.removesuffix("\n").removesuffix("\r").split(delimiter), line)
         return
     escape = {"escapechar": "\\", "doublequote": False} if quoting is _BACKSLASHES else {}
+    if escape:  # \N without marks is no escaped letter, but the NULL of a database
+        null = re.compile(rf"(?<![^{re.escape(delimiter)}])\\N(?=[{re.escape(delimiter)}\r\n])")
+        lines = [null.sub(r"\\\\N", line) for line in lines]
     begin = 0
     while begin < len(lines):
         rest = (lines[number] for number in range(begin, len(lines)))
@@ -231,10 +267,34 @@ def _detect_quoting(lines, ending, delimiter):
     """Detects how fields are quoted, from fields that are broken or look odd if quoted as usual."""
     if _usual_quoting(ending, delimiter) is _UNQUOTED:
         signs = *map(_QUOTED_LINE.fullmatch, lines[:1]), *map(_QUOTED_FIELD.search, lines)
-        return _DOUBLED if any(signs) else _UNQUOTED
+        if any(signs) or _has_marked_commas(lines) or _has_lines_in_fields(lines):
+            return _DOUBLED
+        return _UNQUOTED
     sign = re.escape(delimiter)
     escaped = re.compile(rf"""(?:^|{sign})"[^"]*\\"[^"{sign}\s]""")
     return _BACKSLASHES if any(map(escaped.search, lines)) else _DOUBLED
+
+
+def _has_marked_commas(lines):
+    """Returns whether there are marks around all fields with a comma, and around no others."""
+    fields = [field for line in lines for field in line.rstrip("\r\n").split("\t")]
+    with_comma = [field for field in fields if "," in field]
+    marked = [field for field in fields if field.startswith('"')]
+    return (
+        len(marked) >= _LEAST_COMMAS
+        and marked == with_comma
+        and all(map(_QUOTED_COMMA.fullmatch, marked))
+    )
+
+
+def _has_lines_in_fields(lines):
+    """Returns whether rows are alike in width only if fields in marks contain tabs and lines."""
+    widths = {
+        quoting: {len(row.fields) if row.problem is None else 0 for row in rows if row.fields}
+        for quoting in (_UNQUOTED, _DOUBLED)
+        for rows in [_without_last_blanks(_rows(lines, "\t", quoting))]
+    }
+    return len(widths[_UNQUOTED]) > 1 and len(widths[_DOUBLED]) == 1
 
 
 def _detect_delimiter(lines, ending, columns, has_header):
@@ -298,9 +358,9 @@ def _with_names(row, names):
 
 
 def _is_default_header(fields):
-    """Returns whether a row has the names 0, 1, 2, ... that a data frame gives its columns."""
+    """Returns whether a row has the names 0, 1, 2, ..., in any order, of a data frame's columns."""
     names = fields[1:] if fields[:1] == [""] else fields  # the first column is the index
-    return len(names) > 1 and names == [str(number) for number in range(len(names))]
+    return len(names) > 1 and set(names) == {str(number) for number in range(len(names))}
 
 
 def _positions(path, header, columns):

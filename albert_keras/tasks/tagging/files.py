@@ -1,5 +1,6 @@
 """Reads sentences with a tag for each word: in columns, in a table or in .jsonl → examples."""
 
+import itertools
 import logging
 import re
 from collections import Counter
@@ -9,18 +10,30 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from albert_keras.report import shortened_value
 from albert_keras.tasks.examples import TaggedExample
-from albert_keras.tasks.tables.raw_table import line_rows, object_row, read_raw_table
+from albert_keras.tasks.tables.cells import check_plain
+from albert_keras.tasks.tables.raw_table import (
+    JSON_ENDINGS,
+    line_rows,
+    object_rows,
+    read_raw_table,
+)
 from albert_keras.tasks.tables.rows import Row, RowError, SkippedRow, checked, examples_from
+from albert_keras.tasks.tagging.words import split_words
+from albert_keras.tasks.task_config import WordSplit
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import did_you_mean
 
 #: Usual names of columns in lower case, by option; of several in a file the first one here is read.
 _NAMES = {
     "text": ("words", "tokens", "word", "token"),
-    "label": ("tags", "ner_tags", "tag", "ner_tag"),
-    "sentence": ("sentence #", "sentence_id", "sentence"),
+    "label": ("tags", "ner_tags", "tag", "ner_tag", "labels", "label", "ner"),
+    "sentence": ("sentence #", "sentence_id", "sent_id", "sentence_idx", "sentence"),
 }
+#: The same for a text with spans of characters.
+_SPANS = {"text": ("text",), "label": ("label", "labels", "entities", "spans")}
+_BORDERS = (("start", "start_offset"), ("end", "end_offset"), ("label", "labels"))
 _NUMBERS = {"text": ("0",), "label": ("-1",)}  # if columns have no names
 _DOCUMENT_START = "-DOCSTART-"
 _WHITE_SPACE = re.compile(r"[ \t]+")  # a no-break space belongs to a word
@@ -46,13 +59,16 @@ def read_tagged(
     known: Sequence[str] = (),
     encoding: str | None = None,
     skipped: list[SkippedRow] | None = None,
+    split: WordSplit = "punctuation",
 ) -> list[TaggedExample]:
     """Reads a file of tagged sentences.
 
     In columns, as in CoNLL: a word per line, columns separated by spaces or tabs, and an empty line
     or `-DOCSTART-` between sentences; comments, which begin with `#`, are left out. In a .csv: a
-    word per row, and columns with names, one of them for the number of the sentence. In a .jsonl:
-    an object per line, `{"words": ["Ada", "slept"], "tags": ["B-PER", "O"]}`, perhaps with an "id".
+    word per row, and columns with names, one of them for the number of the sentence; in a .tsv or
+    .txt with such names, too. In a .jsonl or .json: objects such as
+    `{"words": ["Ada", "slept"], "tags": ["B-PER", "O"]}`, perhaps with an "id"; or with spans of
+    characters, `{"text": "Ada slept", "label": [[0, 3, "PER"]]}`.
 
     Args:
         text, label: Columns of words and tags: a name; or where columns have none, a number from 0,
@@ -61,6 +77,7 @@ def read_tagged(
         known: All tags that are allowed, if any; and the names of tags that are numbers from 0.
         encoding: See `read_raw_table`.
         skipped: Receives the sentences that cannot be used. None makes them an error.
+        split: How a text becomes words, which end where a span does, see `split_words`.
 
     Returns:
         The id is the number of the sentence unless the file has one.
@@ -69,11 +86,13 @@ def read_tagged(
         InputError: If a column is missing, or as `examples_from`.
     """
     path, wanted = Path(path), {"text": text} | ({"label": label} if has_tags else {})
-    if path.suffix.lower() == ".jsonl":
-        lines = (row for row in line_rows(path, encoding) if row.fields.strip())
-        rows = (_named(object_row(row), wanted) for row in lines)
+    ending = path.suffix.lower()
+    if ending in JSON_ENDINGS:
+        lines = (row for row in object_rows(path, encoding) if row.raw.strip())
+        rows = (_named(row, wanted, split) for row in lines)
     else:
-        read = _table_words if path.suffix.lower() == ".csv" else _column_words
+        is_table = ending == ".csv" or ending in (".tsv", ".txt") and _has_names(path, encoding)
+        read = _table_words if is_table else _column_words
         rows = _sentences(read(path, wanted, encoding))
 
     def example(number, row):
@@ -87,6 +106,8 @@ def read_tagged(
             tags = [known[tag] for tag in tags]
         sentence = checked(_Sentence, row.fields | {"tags": tags or []})
         words, tags = tuple(sentence.words), tuple(sentence.tags)
+        for tag in set(tags):
+            check_plain(tag, "a tag for each word")
         if has_tags and len(tags) != len(words):
             raise RowError(
                 f"must have a tag for every word. Received: {len(tags)} for {len(words)}."
@@ -109,20 +130,62 @@ def _keys(names, wanted, usual):
     ]
 
 
-def _named(row, wanted):
+def _named(row, wanted, split):
     """Returns a Row of an object with its words, its tags and its id under these names."""
     if row.problem is not None:
         return row
-    keys = _keys({name.lower(): name for name in row.fields}, wanted, _NAMES)
-    if None in keys:
+    names = {name.lower(): name for name in row.fields}
+    for usual in (_NAMES, _SPANS):
+        keys = _keys(names, wanted, usual)
+        if None not in keys:
+            break
+    else:
         problem = (
             "must have lists of words and tags, called `words` and `tags` or as `text` and `label` "
-            f"say. Received: {', '.join(row.fields)}. docs/finetuning.md shows how to make them of "
-            "a text with spans, as of doccano and Label Studio."
+            "say, or a text with spans, as doccano and JSON_MIN of Label Studio. "
+            f"Received: {', '.join(row.fields)}."
         )
         return row._replace(problem=problem)
-    fields = zip(_Sentence.model_fields, (row.fields[key] for key in keys), strict=False)
-    return row._replace(fields=dict(fields) | {"id": row.fields.get("id")})
+    values = [row.fields[key] for key in keys]
+    if isinstance(values[0], str):
+        try:
+            values = _words_of_spans(*values, split=split)
+        except RowError as error:
+            return row._replace(problem=str(error))
+    fields = dict(zip(_Sentence.model_fields, values, strict=False))
+    return row._replace(fields=fields | {"id": row.fields.get("id")})
+
+
+def _words_of_spans(text, spans=(), split="punctuation"):
+    """Returns the words of a text, and their tags: B and I in a span of characters, and O."""
+    found = sorted(map(_span, spans) if isinstance(spans, list | tuple) else [_span(spans)])
+    borders = [0, *(border for begin, end, _ in found for border in (begin, end)), len(text)]
+    if borders != sorted(borders):
+        raise RowError("must have spans in its text that do not overlap.")
+    words, tags = [], []
+    for number, (begin, end) in enumerate(itertools.pairwise(borders)):
+        inside = split_words(text[begin:end], split)
+        name = found[number // 2][2] if number % 2 else None
+        words += inside
+        tags += [f"{'I' if place else 'B'}-{name}" if name else "O" for place in range(len(inside))]
+        if name and not inside:
+            raise RowError(f"must have a word in the span from {begin} to {end}.")
+    return words, tags
+
+
+def _span(span):
+    """Returns first character, end and name of a span, in the forms of several programs."""
+    if isinstance(span, dict):
+        span = [next((span[name] for name in some if name in span), None) for some in _BORDERS]
+    if isinstance(span, list) and len(span) == 3:
+        begin, end, name = span
+        name = name[0] if isinstance(name, list) and len(name) == 1 else name
+        if type(begin) is type(end) is int and begin < end and isinstance(name, str) and name:
+            return begin, end, name
+    raise RowError(
+        f'must have spans such as [0, 4, "PER"], or with `start`, `end` and `label`. '
+        f"Received: {shortened_value(span)}."
+    )
 
 
 def _sentences(words):
@@ -139,6 +202,14 @@ def _sentences(words):
             sentence = []
 
 
+def _has_names(path, encoding):
+    """Returns whether the first line of a file has usual names of columns of words and tags."""
+    lines = (row.fields.lower() for row in line_rows(path, encoding))
+    first = re.split(r"[\t,;|]", next(filter(str.strip, lines), ""))
+    names = {name.strip(' "') for name in first}
+    return all(names.intersection(_NAMES[option]) for option in ("text", "label"))
+
+
 def _column_words(path, wanted, encoding):
     """Yields the words of a file with columns as Rows of the columns wanted, see `_sentences`."""
     lines = [
@@ -148,6 +219,13 @@ def _column_words(path, wanted, encoding):
     words = [line for line in lines if line[1][0] not in no_words]
     if not words:
         return
+    if {"text", "label"} <= {
+        option for option, names in _NAMES.items() for name in words[0][1] if name.lower() in names
+    }:
+        raise InputError(
+            f"`{path}` must have words and tags alone. Received: names of columns in its first "
+            "line. Remove this line, or separate its columns by tabs in a .tsv."
+        )
     [(width, _)] = Counter(len(columns) for _, columns in words).most_common(1)
     tabs = next((row.fields.count("\t") for row, columns in words if len(columns) == width))
     first = [columns[0] for _, columns in words[:2]]
@@ -163,8 +241,8 @@ def _column_words(path, wanted, encoding):
         given = [f"`{name}={value}`" for name, value in wanted.items() if value is not None]
         text = ", ".join([*given, f"{width} columns"])
         raise InputError(
-            f"`{path}` must have a column of words and one of tags; their numbers, counted from 0, "
-            f"are `text` and `label`. Received: {text}.",
+            f"`{path}` must have a column of words and one of tags, separated by spaces or tabs; "
+            f"their numbers, counted from 0, are `text` and `label`. Received: {text}.",
             Mistake.NO_COLUMN,
         )
     for row, columns in lines:
@@ -193,19 +271,26 @@ def _table_words(path, wanted, encoding):
     """Yields the words of a table with a word in each row, as `_column_words`."""
     table = read_raw_table(path, encoding=encoding)
     names = {name.lower(): name for name in table.names}
-    keys, sentence = _keys(names, {"sentence": None} | wanted, _NAMES), ""
-    if None in keys:
+    (place, *keys), sentence = _keys(names, {"sentence": None} | wanted, _NAMES), ""
+    ends = [not row.raw.strip() for row in table.rows]
+    if None in keys or len({place, *keys}) < 1 + len(keys) or place is None and not any(ends):
         raise InputError(
-            f"`{path}` must have a column of words and one of tags, which `text` and `label` name, "
-            "and one with the number of the sentence, such as `Word`, `Tag` and `Sentence #`. "
-            f"Received: {', '.join(table.names)}.",
+            f"`{path}` must have a column with one word in each row and one with its tag, which "
+            "`text` and `label` name, and one with the number of the sentence, such as `Word`, "
+            "`Tag` and `Sentence #`, or an empty row between sentences. Lists of words require "
+            f".jsonl. Received: {', '.join(table.names)}.",
             Mistake.NO_COLUMN,
         )
-    for row in table.rows:
+    for row, is_end in zip(table.rows, ends, strict=True):
+        if is_end or row.raw.startswith(_DOCUMENT_START):
+            yield None
+            continue
         if row.problem is None:
-            number, *fields = (row.fields[key] for key in keys)
-            row = row._replace(fields=fields)
-            if number.strip() not in ("", sentence):  # only the first word may have it
+            number = "" if place is None else row.fields[place].strip()
+            row = row._replace(fields=[row.fields[key] for key in keys])
+            if number not in ("", sentence):  # only the first word may have it
                 yield None
-                sentence = number.strip()
+                sentence = number
+            if not row.fields[0].strip():
+                row = row._replace(problem=f"must have a word in `{keys[0]}`. It is blank.")
         yield row

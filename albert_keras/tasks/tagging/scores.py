@@ -14,20 +14,45 @@ from collections.abc import Iterable, Sequence
 
 from data_pipeline.errors import InputError
 
-#: A tag as prefix and type, `B-PER`, or as type and prefix, `PER-B`; the type may be missing.
-_PREFIXED = re.compile(r"([BIESMLU])(?:-(.*))?", re.DOTALL)
-_SUFFIXED = re.compile(r"(.+)-([BIESMLU])", re.DOTALL)
-#: The prefixes of a scheme -> what they are called in IOBES: BMES and BILOU.
-_SCHEMES = {"BIES": {}, "BMES": {"M": "I"}, "BILU": {"L": "E", "U": "S"}}
+#: A tag as prefix and type, `B-PER` or `B_PER`, or as type and prefix, `PER-B`; the type may be
+#: missing.
+_PREFIXED = re.compile(r"([BIESMLUW])(?:[-_](.*))?", re.DOTALL)
+_SUFFIXED = re.compile(r"(.+)-([BIESMLUW])", re.DOTALL)
+#: The prefixes of a scheme -> what they are called in IOBES: BMES, BILOU and BMEWO.
+_SCHEMES = {
+    "BIES": {},
+    "BMES": {"M": "I"},
+    "BILU": {"L": "E", "U": "S"},
+    "BMEW": {"M": "I", "W": "S"},
+}
+_OUTSIDE = {"O", "o", "0"}  # what other words than those of entities are called, or meant to be
 _NO_TYPE = "_"  # of a tag that is only B, I, E or S
+_SHOWN = 8
 
 
 def has_entities(tags: Iterable[str]) -> bool:
     """Returns whether tags mark entities: like B-PER or PER-B, or O and B-PER or B.
 
-    The schemes are IOB1, IOB2, IOBES, BMES and BILOU.
+    The schemes are IOB1, IOB2, IOBES, BMES, BMEWO and BILOU.
     """
     return _parser(tuple(dict.fromkeys(tags))) is not None
+
+
+def why_no_entities(tags: Iterable[str]) -> str:
+    """Returns why tags that seem to mark entities do not, or "" if they do or are of other kinds.
+
+    The text is for people.
+    """
+    tags = list(dict.fromkeys(tags))
+    strange = [tag for tag in tags if tag != "O" and not re.match(r"[BIESMLUW][-_].", tag)]
+    if has_entities(tags) or not _OUTSIDE & set(tags) and len(strange) == len(tags):
+        return ""
+    names = ", ".join(f"`{tag}`" for tag in (strange or tags)[:_SHOWN])
+    return (
+        "none are recognised, so accuracy is the metric, which is high for a model that finds "
+        "none. Entities need tags such as B-PER and I-PER (IOB, IOBES, BMES, BILOU, or PER-B), and "
+        f"O for other words. Received: {names}"
+    )
 
 
 def entities_of(tags: Sequence[str], known: Sequence[str] | None = None):

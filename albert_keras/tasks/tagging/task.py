@@ -1,7 +1,6 @@
 """Tagging of words: entities, parts of speech, and any other tags of words."""
 
 import functools
-import logging
 import operator
 from collections import Counter, defaultdict
 from typing import NamedTuple
@@ -12,7 +11,7 @@ import scipy.special
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.kinds import TAGGING
-from albert_keras.tasks.labels import check_answered, check_labels, label_numbers
+from albert_keras.tasks.labels import check_answered, check_few, check_labels, label_numbers
 from albert_keras.tasks.tagging.features import tag_features
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.scores import entity_counts, entity_scores, has_entities
@@ -20,8 +19,6 @@ from albert_keras.tasks.tagging.words import split_words
 from albert_keras.tasks.task import Error, Task, check_text, logits_of, one_line
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
-
-logger = logging.getLogger(__name__)
 
 
 class TagAnswer(NamedTuple):
@@ -64,13 +61,7 @@ class TagTask(Task):
         examples = [*self._own_training, *dev]
         names = tuple(sorted({tag for example in examples for tag in example.tags}))
         check_labels(names, f"The tags in `{self.config.train}`")
-        if not has_entities(names) and {"O", "0"} & set(names):
-            logger.warning(
-                "No entities are recognised in the tags %s, so accuracy is the metric, which is "
-                "high for a model that finds none. Entities need tags such as B-PER and I-PER "
-                "(IOB, IOBES, BMES, BILOU, or PER-B), and O for other words.",
-                ", ".join(names[:8]),
-            )
+        check_few(names, sum(len(example.tags) for example in examples), "words")
         return names
 
     def read_file(self, path, labelled):
@@ -78,8 +69,9 @@ class TagTask(Task):
 
     def _read(self, path, labelled, known):
         config, skipped = self.config, self.skipping(path)
+        split = config.word_split or "punctuation"
         columns = config.text, config.label
-        return read_tagged(path, *columns, labelled, known, config.encoding, skipped)
+        return read_tagged(path, *columns, labelled, known, config.encoding, skipped, split)
 
     def example(self, number, fields):
         names = ("text", "words")

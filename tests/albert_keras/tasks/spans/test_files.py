@@ -127,3 +127,22 @@ def test_scores_need_no_positions(write):
         read_questions(path)
     scored = read_questions(path, needs_positions=False)  # scores compare texts
     assert scored[0].answers[0] == Answer("Rome", 14)
+    del file["data"][0]["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"]
+    assert read_questions(write(file), needs_positions=False)[0].answers == scored[0].answers
+
+
+def test_questions_with_a_passage_each_are_read(write, tmp_path):
+    """As the package datasets writes them: a list of each part, and no answer is impossible."""
+    rows = [
+        {"id": one.id, "question": one.question, "context": one.context, "answers": answers}
+        for one, answers in zip(
+            read_questions(write(content())),
+            ({"text": ["Rome", "in Rome"], "answer_start": [14, 11]}, {"text": []}),
+            strict=True,
+        )
+    ]
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    for path in (tmp_path / "x.jsonl", write({"data": rows})):
+        found = read_questions(path, version=2)
+        assert [one.answers for one in found] == [(Answer("Rome", 14), Answer("in Rome", 11)), ()]
+        assert found[1].is_impossible
