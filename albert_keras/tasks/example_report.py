@@ -20,7 +20,7 @@ from albert_keras.tasks.examples import (
     normalised,
     row_of,
 )
-from albert_keras.tasks.kinds import TAGGING
+from albert_keras.tasks.kinds import CLASSIFICATION, TAGGING
 from albert_keras.tasks.metrics import count_caution
 from albert_keras.tasks.tagging.scores import why_no_entities
 from albert_keras.tasks.task import Task, one_line
@@ -33,6 +33,7 @@ _MOST_REPEATED, _MOST_CONFLICTS, _MOST_TOO_LONG, _MOST_UNKNOWN = 0.01, 0.001, 0.
 _LEAST_OF_A_CLASS = 5
 _LABELS_SHOWN, _CONFLICTS_SHOWN, _UNKNOWN_SHOWN, _SHOWN_TEXT = 8, 5, 5, 80
 _SIGNS = re.compile(r"(?<=\w)[\s_/-]+")
+_JOINTS = re.compile(r"\s*[,;|/+&]\s*")
 _WHOLE_NUMBER = re.compile(r"(\d+)\.0+")
 
 #: The name of the finding that `finetune` reports in another way.
@@ -171,6 +172,8 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
                     f". There are fewer than {_LEAST_OF_A_CLASS} examples {which or 'of '}{names}"
                 )
     yield Finding(is_good, "labels", text)
+    if is_training:
+        yield from _joined_names(task, examples, labels)
     if task.kind is TAGGING and is_training and (reason := why_no_entities(task.labels)):
         yield Finding(False, "entities", reason)
     similar = near_equal(labels) if is_training and task.labels else []
@@ -178,6 +181,20 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
         groups = "; ".join(" and ".join(f"`{name}`" for name in group) for group in similar)
         text = f"{groups} count as different, but may be the same"
         yield Finding(False, "similar labels", text)
+
+
+def _joined_names(task, examples, labels) -> Iterator[Finding]:
+    """Yields a warning about names that seem to be several ones with another sign between them."""
+    sign, text = task.config.label_separator, ""
+    joined = [
+        name for name in labels if len(parts := set(_JOINTS.split(name))) > 1 and parts <= {*labels}
+    ]
+    if task.kind is CLASSIFICATION and joined:
+        text = f"`{joined[0]}` seems to be several: `label_separator` makes labels of them"
+    if sign is not None and all(len(one.label) < 2 for one in examples):
+        text = f"no example has several: is `{sign}` between them?"
+    if text:
+        yield Finding(False, "several labels", text)
 
 
 def _token_findings(task, examples, tokenizer) -> list[Finding]:

@@ -66,7 +66,7 @@ def read_table(
     labels = labels if labelled else []
     table = read_raw_table(path, [*columns, *labels], has_header, encoding, is_official)
     rows = table.rows
-    if labels and not has_header and not is_official:
+    if labels and table.names and not has_header and not is_official:
         rows = _with_header_as_problem(rows, table.keys[0], table.keys[-1])
     if skips_short_rows:
         short = [row for row in rows if len(row.fields) < len(table.names)]

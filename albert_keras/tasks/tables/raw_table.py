@@ -290,7 +290,7 @@ def _has_marked_commas(lines):
 def _has_lines_in_fields(lines):
     """Returns whether rows are alike in width only if fields in marks contain tabs and lines."""
     widths = {
-        quoting: {len(row.fields) if row.problem is None else 0 for row in rows if row.fields}
+        quoting: {0 if row.problem else len(row.fields) for row in rows if any(row.fields)}
         for quoting in (_UNQUOTED, _DOUBLED)
         for rows in [_without_last_blanks(_rows(lines, "\t", quoting))]
     }

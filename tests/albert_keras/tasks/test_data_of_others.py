@@ -1,7 +1,6 @@
 """Files as other people have them are read with the right meaning, or refused by name."""
 
 import json
-import logging
 import random
 
 import pytest
@@ -77,36 +76,96 @@ def test_every_scheme_marks_the_same_entities(scheme, order):
     assert entity_scores(found, found, known)["f1"] == 1.0
 
 
-def test_tags_that_mark_no_entities_are_named(tmp_path, caplog):
-    train = write(tmp_path / "a.conll", "Anna PER", "slept O", "", "Bert PER", "left O")
+@pytest.mark.parametrize(
+    "tags, named",
+    [
+        ("PER O", "`PER`"),
+        ("B-PER 0", "`0`"),
+        ("B-PER o", "`o`"),
+        ("I-PER OUT", "`OUT`"),
+        ("B-PER LOC-B O", "`LOC-B`"),
+        ("b-per O", "`b-per`"),
+        ("NN VB", None),
+        ("B_PER O", None),
+        ("W-PER B-LOC M-LOC E-LOC O", None),
+    ],
+)
+def test_tags_that_mark_no_entities_are_named(tags, named, tmp_path):
+    rows = [f"word{number} {tag}" for number, tag in enumerate(tags.split())]
+    train = write(tmp_path / "a.conll", *rows, "", "other " + tags.split()[0])
     task = build_task(TaskConfig(name="tagging", train=str(train)))
-    with caplog.at_level(logging.WARNING):
-        assert task.metric == "accuracy"
-    assert "No entities are recognised in the tags O, PER" in caplog.text
-
-
-def test_a_label_without_an_example_is_a_warning(tmp_path):
-    rows = [f"text {number}\t{'ab'[number % 2]}" for number in range(20)]
-    config = {"train": str(write(tmp_path / "t.tsv", "text\tlabel", *rows)), "text": "text"}
-    task = TextTask(
-        TaskConfig(name="classification", label="label", labels=("a", "b", "c"), **config)
-    )
-    assert "fewer than 5 examples of `c`" in report_task(task)["train"].warnings[0]
+    assert task.metric == ("entity_f1" if named is None and "O" in tags else "accuracy")
+    findings = report_task(task)["train"].findings
+    found = [one.text for one in findings if one.name == "entities"]
+    assert len(found) == (named is not None) and all(f"Received: {named}" in one for one in found)
 
 
 @pytest.mark.parametrize(
-    "cell", ["['a', 'b']", '["a"]', "{'a': 1}", "array([1, 2])", "[0.1 0.2 0.3]", "[]"]
+    "columns, cells, settings, says",
+    [
+        ("label", "a b", {"label": "label", "labels": ("a", "b", "c")}, "5 examples of `c`"),
+        ("label", "a b a|b", {"label": "label"}, "`a|b` seems to be several"),
+        ("label", "1 1.0", {"label": "label"}, "`1` and `1.0` count as different"),
+        ("label", "a,b b", {"label": "label", "label_separator": "|"}, "is `|` between them?"),
+        ("a\tb", "0\t1 1\t1", {"label": ("a", "b")}, "5 examples without `b`"),
+        ("a\tb", "0\t0 1\t0", {"label": ("a", "b")}, "5 examples of `b`"),
+    ],
+)
+def test_labels_that_cannot_be_learnt_are_a_warning(columns, cells, settings, says, tmp_path):
+    some = cells.split(" ")
+    rows = [f"text {number}\t{some[number % len(some)]}" for number in range(40)]
+    path = write(tmp_path / "t.tsv", f"text\t{columns}", *rows)
+    task = build_task(TaskConfig(name="classification", train=str(path), text="text", **settings))
+    assert says in " ".join(report_task(task)["train"].warnings)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["['a', 'b']", '["a"]', "{'a': 1}", "array([1, 2])", "[0.1 0.2 0.3]", "[]", "('a', 'b')"]
+    + ["{'b'}", "[np.str_('a')]", "[None, True]", "[[1, 2], [3]]", "[{'a': 1}]", "{1: 'a'}"]
+    + ["OrderedDict([('a', 1)])", "b'good'", "(1, 2)", "[('a', 1)]"],
 )
 def test_a_structure_written_as_text_is_no_name_and_no_text(cell, tmp_path):
     for row in (f"one\t{cell}", f"{cell}\ta"):
         path = write(tmp_path / "t.tsv", "text\tlabel", row, "two\tb")
         with pytest.raises(InputError, match="line 2 .*another structure written as text"):
             read_table(path, "text", label="label")
-    path = write(tmp_path / "t.tsv", "text\tlabel", "[Music] he said [so]\ta", "{sic}\tb")
-    assert read_table(path, "text", label="label")[0].first == "[Music] he said [so]"
+    texts = ["[Music] he said [so]", "{sic}", "(laughs)", "(2020)", "[[a link]]", "set it (now)"]
+    path = write(tmp_path / "t.tsv", "text\tlabel", *(f"{text}\ta" for text in texts))
+    assert [one.first for one in read_table(path, "text", label="label")] == texts
 
 
-@pytest.mark.parametrize("prefix, header", [("", "0,1"), ("7,", ",0,1")])
+def test_what_stands_for_nothing_is_no_label(tmp_path):
+    for row in ("one\tnan", "one\t<NA>", "one\t\\N", "\\N\ta"):
+        path = write(tmp_path / "t.tsv", "text\tlabel", row, "two\tb")
+        with pytest.raises(InputError, match="line 2 .*, which means none"):
+            read_table(path, "text", label="label")
+    path = write(tmp_path / "t.tsv", "text\tlabel", "one\tnan", "two\tb")
+    task = TextTask(TaskConfig(name="classification", text=0, label=1, labels=("nan", "b")))
+    assert task.read_file(str(write(path, "one\tnan")), True)[0].label == "nan"
+
+
+@pytest.mark.parametrize(
+    "rows, says",
+    [
+        (["review,mood", *["good,a", "bad,b"] * 2], "`mood` is the label of no other row"),
+        (["review,sentiment", "good,a", "bad,b"], "`sentiment` is the label of no other row"),
+        (["1,2", "good,3", "bad,4"], "seems to have the names of the columns"),
+        (["dull,c", "good,a", "bad,b"], None),
+        (["2020,1", "1984,2", "good,1"], None),
+    ],
+)
+def test_a_header_is_no_row_if_columns_are_numbers(rows, says, tmp_path):
+    path, skipped = write(tmp_path / "t.csv", *rows), []
+    if says is None:
+        assert len(read_table(path, 0, label=1)) == len(rows)
+    else:
+        with pytest.raises(InputError, match=f"line 1 .*{says}"):
+            read_table(path, 0, label=1)
+        assert len(read_table(path, 0, label=1, skipped=skipped)) == len(rows) - len(skipped) > 1
+
+
+@pytest.mark.parametrize("prefix, header", [("", "0,1"), ("7,", ",0,1"), ("7,", "2,0,1")])
 def test_the_default_names_of_a_data_frame_are_names(prefix, header, tmp_path):
     path = write(tmp_path / "t.csv", header, f"{prefix}good,a", f"{prefix}bad,b")
     examples = read_table(path, 0, label=1)
@@ -135,12 +194,16 @@ GERMEVAL = """#\thttp://de.wikipedia.org/wiki/X [2009-10-17]
 1\tBerlin\tB-LOC\tB-ORG"""
 HF = '{"id": 4, "tokens": ["Anna", "slept"], "pos_tags": [2, 1], "ner_tags": [1, 0]}'
 KAGGLE = 'Sentence #,Word,POS,Tag\nSentence: 1,Anna,NNP,B\n,"""",``,O\nSentence: 2,Zürich,NNP,B'
-DOCCANO = '{"text": "Anna slept", "label": [[0, 4, "PER"]]}'
+NAMED = "Sentence #\tWord\tTag\nSentence: 1\tAnna\tB\n\tslept\tO\nSentence: 2\tBonn\tB"
+DOCCANO = '{"text": "Anna, of Bonn-Beuel.", "label": [[9, 13, "LOC"], [0, 4, "PER"]]}'
+SPANS = '{"text": "王明住。", "entities": [{"start_offset": 0, "end_offset": 2, "label": "PER"}]}'
+STUDIO = '[{"text": "X Y", "label": [{"start": 0, "end": 3, "labels": ["A"]}]},\n{"text": "Z"}]'
 WORDS = "# O\nAnna B\n\n# a b\nBonn B"  # a word, and a comment
 NAMES, TAGS = ("a", "V", "N"), ("O", "B-PER")
 PASSAGE = {"article": "A b.", "questions": ["q1", "q2"], "options": [list("abcd")] * 2}
 RACE = [json.dumps(PASSAGE | {"answers": list(two)}) for two in ("AE", "BA")]
 RTE = "index\tsentence1\tsentence2\tlabel\n0\ta\tb\tmaybe\n1\ta\tb\tentailment\n"
+FLAT = {"context": "A b.", "id": 3, "question": "?", "answers": {"text": [], "answer_start": []}}
 QUESTIONS = [{"id": 1}, {"id": 2, "question": "?", "is_impossible": True}]
 SQUAD = json.dumps({"data": [{"paragraphs": [{"context": "A b.", "qas": QUESTIONS}]}]})
 
@@ -160,6 +223,17 @@ def read_as(name, path, content, **settings):
         ("a.jsonl", HF, {"labels": TAGS}, "Anna/B-PER slept/O"),
         ("a.jsonl", HF, {"label": "pos_tags", "labels": NAMES}, "Anna/N slept/V"),
         ("a.csv", KAGGLE, {}, 'Anna/B "/O, Zürich/B'),
+        ("a.tsv", NAMED, {}, "Anna/B slept/O, Bonn/B"),
+        ("a.tsv", 'word\tner\nAnna\tB\n\n"\tO\nBonn\tB\n\n"\tO', {}, 'Anna/B, "/O Bonn/B, "/O'),
+        (
+            "a.csv",
+            "sent_id,token,label\n0,Anna,B\n0,slept,O\n1,Bonn,B",
+            {},
+            "Anna/B slept/O, Bonn/B",
+        ),
+        ("a.jsonl", DOCCANO, {}, "Anna/B-PER ,/O of/O Bonn/B-LOC -/O Beuel/O ./O"),
+        ("a.jsonl", SPANS, {}, "王/B-PER 明/I-PER 住/O 。/O"),
+        ("a.json", STUDIO, {"skip_bad_rows": True}, "X/B-A Y/I-A"),
     ],
 )
 def test_taggings_of_popular_tools_are_read(name, content, settings, words, tmp_path):
@@ -174,8 +248,27 @@ def test_taggings_of_popular_tools_are_read(name, content, settings, words, tmp_
     [
         ("a.conllu", CONLL_U, "number of each word in its first column. .*`text=1` and `label=3`"),
         ("a.jsonl", HF, r"line 1 has numbers as tags. .*`task.labels=\[O, B-PER"),
-        ("a.jsonl", DOCCANO, "line 1 must have lists of words and tags, .* doccano and Label S"),
+        (
+            "a.jsonl",
+            '{"text": "Anna"}',
+            "line 1 must have lists of words and tags, .* JSON_MIN of L",
+        ),
+        ("a.jsonl", DOCCANO.replace("9", "2"), "line 1 must have spans .* that do not overlap"),
+        ("a.jsonl", DOCCANO.replace("[0, 4,", "[4, 0,"), r"such as \[0, 4, .PER.\].*: \[4, 0"),
+        (
+            "a.jsonl",
+            DOCCANO.replace("[0, 4,", "[5, 6,"),
+            "must have a word in the span from 5 to 6",
+        ),
         ("a.csv", "Word,Tag\nAnna,B-PER", "such as `Word`, `Tag` and `Sentence #`"),
+        ("a.csv", "sentence,word,tag\n1,Anna,\"['B', 'O']\"", "must have a tag for each word. Rec"),
+        ("a.csv", "sentence,word,tag\n1,Anna,B\n,,O", "line 3 must have a word in `word`"),
+        ("a.conll", "word tag\nAnna B", "Received: names of columns in its first line"),
+        (
+            "a.conll",
+            "\n".join(f"w{n}/N v{n}/V{n}" for n in range(30)),
+            "names of classes. Received: 3",
+        ),
     ],
 )
 def test_taggings_that_are_not_understood_say_what_to_do(name, content, says, tmp_path):
@@ -192,6 +285,7 @@ def test_taggings_that_are_not_understood_say_what_to_do(name, content, says, tm
         ("race", {}, f"{RACE[1]}\n{{\n", [2], 2),
         ("rte", {}, RTE, [2], 1),
         ("squad2", {}, SQUAD, [1], 1),
+        ("squad2", {}, json.dumps({"data": [{"paragraphs": [{"context": "A"}]}, FLAT]}), [1], 1),
     ],
 )
 def test_what_cannot_be_used_is_skipped_and_listed(
@@ -222,6 +316,13 @@ def test_a_training_file_alone_is_not_enough_for_an_official_task():
         ("x.tsv", 'text\tlabel\n"a lone mark\tb\n"two"\ta\n', ['"a lone mark', '"two"'], "ba"),
         ("x.csv", 'text,label\n"I said \\"no\\", ok",b\n"c",a\n', ['I said "no", ok', "c"], "ba"),
         ("x.csv", 'text,label\r"a, b",b\rc,a\r', ["a, b", "c"], "ba"),
+        ("x.csv", "text,label\ra,b\rc,a\r\n", ["a", "c"], "ba"),
+        ("x.tsv", 'text\tlabel\n"a\nb"\tb\nc\ta\n', ["a\nb", "c"], "ba"),
+        ("x.tsv", 'text\tlabel\n"a\tb"\tb\nc\ta\n', ["a\tb", "c"], "ba"),
+        ("x.tsv", "text\tlabel\n" + '"a, b"\tb\nc\ta\n' * 3, ["a, b", "c"] * 3, "ba" * 3),
+        ("x.tsv", "text\tlabel\n" + '"a, b"\tb\nc, d\ta\n' * 3, ['"a, b"', "c, d"] * 3, "ba" * 3),
+        ("x.json", '[{"text": "a", "label": "b"},\n{"text": "c", "label": "a"}]', ["a", "c"], "ba"),
+        ("x.json", '{"text": "a", "label": "b"}\n{"text": "c", "label": "a"}', ["a", "c"], "ba"),
         ("x.jsonl", '{"text": "a", "label": 1.0}\n', ["a"], ["1.0"]),
     ],
 )
