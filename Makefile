@@ -26,6 +26,8 @@ READY_TPU := $(VENV_TPU)/.ready
 VENV_DOCS ?= .venv-docs
 READY_DOCS := $(VENV_DOCS)/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
+# The tests start many processes. Without files of bytecode each one compiles all sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-wheel test-all test-newer docs check-tpu lint format clean
 .DEFAULT_GOAL := help

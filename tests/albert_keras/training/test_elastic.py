@@ -29,18 +29,21 @@ for batch in HostFed(strategy, dataset):
     fed = strategy.experimental_local_results(batch["row"])
     print(json.dumps([values.numpy().tolist() for values in fed]))
 module.draw_curves = lambda run: None
-for max_steps in (5, None):  # the second call resumes
-    config = PretrainingConfig.model_validate_json(sys.argv[3])
+config = PretrainingConfig.model_validate_json(sys.argv[3])
+for max_steps in json.loads(sys.argv[4]):
     module.pretrain(*sys.argv[1:3], config, max_steps=max_steps)
 """
 
 
+@pytest.mark.parametrize(
+    "max_steps", [[None], pytest.param([5, None], id="resumed", marks=pytest.mark.slow)]
+)
 def test_two_replicas_compute_what_one_does_in_two_parts(
-    tiny_records, hard_training, straight_run, tmp_path
+    max_steps, tiny_records, hard_training, straight_run, tmp_path
 ):
     config = hard_training.with_flags(strategy="mirrored", accumulation_steps=1)
     command = [sys.executable, "-c", TWO_REPLICAS, tiny_records, tmp_path / "run"]
-    command.append(config.model_dump_json(exclude_unset=True))
+    command += [config.model_dump_json(exclude_unset=True), json.dumps(max_steps)]
     found = subprocess.run(command, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr[-3000:]
     fed = [json.loads(line) for line in found.stdout.splitlines()]
