@@ -9,17 +9,13 @@ import typer
 from albert_keras.cli.arguments import check_files
 from albert_keras.cli.command import Output, command, streamed
 from albert_keras.cli.parameters import refuse
-from albert_keras.cli.typed_inputs import (
-    arriving_lines,
-    converted_lines,
-    line_fields,
-    text_batches,
-    typed_fields,
-)
+from albert_keras.cli.typed_inputs import arriving_lines, converted_lines, text_batches
 from albert_keras.formats.detection import detect, kind_of_run
 from albert_keras.report import count_of, percent
 from albert_keras.tasks.answer_table import check_out, check_request, is_answer_table, with_answers
+from albert_keras.tasks.kinds import TAGGING
 from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json
 
 _FIELDS = ("pair", "question", "options")
 _OF_A_TABLE = ("encoding", "skip_bad_rows")
@@ -187,7 +183,8 @@ def _answer_task(path, is_export, texts, fields, of_file, **arguments):
     else:
         arriving = arriving_lines()
         model = Predictor(path) if is_export else open_finetuned(path, strategy="auto")
-        log_word_split(model.task.config)
+        if model.task.kind is TAGGING:
+            log_word_split(model.task.config)
         stream = answer_stream(model.answers, _line_inputs(model.task, arriving, fields))
         if out is None:
             values = (one.answer._asdict() for one in stream)
@@ -205,9 +202,31 @@ def _answer_task(path, is_export, texts, fields, of_file, **arguments):
     return Output(values, map(describe_answer, found.examples, found.answers))
 
 
+def typed_fields(text, options):
+    """Returns the fields of an input that is a text; `options` are fields from the command line."""
+    name = "context" if {"question", "options"} & options.keys() else "text"
+    return {name: text} | options
+
+
+def line_fields(number, line, options):
+    """Returns the fields of a line, a text or a JSON object; `options` fill in missing ones.
+
+    Raises:
+        InputError: If the line starts with `{` and is not a JSON object; it names the `number`.
+    """
+    if not line.startswith("{"):
+        return typed_fields(line, options)
+    try:
+        return options | parse_json(line)
+    except ValueError as error:
+        raise InputError(
+            f"Line {number} of stdin starts with {{ but is not a valid JSON object: {error}. Write "
+            'a text that starts with { as {"text": ...}.'
+        ) from None
+
+
 def _line_inputs(task, arriving, fields):
     """Yields lists of inputs, each with its columns and its example, from lines of stdin."""
-    from albert_keras.tasks.given import typed_example
     from albert_keras.tasks.task import known_fields
 
     numbers, ids = itertools.count(), set()
@@ -215,7 +234,7 @@ def _line_inputs(task, arriving, fields):
     def convert(number, line):
         own = line_fields(number, line, fields)
         try:
-            example = typed_example(task, next(numbers), own)
+            example = task.typed_example(next(numbers), own)
         except InputError as error:
             raise InputError(f"Line {number} of stdin: {error}") from error
         if example.id in ids:

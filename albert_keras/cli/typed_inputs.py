@@ -10,35 +10,12 @@ import typer
 
 from albert_keras.cli.output import quiet
 from data_pipeline.errors import InputError
-from data_pipeline.limits import check_line_length, parse_json
+from data_pipeline.limits import check_line_length
 
 logger = logging.getLogger(__name__)
 
 #: Bytes of stdin that are read at a time, if so many have arrived.
 _BLOCK = 1 << 16
-
-
-def typed_fields(text: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields of an input that is a text; `options` are fields from the command line."""
-    name = "context" if {"question", "options"} & options.keys() else "text"
-    return {name: text} | options
-
-
-def line_fields(number: int, line: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a line, a text or a JSON object; `options` fill in missing ones.
-
-    Raises:
-        InputError: If the line starts with `{` and is not a JSON object; it names the `number`.
-    """
-    if not line.startswith("{"):
-        return typed_fields(line, options)
-    try:
-        return options | parse_json(line)
-    except ValueError as error:
-        raise InputError(
-            f"Line {number} of stdin starts with {{ but is not a valid JSON object: {error}. Write "
-            'a text that starts with { as {"text": ...}.'
-        ) from None
 
 
 def arriving_lines() -> Iterator[list[tuple[int, bytes]]]:

@@ -28,6 +28,8 @@ HUGGING_FACE_WEIGHTS = (
 CONFIG = "config.json"
 OURS = "albert-keras"
 _CHECKPOINT_FILE = re.compile(r"(.+)\.(index|meta|data-\d{5}-of-\d{5})")
+#: What to do about a damaged version of an export.
+AFTER_DAMAGE = "Copy the version again from where it was exported, or export the model again."
 #: Kinds of places with trained weights -> how each is recognized.
 KINDS = {
     "run": f"the folder of a run ({RUN_RECORD})",
@@ -162,6 +164,21 @@ def versions(folder: str | Path) -> list[int]:
     # A set: a listing may contain a name twice while another process writes there.
     numbers = {int(name) for name in names if re.fullmatch(r"[1-9]\d*", name, re.ASCII)}
     return sorted(number for number in numbers if number < 2**63)
+
+
+def version_folder(path: str | Path) -> Path:
+    """Returns the folder of one version: `path`, or the newest version in a model's folder.
+
+    It may be the name of a shipped model. InputError if there is no export.
+    """
+    wanted = "It must be an exported model. Create one with `albert-keras export`."
+    return detect(path, ("export",), wanted, Mistake.NO_EXPORT).path
+
+
+def read_export_record(folder: Path) -> dict:
+    """Reads `export.json` of a version; {} if there is none: a SavedModel may come without it."""
+    path = folder / EXPORT_RECORD
+    return read_json(path, AFTER_DAMAGE) if path.is_file() else {}
 
 
 def find_prefixes(path: str | Path) -> list[str]:

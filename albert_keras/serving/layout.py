@@ -10,11 +10,10 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.formats.detection import EXPORT_RECORD, detect
+from albert_keras.formats.detection import version_folder
 from albert_keras.shipped_models import find_model
-from data_pipeline.errors import InputError, Mistake
+from data_pipeline.errors import InputError
 from data_pipeline.files import fsync, whole_folder
-from data_pipeline.limits import read_json
 
 #: What a user types for a masked token; only `fill_mask` reads it as more than text.
 MASK_LITERAL = "[MASK]"
@@ -22,8 +21,6 @@ MASK_LITERAL = "[MASK]"
 EXAMPLE_FEATURES = ("text", "pair")
 #: Candidates for each [MASK].
 TOP_K = 10
-#: What to do about a damaged version.
-AFTER_DAMAGE = "Copy the version again from where it was exported, or export the model again."
 #: Largest version that `tensorflow_model_server` reads: an int64.
 MAX_VERSION = 2**63 - 1
 
@@ -49,15 +46,6 @@ def check_version(version: int) -> int:
     return version
 
 
-def version_folder(path: str | Path) -> Path:
-    """Returns the folder of one version: `path`, or the newest version in a model's folder.
-
-    It may be the name of a shipped model. InputError if there is no export.
-    """
-    wanted = "It must be an exported model. Create one with `albert-keras export`."
-    return detect(path, ("export",), wanted, Mistake.NO_EXPORT).path
-
-
 def split_version(path: str | Path) -> tuple[Path, int | None]:
     """Returns the absolute folder of a model, and the version if `path` is the folder of one.
 
@@ -77,12 +65,6 @@ def split_version(path: str | Path) -> tuple[Path, int | None]:
             f"`{folder / '1'}`."
         )
     return folder.parent, check_version(int(folder.name))
-
-
-def read_export_record(folder: Path) -> dict:
-    """Reads `export.json` of a version; {} if there is none: a SavedModel may come without it."""
-    path = folder / EXPORT_RECORD
-    return read_json(path, AFTER_DAMAGE) if path.is_file() else {}
 
 
 def size_of(folder: Path) -> int:

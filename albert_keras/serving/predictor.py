@@ -8,18 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_keras.formats.detection import kind_of_run
-from albert_keras.serving.layout import (
+from albert_keras.formats.detection import (
     AFTER_DAMAGE,
     EXPORT_RECORD,
-    MASK_LITERAL,
-    TOP_K,
+    kind_of_run,
     read_export_record,
     version_folder,
 )
+from albert_keras.serving.layout import MASK_LITERAL, TOP_K
 from albert_keras.serving.rest_client import bytes_of
 from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
-from albert_keras.tasks.given import typed_examples
 from albert_keras.tasks.kinds import SPANS_OR_NONE, build_task
 from albert_keras.tasks.task import Task, check_text
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
@@ -155,7 +153,7 @@ class Predictor:
     def examples(self, inputs: list[dict[str, Any] | str] | dict[str, Any] | str) -> list[Any]:
         """Converts inputs of `answer` to examples; list, as `Task.read` returns."""
         inputs = [inputs] if isinstance(inputs, str | dict) else list(inputs)
-        return typed_examples(self._finetuned(), inputs)
+        return self._finetuned().typed_examples(inputs)
 
     def answers(self, examples: list[Any]) -> list[Any]:
         """Answers examples: list of named tuples, see `Task.answers`."""

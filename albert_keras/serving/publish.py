@@ -15,20 +15,14 @@ import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.formats.detection import ALBERT_CONFIG
+from albert_keras.formats.detection import ALBERT_CONFIG, EXPORT_RECORD
 from albert_keras.serving.export.checks import AccuracyLoss, check_answers, compare
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import LITE_WEIGHTS, write_lite
 from albert_keras.serving.export.model_card import read_card_facts, write_model_card
 from albert_keras.serving.export.source import is_of_package, open_source
 from albert_keras.serving.graph.precision import POLICIES
-from albert_keras.serving.layout import (
-    EXPORT_RECORD,
-    check_model_name,
-    keras_file,
-    new_version,
-    size_of,
-)
+from albert_keras.serving.layout import check_model_name, keras_file, new_version, size_of
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.saved_model.signatures import (
     read_signatures,

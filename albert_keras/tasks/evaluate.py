@@ -17,7 +17,6 @@ from albert_keras.tasks.answer_table import check_required, write_skipped_rows
 from albert_keras.tasks.baselines import bag_of_words_answers
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetuned import (
-    changed_task,
     find_run,
     is_converted,
     open_finetuned,
@@ -109,8 +108,8 @@ def evaluate_task(
         check_output_folder(Path(out))
     data_dir = None if data_dir is None else str(data_dir)
     opened = Run.open(find_run(run))
-    trained = changed_task(task_of(opened), data_dir=data_dir)
-    task = changed_task(trained, **changes)
+    trained = task_of(opened).changed(data_dir=data_dir)
+    task = trained.changed(**changes)
     if data is not None:
         examples, split = task.read_file(data, labelled=True), Path(data).name
     else:

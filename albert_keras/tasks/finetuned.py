@@ -8,7 +8,7 @@ from typing import Any
 from albert_keras.formats.detection import best_run, detect, kind_of_run
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
-from albert_keras.tasks.kinds import SIMILARITY, TAGGING, build_task
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.strategy import build_strategy, describe_devices
@@ -103,27 +103,3 @@ def open_finetuned(
     model.task = build_task(task.config.replace(train=None, dev=None, data_dir=None))
     model.tokenizer, model.tuned = run.tokenizer, read_tuned(run)
     return model
-
-
-def changed_task(task: Task, **changes: Any) -> Task:
-    """Returns a trained task with other settings; None is no change.
-
-    Args:
-        changes: `data_dir`, how tables are written (`encoding`, `skip_bad_rows`), and
-            the columns `text` and `pair`.
-
-    Raises:
-        InputError: For a column that the task did not have in training.
-    """
-    config = task.config
-    changes = {name: value for name, value in changes.items() if value is not None}
-    for name in ("text", "pair"):
-        has_default = config.name in TAGGING.own_tasks and name == "text"  # the first column
-        # A model for similarity may have been trained on STS-B.
-        has_default = has_default or config.name in SIMILARITY.own_tasks
-        if name in changes and getattr(config, name) is None and not has_default:
-            raise InputError(
-                f"The column of `{name}` must not be given: {config.name} had none in training. "
-                f"Received: {changes[name]}."
-            )
-    return build_task(config.replace(**changes))

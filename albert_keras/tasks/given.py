@@ -1,51 +1,17 @@
-"""Examples of a task made from what a user types, sends, or has in memory.
+"""Examples of a task made from what a user has in memory.
 
-That is texts, lists, arrays, columns of a data frame, or a tf.data.Dataset.
+That is lists, arrays, columns of a data frame, or a tf.data.Dataset.
 """
 
-import collections
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from albert_keras.tasks.examples import TextExample, text_problem
+from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, TAGGING, build_task
 from albert_keras.tasks.tables.files import label_names
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import READ_FROM_TABLES, TaskConfig
 from data_pipeline.errors import InputError
-
-
-def typed_examples(task: Task, inputs: list[dict | str]) -> list:
-    """Returns examples made from a user's inputs; see `AlbertTaskModel.examples`."""
-    examples = []
-    for number, fields in enumerate(inputs):
-        fields = {"text": fields} if isinstance(fields, str) else fields
-        try:
-            examples.append(typed_example(task, number, fields))
-        except InputError as error:
-            location = f"Input {number + 1} of {len(inputs)}: " if len(inputs) > 1 else ""
-            raise InputError(f"{location}{error}") from error
-    ids = collections.Counter(example.id for example in examples)
-    twice = [id for id, count in ids.items() if count > 1]
-    if twice:
-        raise InputError(f"Inputs must have different ids. Received twice: {twice[0]!r}.")
-    return examples
-
-
-def typed_example(task: Task, number: int, fields: Any) -> Any:
-    """Returns an example of a dict of fields, which may include its id; else that is `number`."""
-    if not isinstance(fields, dict):
-        raise InputError(f"An input must be a dict of texts by name. Received: {fields!r}.")
-    fields = dict(fields)
-    id = fields.pop("id", number)
-    if not isinstance(id, str | int):
-        raise InputError(f"`id` must be a text or a number. Received: {id!r}.")
-    for name, value in fields.items():
-        for text in value if isinstance(value, list | tuple) else (value,):
-            problem = text_problem(text, may_be_blank=True) if isinstance(text, str) else None
-            if problem is not None:
-                raise InputError(f"`{name}` {problem}")
-    return task.example(id, fields)
 
 
 def columns_of(task: Task, inputs: Any, labels: Any = None) -> tuple[dict[str, list], list | None]:
@@ -101,7 +67,7 @@ def examples_of(task: Task, columns: dict[str, list], truths: list | None = None
             f"There must be at least one input, and as many labels. Received: {listing}."
         )
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    examples = typed_examples(task, rows)
+    examples = task.typed_examples(rows)
     for number, truth in enumerate(truths or ()):
         try:
             examples[number] = task.with_truth(examples[number], truth)

@@ -25,7 +25,7 @@ from albert_keras.models.task_model import AlbertForTask
 from albert_keras.runs.run import Run
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.given import columns_of, examples_of, typed_examples
+from albert_keras.tasks.given import columns_of, examples_of
 from albert_keras.tasks.kinds import build_task, load_class
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.score_dev import score_splits
@@ -325,16 +325,8 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         return self.answers(self._examples(x), batch_size)
 
     def examples(self, inputs: list[dict[str, Any] | str]) -> list[Any]:
-        """Returns examples made from a user's inputs, as `Task.read` returns them.
-
-        Args:
-            inputs: A dict for each, see `Task.example`, or a text. A dict may have an "id" for its
-                answer; otherwise it is the number in the list.
-
-        Raises:
-            InputError: If an input does not suit the task, or two have the same id.
-        """
-        return typed_examples(self.task, inputs)
+        """Returns examples made from a user's inputs, see `Task.typed_examples`."""
+        return self.task.typed_examples(inputs)
 
     def answers(self, examples: list[Any], batch_size: int = 64) -> list[Any]:
         """Answers examples: list of named tuples, see `Task.answers`."""

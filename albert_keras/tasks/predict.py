@@ -15,8 +15,8 @@ from albert_keras.tasks.answer_table import (
     write_answer_table,
     write_skipped_rows,
 )
-from albert_keras.tasks.finetuned import changed_task, find_run, open_finetuned, task_of
-from albert_keras.tasks.given import typed_examples
+from albert_keras.tasks.finetuned import find_run, open_finetuned, task_of
+from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.tagging.words import log_word_split
 from albert_keras.tasks.task import Task, known_fields
 
@@ -57,7 +57,7 @@ def predict_task(
     Args:
         model: str or Path. Folder of a fine-tuning or of one of its runs, see `find_run`; or the
             Predictor of an export.
-        inputs: list of dict of str or of str, or None. See `AlbertTaskModel.examples`.
+        inputs: list of dict of str or of str, or None. See `Task.typed_examples`.
         file: str, Path or None. Instead: a file in the format of the task, without answers.
         split: str or None. Instead: a split of the task's files, such as "test".
         data_dir: str, Path or None. Folder of these files; None takes the folder of the training.
@@ -92,18 +92,18 @@ def predict_task(
     changes["data_dir"] = data_dir and str(data_dir)
     if isinstance(model, str | Path):
         run = find_run(model)
-        task = changed_task(task_of(Run.open(run)), **changes)
+        task = task_of(Run.open(run)).changed(**changes)
         opened = open_finetuned(run, step, strategy=strategy)
         answer = functools.partial(opened.answers, batch_size=batch_size)
     else:
-        task, answer = changed_task(model.task, **changes), model.answers
+        task, answer = model.task.changed(**changes), model.answers
     if file:
         examples, rows = task.read_rows(file)
     else:
         given = [inputs] if isinstance(inputs, str | dict) else list(inputs or ())
-        examples = task.read(split) if split else typed_examples(task, given)
+        examples = task.read(split) if split else task.typed_examples(given)
         rows = list(map(known_fields, examples))
-    if inputs is not None:
+    if inputs is not None and task.kind is TAGGING:
         log_word_split(task.config)
     write_skipped_rows(out, task.skipped_rows)
     answered = answer_stream(answer, [list(zip(rows, examples, strict=True))])

@@ -4,6 +4,7 @@ No TensorFlow here. The model runs between `features` and `answers`; `kind` dete
 """
 
 import abc
+import collections
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.examples import text_problem
-from albert_keras.tasks.kinds import TaskKind
+from albert_keras.tasks.kinds import SIMILARITY, TAGGING, TaskKind, build_task
 from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.tables.rows import SkippedRow
@@ -115,6 +116,29 @@ class Task(abc.ABC):
             )
         return config.data_dir
 
+    def changed(self, **changes: Any) -> "Task":
+        """Returns a trained task with other settings; None is no change.
+
+        Args:
+            changes: `data_dir`, how tables are written (`encoding`, `skip_bad_rows`), and
+                the columns `text` and `pair`.
+
+        Raises:
+            InputError: For a column that the task did not have in training.
+        """
+        config = self.config
+        changes = {name: value for name, value in changes.items() if value is not None}
+        for name in ("text", "pair"):
+            has_default = self.kind is TAGGING and name == "text"  # the first column
+            # A model for similarity may have been trained on STS-B.
+            has_default = has_default or self.kind is SIMILARITY
+            if name in changes and getattr(config, name) is None and not has_default:
+                raise InputError(
+                    f"The column of `{name}` must not be given: {config.name} had none in "
+                    f"training. Received: {changes[name]}."
+                )
+        return build_task(config.replace(**changes))
+
     @property
     def max_seq_length(self) -> int:
         """Length of a row in tokens, S."""
@@ -192,6 +216,44 @@ class Task(abc.ABC):
         "text", which is split as the training files were. InputError if fields are missing, unknown
         or of another type.
         """
+
+    def typed_examples(self, inputs: list[dict | str]) -> list:
+        """Returns examples made from what a user types or sends, as `read` returns them.
+
+        Args:
+            inputs: A dict for each, see `example`, or a text. A dict may have an "id" for its
+                answer; otherwise it is the number in the list.
+
+        Raises:
+            InputError: If an input does not suit the task, or two have the same id.
+        """
+        examples = []
+        for number, fields in enumerate(inputs):
+            fields = {"text": fields} if isinstance(fields, str) else fields
+            try:
+                examples.append(self.typed_example(number, fields))
+            except InputError as error:
+                location = f"Input {number + 1} of {len(inputs)}: " if len(inputs) > 1 else ""
+                raise InputError(f"{location}{error}") from error
+        ids = collections.Counter(example.id for example in examples)
+        twice = [id for id, count in ids.items() if count > 1]
+        if twice:
+            raise InputError(f"Inputs must have different ids. Received twice: {twice[0]!r}.")
+        return examples
+
+    def typed_example(self, number: int, fields: Any) -> Any:
+        """Returns an example of a dict of fields, which may include its id; else it is `number`."""
+        if not isinstance(fields, dict):
+            raise InputError(f"An input must be a dict of texts by name. Received: {fields!r}.")
+        fields = dict(fields)
+        id = fields.pop("id", number)
+        if not isinstance(id, str | int):
+            raise InputError(f"`id` must be a text or a number. Received: {id!r}.")
+        for name, value in fields.items():
+            for text in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(text, str):
+                    check_text(name, text, may_be_blank=True)
+        return self.example(id, fields)
 
     def check_fields(self, fields):
         """Raises InputError unless `fields` has exactly the task's fields, and all are texts.

@@ -25,7 +25,6 @@ from albert_keras.serving.predictor import Candidate, Predictor
 from albert_keras.serving.saved_model.signatures import Signature, check_signature
 from albert_keras.serving.task_answers import CHOICES, ROWS, answer_by_signatures, call_by_rows
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.given import typed_examples
 from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.pair_features import pair_features
 from albert_keras.tasks.row_predictor import RowPredictor
@@ -222,7 +221,7 @@ def _order(source, call, texts):
 
 def _task_answers(source, call, inputs):
     """Yields the answers of a task."""
-    examples = typed_examples(source.task, inputs)
+    examples = source.task.typed_examples(inputs)
     expected, found = _answers(source, examples), _answers(source, examples, call)
     for given, *answers in zip(inputs, expected, found, strict=True):
         yield given, *(_comparable(answer) for answer in answers)
@@ -369,7 +368,7 @@ def _examples(task):
         return task.read(task.dev_splits[0])[:NUM_TEXTS]
     except InputError as error:
         logger.info("no development examples (%s): comparing on documentation", error)
-    return typed_examples(task, inputs_of_texts(task, _documentation()))
+    return task.typed_examples(inputs_of_texts(task, _documentation()))
 
 
 def _is_same(one, other):

@@ -17,13 +17,13 @@ from pathlib import Path
 import jinja2
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.detection import versions
+from albert_keras.formats.detection import EXPORT_RECORD, versions
 from albert_keras.layers.text_packing import BYTES_PER_POSITION
 from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text, number_text
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
 from albert_keras.serving.graph.tagging_model import NUM_BYTES
-from albert_keras.serving.layout import EXPORT_RECORD, check_model_name, keras_file, size_of
+from albert_keras.serving.layout import check_model_name, keras_file, size_of
 from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks import kinds

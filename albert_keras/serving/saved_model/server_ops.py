@@ -14,7 +14,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
-from albert_keras.serving.layout import AFTER_DAMAGE
+from albert_keras.formats.detection import AFTER_DAMAGE
 from data_pipeline.errors import InputError
 from data_pipeline.files import DIGESTS, find_damage
 from data_pipeline.limits import check_regular_file

@@ -88,10 +88,8 @@ def with_word_split(config: TaskConfig, examples: Sequence[TaggedExample]) -> Ta
 
 
 def log_word_split(config: TaskConfig) -> None:
-    """Logs how the tagger of a configuration splits plain text; nothing for other tasks."""
-    if config.name in TAGGING.own_tasks:
-        shown = SPLITS[config.word_rule]
-        logger.info("Plain text is split %s (task.word_split).", shown)
+    """Logs how the tagger of a configuration splits plain text."""
+    logger.info("Plain text is split %s (task.word_split).", SPLITS[config.word_rule])
 
 
 @functools.cache

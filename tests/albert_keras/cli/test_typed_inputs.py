@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from albert_keras.cli.typed_inputs import arriving_lines, converted_lines, line_fields
+from albert_keras.cli.predict import line_fields
+from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
 from data_pipeline import limits
 from data_pipeline.errors import InputError
 
