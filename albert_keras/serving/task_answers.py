@@ -11,7 +11,8 @@ import numpy as np
 
 from albert_keras.tasks.choice.task import ChoiceAnswer
 from albert_keras.tasks.classification.multi_label import THRESHOLD
-from albert_keras.tasks.kinds import CHOICE, SPANS, TAGGING
+from albert_keras.tasks.classification.task import ClassAnswer
+from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, SPANS, TAGGING
 from albert_keras.tasks.spans.task import DecodedAnswer
 from albert_keras.tasks.tagging.task import TagAnswer
 from albert_keras.tasks.tagging.words import GIVEN_WORDS
@@ -113,6 +114,8 @@ def _of_texts(call, task, examples):
     else:
         seconds = [example.second for example in examples]
         rows = call_by_rows(call, "text_pair", first=firsts, second=seconds)
+    if task.kind is CLASSIFICATION:
+        return [_class_of(task, *pair) for pair in zip(examples, rows, strict=True)], rows
     [name] = rows[0].keys() & {"score", "scores", "probabilities"}
     values, tuned = np.array([row[name] for row in rows]), None
     if name == "probabilities":
@@ -120,6 +123,13 @@ def _of_texts(call, task, examples):
         thresholds = rows[0].get("thresholds", itertools.repeat(THRESHOLD))
         tuned = dict(zip(task.labels, thresholds, strict=False))
     return task.read_out(examples, values.reshape(len(rows), -1), tuned), rows
+
+
+def _class_of(task, example, row):
+    """Returns the class that the graph chose, also among equally likely ones."""
+    probabilities = dict(zip(task.labels, row["probabilities"].tolist(), strict=True))
+    label, probability = row["label"].decode(), float(row["probability"])
+    return ClassAnswer(example.id, label, probability, probabilities)
 
 
 def _choices(call, examples):

@@ -11,6 +11,7 @@ from albert_keras.cli import main
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
 from albert_keras.tasks.classification.task import ClassAnswer
+from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.finetuned import open_finetuned
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.small_exports import assert_alike
@@ -133,6 +134,18 @@ def test_neither_a_task_nor_a_threshold_is_made_up(changed_export):
         predictor = Predictor(changed_export)
         with pytest.raises(InputError, match="`tuned` in export.json must contain"):
             predictor.answer({"context": "It left.", "question": "Who?"})
+
+
+def test_the_class_is_the_one_that_the_graph_chose():
+    task = make_task("classification")
+    row = {"label": b"yes", "probability": 0.4, "probabilities": [0.4, 0.4, 0.2]}
+
+    def ask(signature, **texts):
+        return {name: np.array([value]) for name, value in row.items()}
+
+    [answer] = answer_by_signatures(ask, task, [TextExample("7", "The ferry", "left.")])
+    probabilities = {"no": 0.4, "yes": 0.4, "maybe": 0.2}
+    assert answer == ClassAnswer("7", "yes", 0.4, probabilities)
 
 
 def test_words_with_white_space_cannot_be_asked_by_strings():
