@@ -13,10 +13,10 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.formats.open_model import open_model as open_model
     from albert_keras.formats.vocabulary import load_tokenizer as load_tokenizer
     from albert_keras.models.encoder import AlbertEncoder as AlbertEncoder
+    from albert_keras.models.encoder_with_head import AlbertForTask as AlbertForTask
     from albert_keras.models.objective_model import Objective as Objective
     from albert_keras.models.preprocessor import AlbertPreprocessor as AlbertPreprocessor
     from albert_keras.models.pretraining import AlbertForPretraining as AlbertForPretraining
-    from albert_keras.models.task_model import AlbertForTask as AlbertForTask
     from albert_keras.optimization.config import OptimizerConfig as OptimizerConfig
     from albert_keras.optimization.lamb import AdamW as AdamW, Lamb as Lamb
     from albert_keras.optimization.muon import Muon as Muon

@@ -14,8 +14,8 @@ from albert_keras.config import AlbertConfig
 from albert_keras.formats.hdf5_file import open_hdf5
 from albert_keras.formats.loading import ArrayTensors
 from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.task_model import AlbertForTask
 from data_pipeline.errors import InputError
 from data_pipeline.limits import check_memory, check_regular_file, parse_json
 

@@ -12,6 +12,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.layers.rows import shape_of, token_mask
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.pooling import Pooling, mean_over_tokens
+from albert_keras.tasks.base_model import AlbertTaskModel, Losses, Tensors
 from albert_keras.tasks.classification.pair_encoding import (
     COMPARISON_WIDTHS,
     PAIR_ENCODINGS,
@@ -19,7 +20,6 @@ from albert_keras.tasks.classification.pair_encoding import (
     separate_texts,
 )
 from albert_keras.tasks.heads import LinearHead, SpansHead, SpansOrNoneHead
-from albert_keras.tasks.model import AlbertTaskModel, Losses, Tensors
 
 #: Divides cosines, as in SimCSE; CoSENT's scale of 20 is the same.
 TEMPERATURE = 0.05

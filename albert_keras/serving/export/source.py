@@ -10,12 +10,12 @@ from tensorflow import keras
 
 from albert_keras.formats.detection import best_run, convert_command, detect, read_export_record
 from albert_keras.formats.open_model import open_model
+from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.task_model import AlbertForTask
 from albert_keras.runs.log_file import read_evaluations
 from albert_keras.runs.run import Run
 from albert_keras.serving.graph.string_model import StringModel
-from albert_keras.serving.graph.task_models import build_task_model
+from albert_keras.serving.graph.string_tasks import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.tasks.finetuned import read_tuned
 from albert_keras.tasks.kinds import SIMILARITY, build_task

@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from albert_keras.layers.kernels import inference
 from albert_keras.models.encoder_inputs import encoder_inputs
+from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.task_model import AlbertForTask
 
 #: Precision of an export → Keras policy of the computation.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "int8": "float32"}

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from albert_keras.layers.text_packing import WHITE_SPACE, num_tokens_of, readable, row_slices
 from albert_keras.serving.graph.string_model import string_function
-from albert_keras.serving.graph.task_models import TaskModel
+from albert_keras.serving.graph.string_tasks import TaskModel
 from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows, max_context
 from albert_keras.tasks.spans.windows import check_room
 from data_pipeline.tokenizers.offsets import aligning_tokenizer

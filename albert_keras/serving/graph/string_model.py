@@ -1,7 +1,7 @@
 """Base of the models that take plain strings: tokenizer, packing and heads in one graph.
 
 The graph contains core operations and tokenizers of tensorflow-text only, so that
-`tensorflow_model_server` can load it. `text_model.py` has pre-trained models, `task_models.py`
+`tensorflow_model_server` can load it. `text_model.py` has pre-trained models, `string_tasks.py`
 fine-tuned ones.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import TextPacker, num_tokens_of, readable
+from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.pooling import Pooling, mean_over_tokens
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.task_model import AlbertForTask
 from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.tasks.models import AlbertForSimilarity
 from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer

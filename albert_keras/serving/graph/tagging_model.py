@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from albert_keras.layers.text_packing import WHITE_SPACE, readable, row_slices, unread
 from albert_keras.serving.graph.string_model import string_function
-from albert_keras.serving.graph.task_models import TaskModel
+from albert_keras.serving.graph.string_tasks import TaskModel
 from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows, max_context
 from albert_keras.tasks.tagging.features import window_stride
 from albert_keras.tasks.tagging.words import GIVEN_WORDS, word_pattern

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_keras.cli import main
 from albert_keras.serving import serve_check
-from albert_keras.serving.graph.task_models import build_task_model
+from albert_keras.serving.graph.string_tasks import build_task_model
 from albert_keras.serving.rest_client import Signature
 from albert_keras.serving.serve_check import GOLDEN_CASES, applies, names_of
 from tests.albert_keras.serving.small_exports import make_model

@@ -15,7 +15,7 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.finetuned import open_finetuned
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.small_exports import assert_alike
-from tests.albert_keras.serving.test_task_models import DIRTY
+from tests.albert_keras.serving.test_string_tasks import DIRTY
 from tests.albert_keras.tasks.small_tasks import make_task
 
 ADVICE = "Copy the version again from where it was exported, or export the model again."

@@ -32,7 +32,7 @@ from albert_keras.tasks.models import AlbertForClassification
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.local.running import running
 from tests.albert_keras.serving.small_exports import assert_alike, make_model, write_run
-from tests.albert_keras.serving.test_task_models import DIRTY
+from tests.albert_keras.serving.test_string_tasks import DIRTY
 from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
 
 LARGEST = 2**63 - 1

@@ -1,8 +1,8 @@
 import pytest
 
-from albert_keras.serving.graph.task_models import TaskModel
+from albert_keras.serving.graph.string_tasks import TaskModel
+from albert_keras.tasks.base_model import AlbertTaskModel
 from albert_keras.tasks.kinds import KINDS, load_class
-from albert_keras.tasks.model import AlbertTaskModel
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TASK_NAMES
 from tests.albert_keras.tasks.small_tasks import make_task

@@ -15,7 +15,7 @@ from albert_keras.layers.text_packing import (
     readable,
     row_slices,
 )
-from albert_keras.models.task_model import AlbertForTask
+from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.serving.graph.string_model import StringModel, string_function
 from albert_keras.tasks.choice.task import EQUALLY_LIKELY
 from albert_keras.tasks.kinds import MULTI_LABEL, SPANS_OR_NONE, load_class

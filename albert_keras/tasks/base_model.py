@@ -19,9 +19,9 @@ from tensorflow import keras
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import kind_of_run
 from albert_keras.formats.open_model import open_model
+from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.objective_model import Objective, ObjectiveModel, with_autograph
 from albert_keras.models.preprocessor import restored_tokenizer, tokenizer_config
-from albert_keras.models.task_model import AlbertForTask
 from albert_keras.runs.run import Run
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
