@@ -141,9 +141,7 @@ def _of_model(model, max_seq_length):
         copy = type(model).from_config(model.get_config() | {"dtype": "float32"})
         copy.set_weights(model.get_weights())
         model = copy
-    return ExportSource(
-        _record(model, tokenizer, task), None, model, tokenizer, length, task, tuned
-    )
+    return _from_elsewhere(ExportSource({}, None, model, tokenizer, length, task, tuned))
 
 
 def _of_weights(origin, max_seq_length):
@@ -169,18 +167,19 @@ def _of_weights(origin, max_seq_length):
         task = build_task(TaskConfig(**settings))
         model = SIMILARITY.build_model(config, 1, dtype="float32", pooling=pooling)
         origin.load(model)
-    record = _record(model, tokenizer, task)
-    record["data"] = {"origin": Path(origin.path).name, "origin_digest": origin.digest}
-    return ExportSource(record, origin.step, model, tokenizer, length, task)
+    source = ExportSource({}, origin.step, model, tokenizer, length, task)
+    data = {"origin": Path(origin.path).name, "origin_digest": origin.digest}
+    return _from_elsewhere(source, data=data)
 
 
-def _record(model, tokenizer, task):
-    """Returns the record, like `run.json`, of a model that comes from elsewhere."""
-    return {
-        "kind": "pretraining" if task is None else "finetuning",
-        "albert_config": model.config.to_dict(),
-        "tokenizer_digest": tokenizer.digest,
+def _from_elsewhere(source, **more):
+    """Returns a source that is not of a run, with a record like `run.json`."""
+    known = {
+        "kind": source.kind,
+        "albert_config": source.model.config.to_dict(),
+        "tokenizer_digest": source.tokenizer.digest,
     }
+    return source._replace(record=known | more)
 
 
 def _length(config, given, usual):
