@@ -37,6 +37,10 @@ MAX_INTEGER = 2**31 - 1
 MAX_LONG_INTEGER = 2**63 - 1
 #: Tokens of a sequence; published models have 512.
 MAX_SEQUENCE_LENGTH = 2**16
+#: Bytes of a text that a graph reads per position of a sequence; hardly any text has so few tokens.
+BYTES_PER_POSITION = 32
+#: Times as many bytes are read of a text that may take several windows.
+LONG_TEXT_FACTOR = 16
 
 
 def check_regular_file(path: str | Path) -> None:

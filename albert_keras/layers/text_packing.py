@@ -5,14 +5,13 @@ Uses core operations only: `tensorflow_model_server` has no RoundRobinTrimmer.
 
 import tensorflow as tf
 
+from data_pipeline.limits import BYTES_PER_POSITION
 from data_pipeline.tokenizers.byte_bpe_graph import to_utf8
 from data_pipeline.tokenizers.cleanup import class_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Sequences are padded to the next of these lengths, so that short texts cost little.
 BUCKETS = (16, 32, 64, 128, 256, 512)
-#: Bytes of a text that are read per position of a sequence; hardly any text has so few tokens.
-BYTES_PER_POSITION = 32
 
 #: Bytes of the longest character. All of its bytes but the first are 10xxxxxx.
 MAX_CHARACTER_BYTES, _TOP_TWO_BITS, _CONTINUATION = 4, 0xC0, 0x80

@@ -18,11 +18,9 @@ import jinja2
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import EXPORT_RECORD, versions
-from albert_keras.layers.text_packing import BYTES_PER_POSITION
 from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text, number_text
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
-from albert_keras.serving.graph.tagging_model import NUM_BYTES
 from albert_keras.serving.layout import check_model_name, keras_file, size_of
 from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.shipped_models import SHIPPED_MODELS
@@ -30,7 +28,7 @@ from albert_keras.tasks import kinds
 from albert_keras.tasks.tagging.words import SPLITS
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
-from data_pipeline.limits import read_json, read_yaml
+from data_pipeline.limits import BYTES_PER_POSITION, LONG_TEXT_FACTOR, read_json, read_yaml
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.settings import Settings, setting
 
@@ -102,7 +100,7 @@ def model_card(out: Path) -> str:
         samples=samples,
         masked_argument=shlex.quote(samples.masked),
         bytes_per_position=BYTES_PER_POSITION,
-        tagging_num_bytes=NUM_BYTES,
+        tagging_num_bytes=LONG_TEXT_FACTOR,
         word_splits=SPLITS,
     )
     return re.sub(r"\n{3,}", "\n\n", card).strip() + "\n"

@@ -10,10 +10,8 @@ from albert_keras.serving.graph.string_model import string_function
 from albert_keras.serving.graph.string_tasks import TaskModel
 from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows, max_context
 from albert_keras.tasks.spans.windows import check_room
+from data_pipeline.limits import LONG_TEXT_FACTOR
 from data_pipeline.tokenizers.offsets import aligning_tokenizer
-
-#: Bytes that are read of a context, in `TextPacker.max_bytes`.
-NUM_BYTES = 16
 
 _IMPOSSIBLE = -1e300  # score of a span that cannot be an answer
 _NO_WINDOW = 1e6  # null score of a question without windows
@@ -73,7 +71,7 @@ class SpanModel(TaskModel):
             `nbest_ends` int32 and `nbest_start_scores`, `nbest_end_scores` float32 [B, K], the best
             first, -1 and -2e6 where there are fewer.
         """
-        context_bytes = NUM_BYTES * self.packer.max_bytes
+        context_bytes = LONG_TEXT_FACTOR * self.packer.max_bytes
         whole_context, context = context, readable(context, context_bytes)
         aligned = self.tokenizer.align(context)
         whole_query = self.ids(question)

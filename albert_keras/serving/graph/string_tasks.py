@@ -8,7 +8,6 @@ Sequences are built as in Python (`Task.features`), and answers are the same as 
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import (
-    BYTES_PER_POSITION,
     WHITE_SPACE,
     first_values,
     num_tokens_of,
@@ -20,6 +19,7 @@ from albert_keras.serving.graph.string_model import StringModel, string_function
 from albert_keras.tasks.choice.task import EQUALLY_LIKELY
 from albert_keras.tasks.kinds import MULTI_LABEL, SPANS_OR_NONE, load_class
 from albert_keras.tasks.task import Task
+from data_pipeline.limits import BYTES_PER_POSITION
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Blanks in a question, as in `choice_text` of the task.

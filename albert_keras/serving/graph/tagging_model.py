@@ -9,9 +9,7 @@ from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows
 from albert_keras.tasks.tagging.features import window_stride
 from albert_keras.tasks.tagging.words import GIVEN_WORDS, word_pattern
 from albert_keras.tasks.task_config import AT_WHITE_SPACE
-
-#: Bytes that are read of a text, in `TextPacker.max_bytes`.
-NUM_BYTES = 16
+from data_pipeline.limits import LONG_TEXT_FACTOR
 
 
 class TaggingModel(TaskModel):
@@ -22,7 +20,7 @@ class TaggingModel(TaskModel):
                                 0; `dropped_words` int32 [B]
 
     A long text takes several windows that overlap; a word has the tag of the window that contains
-    most context around its first token. `NUM_BYTES` times as many bytes are read as of other
+    most context around its first token. `LONG_TEXT_FACTOR` times as many bytes are read as of other
     texts. `dropped_words` counts the words beyond them, which are missing in `words`; only
     the part that is read of a word at this limit is tagged.
 
@@ -31,7 +29,7 @@ class TaggingModel(TaskModel):
 
     @property
     def max_bytes(self):
-        return NUM_BYTES * self.packer.max_bytes
+        return LONG_TEXT_FACTOR * self.packer.max_bytes
 
     def _functions(self):
         tags = string_function(self._tags, "text")

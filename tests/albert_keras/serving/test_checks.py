@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.layers.text_packing import BYTES_PER_POSITION
 from albert_keras.serving.export.checks import check_answers, check_inputs, check_parity
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.saved_model.signatures import Signature, check_signature
 from data_pipeline.errors import InputError
+from data_pipeline.limits import BYTES_PER_POSITION
 from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
 
 TEXT = Signature("ask", "predict", {"text": tf.TensorSpec([None], tf.string)}, {})

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.graph.span_model import NUM_BYTES
 from albert_keras.serving.graph.string_tasks import build_task_model
 from albert_keras.serving.graph.windows import max_context
 from albert_keras.serving.predictor import Predictor
@@ -15,6 +14,7 @@ from albert_keras.tasks.examples import ChoiceExample, QuestionExample, TaggedEx
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.spans import windows as squad_windows
 from data_pipeline.errors import InputError
+from data_pipeline.limits import LONG_TEXT_FACTOR
 from data_pipeline.tokenizers.library_training import train_byte_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.albert_keras.serving.small_exports import assert_alike, make_model, tuned_of
@@ -321,7 +321,7 @@ def test_no_content_raises_and_each_answer_is_a_slice(kind, of_kind, shared_data
     lines = (shared_data / "dirty" / "blns" / "blns.txt").read_bytes().split(b"\n")[::12]
     lines += [bytes([byte]) * 2 + b" a" for byte in range(0, 256, 9)] + [b"a\t" * 2000]
     found = call(task_model, "question_answering", lines[::-1], lines)
-    limit = NUM_BYTES * task_model.packer.max_bytes  # of a context
+    limit = LONG_TEXT_FACTOR * task_model.packer.max_bytes  # of a context
     rows = zip(lines, found["answer"], found["start"], found["end"], strict=True)
     for line, answer, start, end in rows:
         context = line[:limit].decode(errors="replace")
