@@ -21,17 +21,16 @@ def optimizer_of(given: Any) -> Any:
     return keras.optimizers.get(given)
 
 
-def build_optimizer(config, *, num_steps, batch_size, adjustable=False, matrix_dtype="float32"):
+def build_optimizer(config, *, num_steps, adjustable=False, matrix_dtype="float32"):
     """Returns the optimizer that `config` describes, with its learning rate schedule.
 
     The optimizer does not clip. The training step does, with `clip_gradients`, because it needs the
     norm. Under a strategy, call this inside `strategy.scope()`.
 
     Args:
-        config: OptimizerConfig. An optimizer or a learning rate "auto" are those of the base size.
+        config: OptimizerConfig. Its name and its rate must be values, not "auto": what "auto" means
+            depends on the model and its training, see `OptimizerConfig.resolved`.
         num_steps: int. Number of updates of the run; the learning rate is 0 from there on.
-        batch_size: int. Sequences per update, over all replicas and accumulated batches. It
-            determines the learning rate if that is "auto".
         adjustable: bool. Whether the end of the schedule may change during training.
         matrix_dtype: str. Type in which Muon multiplies matrices.
 
@@ -41,7 +40,11 @@ def build_optimizer(config, *, num_steps, batch_size, adjustable=False, matrix_d
     Raises:
         InputError: If the warm-up is longer than the run.
     """
-    config = config.resolved(batch_size)
+    if "auto" in (config.name, config.lr):
+        raise ValueError(
+            "`config` must be resolved, with a name and a rate that are not auto. "
+            f"Received: name={config.name!r}, lr={config.lr!r}."
+        )
     schedule = WarmupPolynomialDecay(
         learning_rate=config.lr,
         num_steps=num_steps,

@@ -192,6 +192,10 @@ class OptimizerConfig(Settings):
         """
         name = default_optimizer(batch_size, on_tpu) if self.name == "auto" else self.name
         lr = pretraining_lr(name, batch_size, hidden_size) if self.lr == "auto" else self.lr
+        return self.with_values(name, lr)
+
+    def with_values(self, name: str, lr: float) -> "OptimizerConfig":
+        """Returns a copy with an optimizer and a rate, and with that optimizer's `beta_2`."""
         is_default = name == "muon" and "beta_2" not in self.model_fields_set
         return self.replace(name=name, lr=lr, beta_2=0.98 if is_default else self.beta_2)
 

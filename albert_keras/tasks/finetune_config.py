@@ -194,5 +194,5 @@ class FinetuneConfig(RunConfig):
         return self.replace(
             task=self.task.replace(labels=task.labels, max_seq_length=task.max_seq_length),
             training=self.training.resolved(num_examples, precision),
-            optimizer=self.optimizer.replace(lr=lr),
+            optimizer=self.optimizer.with_values(self.optimizer.name, lr),
         )

@@ -76,7 +76,6 @@ def compile_step(training_step: ObjectiveModel, config, **arguments):
     optimizer = build_optimizer(
         config.optimizer,
         num_steps=training.steps,
-        batch_size=training.batch_size,
         adjustable=training.time_budget is not None,
         matrix_dtype="bfloat16" if training.precision == "mixed_bfloat16" else "float32",
     )

@@ -108,6 +108,13 @@ def test_the_default_rate_follows_the_hidden_size_and_a_head_alone_has_its_own()
     assert rate(128, freeze_encoder=True) == rate(4096, freeze_encoder=True) == HEAD_LR
 
 
+def test_muon_has_the_same_decay_rate_in_the_record_as_in_training():
+    for given, expected in (({}, 0.98), ({"beta_2": 0.999}, 0.999)):
+        config = FinetuneConfig.of({"optimizer": {"name": "muon"} | given}, task="rte")
+        done = config.resolved(build_task(config.task), 128, 100, "float32").optimizer
+        assert (done.name, done.beta_2) == ("muon", expected)
+
+
 @pytest.mark.parametrize(
     "seeds, expected", [(2, (5, 6)), ("2", (5, 6)), ((9, 3), (9, 3)), ("9,3", (9, 3))]
 )
