@@ -1,5 +1,6 @@
 """Folders of sentence-transformers: how the vector of a text is computed from the encoder."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.limits import reading_json
 
 MODULES = "modules.json"
-_LENGTHS = "sentence_bert_config.json"
+_LENGTHS, _PROMPTS = "sentence_bert_config.json", "config_sentence_transformers.json"
 #: Their switch -> our pooling.
 _POOLINGS = {
     "pooling_mode_mean_tokens": "mean",
@@ -28,7 +29,7 @@ def embedding_of(folder: Path) -> dict[str, Any]:
     """Returns how vectors are computed: "pooling", "normalize", "longest_text"; {} if not stored.
 
     Raises:
-        InputError: With the module or the pooling that cannot be expressed.
+        InputError: With the module, the pooling or the prompt that cannot be expressed.
     """
     modules = _modules(folder)
     if not modules:
@@ -42,17 +43,33 @@ def embedding_of(folder: Path) -> dict[str, Any]:
             "sentence-transformers: to use the encoder alone, copy its config.json, weights and "
             "tokenizer into a folder of their own."
         )
-    lengths = folder / modules[0][1] / _LENGTHS
-    longest = None
-    if lengths.is_file():
-        with reading_json(lengths) as values:
-            longest = values.get("max_seq_length")
-            longest = None if longest is None else int(longest)
+    with _settings(folder / _PROMPTS) as values:
+        prompt = (values.get("prompts") or {}).get(values.get("default_prompt_name"))
+    if prompt:
+        raise InputError(
+            f"`default_prompt_name` in `{folder / _PROMPTS}` must be null. Received: the prompt "
+            f"{prompt!r}, which sentence-transformers puts before each text. Set it to null, and "
+            "begin your texts with it."
+        )
+    with _settings(folder / modules[0][1] / _LENGTHS) as values:
+        longest = values.get("max_seq_length")
+        longest = None if longest is None else int(longest)
     return {
         "pooling": _pooling(folder / modules[1][1] / "config.json"),
         "normalize": "Normalize" in kinds,
         "longest_text": longest,
     }
+
+
+def needs_small(folder: Path) -> bool:
+    """Returns whether sentence-transformers lower-cases texts before the tokenizer reads them."""
+    with _settings(encoder_folder(folder) / _LENGTHS) as values:
+        return bool(values.get("do_lower_case"))
+
+
+def _settings(path):
+    """Returns a context with the values in a JSON file, or {} if there is no such file."""
+    return reading_json(path) if path.is_file() else contextlib.nullcontext({})
 
 
 def _modules(folder):

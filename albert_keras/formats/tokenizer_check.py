@@ -1,6 +1,7 @@
 """What a vocabulary's own program does differently: settings refused by name, and ids compared."""
 
 import importlib.util
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,17 @@ _ALLOWED: dict[str, tuple[Any, ...]] = {
     "do_word_tokenize": (True, None),
     "word_tokenizer_type": ("basic", None),
     "subword_tokenizer_type": ("wordpiece", None),
+    "auto_map": ({}, None),  # code in the folder
 }
+#: Names of classes of transformers that split text as our tokenizers do, by kind of vocabulary.
+_CLASSES = {
+    "wordpiece": r"(Albert|Bert|DistilBert|Electra|MobileBert|ConvBert|Funnel|LayoutLM|Lxmert)",
+    "bpe": r"(Roberta|Bart|Longformer|LED)",
+    "unigram": r"Albert",
+}
+_ANY_CLASS = r"(PreTrainedTokenizer(Fast)?|TokenizersBackend|None)"
+#: Classes for `tokenizer.json`, which says by itself how text is split; these ignore it.
+_WITHOUT_JSON = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokenizer")
 
 
 def check_settings(settings: dict, source: str) -> None:
@@ -44,6 +55,28 @@ def check_settings(settings: dict, source: str) -> None:
                 "vocab.txt of the folder as `tokenizer`; otherwise use a model whose vocabulary "
                 "splits text by itself."
             )
+
+
+def check_class(name: str | None, kind: str, has_json: bool, source: str) -> None:
+    """Refuses a `tokenizer_class` of transformers whose way to split text is not ours.
+
+    Args:
+        name: As in `tokenizer_config.json` or, if that has none, in `config.json`.
+        kind: Of our vocabulary, as in its configuration.
+        has_json: Whether its `tokenizer.json` was read.
+
+    Raises:
+        InputError: With the class, and what to do.
+    """
+    known = rf"{_CLASSES[kind]}Tokenizer(Fast)?|{_ANY_CLASS}"
+    if name not in _WITHOUT_JSON and (has_json or re.fullmatch(known, str(name))):
+        return
+    raise InputError(
+        f"`tokenizer_class` of `{source}` must be one that splits text as a {kind} vocabulary of "
+        f"BERT, RoBERTa or ALBERT. Received: {name}, whose way cannot be expressed here. If your "
+        "texts are split like this already, with a space between words, pass the file of the "
+        "vocabulary as `tokenizer`; otherwise use a model whose vocabulary splits text by itself."
+    )
 
 
 def check_ids(tokenizer: Tokenizer, files: dict[str, bytes], settings: dict, source: str) -> None:
@@ -128,7 +161,7 @@ def overrides(settings: dict) -> bool:
     The classes for BERT and DistilBERT do so in transformers.
     """
     is_bert = "BertTokenizer" in str(settings.get("tokenizer_class"))
-    return is_bert and "do_lower_case" in settings
+    return is_bert and not settings.keys().isdisjoint({"do_lower_case", "tokenize_chinese_chars"})
 
 
 def lower_cases(settings: dict) -> bool:

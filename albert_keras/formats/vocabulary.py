@@ -9,14 +9,20 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.formats.detection import Place, find, folders_of
-from albert_keras.formats.sentence_transformers import encoder_folder
-from albert_keras.formats.tokenizer_check import check_ids, check_settings, lower_cases, overrides
+from albert_keras.formats.detection import CONFIG, Place, find, folders_of
+from albert_keras.formats.sentence_transformers import encoder_folder, needs_small
+from albert_keras.formats.tokenizer_check import (
+    check_class,
+    check_ids,
+    check_settings,
+    lower_cases,
+    overrides,
+)
 from albert_keras.formats.tokenizer_json import added_tokens, append_pieces, read_tokenizer_json
 from albert_keras.formats.tokenizer_json_writing import special_tokens, template, tokenizer_json
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
+from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_json, read_limited
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.byte_bpe import (
     PIECES_FILE,
@@ -79,8 +85,16 @@ def stored_vocabulary(place: Place) -> Vocabulary | None:
     Weights are not read, and TensorFlow is not needed.
     """
     if place.format == "hugging-face":
-        files = _read_files(encoder_folder(place.path))
-        return vocabulary_of(files, place.path) if files else None
+        folder = encoder_folder(place.path)
+        files, usual = _read_files(folder), read_json(folder / CONFIG).get("tokenizer_class")
+        vocabulary = vocabulary_of(files, place.path, usual) if files else None
+        if vocabulary and not vocabulary.tokenizer.config.lower_case and needs_small(place.path):
+            raise InputError(
+                f"`do_lower_case` of sentence-transformers in `{place.path}` must be false for a "
+                "vocabulary with capitals. Received: true. Set it to false, and write texts in "
+                "small letters."
+            )
+        return vocabulary
     if place.format == "keras-nlp":
         path = place.path / KERAS_NLP_FILE
         return read_vocabulary(path) if path.is_file() else None
@@ -128,8 +142,12 @@ def vocabulary_beside(*folders: Path) -> Vocabulary | None:
     return None
 
 
-def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary:
+def vocabulary_of(
+    files: dict[str, bytes], source: str | Path, usual_class: str | None = None
+) -> Vocabulary:
     """Finds the vocabulary among files stored beside weights.
+
+    `usual_class` is the class of transformers that reads it if `tokenizer_config.json` has none.
 
     Raises:
         InputError: If there are several vocabularies, none among the files, or it is damaged.
@@ -141,9 +159,18 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary:
     theirs = read_json_in(files, CONFIG_FILE, source)
     if "sha256" in theirs:
         return _load(files, None, source, {})
+    tokenizer_class, has_json = theirs.get("tokenizer_class", usual_class), PIECES_FILE in files
     lists = sorted(name for name in files if name.startswith("vocab") and name.endswith(".txt"))
     if models:
-        return _load(files, models[0], f"{source}: {models[0]}", _normalization(theirs))
+        vocabulary = _load(files, models[0], f"{source}: {models[0]}", _normalization(theirs))
+        check_class(tokenizer_class, "unigram", has_json, str(source))
+        if added := _added_beyond(vocabulary.tokenizer.vocab_size, files, theirs, source):
+            raise InputError(
+                f"The vocabulary of `{source}` must have no tokens that were added to its "
+                f"SentencePiece model. Received: {', '.join(added)}. To use the model without "
+                f"them and their rows, pass {models[0]} as `tokenizer`."
+            )
+        return vocabulary
     # AutoTokenizer reads `tokenizer.json`; a file that a user names may be called anything.
     json_name = PIECES_FILE if PIECES_FILE in files else None
     if len(files) == 1 and next(iter(files)).endswith(".json"):
@@ -154,6 +181,7 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary:
     elif json_name is not None:
         found = read_tokenizer_json(files[json_name], json_name)
         settings = {"lower_case": found.lower_case, "strip_accents": found.strip_accents}
+        has_json = True
         if found.file_name == "vocab.txt" and overrides(theirs):
             settings = _settings_of_bert(theirs, source)
         content = {found.file_name: found.content}
@@ -161,7 +189,8 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary:
         vocabulary = vocabulary._replace(notes=found.notes)
         files = {PIECES_FILE: files[json_name]}
     elif lists:
-        content, notes = _with_added_pieces(files[lists[0]], files, str(source))
+        content, notes = _with_added_pieces(files[lists[0]], files, theirs, str(source))
+        files = files | {lists[0]: content}
         settings = _settings_of_bert(theirs, source)
         vocabulary = _load({lists[0]: content}, lists[0], f"{source}: {lists[0]}", settings)
         vocabulary = vocabulary._replace(notes=notes)
@@ -171,24 +200,37 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary:
             "vocab.txt, tokenizer.json, or vocab.json with merges.txt. It contains: "
             f"{', '.join(sorted(files))}."
         )
+    check_class(tokenizer_class, vocabulary.tokenizer.config.kind, has_json, str(source))
     check_ids(vocabulary.tokenizer, files, theirs, str(source))
     return vocabulary
 
 
-def _with_added_pieces(vocab, files, source):
-    """Appends the tokens of an `added_tokens.json` to a `vocab.txt`; also returns notes.
+def _with_added_pieces(vocab, files, settings, source):
+    """Appends the tokens that were added to a `vocab.txt`; also returns notes.
 
     Their rows of the embeddings are kept. In a text they are found only where they are whole words.
     """
     pieces = vocab.decode("utf-8", "replace").splitlines()
     ids = {piece: id for id, piece in enumerate(pieces)}
-    stored = read_json_in(files, _ADDED, source)
-    try:
-        added = {piece: int(id) for piece, id in stored.items()}
-    except (ValueError, TypeError) as error:
-        raise InputError(f"added_tokens.json of `{source}` is damaged: {error}.") from error
-    added = {piece: id for piece, id in added.items() if ids.get(piece) != id}
+    stored = _added_beyond(0, files, settings, source)
+    added = {piece: id for piece, id in stored.items() if ids.get(piece) != id}
     return append_pieces(pieces, added, source) if added else (vocab, ())
+
+
+def _added_beyond(size, files, settings, source):
+    """Returns the ids, from `size` on, of tokens that were added to a vocabulary, by token.
+
+    They are in `added_tokens.json`, `tokenizer.json` or `tokenizer_config.json`.
+    """
+    try:
+        decoder = settings.get("added_tokens_decoder") or {}
+        tokens = {str(token["content"]): int(id) for id, token in decoder.items()}
+        tokens |= added_tokens(read_json_in(files, PIECES_FILE, source))
+        stored = read_json_in(files, _ADDED, source)
+        tokens |= {piece: int(id) for piece, id in stored.items()}
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise InputError(f"The added tokens of `{source}` are damaged: {error!r}.") from error
+    return {token: id for token, id in tokens.items() if id >= size}
 
 
 def files_for(

@@ -10,7 +10,7 @@ from albert_keras.conversion.convert import convert
 from albert_keras.formats import hugging_face
 from albert_keras.formats.hugging_face import read_safetensors, write_safetensors
 from albert_keras.formats.open_model import open_model
-from albert_keras.formats.vocabulary import load_tokenizer
+from albert_keras.formats.vocabulary import load_tokenizer, vocabulary_of
 from albert_keras.serving.export.source import open_source
 from albert_keras.texts.encoder import TextEncoder
 from data_pipeline.errors import InputError
@@ -60,7 +60,8 @@ def write_tokenizer(folder, pieces, added=(), **normalizer):
         {piece: id for id, piece in enumerate(pieces)}, unk_token="[UNK]"
     )
     tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True, **normalizer)
+    normalizer = {"lowercase": True} | normalizer
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(**normalizer)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     tokenizer.add_special_tokens(list(SPECIAL.values()))
     tokenizer.add_tokens(list(added))
@@ -123,20 +124,27 @@ def test_what_auto_tokenizer_reads_wins_over_a_vocab_txt(folder, pieces):
 
 @pytest.mark.parametrize("has_json", [True, False])
 def test_settings_that_cannot_be_expressed_are_refused_by_name(folder, pieces, has_json):
-    cases = [{"tokenize_chinese_chars": False}]
+    japanese, kept = "BertJapaneseTokenizer", {"tokenizer_class": "BertTokenizer"}
+    cases = [{"tokenize_chinese_chars": False}, {"tokenizer_class": japanese}]
+    cases += [{"tokenize_chinese_chars": False, "do_lower_case": None}]
     if not has_json:
         (folder / "tokenizer.json").unlink()
         (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
-        japanese = {"tokenizer_class": "BertJapaneseTokenizer", "word_tokenizer_type": "mecab"}
-        cases.insert(0, japanese)  # a slow tokenizer has no tokenizer.json
+        cases += [{"word_tokenizer_type": "mecab"}, {"subword_tokenizer_type": "character"}]
+        cases += [
+            {"tokenizer_class": "RoFormerTokenizer"},
+            {"auto_map": {"AutoTokenizer": ["x.X"]}},
+        ]
     for changes in cases:
         change_settings(folder, **changes)
-        name = list(changes)[-1]
-        with pytest.raises(
-            InputError, match=f"`{name}` in tokenizer_config.json .* as `tokenizer`"
-        ):
+        with pytest.raises(InputError, match=f"`{next(iter(changes))}` .* as `tokenizer`"):
             open_model(folder)
-        change_settings(folder, **dict.fromkeys(changes))
+        change_settings(folder, **dict.fromkeys(changes) | kept | {"do_lower_case": True})
+    settings = json.loads((folder / "config.json").read_text()) | {"tokenizer_class": japanese}
+    (folder / "config.json").write_text(json.dumps(settings))
+    change_settings(folder, tokenizer_class=japanese)
+    with pytest.raises(InputError, match="`tokenizer_class` of .* Received: BertJapanese"):
+        load_tokenizer(folder)
 
 
 def test_other_ids_for_a_sample_of_text_are_refused(folder, monkeypatch):
@@ -153,6 +161,30 @@ def test_added_tokens_keep_their_rows(folder, pieces):
     assert found.tokenizer.encode("Flooding!")[0] == len(pieces) + 1
     assert found.albert_config.vocab_size == len(pieces) + 2
     assert "2 added tokens keep their rows" in found.notes[0] and "covid" in found.notes[0]
+    (folder / "tokenizer.json").unlink()  # as the slow class of transformers saves them
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    added = {str(len(pieces) + n): {"content": token} for n, token in enumerate(("covid", "[X]"))}
+    change_settings(folder, added_tokens_decoder=added | {"0": {"content": "[PAD]"}})
+    assert open_model(folder).tokenizer.encode("covid") == [len(pieces)]
+
+
+def test_tokens_added_to_a_sentencepiece_model_are_refused(tiny_tokenizer):
+    size = tiny_tokenizer.vocab_size
+    files = {"spiece.model": tiny_tokenizer.model_bytes}
+    decoder = {str(size): {"content": "[X]"}, "0": {"content": "<pad>"}}
+    for name, values in (
+        ("added_tokens.json", {"[X]": size}),
+        ("tokenizer_config.json", {"added_tokens_decoder": decoder}),
+        ("tokenizer.json", {"added_tokens": [{"content": "[X]", "id": size}]}),
+    ):
+        more = {name: json.dumps(values).encode()}
+        with pytest.raises(
+            InputError, match=r"Received: \[X\]. .* pass spiece.model as `tokenizer`"
+        ):
+            vocabulary_of(files | more, "x")
+    settings = b'{"tokenizer_class": "XLNetTokenizer"}'
+    with pytest.raises(InputError, match="splits text as a unigram .* Received: XLNetTokenizer"):
+        vocabulary_of(files | {"tokenizer_config.json": settings}, "x")
 
 
 def test_rows_that_pad_the_table_are_dropped(folder, pieces):
@@ -196,12 +228,25 @@ def test_sentence_transformers_say_how_vectors_are_computed(folder, tmp_path):
     assert (found.pooling, found.normalize, found.longest_text) == ("cls", False, 12)
 
 
-def test_other_ways_to_vectors_are_refused_by_name(folder):
+def test_other_ways_to_vectors_are_refused_by_name(folder, pieces):
     write_modules(folder, pooling_mode_max_tokens=True)
     with pytest.raises(InputError, match="must be mean or cls. Received: pooling_mode_max_tokens"):
         open_model(folder)
     write_modules(folder, (*MODULES[:2], "Dense", "Normalize"))
     with pytest.raises(InputError, match="Received: Transformer, Pooling, Dense, Normalize"):
+        open_model(folder)
+    write_modules(folder)
+    prompts = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    with pytest.raises(InputError, match="must be null. Received: the prompt 'query: '"):
+        open_model(folder)
+    prompts["default_prompt_name"] = None
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    (folder / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
+    assert open_model(folder).longest_text is None  # its vocabulary has small letters alone
+    write_tokenizer(folder, pieces, lowercase=False)
+    change_settings(folder, do_lower_case=False)
+    with pytest.raises(InputError, match="`do_lower_case` of sentence-transformers .* capitals"):
         open_model(folder)
     write_modules(folder)
     modules = json.loads((folder / "modules.json").read_text())

@@ -97,6 +97,15 @@ def test_every_number_of_an_albert_arrives_and_is_written_back(tmp_path, head):
     assert_same_weights(opened(folder), weights)
 
 
+def test_the_first_generation_of_chinese_albert_is_named(tmp_path):
+    tensors = ("word_embeddings", "word_embeddings_2")
+    tensors = {f"bert/embeddings/{name}": np.zeros((2, 2), np.float32) for name in tensors}
+    write_tensors(tmp_path / "albert_model.ckpt", tensors)
+    (tmp_path / "albert_config_tiny.json").write_text("{}")
+    with pytest.raises(InputError, match="first generation of Chinese ALBERT .* `_google`"):
+        open_model(tmp_path)
+
+
 def test_a_folder_with_two_checkpoints_is_refused(tmp_path):
     prefix = write_release(tmp_path, pretraining_weights())
     write_tensors(prefix.with_name("model.ckpt-5"), {"x": np.zeros(1, np.float32)})
