@@ -121,7 +121,11 @@ def convert(
     if to not in FORMATS:
         raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {to}.")
     logger.info("reading `%s` (%s)", source, source_format)
-    opened = open_model(source, None, config, tokenizer)
+    try:
+        opened = open_model(source, None, config, tokenizer)
+    except InputError as error:  # the argument has another name here
+        text = str(error).replace("`albert_config`", "`config`")
+        raise InputError(text, *error.mistakes) from error
     weights = complete(opened)
     files, notes, described = {}, list(opened.notes), None
     if opened.has_tokenizer:

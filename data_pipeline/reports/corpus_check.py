@@ -331,7 +331,7 @@ class _Statistics:
             )
         self.counts.update(
             documents=1,
-            empty_documents=len(lengths) == 0,
+            empty_documents=int(len(lengths) == 0),
             one_sentence_documents=len(lengths) == 1,
             paragraphs=len(document.paragraphs),
             sentences=len(lengths),

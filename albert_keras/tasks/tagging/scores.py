@@ -44,7 +44,8 @@ def why_no_entities(tags: Iterable[str]) -> str:
     The text is for people.
     """
     tags = list(dict.fromkeys(tags))
-    strange = [tag for tag in tags if tag != "O" and not re.match(r"[BIESMLUW][-_].", tag)]
+    forms = [re.compile(r"[BIESMLUW][-_].+|O"), re.compile(r".+-[BIESMLUW]|O")]
+    strange = min(([tag for tag in tags if not form.fullmatch(tag)] for form in forms), key=len)
     if has_entities(tags) or not _OUTSIDE & set(tags) and len(strange) == len(tags):
         return ""
     names = ", ".join(f"`{tag}`" for tag in (strange or tags)[:_SHOWN])

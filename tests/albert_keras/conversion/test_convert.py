@@ -81,7 +81,7 @@ def test_a_vocabulary_and_a_shape_may_be_given(google, tiny_vocabulary, tmp_path
         shutil.copy(path, bare)
     shutil.copy(google / "albert_config.json", tmp_path / "shape.json")
     prefix, shape = bare / "model.ckpt-best", tmp_path / "shape.json"
-    with pytest.raises(InputError, match="has no albert_config"):
+    with pytest.raises(InputError, match="has no albert_config. .* as `config`"):
         convert(prefix, tmp_path / "ours")
     with pytest.raises(InputError, match="must have 307 pieces.* Received: 16,000"):
         shipped = open_model("albert-mini-en").place / "tokenizer"

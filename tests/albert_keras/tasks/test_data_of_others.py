@@ -82,6 +82,7 @@ def test_every_scheme_marks_the_same_entities(scheme, order):
         ("PER O", "`PER`"),
         ("B-PER 0", "`0`"),
         ("B-PER o", "`o`"),
+        ("PER-B PER-I 0", "`0`"),
         ("I-PER OUT", "`OUT`"),
         ("B-PER LOC-B O", "`LOC-B`"),
         ("b-per O", "`b-per`"),
