@@ -32,7 +32,7 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 _MOST_REPEATED, _MOST_CONFLICTS, _MOST_TOO_LONG, _MOST_UNKNOWN = 0.01, 0.001, 0.01, 0.01
 _LEAST_OF_A_CLASS = 5
 _LABELS_SHOWN, _CONFLICTS_SHOWN, _UNKNOWN_SHOWN, _SHOWN_TEXT = 8, 5, 5, 80
-_SIGNS = re.compile(r"(?<=\w)[\s_/-]+")
+_SIGNS = re.compile(r"(?<=\w)[\s_/-]+|[\u200b-\u200f\u2060\ufeff]")  # the latter are invisible
 _JOINTS = re.compile(r"\s*[,;|/+&]\s*")
 _WHOLE_NUMBER = re.compile(r"(\d+)\.0+")
 
@@ -102,7 +102,7 @@ def report_examples(
 
 
 def near_equal(names: Iterable[str]) -> list[list[str]]:
-    """Groups names that differ in case, spaces, hyphens or a decimal point only, sorted.
+    """Groups names that differ in case, spaces, hyphens, a decimal point or invisibly, sorted.
 
     Examples: `pos`, `POS` and ` pos`; `not spam` and `not_spam`; `1` and `1.0`.
     """

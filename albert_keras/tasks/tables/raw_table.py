@@ -124,6 +124,8 @@ def read_raw_table(
     if has_header and top.problem:
         raise InputError(f"`{path}` line {top.line} {top.problem}")
     header = top.fields if has_header else list(map(str, range(len(top.fields))))
+    if has_header:
+        header = _with_unnamed_column(header, [row.fields for row in rows[1:] if not row.problem])
     positions, names = _positions(path, header, columns), []
     for number, name in enumerate(header, start=1):
         name = name.strip() or f"column_{number}"
@@ -230,13 +232,17 @@ def _rows(lines, delimiter, quoting, first=1) -> Iterator[Row]:
             yield Row(number, line.removesuffix("\n").removesuffix("\r").split(delimiter), line)
         return
     escape = {"escapechar": "\\", "doublequote": False} if quoting is _BACKSLASHES else {}
+    top = lines[0] if lines else ""
+    skips_spaces = 0 < top.count(delimiter) == top.count(f"{delimiter} ")
     if escape:  # \N without marks is no escaped letter, but the NULL of a database
         null = re.compile(rf"(?<![^{re.escape(delimiter)}])\\N(?=[{re.escape(delimiter)}\r\n])")
         lines = [null.sub(r"\\\\N", line) for line in lines]
     begin = 0
     while begin < len(lines):
         rest = (lines[number] for number in range(begin, len(lines)))
-        reader = csv.reader(rest, delimiter=delimiter, strict=True, **escape)
+        reader = csv.reader(
+            rest, delimiter=delimiter, strict=True, skipinitialspace=skips_spaces, **escape
+        )
         start = begin
         try:
             for fields in reader:
@@ -361,6 +367,19 @@ def _is_default_header(fields):
     """Returns whether a row has the names 0, 1, 2, ..., in any order, of a data frame's columns."""
     names = fields[1:] if fields[:1] == [""] else fields  # the first column is the index
     return len(names) > 1 and set(names) == {str(number) for number in range(len(names))}
+
+
+def _with_unnamed_column(header, rows):
+    """Returns a header with a blank name for a column that is in all rows but has none.
+
+    R writes the numbers of rows so, and other programs a delimiter after the last field.
+    """
+    if {len(fields) for fields in rows} == {len(header) + 1}:
+        if [fields[0] for fields in rows] == [str(1 + number) for number in range(len(rows))]:
+            return ["", *header]
+        if not any(fields[-1] for fields in rows):
+            return [*header, ""]
+    return header
 
 
 def _positions(path, header, columns):

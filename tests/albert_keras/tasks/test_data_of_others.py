@@ -107,6 +107,7 @@ def test_tags_that_mark_no_entities_are_named(tags, named, tmp_path):
         ("label", "a b", {"label": "label", "labels": ("a", "b", "c")}, "5 examples of `c`"),
         ("label", "a b a|b", {"label": "label"}, "`a|b` seems to be several"),
         ("label", "1 1.0", {"label": "label"}, "`1` and `1.0` count as different"),
+        ("label", "x \u200bx", {"label": "label"}, "count as different, but may be the same"),
         ("label", "a,b b", {"label": "label", "label_separator": "|"}, "is `|` between them?"),
         ("a\tb", "0\t1 1\t1", {"label": ("a", "b")}, "5 examples without `b`"),
         ("a\tb", "0\t0 1\t0", {"label": ("a", "b")}, "5 examples of `b`"),
@@ -318,6 +319,9 @@ def test_a_training_file_alone_is_not_enough_for_an_official_task():
         ("x.csv", 'text,label\n"I said \\"no\\", ok",b\n"c",a\n', ['I said "no", ok', "c"], "ba"),
         ("x.csv", 'text,label\r"a, b",b\rc,a\r', ["a, b", "c"], "ba"),
         ("x.csv", "text,label\ra,b\rc,a\r\n", ["a", "c"], "ba"),
+        ("x.csv", '"text","label"\n"1","a","b"\n"2","c","a"\n', ["a", "c"], "ba"),
+        ("x.csv", "text,label\na,b,\nc,a,\n", ["a", "c"], "ba"),
+        ("x.csv", 'label, text\nb, "a, c"\na, d\n', ["a, c", "d"], "ba"),
         ("x.tsv", 'text\tlabel\n"a\nb"\tb\nc\ta\n', ["a\nb", "c"], "ba"),
         ("x.tsv", 'text\tlabel\n"a\tb"\tb\nc\ta\n', ["a\tb", "c"], "ba"),
         ("x.tsv", "text\tlabel\n" + '"a, b"\tb\nc\ta\n' * 3, ["a, b", "c"] * 3, "ba" * 3),
@@ -332,6 +336,12 @@ def test_the_content_of_a_table_counts_not_its_ending(name, content, texts, labe
     found = read_table(tmp_path / name, "text", label="label")
     assert [one.first for one in found] == texts
     assert [one.label for one in found] == list(labels)
+
+
+def test_a_comma_in_each_text_makes_no_column(tmp_path):
+    path = write(tmp_path / "x.csv", "text,label", "Yes, we did,b", "No, we did not,a")
+    with pytest.raises(InputError, match="line 2 must have 2 columns, like the first row. It has"):
+        read_table(path, "text", label="label")
 
 
 def test_decimal_commas_are_told(tmp_path):
