@@ -208,6 +208,7 @@ def build_task(config):
     for name, default, kinds in (
         ("class_weights", "none", (CLASSIFICATION,)),
         ("metric", None, (CLASSIFICATION, MULTI_LABEL)),
+        ("threshold", None, (CLASSIFICATION, MULTI_LABEL)),
         ("word_split", None, (TAGGING,)),
     ):
         value = getattr(config, name)

@@ -83,8 +83,9 @@ class TaskConfig(Settings):
     )
     threshold: float | None = setting(
         None,
-        "Probability from which each of several labels applies. None fits a threshold of each "
-        "label to the development examples.",
+        "Probability from which each of several labels applies, or the second of two classes is "
+        "answered. None fits a threshold of each label to the development examples, and answers "
+        "the more likely of two classes.",
         gt=0,
         lt=1,
     )
@@ -173,13 +174,6 @@ class TaskConfig(Settings):
         ),
         _only_for("encoding", READ_FROM_TABLES + TAGGING.own_tasks + CHOICE.official_tasks),
         _only_for("label_separator", _TABLES),
-        Rule(
-            ("threshold", "label", "label_separator"),
-            lambda threshold, label, separator: (
-                threshold is None or isinstance(label, tuple) or separator is not None
-            ),
-            "requires several labels: columns of 0 and 1, or `label_separator`",
-        ),
         Rule(
             ("label", "name"),
             lambda label, name: not isinstance(label, tuple) or name in _TABLES,

@@ -127,16 +127,23 @@ class TextTaskModel(TaskModel):
 
 
 class ClassificationModel(TextTaskModel):
-    """Classes: `label` string and `probability` float32 [B] of the most likely one; `labels` string
-    and `probabilities` float32 [B, C] of all."""
+    """Classes: `label` string and `probability` float32 [B] of the most likely one, or of two
+    classes of the second one if it reaches the threshold of the task; `labels` string and
+    `probabilities` float32 [B, C] of all."""
 
     _example_name = "classify"
 
     def _of_labels(self, logits):
-        label = tf.gather(self._labels, tf.argmax(logits, axis=-1))
-        probabilities = tf.nn.softmax(logits)
-        probability = tf.reduce_max(probabilities, axis=-1)
-        return {"label": label, "probability": probability, "probabilities": probabilities}
+        probabilities, threshold = tf.nn.softmax(logits), self._config.threshold
+        if threshold is None:
+            best = tf.argmax(logits, axis=-1)
+        else:
+            best = tf.cast(probabilities[:, 1] >= threshold, tf.int64)
+        return {
+            "label": tf.gather(self._labels, best),
+            "probability": tf.gather(probabilities, best, batch_dims=1),
+            "probabilities": probabilities,
+        }
 
 
 class RegressionModel(TextTaskModel):

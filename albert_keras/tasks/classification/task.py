@@ -81,7 +81,9 @@ class TextTask(Task):
             return self.config.labels
         if isinstance(self.config.label, tuple):
             return tuple(map(str, self.config.label))
-        return label_names(self._own_training)
+        names = label_names(self._own_training)
+        self._check_threshold(names)
+        return names
 
     @property
     def positive_class(self):
@@ -148,11 +150,17 @@ class TextTask(Task):
             values: float [N, C].
             tuned: As of `answers`.
         """
+        threshold = self.config.threshold
         # The first of equals is the best.
-        best, rows = np.argmax(values, axis=1).tolist(), values.tolist()
+        best = np.argmax(values, axis=1) if threshold is None else values[:, 1] >= threshold
+        return self._class_answers(examples, values, best)
+
+    def _class_answers(self, examples, values, numbers):
+        """Answers with the classes of some numbers."""
+        numbers, rows = numbers.astype(int).tolist(), values.tolist()
         return [
             ClassAnswer(example.id, self.labels[at], row[at], self._by_label(row))
-            for example, at, row in zip(examples, best, rows, strict=True)
+            for example, at, row in zip(examples, numbers, rows, strict=True)
         ]
 
     def _by_label(self, row):
@@ -182,7 +190,8 @@ class TextTask(Task):
     def guesses(self, training_examples, examples):
         truth = self._truth(training_examples)
         proportions = np.bincount(truth, minlength=self.num_outputs) / len(truth)
-        return self.read_out(examples, np.tile(proportions, (len(examples), 1)))
+        values = np.tile(proportions, (len(examples), 1))
+        return self._class_answers(examples, values, np.argmax(values, axis=1))
 
     def error(self, example, answer):
         if example.label == answer.label:
@@ -222,6 +231,16 @@ class TextTask(Task):
             raise InputError(
                 "`labels` must have a name for each column of `label`. "
                 f"Received: {len(labels)} for {len(config.label)}."
+            )
+        self._check_threshold(labels or fixed)
+
+    def _check_threshold(self, labels):
+        """Refuses a threshold of other than two classes; no labels are not known yet."""
+        is_set = self.config.threshold is not None and self.kind is CLASSIFICATION
+        if is_set and labels and len(labels) != 2:
+            raise InputError(
+                "`threshold` requires two classes, of which it is the least probability of the "
+                f"second one, or several labels for each row. Received: {len(labels)} classes."
             )
 
     @functools.cached_property

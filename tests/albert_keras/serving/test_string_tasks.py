@@ -13,6 +13,7 @@ from albert_keras.tasks.choice.task import choice_text
 from albert_keras.tasks.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.spans import windows as squad_windows
+from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.limits import LONG_TEXT_FACTOR
 from data_pipeline.tokenizers.library_training import train_byte_bpe
@@ -85,6 +86,20 @@ def dirty_examples(task):
         return [TaggedExample("dirty", tuple(text.split())) for text in texts if text.split()]
     others = DIRTY[::-1] if task.takes_pair else [None] * len(DIRTY)
     return [TextExample("dirty", *texts) for texts in zip(DIRTY, others, strict=True)]
+
+
+def test_a_threshold_of_two_classes_is_that_of_the_graph(tiny_tokenizer, tiny_corpus):
+    columns = {"text": "text", "label": "label", "labels": ("no", "yes")}
+    config = TaskConfig(name="classification", max_seq_length=40, **columns)
+    examples = [TextExample(str(number), text) for number, text in enumerate(tiny_corpus[:30])]
+    model = make_model(build_task(config), tiny_tokenizer)
+    found = in_python(build_task(config), model, tiny_tokenizer, examples)
+    threshold = float(np.quantile([answer.probabilities["yes"] for answer in found], 0.8))
+    task = build_task(config.replace(threshold=threshold))
+    expected = in_python(task, model, tiny_tokenizer, examples)
+    assert [answer.label for answer in expected].count("yes") == 6
+    asked = build_task_model(model, tiny_tokenizer, task)
+    assert_alike(by_strings(asked, task, examples), expected)
 
 
 @pytest.mark.parametrize("kind", OTHER_KINDS)

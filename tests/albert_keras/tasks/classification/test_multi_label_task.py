@@ -180,5 +180,3 @@ def test_tuned_answers_are_those_of_thresholds_from_the_other_half_or_set(rare):
     answers, tuned = task(threshold=0.2).tuned_answers(examples, None, results)
     expected = [tuple(np.array(COLUMNS)[row].tolist()) for row in probabilities >= 0.2]
     assert tuned == {} and [one.labels for one in answers] == expected
-    with pytest.raises(InputError, match="`threshold`.*requires several labels"):
-        task(label="toxic", threshold=0.2)

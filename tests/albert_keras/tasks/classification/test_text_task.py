@@ -138,6 +138,22 @@ def test_the_most_probable_class_is_answered():
     assert [answer.label for answer in answers] == ["1", "0"]
     np.testing.assert_allclose([answer.probability for answer in answers], 0.75)
     assert list(answers[0].probabilities) == ["0", "1"]
+
+
+def test_the_second_of_two_classes_is_answered_from_the_threshold_on(tmp_path):
+    examples, probabilities = labelled("no", "yes", "no"), np.array([0.05, 0.3, 0.2])
+    logits = np.log(np.stack([1 - probabilities, probabilities], axis=1))
+    it = task(labels=("no", "yes"), threshold=0.25)
+    answers = it.answers(examples, None, {"logits": logits})
+    assert [answer.label for answer in answers] == ["no", "yes", "no"]
+    np.testing.assert_allclose([answer.probability for answer in answers], [0.95, 0.3, 0.8])
+    assert [answer.label for answer in it.guesses(examples, examples)] == ["no"] * 3
+    train = table(tmp_path / "train.tsv", "abc")
+    for settings in ({"labels": ("a", "b", "c")}, {"train": train}):
+        with pytest.raises(InputError, match="requires two classes.*Received: 3 classes"):
+            task(threshold=0.25, **settings).labels  # noqa: B018
+    with pytest.raises(InputError, match="`threshold` 0.25 requires a task of classification or"):
+        task("regression", threshold=0.25)
     [first] = task("cola").answers(labelled(None), None, {"logits": np.zeros((1, 2))})
     assert first == ClassAnswer("0", "0", 0.5, {"0": 0.5, "1": 0.5})  # the first of equals
 
