@@ -267,6 +267,7 @@ class TextTask(Task):
             skipped=self.skipping(path),
             all_columns=all_columns,
             pair_may_be_blank=self.pair_may_be_blank,
+            may_have_header=not known_labels,
         )
 
     def label_kind(self, known_labels):

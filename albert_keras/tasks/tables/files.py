@@ -33,6 +33,7 @@ def read_table(
     is_official: bool = False,
     skips_short_rows: bool = False,
     may_skip: bool = True,
+    may_have_header: bool = True,
 ) -> list[TextExample]:
     """Reads a table: .tsv, .csv or .jsonl; see `read_raw_table`.
 
@@ -50,6 +51,8 @@ def read_table(
             texts are taken as they are.
         skips_short_rows: Whether rows with too few columns are left out, with a warning.
         may_skip: Whether there is an option to skip rows that cannot be used.
+        may_have_header: Whether a first row that seems to have the names of the columns cannot be
+            used, although all columns are numbers. Not if it has the name of a known class.
 
     Returns:
         `id` is the number of the row in `RawTable.rows`, from 0, unless it has a column. `label`
@@ -66,7 +69,7 @@ def read_table(
     labels = labels if labelled else []
     table = read_raw_table(path, [*columns, *labels], has_header, encoding, is_official)
     rows = table.rows
-    if labels and table.names and not has_header and not is_official:
+    if may_have_header and labels and table.names and not has_header and not is_official:
         rows = _with_header_as_problem(rows, table.keys[0], table.keys[-1])
     if skips_short_rows:
         short = [row for row in rows if len(row.fields) < len(table.names)]
@@ -102,7 +105,8 @@ def _with_header_as_problem(rows, text, label):
     counts = Counter(labels)
     is_only_one = [name for name, count in counts.items() if count == 1] == labels[:1]
     is_usual = counts[labels[0]] == 1 and labels[0].lower() in _LABEL_NAMES
-    is_name = is_usual or is_only_one and len(counts) > 1 and not labels[0].isdecimal()
+    is_value = re.fullmatch(r"[-+.,\d]+", labels[0])
+    is_name = is_usual or is_only_one and len(counts) > 1 and not is_value
     if is_name or texts[0].isdecimal() and not any(map(str.isdecimal, texts[1:])):
         problem = (
             f"seems to have the names of the columns: `{labels[0]}` is the label of no other row. "

@@ -272,6 +272,8 @@ def _usual_quoting(ending, delimiter):
 def _detect_quoting(lines, ending, delimiter):
     """Detects how fields are quoted, from fields that are broken or look odd if quoted as usual."""
     if _usual_quoting(ending, delimiter) is _UNQUOTED:
+        if not any('"' in line for line in lines):
+            return _UNQUOTED
         signs = *map(_QUOTED_LINE.fullmatch, lines[:1]), *map(_QUOTED_FIELD.search, lines)
         if any(signs) or _has_marked_commas(lines) or _has_lines_in_fields(lines):
             return _DOUBLED
@@ -295,12 +297,10 @@ def _has_marked_commas(lines):
 
 def _has_lines_in_fields(lines):
     """Returns whether rows are alike in width only if fields in marks contain tabs and lines."""
-    widths = {
-        quoting: {0 if row.problem else len(row.fields) for row in rows if any(row.fields)}
-        for quoting in (_UNQUOTED, _DOUBLED)
-        for rows in [_without_last_blanks(_rows(lines, "\t", quoting))]
-    }
-    return len(widths[_UNQUOTED]) > 1 and len(widths[_DOUBLED]) == 1
+    if len({line.count("\t") for line in lines if line.strip()}) < 2:
+        return False
+    rows = _without_last_blanks(_rows(lines, "\t", _DOUBLED))
+    return len({0 if row.problem else len(row.fields) for row in rows if any(row.fields)}) == 1
 
 
 def _detect_delimiter(lines, ending, columns, has_header):

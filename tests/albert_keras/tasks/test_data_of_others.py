@@ -155,9 +155,11 @@ def test_what_stands_for_nothing_is_no_label(tmp_path):
         (["1,2", "good,3", "bad,4"], "seems to have the names of the columns"),
         (["dull,c", "good,a", "bad,b"], None),
         (["2020,1", "1984,2", "good,1"], None),
+        (["dull,4.5", *["good,1.0", "bad,2.0"] * 2], None),
     ],
 )
 def test_a_header_is_no_row_if_columns_are_numbers(rows, says, tmp_path):
+    """Unless all names of labels are known."""
     path, skipped = write(tmp_path / "t.csv", *rows), []
     if says is None:
         assert len(read_table(path, 0, label=1)) == len(rows)
@@ -165,6 +167,9 @@ def test_a_header_is_no_row_if_columns_are_numbers(rows, says, tmp_path):
         with pytest.raises(InputError, match=f"line 1 .*{says}"):
             read_table(path, 0, label=1)
         assert len(read_table(path, 0, label=1, skipped=skipped)) == len(rows) - len(skipped) > 1
+        labels = tuple(dict.fromkeys(row.partition(",")[2] for row in rows))
+        task = TextTask(TaskConfig(name="classification", text=0, label=1, labels=labels))
+        assert len(task.read_file(str(path), True)) == len(rows)
 
 
 @pytest.mark.parametrize("prefix, header", [("", "0,1"), ("7,", ",0,1"), ("7,", "2,0,1")])
