@@ -79,7 +79,7 @@ def vocab(
         f"vocabulary of {result.size} pieces: {result.path}",
         _coverage_line(coverage),
         *_cleanup_lines(result.path, kind),
-        f"next: {_build_command(result)}",
+        f"next: {_build_command(result, corpus, corpus_format)}",
     ]
     return Output(values, lines)
 
@@ -110,14 +110,21 @@ def extend(tokenizer: Path, corpus: list[str], add: int, out: Path, corpus_forma
     lines = [
         f"vocabulary of {result.size} pieces, the first {old.vocab_size} unchanged: {result.path}",
         f"added: {' '.join(added[:_SHOWN])}{' ...' if len(added) > _SHOWN else ''}",
-        f"next: {_build_command(result)}, then albert-keras pretrain --data records/ "
-        "--init-from ... --out runs/...",
+        f"next: {_build_command(result, corpus, corpus_format)}, then "
+        "albert-keras pretrain --data records/ --init-from ... --out runs/...",
     ]
     return Output(values, lines)
 
 
-def _build_command(vocabulary):
-    words = "--corpus", "...", "--tokenizer", vocabulary.path, "--out", "records/"
+def _build_command(vocabulary, corpus, corpus_format):
+    """Returns the command that makes records of the same text, in the language of its letters."""
+    from albert_keras.machine.corpus import language_of
+
+    words = [word for source in corpus for word in ("--corpus", source)]
+    words += [] if corpus_format == "auto" else ["--format", corpus_format]
+    language = language_of(corpus, corpus_format)
+    words += [] if language == "en" else ["--language", language]
+    words += ["--tokenizer", vocabulary.path, "--out", "records/"]
     return shell("albert-keras", "data", "build", *words)
 
 

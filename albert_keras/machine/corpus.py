@@ -96,6 +96,11 @@ def examine_text(
     return Text(num_bytes, language, bytes_per_token, tokens, reason, least)
 
 
+def language_of(sources: Sequence[str], corpus_format: str) -> str:
+    """Returns the code of the language of a corpus, by the letters of a sample."""
+    return detect_language("\n".join(_sample(corpus_ranges(list(sources), corpus_format))))
+
+
 def _sample(ranges):
     """Yields paragraphs of ranges that are spread over the corpus."""
     chosen = np.unique(np.linspace(0, len(ranges) - 1, _RANGES).astype(int)) if ranges else []

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from pydantic import Field
 
 from albert_keras.config import AlbertConfig
-from albert_keras.machine.corpus import Text, examine_text, text_of_size
+from albert_keras.machine.corpus import Text, examine_text, language_of, text_of_size
 from albert_keras.machine.doctor import read_memory
 from albert_keras.machine.ladder import (
     LADDER,
@@ -323,10 +323,14 @@ def _text_of(request):
 
         size = corpus_bytes(request.corpus)
     if size < _LEAST_CORPUS_BYTES:
+        language = request.language or "en"
+        if request.corpus and request.language is None:
+            language = language_of(request.corpus, request.corpus_format)
+        model = "albert-mini-en" if language == "en" else f"MODEL, one for `{language}`"
         raise InputError(
             "The corpus must have at least 1 MB of text for a model from random weights. Received: "
             f"{bytes_text(size)}. Add text, or continue with a trained model: "
-            "albert-keras pretrain --init-from albert-mini-en --config continue."
+            f"albert-keras pretrain --config continue --init-from {model}."
         )
     vocab_size = tokenizer.vocab_size if tokenizer else vocabulary_size(size)
     if not request.corpus:

@@ -53,7 +53,7 @@ _KANA = 0.05
 _FEWEST_LETTERS = 500
 #: Fraction of the letters in the scripts of the language: below the first the language is wrong,
 #: below the second there is a warning.
-_NO_SCRIPT, _LITTLE_SCRIPT = 0.01, 0.5
+_NO_SCRIPT, _LITTLE_SCRIPT = 0.1, 0.5
 #: Fraction of these letters below which a text is hardly in the language, and of letters other
 #: than a-z above which it is hardly English.
 _FEWEST_OWN, _MOST_FOREIGN = 0.0005, 0.005

@@ -176,7 +176,7 @@ def _summary(report):
 
 def _findings(report, config):
     """Yields each property of the corpus."""
-    from data_pipeline.text.letters import expected_scripts
+    from data_pipeline.text.letters import expected_scripts, languages_of_script
 
     count, estimate = report.counts, report.estimate
     yield _files(report)
@@ -220,7 +220,8 @@ def _findings(report, config):
     named = ", ".join(f"{name} {percent(part)}" for name, part in scripts.items()) or "none"
     expected = sum(report.scripts.get(script, 0) for script in expected_scripts(config.language))
     is_good = not scripts or expected >= _LEAST_IN_SCRIPT
-    hint = "" if is_good else f": not the script of --language {config.language}"
+    hint = f": not the script of --language {config.language}; choose "
+    hint = "" if is_good else hint + languages_of_script(next(iter(scripts)))
     yield Finding(is_good, "letters", f"{named}{hint}")
     text = "give --tokenizer for an estimate of tokens and records"
     if estimate:

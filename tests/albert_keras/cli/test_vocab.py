@@ -2,6 +2,7 @@
 
 import os
 import random
+import shlex
 import signal
 import string
 import subprocess
@@ -64,6 +65,17 @@ def test_the_progress_and_the_characters_without_a_piece_are_reported(
     assert "\n§\t" in pieces and "\n%\t" in pieces and "鱻" not in pieces
     assert "reading: 0.1 of 0.1 MB, ETA " in log
     assert "training on 0.1 million characters, about 2" in log
+
+
+def test_the_next_command_builds_records_of_the_same_text_in_its_language(tmp_path, capsys):
+    corpus = tmp_path / "كتب كثيرة.txt"
+    corpus.write_text("جلس الرجل العجوز قرب النافذة ونظر إلى البحر. " * 400, encoding="utf-8")
+    out = str(tmp_path / "out")
+    assert main(["vocab", "--corpus", str(corpus), "--size", "100", "--out", out]) == 0
+    _, command = capsys.readouterr().out.strip().rsplit("next: albert-keras ", 1)
+    words = shlex.split(command)
+    words[words.index("--out") + 1] = f"{tmp_path}/records"
+    assert main([*words, "--max-seq-length", "16"]) == 0
 
 
 def test_a_training_process_that_is_killed_is_named_as_the_cause(

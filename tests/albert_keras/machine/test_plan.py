@@ -157,6 +157,15 @@ def test_what_cannot_be_planned_is_refused(changes, message):
         plan_for(**changes)
 
 
+@pytest.mark.parametrize(
+    "text, model", [("The old man sat. " * 9, "albert-mini-en"), (ARABIC, "MODEL, one for `ar`")]
+)
+def test_a_small_text_is_not_continued_with_a_model_of_another_language(tmp_path, text, model):
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=f"--init-from {re.escape(model)}\\."):
+        plan_for(corpus=(str(tmp_path),))
+
+
 def test_only_models_that_fit_into_memory_are_planned(monkeypatch):
     monkeypatch.setattr(planning, "read_memory", lambda: Memory(2_000_000_000, 0))
     names = [one.name for one in plan_for().candidates]

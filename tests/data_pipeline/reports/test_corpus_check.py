@@ -133,6 +133,7 @@ TEXTS = {
     "en": "The old ferry left the harbour, and nobody wondered why it was so late. ",
     "de": "Über dem Fluß hörte man früh die Glocken; der Müller öffnete müde die Tür. ",
     "ru": "Все счастливые семьи похожи друг на друга, каждая несчастлива по-своему. ",
+    "ru with marks": "Паром ушёл поздно вечером, и никто из нас не удивился этому. PageV01. ",
     "ja": "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。",
     "mixed": "Паром ушёл. The ferry left the harbour, and nobody wondered why, he said. ",
 }
@@ -162,6 +163,7 @@ def test_a_language_of_another_script_is_refused(warnings_of):
     for text, language, written, found, advice in (
         ("en", "ja", "Han and Hiragana and Katakana", "Latin 100%", "af, az, "),
         ("ru", "en", "Latin", "Cyrillic 100%", "be, bg, kk, mk, ru, sr or uk"),
+        ("ru with marks", "en", "Latin", "Cyrillic 9", "be, bg, kk, mk, ru, sr or uk"),
     ):
         with pytest.raises(InputError) as refused:
             warnings_of(TEXTS[text] * 20, language=language)
