@@ -70,8 +70,7 @@ class _Command(_GivenOnce, typer.core.TyperCommand):
             if one.param_type_name == "argument":  # typer would add a type of Python
                 one.display_type_rich = lambda ctx: None
         super().format_options(ctx, formatter)
-        formatter.write_paragraph()
-        formatter.write_text(_COMMON_LINE)
+        _write_common_line(formatter)
 
 
 class _Group(_GivenOnce, typer.core.TyperGroup):
@@ -86,6 +85,11 @@ class _Group(_GivenOnce, typer.core.TyperGroup):
                     error.message = f"No such command {args[0]!r}. Did you mean `{command}`?"
             raise
 
+    def format_options(self, ctx, formatter):
+        super().format_options(ctx, formatter)  # lists the commands, too
+        if any(one.name == "as_json" for one in self.params):  # the group is also a command
+            _write_common_line(formatter)
+
     def format_commands(self, ctx, formatter):
         """Lists the commands by their panels, which typer does only with rich."""
         rows: dict[str, list] = {panel: [] for panel in PANELS}
@@ -96,6 +100,11 @@ class _Group(_GivenOnce, typer.core.TyperGroup):
         for panel in filter(rows.get, rows):
             with formatter.section(panel):
                 formatter.write_dl(rows[panel])
+
+
+def _write_common_line(formatter):
+    formatter.write_paragraph()
+    formatter.write_text(_COMMON_LINE)
 
 
 class App(typer.Typer):
