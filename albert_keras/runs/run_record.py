@@ -94,6 +94,7 @@ def describe_program() -> dict:
 def describe_records(records: RecordFiles) -> dict:
     """Describes a folder of records for `run.json`."""
     info = records.info
+    is_split_by_language = info.config.get("splitter") == "sentencex"
     return {
         "path": str(records.folder.absolute()),
         "fingerprint": info.fingerprint,
@@ -102,6 +103,7 @@ def describe_records(records: RecordFiles) -> dict:
         "max_predictions_per_seq": info.max_predictions_per_seq,
         "corpus_digest": info.corpus_digest,
         "builder_version": info.builder_version,
+        "language": info.config.get("language") if is_split_by_language else None,
     }
 
 

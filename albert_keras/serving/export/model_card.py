@@ -43,6 +43,8 @@ _SHOWN_SIGNATURES = ("question_answering", "multiple_choice", "text_pair", "serv
 #: Characters with a meaning in Markdown, wherever they are in a line.
 _SPECIAL = re.compile(r"[\\`*_\[\]~$@:!#]|(?<=www)\.")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
+#: The code of a language.
+LANGUAGE = re.compile("^[a-z-]{2,12}$")
 _PLAIN = re.compile(r"[A-Za-z0-9_.=+-]+")
 #: Characters of a name that are shown, and names of a list.
 _MAX_CHARACTERS, _MAX_NAMES = 64, 40
@@ -51,7 +53,7 @@ _MAX_CHARACTERS, _MAX_NAMES = 64, 40
 class CardFacts(Settings):
     """Facts that no program knows, contents of `card.yaml`; texts are Markdown of the author."""
 
-    language: str | None = setting(None, "Code of the language.", pattern="^[a-z-]{2,12}$")
+    language: str | None = setting(None, "Code of the language.", pattern=LANGUAGE.pattern)
     licence: str | None = setting(None, "Licence of the weights.", pattern="^[A-Za-z0-9.+-]+$")
     description: str = setting("", "What the model is, and for whom.")
     sections: dict[str, str] = setting({}, "Title -> text, such as of data, a recipe or results.")
@@ -142,6 +144,19 @@ class CardVersion:
         except (InputError, TypeError):
             shape = None
         return shape and model_line(shape, self.raw_number("num_parameters"))
+
+    @property
+    def language(self):
+        """str. Code of the language by whose rules the records were split; "" if unknown."""
+        language = self.at("run", "data", "language")
+        return language if LANGUAGE.fullmatch(language) else ""
+
+    def planned_steps(self):
+        """Returns what the run was to have, after its steps: a time, or a number of steps."""
+        budget = self.at("run", "config", "training", "time_budget")
+        if budget:
+            return f" in a time budget of {as_text(budget)}"
+        return self.number("run", "config", "training", "steps", form=" of %s")
 
     def at(self, *keys, kind=str):
         value = self.record
@@ -262,7 +277,7 @@ def _template():
     )
     filters = (as_text, as_code, as_words, as_number, bytes_text)
     environment.filters |= {function.__name__: function for function in filters}
-    environment.filters["as_json"] = json.dumps
+    environment.filters["as_json"] = functools.partial(json.dumps, ensure_ascii=False)
     return environment.get_template("model_card.md.jinja")
 
 

@@ -78,6 +78,7 @@ def test_a_record_tells_where_a_run_comes_from(begin, records, monkeypatch):
         "max_predictions_per_seq": 5,
         "corpus_digest": records.info.corpus_digest,
         "builder_version": records.info.builder_version,
+        "language": "en",
         "origin": None,
         "origin_digest": None,
     }

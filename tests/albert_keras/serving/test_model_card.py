@@ -12,6 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from albert_keras.cli import main
+from albert_keras.serving import sample_texts
 from albert_keras.serving.export.model_card import FACTS, model_card, write_model_card
 from albert_keras.serving.publish import export
 from data_pipeline.errors import InputError
@@ -96,11 +97,22 @@ def test_scores_of_held_out_records_say_of_which_and_stand_beside_those_of_count
     bigram = {"masked_lm_accuracy": 0.2072, "masked_lm_loss": 4.834}
     scores["baselines"] = {"bigram": bigram, "x": 3}
     card = model_card(publish(out, 1, PRETRAINED | {"scores": scores}))
-    assert "on 3,188 held-out records held-out with 27,188 masked tokens." in unwrapped(card)
+    assert "on 3,188 held-out records of “held-out” with 27,188 masked tokens." in unwrapped(card)
     assert "trained on" not in card and "| x |" not in card
     assert "proportion of masked tokens that are predicted correctly" in card
     assert "| masked lm accuracy 0.3263 |" in card  # in the table of versions
     assert "| bigram | 0.2072 | 4.834 |\n" in card
+
+
+def test_the_language_and_a_time_budget_are_told_and_letters_are_real(out, monkeypatch):
+    record = copy.deepcopy(PRETRAINED)
+    record["run"]["data"]["language"] = "ar"
+    record["run"]["config"]["training"]["time_budget"] = "8h"
+    monkeypatch.setattr(sample_texts, "_DEFAULT", "ar")
+    card = model_card(publish(out, 1, record))
+    assert "\nlanguage: ar\n" in card and "| Language | ar |" in card
+    assert "| Steps | 12,000 in a time budget of 8h |" in card
+    assert 'predictor.fill_mask(["جلس' in card and "\\u" not in card
 
 
 @pytest.mark.parametrize("record", [PRETRAINED, FINETUNED], ids=["pretrained", "finetuned"])
