@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.tasks.examples import text_problem
+from albert_keras.tasks.examples import TaggedExample, text_problem
 from albert_keras.tasks.kinds import SIMILARITY, TAGGING, TaskKind, build_task
 from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.metrics import Interval
@@ -352,12 +352,20 @@ class Task(abc.ABC):
         """Writes answers to the task's official files, or a line each to `predictions-SPLIT.jsonl`.
 
         For a test split the name is `predictions-TASK-SPLIT.jsonl`, so that one folder can take
-        the answers of several tasks, as leaderboards want them.
+        the answers of several tasks, as leaderboards want them. The lines of labelled examples
+        have the right answer, too, as `truth`.
         """
         name = f"{self.config.name}-{split}" if split in self.test_splits else split
         path = Path(folder) / f"predictions-{name}.jsonl"
-        write_json_lines(path, (answer._asdict() for answer in answers))
+        pairs = zip(examples, answers, strict=True)
+        write_json_lines(path, (one._asdict() | _truth_of(example) for example, one in pairs))
         return [path]
+
+
+def _truth_of(example):
+    """Returns the right answer of an example by its name; nothing if it is unknown."""
+    truth = example.tags if isinstance(example, TaggedExample) else example.label
+    return {} if truth is None else {"truth": truth}
 
 
 def known_fields(example: Any) -> dict[str, Any]:

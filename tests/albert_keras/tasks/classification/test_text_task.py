@@ -160,11 +160,12 @@ def test_the_second_of_two_classes_is_answered_from_the_threshold_on(tmp_path):
 
 def test_answers_are_written_line_by_line(tmp_path):
     answers = [ScoreAnswer("1", 0.5), ScoreAnswer("\u2028 \ud800 ä", -1.0)]
-    [path] = task("sts-b").write(tmp_path / "new", "dev", [], answers)
+    [path] = task("sts-b").write(tmp_path / "new", "dev", labelled(1.5, None), answers)
     assert path == tmp_path / "new" / "predictions-dev.jsonl"
     assert [path] == list((tmp_path / "new").iterdir())
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == [answer._asdict() for answer in answers]
+    first, second = (answer._asdict() for answer in answers)
+    assert [json.loads(line) for line in lines] == [first | {"truth": 1.5}, second]
 
 
 def test_scores_are_those_of_the_task():

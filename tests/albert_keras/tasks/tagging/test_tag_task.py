@@ -149,4 +149,5 @@ def test_errors_begin_with_the_most_confident_wrong_tag(tmp_path):
     assert matrix.tolist() == [[0, 0, 2], [0, 0, 1], [0, 0, 4]] and names == TAGS
     [path] = it.write(tmp_path, "dev", PLACES, answers)
     assert path.name == "predictions-dev.jsonl"
-    assert json.loads(path.read_text().splitlines()[1])["words"] == ["Lisbon", "slept"]
+    second = json.loads(path.read_text().splitlines()[1])
+    assert second["words"] == ["Lisbon", "slept"] and second["truth"] == ["B-LOC", "O"]
