@@ -141,4 +141,5 @@ def test_masks_of_held_out_records_are_filled(tmp_path):
     assert page.tags.count("mark") >= 6
     titles = re.findall(r'<mark[^>]* title="([^"]+)"', page.source)
     assert all(title.count("%") == 5 for title in titles)
+    assert not [title for title in titles if re.search(r"(^|, ) ", title)]  # a space has a mark
     assert "[CLS]" in page.text and "records" in page.text and "padding" in page.text
