@@ -216,7 +216,7 @@ class AlbertConfig(Settings):
             The others: see docs/models.md.
         """
         if name not in _NAMED:
-            raise InputError(f"`{name}` is not a known model{did_you_mean(name, _NAMED)}")
+            raise InputError(f"`{name}` is not a known model{size_hint(name)}")
         if records is not None:
             from data_pipeline.records.record_files import RecordFiles  # loads NumPy
 
@@ -328,6 +328,21 @@ class AlbertConfig(Settings):
             temporary.write_text(self.to_json(), encoding="utf-8")
 
 
+def size_hint(name: str) -> str:
+    """Completes an error about a name that is no size, as `did_you_mean` does.
+
+    A name that goes on after a size, such as `bert-base-uncased`, is most likely one of a trained
+    model, which has weights and may have another shape.
+    """
+    hint = did_you_mean(name, _NAMED)
+    if name.startswith(tuple(f"{size}-" for size in _NAMED)):
+        hint += (
+            " A size is a shape with random weights; a trained model with a similar name may have "
+            "another shape, and `init_from` (`--init-from`) continues it."
+        )
+    return hint
+
+
 _REFERENCE_DEFAULTS = {
     "hidden_size": 4096,
     "num_attention_heads": 64,
@@ -398,7 +413,8 @@ _NAMED = (
     }
     | {f"{name}-v2": _sizes(*sizes) for name, sizes in _ALBERT.items()}
     | {
-        # Small sizes of this project: one for minutes on a CPU, and the shape of the shipped model.
+        # Small sizes of this project, for minutes and for hours on a CPU. The shipped model is of
+        # the second size, but has three sets of weights.
         "albert-tiny": _sizes(2, 128, 2, 512),
         "albert-mini": _sizes(6, 256, 4, 1024),
     }
