@@ -49,6 +49,8 @@ _OWN_LETTERS = {
 _MAIN_LANGUAGES = {"Arabic": "ar", "Cyrillic": "ru", "Devanagari": "hi", "Han": "zh"}
 #: Share of kana from which Chinese characters are Japanese.
 _KANA = 0.05
+#: Share of another script from which a text is not in Latin letters: addresses and markup are.
+_OTHER_SCRIPT = 0.2
 #: Fewer letters than this say nothing about the language.
 _FEWEST_LETTERS = 500
 #: Fraction of the letters in the scripts of the language: below the first the language is wrong,
@@ -99,18 +101,28 @@ def languages_of_script(script: str) -> str:
 def detect_language(text: str) -> str:
     """Returns the code of the language that a text most likely has, by its letters.
 
-    Of the languages of a script, the one with the most readers is returned; in Latin letters, the
+    Of the languages of a script, the one with the most readers is returned. Addresses and markup
+    in Latin letters may be most of a text in another script. In Latin letters, it is the
     language whose own letters explain most letters beyond a-z, and English without any.
     """
     letters = Counter(one for one in text.lower() if one.isalpha())
     scripts = scripts_of(letters)
     script = next(iter(scripts), "Latin")
+    other = next((one for one in scripts if one != "Latin"), script)
+    if scripts.get(other, 0) >= _OTHER_SCRIPT:
+        script = other
     if scripts.get("Hiragana", 0) + scripts.get("Katakana", 0) > _KANA:
         return "ja"
     if script != "Latin":
         languages = (one for one in LANGUAGES if script in expected_scripts(one))
         return _MAIN_LANGUAGES.get(script) or next(languages, "en")
-    foreign = Counter({one: count for one, count in letters.items() if not one.isascii()})
+    foreign = Counter(
+        {
+            one: count
+            for one, count in letters.items()
+            if not one.isascii() and unicodedata.name(one, "").startswith("LATIN")
+        }
+    )
     if foreign.total() <= _MOST_FOREIGN * letters.total():
         return "en"
 

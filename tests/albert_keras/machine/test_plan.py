@@ -63,6 +63,8 @@ def test_sizes_are_read():
         (ARABIC, "ar"),
         (RUSSIAN, "ru"),
         (CHINESE, "zh"),
+        ("화성은 태양계의 행성이다. 이름은 신에서 왔다. [토론](/wiki/special:talk/this)", "ko"),
+        (f"The letters of the old man, {RUSSIAN[:4]}, were short and few.", "en"),
         (f"ひらがな{CHINESE[:20]}", "ja"),
         ("1234 ?!", "en"),
     ],
