@@ -338,7 +338,7 @@ def size_hint(name: str) -> str:
     if name.startswith(tuple(f"{size}-" for size in _NAMED)):
         hint += (
             " A size is a shape with random weights; a trained model with a similar name may have "
-            "another shape, and `init_from` (`--init-from`) continues it."
+            "another shape, and `init_from` continues it."
         )
     return hint
 
