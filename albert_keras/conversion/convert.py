@@ -220,6 +220,12 @@ def complete(opened) -> ModelWeights:
             "`pair_encoding=joint`."
         )
     weights, task = opened.weights(), build_task(TaskConfig(**opened.task))
+    if task.kind in (MULTI_LABEL, SPANS_OR_NONE) or task.config.threshold is not None:
+        logger.warning(
+            "other formats have no thresholds: those of `%s` apply to its own answers and exports "
+            "only",
+            opened.path,
+        )
     config = weights.config
     keys = config.foreign_keys | FOREIGN_KEYS.get(task.kind, {})
     return weights._replace(config=config.replace(foreign_keys=keys), labels=tuple(task.labels))

@@ -161,12 +161,13 @@ def test_rotary_positions_stay_in_our_own_format(own_folder, tmp_path):
     ],
 )
 def test_each_kind_of_task_has_its_class_and_comes_back(
-    kind, head, problem, labels, tiny_tokenizer, tiny_corpus, tmp_path
+    kind, head, problem, labels, tiny_tokenizer, tiny_corpus, tmp_path, caplog
 ):
     task = make_task(kind)
     model = make_model(task, tiny_tokenizer)
     run = write_run(tmp_path / "run", task, model, tiny_tokenizer, tiny_corpus)
     written = convert(run, tmp_path / "hf", to="hugging-face").path
+    assert ("formats have no thresholds" in caplog.text) == (kind == "multi_label")
     values = read_json(written / "config.json")
     assert values["architectures"] == [f"AlbertFor{head}"]
     assert values.get("problem_type") == problem
