@@ -8,7 +8,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -130,6 +130,13 @@ def _labels_of(example) -> tuple[str, ...]:
     return tuple(label for label in labels if isinstance(label, str))
 
 
+def count_labels(task: Task, examples: Iterable[Any]) -> Counter[str]:
+    """Counts the labels of examples; one of the task that is absent counts 0."""
+    labels = Counter(dict.fromkeys(task.labels, 0))
+    labels.update(itertools.chain.from_iterable(map(_labels_of, examples)))
+    return labels
+
+
 def _truth_of(example) -> str:
     """Returns what an example says about its texts."""
     if isinstance(example, QuestionExample):
@@ -149,8 +156,7 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
     if scores:
         text = f"min {min(scores):.4g}, mean {np.mean(scores):.4g}, max {max(scores):.4g}"
         yield Finding(None, "scores", text)
-    labels = Counter(dict.fromkeys(task.labels, 0))  # one that is absent counts 0
-    labels.update(itertools.chain.from_iterable(map(_labels_of, examples)))
+    labels = count_labels(task, examples)
     if not labels:
         return
     total = sum(labels.values()) if task.kind is TAGGING else len(examples)

@@ -17,6 +17,7 @@ from albert_keras.runs.run import Run
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import SKIPPED_ROWS, write_skipped_rows
 from albert_keras.tasks.baselines import bag_of_words_answers, selected, similarity_baselines
+from albert_keras.tasks.example_report import count_labels
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import settings_of
 from albert_keras.tasks.kinds import SIMILARITY
@@ -130,6 +131,9 @@ def finetune(
             random = train_seed(
                 strategy, data, untrained, out / "random", all_seeds[0], allow_changes
             ).result
+        splits = {"train": data.train, **data.dev}
+        counts = {split: count_labels(data.task, one.examples) for split, one in splits.items()}
+        absent = {split: [name for name in one if not one[name]] for split, one in counts.items()}
         result = FinetuneResult(
             path=str(out),
             task=config.task.name,
@@ -144,6 +148,7 @@ def finetune(
             positive_class=data.task.positive_class,
             overlap={split: overlap._asdict() for split, overlap in data.overlaps.items()},
             baselines=baselines,
+            absent={split: names for split, names in absent.items() if names},
         )
         best = next(outcome for outcome in outcomes if outcome.result == best_seed(result))
         result = result._replace(tuned=best.tuned)

@@ -21,6 +21,8 @@ _NAME = "results.json"
 _OF_NUMBERS = ("pearson", "spearman", "mean_squared_error")
 #: The main metric of several labels for each text.
 _OF_LABELS = "micro_f1"
+#: Labels that are named in one message.
+_LABELS_SHOWN = 8
 MOST_FREQUENT_TAG = "most frequent tag of each word"
 _HELP = "more pre-training, more epochs or another learning rate may help"
 #: What it means that a model is no better than a baseline.
@@ -82,6 +84,7 @@ class FinetuneResult(NamedTuple):
     overlap: dict[str, dict[str, Any]] = {}
     #: Scores of further baselines, by name and split: those of similarity.
     baselines: dict[str, dict[str, dict[str, int | float]]] = {}
+    absent: dict[str, list[str]] = {}  # labels without an example, by split, also of training
 
     @property
     def model(self) -> Any:
@@ -243,6 +246,10 @@ def cautions(result: FinetuneResult) -> list[str]:
             found.append(f"{sentence}: these are training scores")
         elif overlap.normalised and not overlap.is_small:
             found.append(f"{sentence}: these are not held-out scores")
+    for split, labels in result.absent.items():
+        listing = ", ".join(f"`{label}`" for label in labels[:_LABELS_SHOWN])
+        more = f" and {len(labels) - _LABELS_SHOWN} more" if len(labels) > _LABELS_SHOWN else ""
+        found.append(f"{split} has no example of {listing}{more}: scores of such labels are 0")
     count = result.examples.get(first_split(result))
     if count and (caution := count_caution(count, result.metric)):
         found.append(caution)

@@ -26,6 +26,15 @@ def warnings_of(result):
     return [line for line in lines(result) if line.startswith("warning: ")]
 
 
+def test_a_label_without_examples_explains_its_score():
+    absent = {"train": ["c"], "dev": [f"{number}" for number in range(10)]}
+    train, dev = warnings_of(
+        result_of(seed_of(1, 0.832), random=None, majority=0.1, absent=absent)
+    )[:2]
+    assert train == "warning: train has no example of `c`: scores of such labels are 0"
+    assert "`7` and 2 more: scores" in dev
+
+
 def test_a_seed_without_baselines_is_one_line():
     seed = seed_of(1, 0.832, last_step=900, stopped_early=True)
     assert lines(result_of(seed, majority=0, random=None)._replace(majority=None, examples={})) == [
