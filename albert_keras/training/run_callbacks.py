@@ -9,6 +9,7 @@ from data_pipeline.errors import InputError
 
 #: Callbacks of Keras that cannot work in a run, and what takes their place.
 _REFUSED = {
+    "BaseLogger": "the logs of an epoch are means already",
     "BackupAndRestore": "a run saves checkpoints and resumes by itself",
     "LearningRateScheduler": "the learning rate follows `optimizer` in the settings",
     "ReduceLROnPlateau": "the learning rate follows `optimizer` in the settings",
@@ -62,6 +63,13 @@ class RunCallbacks(keras.callbacks.Callback):
         for callback in self._all:
             callback.set_model(model)
 
+    def set_params(self, params):
+        super().set_params(params)
+        steps = self._first_step + self._batches + params["steps"]
+        own = {"epochs": -(-steps // self._every), "steps": self._every}
+        for callback in self._given:
+            callback.set_params(params | own)
+
     def on_train_begin(self, logs=None):
         if self._batches == 0:
             for callback in self._all:
@@ -86,9 +94,17 @@ class RunCallbacks(keras.callbacks.Callback):
         epoch, last = (
             (self._first_step + steps) // self._every for steps in (before, self._batches)
         )
-        for callback in self._given if last > epoch else ():
-            callback.on_epoch_end(epoch, self._logs_of())
-            callback.on_epoch_begin(last)
+        if last > epoch:
+            # Means since the last report, as long as there is none: the columns of a CSVLogger are
+            # those of the first epoch.
+            means = {
+                name: float(value)
+                for name, value in logs.items()
+                if name.endswith(("loss", "accuracy"))
+            }
+            for callback in self._given:
+                callback.on_epoch_end(epoch, means | self._logs_of())
+                callback.on_epoch_begin(last)
         self.is_stopped = self.is_stopped or bool(self._given and self.model.stop_training)
         for callback in self._last:
             callback.on_train_batch_end(self._batches - 1, logs)
@@ -100,8 +116,10 @@ class RunCallbacks(keras.callbacks.Callback):
 
 
 def check_callbacks(callbacks: Sequence[keras.callbacks.Callback]) -> None:
-    """Raises InputError for a callback of Keras that cannot work in a run."""
+    """Raises InputError for a callback of Keras, or a subclass of it, that cannot work in a run."""
     for callback in callbacks:
-        name = type(callback).__name__
-        if type(callback).__module__.split(".")[0] in ("keras", "tf_keras") and name in _REFUSED:
-            raise InputError(f"`callbacks` must not contain {name}: {_REFUSED[name]}.")
+        for kind in type(callback).__mro__:
+            name, package = kind.__name__, kind.__module__.split(".")[0]
+            if package in ("keras", "tf_keras") and name in _REFUSED:
+                own = "" if kind is type(callback) else f"{type(callback).__name__}, a "
+                raise InputError(f"`callbacks` must not contain {own}{name}: {_REFUSED[name]}.")

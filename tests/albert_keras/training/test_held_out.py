@@ -19,6 +19,9 @@ class Epochs(keras.callbacks.Callback):
         super().__init__()
         self.begun, self.ended = [], []
 
+    def on_train_begin(self, logs=None):
+        self.length = self.params["epochs"], self.params["steps"]
+
     def on_epoch_begin(self, epoch, logs=None):
         self.begun.append(epoch)
 
@@ -58,15 +61,25 @@ def test_the_best_checkpoint_has_the_lowest_score(watched_run, mixed_records):
 
 
 def test_an_evaluation_ends_an_epoch(watched_run, epochs):
-    assert epochs.begun == [0, 1, 2]
+    assert epochs.begun == [0, 1, 2] and epochs.length == (2, 6)
     losses = {"loss", "masked_lm_loss", "val_loss", "val_masked_lm_loss"}
     assert [epoch for epoch, _ in epochs.ended] == [0, 1] and losses <= epochs.ended[0][1]
 
 
-def test_early_stopping_ends_the_run_that_is_saved():
-    class Model:
-        stop_training = False
+class Model:
+    stop_training = False
 
+
+def test_an_epoch_before_the_first_report_has_losses_too():
+    seen = Epochs()
+    callbacks = RunCallbacks([], [seen], [], 2, 0, logs_of=dict)
+    callbacks.set_model(Model())
+    callbacks.on_epoch_begin(0)
+    callbacks.on_train_batch_end(1, {"loss": 3.0, "tokens": 5})
+    assert seen.ended == [(0, {"loss"})]
+
+
+def test_early_stopping_ends_the_run_that_is_saved():
     stopping = keras.callbacks.EarlyStopping("val_loss", patience=1)
     callbacks = RunCallbacks([], [stopping], [], 4, 0, logs_of=lambda: {"val_loss": 3.0})
     callbacks.set_model(Model())
@@ -78,14 +91,18 @@ def test_early_stopping_ends_the_run_that_is_saved():
     assert callbacks.is_stopped
 
 
+class OwnRate(keras.callbacks.LearningRateScheduler):
+    """A schedule of a user."""
+
+
 @pytest.mark.parametrize(
-    "callback",
+    "callback, shown",
     [
-        keras.callbacks.BackupAndRestore("backup"),
-        keras.callbacks.ReduceLROnPlateau(),
-        keras.callbacks.TerminateOnNaN(),
+        (keras.callbacks.BackupAndRestore("backup"), "BackupAndRestore"),
+        (keras.callbacks.BaseLogger(), "BaseLogger"),
+        (OwnRate(lambda epoch: 0.1), "OwnRate, a LearningRateScheduler"),
     ],
 )
-def test_a_callback_that_contradicts_the_run_is_refused_by_name(callback, tmp_path):
-    with pytest.raises(InputError, match=f"must not contain {type(callback).__name__}: "):
+def test_a_callback_that_contradicts_the_run_is_refused_by_name(callback, shown, tmp_path):
+    with pytest.raises(InputError, match=f"must not contain {shown}: "):
         pretrain(tmp_path / "none", tmp_path / "run", callbacks=[callback])
