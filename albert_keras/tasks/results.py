@@ -256,8 +256,8 @@ def cautions(result: FinetuneResult) -> list[str]:
     for seed in result.seeds:
         if seed.collapse:
             found.append(
-                f"seed {seed.seed} collapsed: {seed.collapse}. A lower learning rate or more "
-                "warm-up usually helps."
+                f"seed {seed.seed} collapsed: {seed.collapse}. Another learning rate, more "
+                "warm-up or more epochs may help."
             )
     if result.random and result.random.collapse:
         found.append(

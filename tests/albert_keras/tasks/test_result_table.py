@@ -70,8 +70,8 @@ def test_several_seeds_have_a_row_each_and_a_median():
         "examples (standard deviation 0.183)",
         "  majority class                  0.509  difference +0.312",
         "  same model from random weights  0.750  difference +0.071",
-        "warning: seed 10 collapsed: all 872 answers are `1`. A lower learning rate or more "
-        "warm-up usually helps.",
+        "warning: seed 10 collapsed: all 872 answers are `1`. Another learning rate, more "
+        "warm-up or more epochs may help.",
     ]
 
 
