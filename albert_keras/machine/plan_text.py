@@ -114,7 +114,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         f"{short_count(chosen.tokens / plan.parts['training'])} tokens per second (at "
         f"{number_text(plan.request.tflops)} TFLOP/s, given or measured)",
         "Expected": f"masked-LM loss {_loss(chosen)} and accuracy {chosen.expected.accuracy:.0%} "
-        "on held-out text, by a law fitted to runs whose layers share nothing, on English novels "
+        "on held-out text, by a law fitted to short trainings of ALBERTs on English novels "
         "(docs/search.md); other text has other losses",
         "Memory": f"{bytes_text(chosen.memory_bytes)}, by formula",
         "Time": ", ".join(f"{name} {format_duration(part)}" for name, part in plan.parts.items()),
