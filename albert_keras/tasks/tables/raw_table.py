@@ -166,7 +166,8 @@ def _entries(lines):
         start = re.compile(r"[\s,]*").match(text, end).end()
         line += text.count("\n", begin, start)
         begin = start
-        if text[begin:].strip() == "]":
+        # Only at the end of the array is the rest looked at, not at each of its entries.
+        if text.startswith("]", begin) and not text[begin + 1 :].strip():
             return
         try:
             _, end = decoder.raw_decode(text, begin)
