@@ -51,6 +51,10 @@ LINES = (
 VARIABLE = "TF_USE_LEGACY_KERAS"
 #: "0" prints everything, "1" hides information, "2" warnings as well, "3" errors as well.
 LOG_VARIABLE = "TF_CPP_MIN_LOG_LEVEL"
+#: TensorFlow keeps the memory of the tensors of a CPU for the next step. The C library, which it
+#: asks otherwise, returns that of large tensors to the system, which clears each page that it hands
+#: out again: a quarter of the time of a step of a small model. The limit would be 64 GiB.
+ALLOCATOR = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(2**30)}
 #: What XLA prints once in a process, and TensorFlow 2.16 and later while they are imported: their
 #: libraries log these lines, whatever the variable is, before anything can initialize their log.
 _NOISE = (
@@ -89,11 +93,14 @@ def prepare_tensorflow() -> None:
     """Makes `tensorflow.keras` Keras 2, and the start of TensorFlow quiet; call it before both.
 
     The variables that TensorFlow reads are set during its import alone, so that other programs,
-    which this process may start, do not inherit them. Another choice of Keras does not count, as
-    nothing here works with Keras 3. If TensorFlow would use Keras 3 all the same, each module of
-    the project that imports TensorFlow raises `Keras3Error`; other modules, such as the modules of
-    `albert-keras doctor`, still work.
+    which this process may start, do not inherit them. Only those of `ALLOCATOR` stay, because the
+    first operation reads them; values of the user come first. Another choice of Keras does not
+    count, as nothing here works with Keras 3. If TensorFlow would use Keras 3 all the same, each
+    module of the project that imports TensorFlow raises `Keras3Error`; other modules, such as the
+    modules of `albert-keras doctor`, still work.
     """
+    for name, value in ALLOCATOR.items():
+        os.environ.setdefault(name, value)
     _FINDER.fault = keras_fault()
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)

@@ -1,7 +1,7 @@
 """Sparse cross-entropy without a float32 copy of the scores.
 
-Over a vocabulary the scores are the largest tensor of a step. They are read twice, and their
-gradient is written once.
+Over a vocabulary the scores are the largest tensor of a step. What is stored of them for the
+gradient has their dtype, and the gradient is one more pass over it.
 """
 
 import tensorflow as tf
@@ -18,40 +18,43 @@ def sparse_cross_entropy(scores, bias, labels):
         labels: int [N].
 
     Returns:
-        tuple of float32 [N]: cross-entropies in nats, and 1 where the label scores highest (the
-        first of equal scores counts), else 0. Only the cross-entropies have a gradient.
+        tuple of float32 [N]: cross-entropies in nats, and 1 where the label scores highest, else 0;
+        the first of equal scores counts, which are compared in the dtype of `scores`. Only the
+        cross-entropies have a gradient.
     """
 
     @differentiable
     def run(scores, bias):
-        chosen = tf.gather(scores, labels, batch_dims=1)  # [N]
-        chosen = tf.cast(chosen, tf.float32) + tf.gather(bias, labels)
-        log_sums, largest, is_right = _log_sums(scores, bias, labels, chosen)
+        # A compiled kernel looks for the largest element several times as slowly as `argmax`.
+        logits = tf.nn.bias_add(scores, tf.cast(bias, scores.dtype))
+        best = tf.argmax(logits, axis=-1, output_type=labels.dtype)  # [N]
+        largest, chosen = _logits_at(best), _logits_at(labels)
+        exponentials, sums = _exponentials(scores, bias, largest)
+        losses = tf.math.log(sums) + (largest - chosen)  # keeps the precision of small losses
 
         def gradient(upstream, _):
-            d_scores = _slopes(scores, bias, labels, log_sums, largest, upstream)
+            # That of the label is not the difference of a rounded probability and 1.
+            of_labels = tf.math.expm1(-losses) * upstream
+            d_scores = _slopes(exponentials, upstream / sums, labels, of_labels)
             return d_scores, column_sums(d_scores)
 
-        losses = log_sums + (largest - chosen)  # this order keeps the precision of small losses
-        return (losses, tf.cast(is_right, tf.float32)), gradient
+        return (losses, tf.cast(best == labels, tf.float32)), gradient
+
+    def _logits_at(columns):
+        found = tf.cast(tf.gather(scores, columns, batch_dims=1), tf.float32)
+        return found + tf.gather(bias, columns)
 
     return run(scores, bias)
 
 
 @kernel
-def _log_sums(scores, bias, labels, chosen):
-    logits = tf.cast(scores, tf.float32) + bias
-    largest = tf.reduce_max(logits, axis=-1)
-    sums = tf.reduce_sum(tf.exp(logits - largest[:, None]), axis=-1)
-    chosen = chosen[:, None]
-    is_before = tf.range(scores.shape[1], dtype=labels.dtype) < labels[:, None]
-    is_better = (logits > chosen) | (is_before & (logits == chosen))
-    return tf.math.log(sums), largest, ~tf.reduce_any(is_better, axis=-1)
+def _exponentials(scores, bias, largest):
+    found = tf.exp(tf.cast(scores, tf.float32) + bias - largest[:, None])
+    return tf.cast(found, scores.dtype), tf.reduce_sum(found, axis=-1)
 
 
 @kernel
-def _slopes(scores, bias, labels, log_sums, largest, upstream):
-    logits = tf.cast(scores, tf.float32) + bias
-    is_right = tf.range(scores.shape[1], dtype=labels.dtype) == labels[:, None]
-    slopes = tf.exp(logits - largest[:, None] - log_sums[:, None]) - tf.cast(is_right, tf.float32)
-    return tf.cast(slopes * upstream[:, None], scores.dtype)
+def _slopes(exponentials, factors, labels, of_labels):
+    is_label = tf.range(exponentials.shape[1], dtype=labels.dtype) == labels[:, None]
+    others = tf.cast(exponentials, tf.float32) * factors[:, None]
+    return tf.cast(tf.where(is_label, of_labels[:, None], others), exponentials.dtype)
