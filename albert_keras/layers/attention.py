@@ -73,8 +73,9 @@ class SelfAttentionBlock(NamedLayer):
         parts = (self.query, self.key, self.value)
         kernels = tf.concat([part.kernel for part in parts], axis=1)  # [H, 3 H]
         biases = tf.concat([part.bias for part in parts], axis=0)
-        last = self.projection, self.normalization
-        return BlockWeights.for_each_use(uses, self.compute_dtype, kernels, biases, *last)
+        last, norm = self.projection, self.normalization
+        parts = kernels, biases, last.kernel, last.bias, norm.gamma, norm.beta
+        return BlockWeights.for_each_use(uses, self.compute_dtype, *parts)
 
     def call(
         self,

@@ -28,18 +28,14 @@ class BlockWeights(NamedTuple):
     beta: tf.Tensor
 
     @classmethod
-    def for_each_use(cls, uses, dtype, inner_kernel, inner_bias, last, normalization):
+    def for_each_use(cls, uses, dtype, *parts):
         """Returns the weights of each of several calls in one graph, list of BlockWeights.
 
         Args:
             uses: int.
             dtype: tf.DType or str. The compute dtype.
-            inner_kernel, inner_bias: float32 Tensors or variables.
-            last: NamedDense.
-            normalization: NamedLayerNorm.
+            *parts: float32 Tensors or variables. The attributes of BlockWeights, in their order.
         """
-        parts = (inner_kernel, inner_bias, last.kernel, last.bias)
-        parts += (normalization.gamma, normalization.beta)
         dtypes = (dtype, tf.float32) * 2 + (tf.float32,) * 2
         each = (for_each_use(part, uses, kind) for part, kind in zip(parts, dtypes, strict=True))
         return [cls(*weights) for weights in zip(*each, strict=True)]
