@@ -9,7 +9,7 @@ from albert_keras.layers.block_sparse import BlockSparseAttention
 from albert_keras.layers.fused import add_dropped, dense, masked_softmax
 from albert_keras.layers.rotary import rotate
 from albert_keras.layers.rows import Rows
-from albert_keras.layers.uses import BlockWeights, fork
+from albert_keras.layers.uses import BlockWeights
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
 
 
@@ -92,7 +92,7 @@ class SelfAttentionBlock(NamedLayer):
         is_sparse = self.sparse.applies_to(rows.length)
         query_rows = rows if positions is None else Rows.of_positions(positions)
         if positions is None or is_sparse:
-            hidden, residual = fork(hidden)
+            residual = hidden
             # [N, 3 H] -> [B, S, 3 H]
             joined = rows.to_batch(dense(hidden, weights.inner_kernel, weights.inner_bias))
             query, key, value = self._split_heads(joined, 3)
@@ -145,13 +145,12 @@ class SelfAttentionBlock(NamedLayer):
     def _of_positions(self, hidden, rows, query_rows, positions, weights):
         """Returns inputs and queries of the given positions, and keys and values of all."""
         size = hidden.shape[-1]
-        hidden, batch = fork(hidden)
-        chosen = tf.gather(rows.to_batch(batch), positions, batch_dims=1)  # [B, Q, H]
-        chosen, residual = fork(query_rows.from_batch(chosen))
+        chosen = tf.gather(rows.to_batch(hidden), positions, batch_dims=1)  # [B, Q, H]
+        chosen = query_rows.from_batch(chosen)
         query_kernel, kernel = tf.split(weights.inner_kernel, [size, 2 * size], axis=1)
         query_bias, bias = tf.split(weights.inner_bias, [size, 2 * size])
         query = query_rows.to_batch(dense(chosen, query_kernel, query_bias))
-        return residual, query, rows.to_batch(dense(hidden, kernel, bias))
+        return chosen, query, rows.to_batch(dense(hidden, kernel, bias))
 
     def _split_heads(self, joined, parts):
         """Splits [B, S, parts * H] into `parts` tensors [B, heads, S, D]."""

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from albert_keras.layers.fused import activated_product, add_dropped
 from albert_keras.layers.kernels import is_on_cpu
-from albert_keras.layers.uses import BlockWeights, fork
+from albert_keras.layers.uses import BlockWeights
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
 
 #: Bytes. Addresses that differ by a multiple of it share a line of the first-level cache.
@@ -66,11 +66,11 @@ class FeedForwardBlock(NamedLayer):
 
     def call(self, hidden, rows, dropout_seed=None, training=None, weights=None):
         weights = weights or self.for_each_use(1)[0]
-        hidden, residual = fork(tf.cast(hidden, self.compute_dtype))
+        hidden = tf.cast(hidden, self.compute_dtype)
         inner = tf.matmul(hidden, weights.inner_kernel)  # [N, I]
         found = activated_product(inner, weights.inner_bias, weights.kernel, self.activation)
         return add_dropped(
-            residual,
+            hidden,
             found,
             weights,
             self.hidden_dropout,

@@ -74,25 +74,6 @@ def _copies(number, dtype):
     return run
 
 
-def fork(rows):
-    """Returns a tensor twice; the two gradients are summed in one pass, in float32.
-
-    Args:
-        rows: float Tensor.
-    """
-
-    @differentiable
-    def run(rows):
-        return (tf.identity(rows), tf.identity(rows)), _both
-
-    return run(rows)
-
-
-@kernel
-def _both(first, second):
-    return tf.cast(tf.cast(first, tf.float32) + tf.cast(second, tf.float32), first.dtype)
-
-
 @kernel
 def _total(*gradients):
     return tf.add_n([tf.cast(gradient, tf.float32) for gradient in gradients])

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.layers.kernels import compiled_kernels
-from albert_keras.layers.uses import for_each_use, fork
+from albert_keras.layers.uses import for_each_use
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "compiled"])
@@ -35,17 +35,3 @@ def test_a_weight_is_cast_once_however_often_it_is_used():
     graph = tf.function(lambda weight: for_each_use(weight, 4, tf.bfloat16))
     operations = graph.get_concrete_function(tf.ones([3])).graph.get_operations()
     assert [operation.type for operation in operations].count("Cast") == 1
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_fork_gives_the_tensor_twice_and_adds_up_both_gradients(dtype, kernels):
-    rows = tf.constant([[1.0, 2.0], [3.0, 4.0]], dtype)
-    with tf.GradientTape() as tape:
-        tape.watch(rows)
-        left, right = fork(rows)
-        loss = 2.0 * tf.cast(left, tf.float32) + 0.5 * tf.cast(right, tf.float32)
-    for branch in (left, right):
-        np.testing.assert_array_equal(branch, rows)
-    gradient = tape.gradient(loss, rows)
-    assert gradient.dtype == dtype
-    np.testing.assert_array_equal(tf.cast(gradient, tf.float32), np.full((2, 2), 2.5))
