@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # a task loads NumPy and scikit-learn, which `--help` must no
 
 #: Default number of passes over the training examples.
 USUAL_EPOCHS = 3.0
+#: Evaluations and checkpoints in a run.
+_TIMES = 10
 #: A larger number of trainings is most likely a seed, such as the default 12345.
 _MOST_TRAININGS = 100
 
@@ -88,7 +90,7 @@ class FinetuneTraining(LoopConfig):
     evaluate_every: int | None = option(
         None,
         "Steps between evaluations on development examples; the best checkpoint is kept.",
-        default_text="a tenth of the run",
+        default_text="a tenth of the run, or longer where it would take longer than the training",
         ge=1,
     )
     patience: int | None = option(
@@ -98,7 +100,7 @@ class FinetuneTraining(LoopConfig):
         ge=1,
     )
     checkpoint_every: int | None = option(
-        None, "Steps between checkpoints for resuming.", default_text="evaluate_every", ge=1
+        None, "Steps between checkpoints for resuming.", default_text="a tenth of the run", ge=1
     )
     keep_checkpoints: int = setting(
         1, "Number of newest checkpoints to keep, besides the best one.", ge=1
@@ -112,18 +114,30 @@ class FinetuneTraining(LoopConfig):
         64, "Rows per device and batch in evaluation and prediction.", ge=1, le=2**20
     )
 
-    def resolved(self, num_examples: int, precision: str) -> "FinetuneTraining":
-        """Returns a copy with a value for every default: `precision` for the precision "auto"."""
+    def resolved(self, num_examples: int, precision: str, num_dev: int = 0) -> "FinetuneTraining":
+        """Returns a copy with a value for every default.
+
+        Args:
+            num_examples: Rows of the training examples.
+            precision: Of the precision "auto".
+            num_dev: Rows of the development examples.
+        """
         steps, together = self.steps, self.steps_per_execution
         if steps is None:
             steps = math.ceil((self.epochs or USUAL_EPOCHS) * num_examples / self.batch_size)
             steps = -(-steps // together) * together
-        every = self.evaluate_every or -(-steps // (10 * together)) * together
+        # In training a row takes three times as long.
+        affordable = 3 * steps * self.batch_size // max(num_dev, 1)
+        tenth, every = (
+            -(-steps // (times * together)) * together
+            for times in (_TIMES, min(max(affordable, 1), _TIMES))
+        )
+        every = self.evaluate_every or every
         return self.replace(
             steps=steps,
             epochs=steps * self.batch_size / num_examples,
             evaluate_every=every,
-            checkpoint_every=self.checkpoint_every or -(-every // together) * together,
+            checkpoint_every=self.checkpoint_every or min(tenth, -(-every // together) * together),
             precision=precision if self.precision == "auto" else self.precision,
         )
 
@@ -185,7 +199,7 @@ class FinetuneConfig(RunConfig):
         return seeds
 
     def resolved(
-        self, task: "Task", hidden_size: int, num_examples: int, precision: str
+        self, task: "Task", hidden_size: int, num_examples: int, precision: str, num_dev: int = 0
     ) -> "FinetuneConfig":
         """Returns a copy with a value for every default, see `FinetuneTraining.resolved`."""
         lr = self.optimizer.lr
@@ -193,6 +207,6 @@ class FinetuneConfig(RunConfig):
             lr = finetuning_lr(hidden_size, self.model.freeze_encoder)
         return self.replace(
             task=self.task.replace(labels=task.labels, max_seq_length=task.max_seq_length),
-            training=self.training.resolved(num_examples, precision),
+            training=self.training.resolved(num_examples, precision, num_dev),
             optimizer=self.optimizer.with_values(self.optimizer.name, lr),
         )

@@ -118,7 +118,8 @@ def prepare(
         split: Examples(examples, task.features(examples, tokenizer))
         for split, examples in dev.items()
     }
-    config = config.resolved(task, albert_config.hidden_size, len(train.features), precision)
+    rows = sum(len(each.features) for each in dev.values())
+    config = config.resolved(task, albert_config.hidden_size, len(train.features), precision, rows)
     return TaskData(
         task, config, albert_config, tokenizer, train, dev, fingerprints, trained, overlaps
     )

@@ -12,8 +12,8 @@ from data_pipeline.errors import InputError
 from data_pipeline.settings import options_of
 
 
-def resolved(num_examples=1000, **training):
-    return FinetuneTraining(**training).resolved(num_examples, "float32")
+def resolved(num_examples=1000, num_dev=100, **training):
+    return FinetuneTraining(**training).resolved(num_examples, "float32", num_dev)
 
 
 def of_recipe(name, **flags):
@@ -30,6 +30,14 @@ def test_the_default_is_three_epochs_and_ten_evaluations():
     training = resolved(num_examples=64, batch_size=32, steps=5, epochs=9.0)
     assert (training.steps, training.epochs) == (5, 2.5)
     assert resolved(num_examples=64, batch_size=32, epochs=0.01).steps == 1
+
+
+@pytest.mark.parametrize(("num_dev", "every"), [(888, 10), (5000, 94), (2000, 24), (10**6, 94)])
+def test_evaluations_take_no_longer_than_the_training(num_dev, every):
+    training = resolved(num_examples=1000, num_dev=num_dev, batch_size=32)
+    assert training.evaluate_every == every and training.checkpoint_every == 10
+    chosen = resolved(num_examples=1000, num_dev=num_dev, batch_size=32, evaluate_every=7)
+    assert chosen.evaluate_every == chosen.checkpoint_every == 7
 
 
 def test_every_flag_reaches_its_key():
