@@ -28,7 +28,7 @@ def sparse_cross_entropy(scores, bias, labels):
         # A compiled kernel looks for the largest element several times as slowly as `argmax`.
         logits = tf.nn.bias_add(scores, tf.cast(bias, scores.dtype))
         best = tf.argmax(logits, axis=-1, output_type=labels.dtype)  # [N]
-        largest, chosen = _logits_at(best), _logits_at(labels)
+        largest, chosen = (_logits_at(each, scores, bias) for each in (best, labels))
         exponentials, sums = _exponentials(scores, bias, largest)
         losses = tf.math.log(sums) + (largest - chosen)  # keeps the precision of small losses
 
@@ -40,11 +40,13 @@ def sparse_cross_entropy(scores, bias, labels):
 
         return (losses, tf.cast(best == labels, tf.float32)), gradient
 
-    def _logits_at(columns):
-        found = tf.cast(tf.gather(scores, columns, batch_dims=1), tf.float32)
-        return found + tf.gather(bias, columns)
+    return run(scores, tf.convert_to_tensor(bias))
 
-    return run(scores, bias)
+
+def _logits_at(columns, scores, bias):
+    """Returns one logit of each row, float32 [N]."""
+    found = tf.cast(tf.gather(scores, columns, batch_dims=1), tf.float32)
+    return found + tf.gather(bias, columns)
 
 
 @kernel

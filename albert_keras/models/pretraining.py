@@ -159,8 +159,7 @@ class AlbertForPretraining(ObjectiveModel):
             scores = outputs["masked_lm_scores"]  # [B, P, V]
             rows = tf.reshape(scores, [-1, scores.shape[-1]])
             ids = tf.reshape(features["masked_lm_ids"], [-1])
-            bias = tf.convert_to_tensor(self.masked_lm_head.output_bias)
-            return sparse_cross_entropy(rows, bias, ids)
+            return sparse_cross_entropy(rows, self.masked_lm_head.output_bias, ids)
 
         def sentence_order(outputs):
             labels = features["sentence_order_labels"]

@@ -212,7 +212,7 @@ def _read_out(model: AnalyzedModel, state: tf.Tensor, inputs: dict[str, Any]) ->
     if not len(labels):
         return np.zeros(2)
     scores = head.scores(masked[:, None])[:, 0]
-    found = sparse_cross_entropy(scores, tf.convert_to_tensor(head.output_bias), labels)
+    found = sparse_cross_entropy(scores, head.output_bias, labels)
     return np.array([float(tf.reduce_sum(each)) for each in found])
 
 
