@@ -1,7 +1,7 @@
 """Sparse cross-entropy without a float32 copy of the scores.
 
-Over a vocabulary the scores are the largest tensor of a step. What is stored of them for the
-gradient has their dtype, and the gradient is one more pass over it.
+Over a vocabulary the scores are the largest tensor of a step. The gradient is computed from them
+again, and written once.
 """
 
 import tensorflow as tf
@@ -29,15 +29,13 @@ def sparse_cross_entropy(scores, bias, labels):
         logits = tf.nn.bias_add(scores, tf.cast(bias, scores.dtype))
         best = tf.argmax(logits, axis=-1, output_type=labels.dtype)  # [N]
         largest, chosen = (_logits_at(each, scores, bias) for each in (best, labels))
-        exponentials, sums = _exponentials(scores, bias, largest)
-        losses = tf.math.log(sums) + (largest - chosen)  # keeps the precision of small losses
+        log_sums = _log_sums(scores, bias, largest)
 
         def gradient(upstream, _):
-            # That of the label is not the difference of a rounded probability and 1.
-            of_labels = tf.math.expm1(-losses) * upstream
-            d_scores = _slopes(exponentials, upstream / sums, labels, of_labels)
+            d_scores = _slopes(scores, bias, labels, log_sums, largest, upstream)
             return d_scores, column_sums(d_scores)
 
+        losses = log_sums + (largest - chosen)  # this order keeps the precision of small losses
         return (losses, tf.cast(best == labels, tf.float32)), gradient
 
     return run(scores, tf.convert_to_tensor(bias))
@@ -50,13 +48,14 @@ def _logits_at(columns, scores, bias):
 
 
 @kernel
-def _exponentials(scores, bias, largest):
-    found = tf.exp(tf.cast(scores, tf.float32) + bias - largest[:, None])
-    return tf.cast(found, scores.dtype), tf.reduce_sum(found, axis=-1)
+def _log_sums(scores, bias, largest):
+    logits = tf.cast(scores, tf.float32) + bias
+    return tf.math.log(tf.reduce_sum(tf.exp(logits - largest[:, None]), axis=-1))
 
 
 @kernel
-def _slopes(exponentials, factors, labels, of_labels):
-    is_label = tf.range(exponentials.shape[1], dtype=labels.dtype) == labels[:, None]
-    others = tf.cast(exponentials, tf.float32) * factors[:, None]
-    return tf.cast(tf.where(is_label, of_labels[:, None], others), exponentials.dtype)
+def _slopes(scores, bias, labels, log_sums, largest, upstream):
+    logits = tf.cast(scores, tf.float32) + bias
+    is_right = tf.range(scores.shape[1], dtype=labels.dtype) == labels[:, None]
+    slopes = tf.exp(logits - largest[:, None] - log_sums[:, None]) - tf.cast(is_right, tf.float32)
+    return tf.cast(slopes * upstream[:, None], scores.dtype)
