@@ -74,8 +74,8 @@ class SelfAttentionBlock(NamedLayer):
         kernels = tf.concat([part.kernel for part in parts], axis=1)  # [H, 3 H]
         biases = tf.concat([part.bias for part in parts], axis=0)
         last, norm = self.projection, self.normalization
-        parts = kernels, biases, last.kernel, last.bias, norm.gamma, norm.beta
-        return BlockWeights.for_each_use(uses, self.compute_dtype, *parts)
+        weights = BlockWeights(kernels, biases, last.kernel, last.bias, norm.gamma, norm.beta)
+        return weights.for_each_use(uses, self.compute_dtype)
 
     def call(
         self,

@@ -7,10 +7,10 @@ from albert_keras.layers.kernels import is_on_cpu
 from albert_keras.layers.uses import BlockWeights
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
 
-#: Bytes. Addresses that differ by a multiple of it share a line of the first-level cache.
-_PAGE = 4096
-#: Columns of float32, one cache line.
-_COLUMNS = 16
+#: Columns of float32 in 4096 bytes: addresses so far apart share lines of the first-level cache.
+_COLLIDING = 1024
+#: Columns of float32 in one cache line.
+_ADDED = 16
 
 
 class FeedForwardBlock(NamedLayer):
@@ -53,16 +53,13 @@ class FeedForwardBlock(NamedLayer):
     def for_each_use(self, uses):
         """Returns the weights of each of several calls in one graph, list of BlockWeights."""
         inner, last, norm = self.intermediate, self.projection, self.normalization
-        parts = inner.kernel, inner.bias, last.kernel
-        if uses > 1 and self._collides():
-            parts = _widened(*parts)
-        parts = *parts, last.bias, norm.gamma, norm.beta
-        return BlockWeights.for_each_use(uses, self.compute_dtype, *parts)
-
-    def _collides(self):
-        """Returns whether a column of the inner product maps to a few lines of a CPU's cache."""
-        row = self.intermediate.kernel.shape[-1] * tf.as_dtype(self.compute_dtype).size
-        return self.compute_dtype == "float32" and row % _PAGE == 0 and is_on_cpu()
+        weights = BlockWeights(
+            inner.kernel, inner.bias, last.kernel, last.bias, norm.gamma, norm.beta
+        )
+        collides = self.compute_dtype == "float32" and inner.kernel.shape[-1] % _COLLIDING == 0
+        if uses > 1 and collides and is_on_cpu():
+            weights = _widened(weights)
+        return weights.for_each_use(uses, self.compute_dtype)
 
     def call(self, hidden, rows, dropout_seed=None, training=None, weights=None):
         weights = weights or self.for_each_use(1)[0]
@@ -81,14 +78,14 @@ class FeedForwardBlock(NamedLayer):
         )
 
 
-def _widened(inner_kernel, inner_bias, kernel):
+def _widened(weights):
     """Adds units without weights to the inner layer, so that its rows begin at other cache lines.
 
     They change no result. With I a multiple of 1024 the products of a few rows take half the time,
     and so does the gradient of the kernel; the copies are made once for all uses.
     """
-    return (
-        tf.pad(inner_kernel, [[0, 0], [0, _COLUMNS]]),
-        tf.pad(inner_bias, [[0, _COLUMNS]]),
-        tf.pad(kernel, [[0, _COLUMNS], [0, 0]]),
+    return weights._replace(
+        inner_kernel=tf.pad(weights.inner_kernel, [[0, 0], [0, _ADDED]]),
+        inner_bias=tf.pad(weights.inner_bias, [[0, _ADDED]]),
+        kernel=tf.pad(weights.kernel, [[0, _ADDED], [0, 0]]),
     )

@@ -27,18 +27,16 @@ class BlockWeights(NamedTuple):
     gamma: tf.Tensor
     beta: tf.Tensor
 
-    @classmethod
-    def for_each_use(cls, uses, dtype, *parts):
+    def for_each_use(self, uses, dtype):
         """Returns the weights of each of several calls in one graph, list of BlockWeights.
 
         Args:
             uses: int.
             dtype: tf.DType or str. The compute dtype.
-            *parts: float32 Tensors or variables. The attributes of BlockWeights, in their order.
         """
         dtypes = (dtype, tf.float32) * 2 + (tf.float32,) * 2
-        each = (for_each_use(part, uses, kind) for part, kind in zip(parts, dtypes, strict=True))
-        return [cls(*weights) for weights in zip(*each, strict=True)]
+        each = (for_each_use(part, uses, kind) for part, kind in zip(self, dtypes, strict=True))
+        return [BlockWeights(*weights) for weights in zip(*each, strict=True)]
 
 
 def for_each_use(weight, uses, dtype):
