@@ -126,18 +126,19 @@ class FinetuneTraining(LoopConfig):
         if steps is None:
             steps = math.ceil((self.epochs or USUAL_EPOCHS) * num_examples / self.batch_size)
             steps = -(-steps // together) * together
+
+        def interval(times):
+            return -(-steps // (times * together)) * together
+
         # In training a row takes three times as long.
         affordable = 3 * steps * self.batch_size // max(num_dev, 1)
-        tenth, every = (
-            -(-steps // (times * together)) * together
-            for times in (_TIMES, min(max(affordable, 1), _TIMES))
-        )
-        every = self.evaluate_every or every
+        every = self.evaluate_every or interval(min(max(affordable, 1), _TIMES))
         return self.replace(
             steps=steps,
             epochs=steps * self.batch_size / num_examples,
             evaluate_every=every,
-            checkpoint_every=self.checkpoint_every or min(tenth, -(-every // together) * together),
+            checkpoint_every=self.checkpoint_every
+            or min(interval(_TIMES), -(-every // together) * together),
             precision=precision if self.precision == "auto" else self.precision,
         )
 
