@@ -67,6 +67,8 @@ def test_on_other_examples_nothing_is_tuned(tuned, files, tmp_path):
     assert not there.is_tuned_here and there.tuned == {"null_threshold": -1e9}
     assert there.scores["NoAns_f1"] == 100 and there.scores["HasAns_f1"] == 0
     assert there.collapse == "all 30 answers are no answer" and there.split == "new.json"
+    copy = shutil.copy(files / "dev.json", tmp_path / "copy.json")
+    assert evaluate_task(strict, copy).is_tuned_here
 
 
 @pytest.mark.parametrize(
