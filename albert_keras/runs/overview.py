@@ -13,7 +13,7 @@ from albert_keras.models.weight_count import model_line
 from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run_record import flat_values, read_record, with_defaults
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.results import best_seed, first_split, read_results
+from albert_keras.tasks.results import FinetuneResult, best_seed, first_split, read_results
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import reading_json
@@ -66,6 +66,30 @@ class Training(NamedTuple):
     evaluations: list[tuple[int, dict[str, Any]]]  # see `read_evaluations`
 
 
+class RunContent(NamedTuple):
+    """What the files of a run or a fine-tuning say, see `read_run`."""
+
+    path: Path
+    kind: str  # "pretraining" or "finetuning"
+    trainings: list[Training]  # those that have started: itself, or one for each seed
+    result: FinetuneResult | None  # of a complete fine-tuning
+
+    def scores(self) -> dict[str, float]:
+        """Returns the final scores by name; names of training scores begin with "training".
+
+        A fine-tuning has the scores of its best seed on the first split.
+        """
+        if self.result is not None:
+            return dict(best_seed(self.result).scores[first_split(self.result)])
+        log, evaluations = self.trainings[0][2:] if self.trainings else ([], [])
+        names = ("loss", "masked_lm_loss", _PRETRAINING_SCORE, "sentence_order_accuracy")
+        scores = {f"training {name}": log[-1][name] for name in names if log and name in log[-1]}
+        for name, value in evaluations[-1][1].items() if evaluations else ():
+            if isinstance(value, float):
+                scores[name] = value
+        return scores
+
+
 def find_runs(folder: str | Path) -> list[RunSummary]:
     """Lists the runs in a folder and in its subfolders, sorted by path; a run contains no others.
 
@@ -81,48 +105,42 @@ def find_runs(folder: str | Path) -> list[RunSummary]:
         try:
             if kind_of_run(path) is None:
                 continue
-            found.append(summarize(path))
+            found.append(summarize(read_run(path)))
         except InputError as error:
             logger.warning("`%s` is not listed: %s", path, error)
         names.clear()
     return found
 
 
-def summarize(path: str | Path) -> RunSummary:
-    """Describes a run or a fine-tuning.
-
-    Raises:
-        InputError: If the folder is not a run, or is damaged.
-    """
-    path = Path(path)
-    kind, (size, changed) = _kind(path), _size_and_time(path)
-    trainings = trainings_of(path)
-    scores, shape, settings, training = scores_of(path, trainings), None, None, {}
-    if trainings:
-        record = trainings[0].record
+def summarize(run: RunContent) -> RunSummary:
+    """Describes a run or a fine-tuning for a list."""
+    (size, changed), scores = _size_and_time(run.path), run.scores()
+    shape, settings, training = None, None, {}
+    if run.trainings:
+        record = run.trainings[0].record
         shape = AlbertConfig.from_dict(record["albert_config"])
         settings = shape.as_settings()
         training = record["config"]["training"]
-    is_scored = (path / "results.json").is_file()
-    if is_scored:
-        metric = read_results(path).metric
+    if run.result is not None:
+        metric = run.result.metric
     else:
         candidates = (_PRETRAINING_SCORE, f"training {_PRETRAINING_SCORE}", *sorted(scores))
         metric = next((name for name in candidates if name in scores), None)
     budget, steps = training.get("time_budget"), training.get("steps")
-    step = max((one.log[-1]["step"] for one in trainings if one.log), default=0)
+    step = max((one.log[-1]["step"] for one in run.trainings if one.log), default=0)
     if budget is not None:  # the steps of the settings end no run with a budget
-        steps = _planned_steps(trainings[0].path)
-    lines = [line for one in trainings for line in one.log]
+        steps = _planned_steps(run.trainings[0].path)
+    is_done = run.kind == "pretraining" and steps is not None and step >= steps
+    lines = [line for one in run.trainings for line in one.log]
     return RunSummary(
-        path=str(path),
-        kind=kind,
+        path=str(run.path),
+        kind=run.kind,
         model=settings and settings["size"] + "*" * (len(settings) > 1),
         shape=shape and model_line(shape),
         step=step,
         steps=None if budget else steps,
         time_budget=parse_duration(budget) if budget else None,
-        is_finished=is_scored or (kind == "pretraining" and steps is not None and step >= steps),
+        is_finished=is_done or run.result is not None,
         metric=metric and metric.removeprefix("training "),
         score=scores.get(metric),
         is_held_out=metric is not None and not metric.startswith("training "),
@@ -132,8 +150,13 @@ def summarize(path: str | Path) -> RunSummary:
     )
 
 
-def _kind(path):
-    """Returns the kind of a run; InputError if it is none."""
+def read_run(path: str | Path) -> RunContent:
+    """Reads what describes a run or a fine-tuning; of its checkpoints nothing.
+
+    Raises:
+        InputError: If the folder is not a run, or is damaged.
+    """
+    path = Path(path)
     kind = kind_of_run(path)
     if kind is None:
         raise InputError(
@@ -141,36 +164,16 @@ def _kind(path):
             "`albert-keras runs list FOLDER` lists the runs of a folder.",
             Mistake.NOT_A_RUN,
         )
-    return kind
-
-
-def trainings_of(path: Path) -> list[Training]:
-    """Reads the trainings of a run that have started: itself, or one for each seed."""
     folders = [path] if (path / "run.json").is_file() else sorted(path.glob("seed-*"))
-    return [
+    trainings = [
         Training(
             folder, read_record(folder / "run.json"), read_log(folder), read_evaluations(folder)
         )
         for folder in folders
         if (folder / "run.json").is_file()
     ]
-
-
-def scores_of(path: Path, trainings: list[Training]) -> dict[str, float]:
-    """Returns the final scores of a run by name; names of training scores begin with "training".
-
-    A fine-tuning has the scores of its best seed on the first split.
-    """
-    if (path / "results.json").is_file():
-        result = read_results(path)
-        return dict(best_seed(result).scores[first_split(result)])
-    log, evaluations = trainings[0][2:] if trainings else ([], [])
-    names = ("loss", "masked_lm_loss", _PRETRAINING_SCORE, "sentence_order_accuracy")
-    scores = {f"training {name}": log[-1][name] for name in names if log and name in log[-1]}
-    for name, value in evaluations[-1][1].items() if evaluations else ():
-        if isinstance(value, float):
-            scores[name] = value
-    return scores
+    result = read_results(path) if (path / "results.json").is_file() else None
+    return RunContent(path, kind, trainings, result)
 
 
 def compare_runs(paths: Sequence[str | Path]) -> Comparison:
@@ -182,18 +185,15 @@ def compare_runs(paths: Sequence[str | Path]) -> Comparison:
     folders = list(dict.fromkeys(Path(path) for path in paths))
     if len(folders) < 2:
         raise InputError(f"Two or more different runs must be given. Received: {len(folders)}.")
-    for folder in folders:
-        _kind(folder)
-    trainings = [trainings_of(folder) for folder in folders]
-    settings = list(map(_settings_of, trainings))
+    runs = list(map(read_run, folders))
     return Comparison(
         runs=list(map(str, folders)),
         settings={
             name: values
-            for name, values in _side_by_side(settings).items()
+            for name, values in _side_by_side(list(map(_settings_of, runs))).items()
             if any(value != values[0] for value in values)
         },
-        scores=_side_by_side(list(map(scores_of, folders, trainings))),
+        scores=_side_by_side([run.scores() for run in runs]),
     )
 
 
@@ -202,10 +202,10 @@ def _side_by_side(values):
     return {name: [one.get(name) for one in values] for name in names}
 
 
-def _settings_of(trainings):
-    if not trainings:
+def _settings_of(run):
+    if not run.trainings:
         return {}
-    record = trainings[0].record
+    record = run.trainings[0].record
     record = with_defaults(record, DEFAULTS[record.get("kind", "pretraining")]())
     values = flat_values({part: record.get(part) for part in _PARTS})
     # What a run changed in a named model is in the shape of its model again.

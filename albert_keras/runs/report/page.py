@@ -16,18 +16,12 @@ from albert_keras.config import AlbertConfig
 from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text
 from albert_keras.runs.curves import PANELS, curves_of, dev_panels
-from albert_keras.runs.overview import (
-    RunSummary,
-    Training,
-    scores_of,
-    summarize,
-    trainings_of,
-)
+from albert_keras.runs.overview import RunContent, RunSummary, read_run, summarize
 from albert_keras.runs.report import tables
 from albert_keras.runs.trained_data import RECORDS, Overlap
-from albert_keras.tasks.results import FinetuneResult, best_seed, cautions, read_results
+from albert_keras.tasks.results import best_seed, cautions
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import check_output_folder, whole_file
+from data_pipeline.files import check_output_folder, whole_text
 from data_pipeline.progress import format_duration
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_files import RecordFiles
@@ -84,29 +78,27 @@ def write_report(
     )
     facts = _facts_of(folder, None if data is None else Path(data))
     text = environment.get_template("report.html.jinja").render(**facts)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    with whole_text(path) as file:
+        file.write(text)
     return path
 
 
 def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
     """Returns what the template shows."""
-    summary = summarize(folder)
-    trainings = trainings_of(folder)
-    if not trainings:
+    run = read_run(folder)
+    if not run.trainings:
         raise InputError(f"`{folder}` has no `run.json`: its training has not started yet.")
-    first, record, _, evaluations = trainings[0]
-    result = read_results(folder) if (folder / "results.json").is_file() else None
-    is_finetuning = summary.kind == "finetuning"
+    summary = summarize(run)
+    first, record, _, evaluations = run.trainings[0]
+    is_finetuning = run.kind == "finetuning"
     samples, no_samples, answers = None, "", []
     if is_finetuning:
         if data is not None:
             raise InputError(
                 "`data` must be given only for a pre-training run, whose report fills masks."
             )
-        scores = tables.result_table(result, scores_of(folder, trainings))
-        answers = tables.wrong_answers(folder, result) if result else []
+        scores = tables.result_table(run.result, run.scores())
+        answers = tables.wrong_answers(folder, run.result) if run.result else []
     else:
         scores = tables.evaluation_table(evaluations)
         samples, no_samples = _samples(folder, data, evaluations)
@@ -123,11 +115,11 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
         "name": folder.absolute().name,
         "model": f"{summary.model}: {model_line(shape)}, hidden size {shape.hidden_size}, "
         f"{shape.vocab_size:,} pieces",
-        "facts": _numbers(summary, trainings, result),  # the few most important ones
+        "facts": _numbers(summary, run),  # the few most important ones
         "scores": scores,
-        "problems": list(_problems(summary, trainings, result)),
+        "problems": list(_problems(summary, run)),
         "curves": list(
-            _curves(trainings, (summary.metric or "accuracy") if is_finetuning else None)
+            _curves(run.trainings, (summary.metric or "accuracy") if is_finetuning else None)
         ),
         "samples": samples,
         "no_samples": no_samples,  # why there are none
@@ -151,28 +143,26 @@ def _samples(folder, data, evaluations):
         return None, str(error)
 
 
-def _numbers(summary, trainings, result):
+def _numbers(summary, run):
     steps = "" if summary.steps in (None, summary.step) else f" of {summary.steps:,}"
     numbers = [("steps", f"{summary.step:,}{steps}")]
     if summary.score is not None:
         what = "" if summary.is_held_out else ", training"
         metric = summary.metric.replace("_", " ").replace("lm", "LM")
         numbers.append((f"{metric}{what}", f"{summary.score:.3f}"))
-    if result:
-        numbers.append(("best step", f"{best_seed(result).best_step:,}"))
+    if run.result:
+        numbers.append(("best step", f"{best_seed(run.result).best_step:,}"))
     numbers.append(("training time", format_duration(summary.seconds)))
     if summary.time_budget is not None:
         numbers.append(("time budget", format_duration(summary.time_budget)))
-    lines = [line for one in trainings for line in one.log[-20:]]
+    lines = [line for one in run.trainings for line in one.log[-20:]]
     rates = sorted(line["tokens_per_second"] for line in lines if "tokens_per_second" in line)
     if rates:
         numbers.append(("tokens per second", f"{rates[len(rates) // 2]:,.0f}"))
     return [*numbers, ("disk", bytes_text(summary.bytes))]
 
 
-def _problems(
-    summary: RunSummary, trainings: list[Training], result: FinetuneResult | None
-) -> Iterator[str]:
+def _problems(summary: RunSummary, run: RunContent) -> Iterator[str]:
     """Yields sentences: is the run complete, was every update made, what was trained on?"""
     if not summary.is_finished:
         done = ""
@@ -182,21 +172,22 @@ def _problems(
         elif summary.steps is not None and summary.step < summary.steps:
             done = f": step {summary.step:,} of {summary.steps:,}"
         yield (f"The run is not complete{done}. Repeat the command that started it to resume it.")
-    for one in trainings:
-        name = f"{one.path.name}: " if len(trainings) > 1 else ""
+    for one in run.trainings:
+        name = f"{one.path.name}: " if len(run.trainings) > 1 else ""
         yield from (f"{name}{sentence}" for sentence in _of_log(one.log))
     # The last records that were scored; a fine-tuning has its own cautions.
-    evaluations = [] if result else trainings[0].evaluations
+    first = run.trainings[0]
+    evaluations = [] if run.result else first.evaluations
     fields = evaluations and evaluations[-1][1].get("overlap")
     if fields and fields["normalised"]:
         yield f"{Overlap.of(fields).sentence(RECORDS)}."
-    for entry in trainings[0].record.get("changes") or ():
+    for entry in first.record.get("changes") or ():
         changes = ", ".join(
             f"{key} from {json.dumps(old)} to {json.dumps(new)}"
             for key, (old, new) in entry["changes"].items()
         )
         yield f"Settings were changed at step {entry['at_step']:,}: {changes}."
-    yield from cautions(result) if result else ()
+    yield from cautions(run.result) if run.result else ()
 
 
 def _of_log(log):

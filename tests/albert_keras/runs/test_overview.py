@@ -6,11 +6,7 @@ import re
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.runs.overview import (
-    compare_runs,
-    find_runs,
-    summarize,
-)
+from albert_keras.runs.overview import compare_runs, find_runs, read_run, summarize
 from albert_keras.runs.report.page import write_report
 from data_pipeline.errors import InputError
 
@@ -89,7 +85,7 @@ def test_commands_print_tables(folder, capsys):
 
 def test_a_summary_of_a_run_that_has_not_reported_yet(folder):
     (folder / "a" / "log.jsonl").unlink()
-    seen = summarize(folder / "a")
+    seen = summarize(read_run(folder / "a"))
     assert (seen.kind, seen.step, seen.score, seen.seconds) == ("pretraining", 0, None, 0)
 
 
@@ -103,7 +99,7 @@ def test_a_run_with_a_time_budget_is_finished_when_its_time_is_used(folder, caps
         state.parent.mkdir(parents=True, exist_ok=True)
         budget = {"seconds_used": 119.0, "num_steps": planned}
         state.write_text(json.dumps({"state": {"budget": budget}, "score": None}))
-        seen = summarize(path)
+        seen = summarize(read_run(path))
         assert (seen.steps, seen.time_budget, seen.is_finished) == (None, 120.0, is_finished)
         assert main(["runs", "list", str(folder)]) == 0
         row = capsys.readouterr().out.splitlines()[1]
