@@ -19,7 +19,7 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig, StageConfig
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import check_writable, whole_file
+from data_pipeline.files import check_writable, whole_text
 from data_pipeline.settings import Settings
 
 _WIDTH = 100
@@ -101,9 +101,8 @@ def init(
         if is_task:
             check_task_files(settings.task)
     text = settings_file(chosen, settings, out.name)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(out) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    with whole_text(out) as file:
+        file.write(text)
     words = [*chosen.command.split(), "--config", out, *chosen.others.split()]
     lines = [
         f"{out}: all settings of `albert-keras {chosen.command}`",

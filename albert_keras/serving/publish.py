@@ -2,7 +2,6 @@
 
 import functools
 import io
-import json
 import logging
 import zipfile
 from collections.abc import Callable
@@ -30,7 +29,7 @@ from albert_keras.serving.saved_model.signatures import (
     write_warm_up,
 )
 from data_pipeline.errors import InputError
-from data_pipeline.files import digest_of, whole_file, write_digests
+from data_pipeline.files import digest_of, whole_file, write_digests, write_json
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
@@ -147,8 +146,7 @@ def export(
             "tensorflow": tf.__version__,
             "albert-keras": metadata.version("albert-keras"),
         }
-        path = draft.folder / EXPORT_RECORD
-        path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        write_json(draft.folder / EXPORT_RECORD, record)
         _write_digests(draft)
     path = out / str(draft.version)
     write_model_card(out)

@@ -13,7 +13,7 @@ from albert_keras.texts.encoder import EmbeddingSettings
 from albert_keras.texts.reading import Text
 from data_pipeline.array_files import map_array
 from data_pipeline.errors import InputError
-from data_pipeline.files import naming, whole_file
+from data_pipeline.files import naming, whole_file, whole_text
 from data_pipeline.limits import parse_json, reading_json
 
 
@@ -54,28 +54,27 @@ def writing_vectors(path: Path, size: int) -> Iterator[tuple[Callable, dict[str,
         naming(path),
         # The last one that is entered gets its name first, and `path` itself last.
         whole_file(path) as vectors,
-        whole_file(ids_file(path)) as ids,
-        whole_file(description_file(path)) as about,
+        whole_text(ids_file(path)) as ids,
+        whole_text(description_file(path)) as about,
+        open(vectors, "wb") as file,
     ):
-        with open(vectors, "wb") as file, open(ids, "w", encoding="utf-8") as ids_of_rows:
 
-            def write_header():
-                # NumPy leaves room in a header for a larger number of rows.
-                header = {"descr": "<f4", "fortran_order": False, "shape": (count, size)}
-                file.seek(0)
-                np.lib.format.write_array_header_1_0(file, header)
+        def write_header():
+            # NumPy leaves room in a header for a larger number of rows.
+            header = {"descr": "<f4", "fortran_order": False, "shape": (count, size)}
+            file.seek(0)
+            np.lib.format.write_array_header_1_0(file, header)
 
-            def add(texts, values):
-                nonlocal count
-                file.write(np.ascontiguousarray(values, "<f4").tobytes())
-                ids_of_rows.writelines(json.dumps(text._asdict()) + "\n" for text in texts)
-                count += len(texts)
+        def add(texts, values):
+            nonlocal count
+            file.write(np.ascontiguousarray(values, "<f4").tobytes())
+            ids.writelines(json.dumps(text._asdict()) + "\n" for text in texts)
+            count += len(texts)
 
-            write_header()
-            yield add, description
-            write_header()
-        text = json.dumps(description, indent=2, ensure_ascii=False)
-        about.write_text(text + "\n", encoding="utf-8")
+        write_header()
+        yield add, description
+        write_header()
+        about.write(json.dumps(description, indent=2, ensure_ascii=False) + "\n")
 
 
 class VectorFile:
