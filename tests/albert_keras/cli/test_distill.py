@@ -33,7 +33,6 @@ def test_a_student_is_trained_and_the_next_command_is_named(
         (["--config", "task.yaml", "--data", "x"], "Received: both"),
         (["--config", "task.yaml"], "`nowhere` does not exist"),
         (["--task", "sst-2", "--masks", "dynamic"], "`--masks` does not apply to a distillation"),
-        (["--data", "x", "--train", "y"], "`--train` does not apply to a distillation on records"),
         (["--data", "x", "--temperature", "0"], "`distillation.temperature` must be greater"),
     ],
 )

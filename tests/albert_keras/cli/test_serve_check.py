@@ -34,20 +34,6 @@ def test_a_wrong_answer_has_an_exit_code_and_is_reported(server, capsys, monkeyp
     assert "failed: wrong: expected status 404, received 200" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "words, says",
-    [
-        (["--rest", "http://127.0.0.1:1", "--timeout", "0"], "`--timeout`"),
-        (["--rest", "127.0.0.1:1"], "address of a server"),
-        (["--rest", "http://127.0.0.1:1", "--timeout", "0.2"], "gave no answer"),
-    ],
-)
-def test_a_mistake_is_one_error(words, says, capsys):
-    assert main(["serve-check", "--model", "books", *words]) == 2
-    done = capsys.readouterr()
-    assert not done.out and done.err.lower().count("error:") == 1 and says in done.err
-
-
 def test_it_loads_no_tensorflow(server):
     program = (
         "import sys; from albert_keras.cli import main; words = ['--rest', sys.argv[1]]; "

@@ -102,6 +102,8 @@ def test_a_server_that_does_not_answer_is_an_error():
     assert caught.value.http_status is None
     with pytest.raises(ServingError, match="gave no answer: Connection refused"):
         client.status()
+    with pytest.raises(InputError, match="`timeout` must be a positive number of seconds"):
+        RestClient("http://127.0.0.1:1", "books", timeout=0)
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8501", "grpc://a:1", "http://a:x", "http://a?b=c"])

@@ -1,5 +1,6 @@
 """The kit holds settings that the server reads, lines that its model answers, and no bad names."""
 
+import json
 import shutil
 
 import pytest
@@ -7,6 +8,7 @@ import yaml
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
+from albert_keras.cli import main
 from albert_keras.serving.kit.server_kit import SERVER_IMAGE, write_kit
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract_model import save_contract_model
@@ -67,6 +69,27 @@ def test_the_folder_of_a_version_serves_that_version(export_folder, written):
     model = model_of(written(export_folder / "2"))
     assert list(model.model_version_policy.specific.versions) == [2]
     assert model.base_path == "/models/books"
+
+
+def test_the_command_takes_all_settings_and_prints_what_comes_next(export_folder, tmp_path, capsys):
+    kit = tmp_path / "kit"
+    assert main(["server-kit", str(export_folder), "--out", str(kit)]) == 0
+    files, following, last = capsys.readouterr().out.splitlines()
+    assert files.startswith(f"{kit}: .env, README.md, ") and model_of(kit).name == "books"
+    assert following == f"next: docker compose --project-directory {kit} up"
+    assert last == "then: albert-keras serve-check --rest http://127.0.0.1:8501 --model books"
+    kit = tmp_path / "other"
+    words = ["--name", "shelf", "--cores", "3", "--memory-gib", "7", "--max-batch-size", "48"]
+    words += ["--rest-port", "9001", "--json"]
+    assert main(["server-kit", str(export_folder), "--out", str(kit), *words]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["path"], result["model"]) == (str(kit), "shelf") and model_of(
+        kit
+    ).name == "shelf"
+    assert result["files"] == sorted(path.name for path in kit.iterdir())
+    compose = (kit / "compose.yaml").read_text()
+    assert all(part in compose for part in ("mem_limit: 7g", "cpus: 3", "127.0.0.1:9001:8501"))
+    assert "max_batch_size { value: 48 }" in (kit / "batching.config").read_text()
 
 
 @pytest.mark.parametrize("largest, sizes", [(8, [1, 2, 4, 8]), (24, [1, 2, 4, 8, 16, 24])])
