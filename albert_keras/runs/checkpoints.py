@@ -31,7 +31,7 @@ from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import (
     DIGESTS,
     digest_of,
-    find_damage as find_damaged_file,
+    find_damage,
     fsync,
     naming,
     whole_folder,
@@ -118,7 +118,7 @@ class CheckpointFolder:
         """
         valid, damaged = None, []
         for step in sorted({step for step, _ in self._folders()}, reverse=True):
-            damage = find_damage(self._folder(step), step)
+            damage = find_damage(self._folder(step), step=step)
             if damage is None:
                 valid = step
                 break
@@ -289,20 +289,15 @@ class CheckpointFolder:
 
 def read_state(folder: Path, step: int) -> dict:
     """Reads the state in the folder of a checkpoint; raises InputError if its file is damaged."""
-    check_undamaged(folder, step, only=_STATE)
+    check_undamaged(folder, step, [_STATE])
     return read_json(folder / _STATE)["state"]
 
 
-def check_undamaged(folder: Path, step: int, only: str | None = None):
-    """Raises InputError if the files of a checkpoint, or a single one of them, are damaged."""
-    damage = find_damage(folder, step, only)
+def check_undamaged(folder: Path, step: int, only: list[str] | None = None):
+    """Raises InputError if the files of a checkpoint, or only some of them, are damaged."""
+    damage = find_damage(folder, only, step=step)
     if damage is not None:
         raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
-
-
-def find_damage(folder: Path, step: int, only: str | None = None) -> str | None:
-    """Returns what is wrong with the files of a checkpoint, or with a single one of them."""
-    return find_damaged_file(folder, None if only is None else [only], step=step)
 
 
 def _write_digests(folder, step):
@@ -320,7 +315,7 @@ def _on_data(scores, data):
 
 def _score(folder, step):
     """Returns the score of a checkpoint and its data, None for each that is unknown."""
-    damage = find_damage(folder, step, only=_STATE)
+    damage = find_damage(folder, [_STATE], step=step)
     if damage is not None:
         logger.warning("checkpoint `%s` is damaged: %s; its score is ignored", folder, damage)
         return None, None

@@ -107,15 +107,15 @@ def describe_records(records: RecordFiles) -> dict:
     }
 
 
-def git_commit(checkout: Path = _CHECKOUT) -> str | None:
+def git_commit() -> str | None:
     """Returns the commit that is checked out; uncommitted changes are not detected.
 
     It is None if the parent of the package's folder is not a git repository itself, or git is not
     installed.
     """
-    if not (checkout / ".git").exists():
+    if not (_CHECKOUT / ".git").exists():
         return None
-    command = ["git", "-c", "safe.directory=*", "-C", checkout, "rev-parse", "HEAD"]
+    command = ["git", "-c", "safe.directory=*", "-C", _CHECKOUT, "rev-parse", "HEAD"]
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

@@ -78,12 +78,9 @@ def weight_names(model) -> dict[str, tf.Variable]:
     return _named(model.weights)
 
 
-def training_variables(model, optimizer, weights=None) -> dict[str, tf.Variable]:
-    """Names a model's weights, and the moments of its optimizer, which must exist already.
-
-    The `weights` are those to name; None stands for all.
-    """
-    variables = _named(model.weights if weights is None else weights)
+def training_variables(model, optimizer) -> dict[str, tf.Variable]:
+    """Names a model's weights, and the moments of its optimizer, which must exist already."""
+    variables = weight_names(model)
     trained = _named(model.trainable_variables)  # of a layer that is frozen, no variable
     moments = {
         f"{name}/{_SLOTS[slot]}": moment

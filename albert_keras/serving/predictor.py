@@ -71,9 +71,9 @@ def read_task(folder: Path) -> Task | None:
     return None
 
 
-def _tuned_of(folder, task):
+def _tuned_of(record, task):
     """Returns what `Task.tuned_answers` found; InputError if it is required but missing."""
-    tuned = read_export_record(folder).get("tuned")
+    tuned = record.get("tuned")
     if not isinstance(tuned, dict):
         if task.kind is not SPANS_OR_NONE:
             return {}
@@ -117,8 +117,8 @@ class Predictor:
         is_run = kind_of_run(path) == "pretraining"
         self.path = Path(path) if is_run else version_folder(path)
         self.task = None if is_run else read_task(self.path)
-        record = {"precision": "float32"} if is_run else read_export_record(self.path)
-        self.precision = str(record.get("precision", ""))
+        self._record = {"precision": "float32"} if is_run else read_export_record(self.path)
+        self.precision = str(self._record.get("precision", ""))
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
 
@@ -158,7 +158,7 @@ class Predictor:
     def answers(self, examples: list[Any]) -> list[Any]:
         """Answers examples: list of named tuples, see `Task.answers`."""
         task = self._finetuned()
-        return answer_by_signatures(self.ask, task, examples, _tuned_of(self.path, task))
+        return answer_by_signatures(self.ask, task, examples, _tuned_of(self._record, task))
 
     def fill_mask(self, texts: list[str], top_k: int = 5) -> list[FilledMask]:
         """Fills each `[MASK]` of some texts.

@@ -61,18 +61,13 @@ def encode_sentences(texts: Sequence[str], tokenizer: Tokenizer) -> EncodedSente
 
     Their scores are then equal exactly, whatever batches they would be in.
     """
-    numbers: dict[bytes, int] = {}
-    different: list[np.ndarray] = []
-    rows = []
-    for ids in tokenizer.encode_batch(texts):
-        key = ids.tobytes()
-        if key not in numbers:
-            numbers[key] = len(different)
-            different.append(ids)
-        rows.append(numbers[key])
-    lengths = np.array([len(ids) for ids in different], np.int64)
+    keys = [ids.tobytes() for ids in tokenizer.encode_batch(texts)]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    ids = [np.frombuffer(key, np.int32) for key in numbers]
     return EncodedSentences(
-        np.concatenate([np.zeros(0, np.int32), *different]), lengths, np.array(rows, np.int64)
+        ids=np.concatenate([np.zeros(0, np.int32), *ids]),
+        lengths=np.array(list(map(len, ids)), np.int64),
+        rows=np.array([numbers[key] for key in keys], np.int64),
     )
 
 

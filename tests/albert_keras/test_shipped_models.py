@@ -13,7 +13,6 @@ from albert_keras import shipped_models
 from albert_keras.cli import main
 from albert_keras.formats.open_model import open_model
 from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.runs.checkpoints import find_damage as find_checkpoint_damage
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.layout import split_version
 from albert_keras.serving.local.local_server import find_exports
@@ -108,7 +107,7 @@ def test_the_digests_list_every_file_of_a_version(tiny_export):
     left = {path.relative_to(tiny_export).as_posix() for path in files - found}
     assert left == {"README.md", "1/digests.json"}
     assert find_damage(tiny_export / "1") is None
-    assert "cannot be read" in find_checkpoint_damage(tiny_export / "1", 12)  # it has no step
+    assert "cannot be read" in find_damage(tiny_export / "1", step=12)  # it has none
 
 
 def test_functions_and_commands_take_the_name(box, capsys):
