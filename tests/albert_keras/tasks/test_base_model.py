@@ -51,16 +51,9 @@ def write(path, rows):
 
 
 @pytest.fixture(scope="module")
-def encoder(small_shape, tiny_tokenizer, end_at_once, tmp_path_factory):
-    """Returns the folder of a fine-tuned run, whose encoder is the preset of these tests."""
-    folder = tmp_path_factory.mktemp("encoder")
-    table = {"text": "text", "label": "label"}
-    table["train"] = write(folder / "train.tsv", zip(TEXTS, LABELS, strict=True))
-    words = {"albert_config": small_shape, "tokenizer": tiny_tokenizer, "precision": "float32"}
-    words |= {"random_baseline": False, "bag_of_words": False, "max_seq_length": 16}
-    with end_at_once():
-        finetune("random", folder / "out", task="classification", steps=2, **table, **words)
-    return folder / "out"
+def encoder(tuned_toy):
+    """Returns the folder of a fine-tuning, whose encoder is the preset of these tests."""
+    return tuned_toy.path
 
 
 def of_two_classes(encoder, **words):

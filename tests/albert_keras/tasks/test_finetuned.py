@@ -2,10 +2,10 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
-from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetuned import find_run, open_finetuned
 from albert_keras.tasks.predict import predict_task
 from data_pipeline.errors import InputError
@@ -14,24 +14,9 @@ TEXTS = ["The ferry left early.", "Nobody knew why, and nobody asked.", "Rain."]
 
 
 @pytest.fixture(scope="module")
-def tuned(tiny_corpus, tiny_tokenizer, small_shape, end_at_once, tmp_path_factory):
-    """Returns the folder of a fine-tuning to two classes, with two seeds that learnt nothing."""
-    folder = tmp_path_factory.mktemp("finetuned")
-    rows = [f"{text}\t{'ab'[number % 2]}" for number, text in enumerate(tiny_corpus[:40])]
-    (folder / "train.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
-    flags = {"task": "classification", "train": folder / "train.tsv", "text": "text"}
-    flags |= {"label": "label", "max_seq_length": 24, "steps": 2, "batch_size": 4}
-    with end_at_once():
-        finetune(
-            "random",
-            folder / "out",
-            seeds=2,
-            albert_config=small_shape.replace(initializer_range=0.5),  # so that they differ
-            tokenizer=tiny_tokenizer,
-            precision="float32",
-            **flags,
-        )
-    return folder / "out"
+def tuned(tuned_toy):
+    """Returns the folder of a fine-tuning to two classes."""
+    return Path(tuned_toy.path)
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +28,14 @@ def model(tuned):
 def test_a_fine_tuning_means_its_best_seed_and_a_pre_training_run_is_none(tuned, tmp_path):
     copy = shutil.copytree(tuned, tmp_path / "copy")
     results = json.loads((copy / "results.json").read_text())
-    results["seeds"][0]["scores"]["dev"]["accuracy"] = 0.25
-    results["seeds"][1]["scores"]["dev"]["accuracy"] = 0.75
+    [first] = results["seeds"]
+    shutil.copytree(copy / first["path"], copy / "seed-2")
+    scores = [{"dev": {"accuracy": accuracy}} for accuracy in (0.25, 0.75)]
+    paths = zip((first["path"], "seed-2"), scores, strict=True)
+    results["seeds"] = [first | {"path": path, "scores": one} for path, one in paths]
     (copy / "results.json").write_text(json.dumps(results))
-    assert find_run(copy) == copy / results["seeds"][1]["path"]
-    record = find_run(copy) / "run.json"
+    assert find_run(copy) == copy / "seed-2"
+    record = copy / "seed-2" / "run.json"
     record.write_text(json.dumps(json.loads(record.read_text()) | {"kind": "pretraining"}))
     with pytest.raises(InputError, match="must be a fine-tuned run. Received: a run of pretrain"):
         open_finetuned(record.parent)
