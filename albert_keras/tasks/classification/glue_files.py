@@ -5,7 +5,7 @@ Rows are lines. Fields are separated by tabs and not quoted, so that they may co
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,45 +14,55 @@ from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.tables.cells import class_of, score_of
 from albert_keras.tasks.tables.files import read_table
+from albert_keras.tasks.tables.rows import SkippedRow
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
 from data_pipeline.text import storage
 
 
-def read_glue(
-    task: str, data_dir: str | os.PathLike, split: str, skipping: Callable | None = None
-) -> list[TextExample]:
-    """Reads a split of a task from the official files.
+def official_path(task: str, data_dir: str | os.PathLike, split: str) -> str:
+    """Returns the path of the official file of a split.
 
     Args:
         task: A name in `GLUE_TASKS`.
-        data_dir: The folder that contains `CoLA`, `SST-2` and so on, or the task's
-            own folder among these.
+        data_dir: The folder that contains `CoLA`, `SST-2` and so on, or the task's own folder among
+            these.
         split: "train", "dev" or "test"; for mnli "train", "dev_matched", "dev_mismatched",
             "test_matched" or "test_mismatched"; for ax "test".
-        skipping: See `read_glue_file`.
 
     Raises:
-        InputError: As `read_glue_file`, and if there is no such file.
+        InputError: If there is no such file.
     """
-    settings = GLUE_TASKS[task]
-    path = _path(data_dir, settings.folder, settings.file_name(split))
-    return read_glue_file(task, path, split in settings.labelled_splits, skipping)
+    folder, name = GLUE_TASKS[task].folder, GLUE_TASKS[task].file_name(split)
+    path = os.path.join(data_dir, folder, name)
+    if storage.exists(path):
+        return path
+    # The test files of several tasks have the same layout, so the folder of another is refused.
+    others = {task.folder for task in GLUE_TASKS.values()} - {folder}
+    inside = os.path.join(data_dir, name)
+    if os.path.basename(os.path.dirname(inside)) not in others and storage.exists(inside):
+        return inside
+    raise InputError(
+        f"`{path}` does not exist. `{data_dir}` must be the folder that contains `{folder}`, or "
+        f"`{folder}` itself with `{name}` in it.",
+        Mistake.NO_TASK_FILES,
+    )
 
 
 def read_glue_file(
     task: str,
     path: str | os.PathLike,
     is_labelled: bool = True,
-    skipping: Callable | None = None,
+    skipped: list[SkippedRow] | None = None,
 ) -> list[TextExample]:
     """Reads one file in the format of a task, whatever its location and name.
 
     Args:
+        task: A name in `GLUE_TASKS`.
         path: UTF-8; a byte order mark, CRLF and blank lines at the end make no
             difference, all other control characters remain in the text.
         is_labelled: Whether it has the layout of the training or of the test file.
-        skipping: See `Task.skipping`. None makes rows that cannot be used an error.
+        skipped: Receives the rows that cannot be used. None makes them an error.
 
     Returns:
         `label` is a str of the task's labels, a float for sts-b, or None in
@@ -76,8 +86,7 @@ def read_glue_file(
         id=id,
         is_official=True,
         skips_short_rows=settings.skips_short_rows and is_labelled,
-        skipped=skipping and skipping(path),
-        may_skip=skipping is not None,
+        skipped=skipped,
     )
 
 
@@ -90,7 +99,7 @@ def write_submission(
 
     Args:
         split: A test split: "test", or for mnli "test_matched" or "test_mismatched".
-        examples: As returned by `read_glue`.
+        examples: As returned by `read_glue_file`.
         predictions: int [count], the numbers of classes; for sts-b float [count], the scores, which
             are clipped to 0 to 5.
         folder: Is created if missing.
@@ -119,20 +128,3 @@ def write_submission(
     with whole_file(path) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
     return path
-
-
-def _path(data_dir, folder, name):
-    """Returns the path of a file in the task's folder, which is in `data_dir` or `data_dir`."""
-    path = os.path.join(data_dir, folder, name)
-    if storage.exists(path):
-        return path
-    # The test files of several tasks have the same layout, so the folder of another is refused.
-    others = {task.folder for task in GLUE_TASKS.values()} - {folder}
-    inside = os.path.join(data_dir, name)
-    if os.path.basename(os.path.dirname(inside)) not in others and storage.exists(inside):
-        return inside
-    raise InputError(
-        f"`{path}` does not exist. `{data_dir}` must be the folder that contains `{folder}`, or "
-        f"`{folder}` itself with `{name}` in it.",
-        Mistake.NO_TASK_FILES,
-    )

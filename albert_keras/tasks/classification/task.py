@@ -8,7 +8,7 @@ import scipy.special
 
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_files import (
-    read_glue,
+    official_path,
     read_glue_file,
     write_submission,
 )
@@ -91,14 +91,15 @@ class TextTask(Task):
 
     def _read_official(self, split):
         task, name = self._splits[split]
-        folder = self.data_dir_for(split, f"`{GLUE_TASKS[task].folder}`")
-        return read_glue(task, folder, name, self.skipping)
+        files = GLUE_TASKS[task]
+        path = official_path(task, self.data_dir_for(split, f"`{files.folder}`"), name)
+        return read_glue_file(task, path, name in files.labelled_splits, self.skipping(path))
 
     def read_file(self, path, labelled):
         if self._layout is None:
             return self._table(path, labelled, self.labels if labelled else None)
-        is_mnli = self._layout == "ax" and labelled
-        return read_glue_file("mnli" if is_mnli else self._layout, path, labelled, self.skipping)
+        layout = "mnli" if self._layout == "ax" and labelled else self._layout
+        return read_glue_file(layout, path, labelled, self.skipping(path))
 
     def read_rows(self, path):
         if self._layout is not None:

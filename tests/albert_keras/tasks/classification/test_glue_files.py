@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks.classification.glue_files import (
-    read_glue,
+    official_path,
     read_glue_file,
     write_submission,
 )
@@ -34,6 +34,11 @@ def write(tmp_path, name, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+def read_glue(task, folder, split):
+    is_labelled = split in GLUE_TASKS[task].labelled_splits
+    return read_glue_file(task, official_path(task, folder, split), is_labelled)
 
 
 def numbered(count, *last):
