@@ -81,7 +81,7 @@ def prepare(
     task, tokenizer = build_task(config.task), initial_weights.tokenizer
     config.model.check(albert_config, task)
     if given:
-        config, task, train, dev = _given(config, given, albert_config.hidden_size)
+        config, task, train, dev = _given(config, given)
     else:
         train = task.read("train")
         dev = {split: task.read(split) for split in task.dev_splits}
@@ -144,10 +144,9 @@ def _check_metric(task, train, dev):
         raise InputError(f"`task.metric` {task.metric} is no score of this task{known}")
 
 
-def _given(config, given, hidden_size):
+def _given(config, given):
     """Returns config, task and examples in memory; without "dev" a part of them is held out."""
     task_config, train = read_given(config.task, given["train"])
-    task_config = with_pair_encoding(task_config, hidden_size)
     task = build_task(task_config)
     if "dev" in given:
         _, dev = read_given(task_config, given["dev"])
