@@ -10,11 +10,8 @@ import tensorflow as tf
 from albert_keras.tasks.task import Features
 from albert_keras.training.batches import batches_of
 from albert_keras.training.flops import forward_flops
-from data_pipeline.reader.reader import training_numbers
+from data_pipeline.reader.reader import read_ahead, training_numbers
 from data_pipeline.tokenizers.tokenization import Tokenizer
-
-#: Batches prepared in advance.
-_PREFETCHED = 4
 
 
 def digest_of(examples) -> str:
@@ -106,13 +103,8 @@ class ExampleSource:
                 for name, value in zip(sample, values, strict=True)
             }
 
-        dataset = tf.data.Dataset.range(first_step, np.iinfo(np.int64).max)
-        dataset = dataset.map(features_of, num_parallel_calls=2, deterministic=True).unbatch()
-        options = tf.data.Options()
-        options.autotune.enabled = False  # as in `data_pipeline/reader/reader.py`
-        policy = tf.data.experimental.AutoShardPolicy.DATA
-        options.experimental_distribute.auto_shard_policy = policy
-        dataset = dataset.with_options(options).prefetch(_PREFETCHED * replicas)
+        steps = tf.data.Dataset.range(first_step, np.iinfo(np.int64).max)
+        dataset = read_ahead(steps, features_of, replicas)
         return dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
     def _read(self, numbers):

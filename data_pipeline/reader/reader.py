@@ -173,8 +173,12 @@ def _batches(steps, choose, batch_size, replicas, records, masks, seed, masking=
         }
 
     steps_at_once = max(1, _RECORDS_AT_ONCE // batch_size)
-    dataset = steps.batch(steps_at_once).map(features_of, num_parallel_calls=2, deterministic=True)
-    dataset = dataset.unbatch()
+    return read_ahead(steps.batch(steps_at_once), features_of, replicas)
+
+
+def read_ahead(steps, features_of, replicas):
+    """Returns one by one the batches that `features_of` reads for each step, ahead of their use."""
+    dataset = steps.map(features_of, num_parallel_calls=2, deterministic=True).unbatch()
     # Every worker computes the whole order, so the data must be sharded by element, not by file.
     options = tf.data.Options()
     # Autotuning may miss the end of an iterator, and then keeps it and the interpreter alive for up
