@@ -152,56 +152,53 @@ def vocabulary_of(
     Raises:
         InputError: If there are several vocabularies, none among the files, or it is damaged.
     """
+    source = str(source)
     models = sorted(name for name in files if name.endswith(_MODELS))
     if len({files[name] for name in models}) > 1:
         listing = ", ".join(models)
         raise InputError(f"`{source}` contains several vocabularies. Pass one: {listing}.")
     theirs = read_json_in(files, CONFIG_FILE, source)
-    if "sha256" in theirs:
-        return _load(files, None, source, {})
-    tokenizer_class, has_json = theirs.get("tokenizer_class", usual_class), PIECES_FILE in files
-    lists = sorted(name for name in files if name.startswith("vocab") and name.endswith(".txt"))
-    if models:
-        vocabulary = _load(files, models[0], f"{source}: {models[0]}", _normalization(theirs))
-        check_class(tokenizer_class, "unigram", has_json, str(source))
-        if added := _added_beyond(vocabulary.tokenizer.vocab_size, files, theirs, source):
-            raise InputError(
-                f"The vocabulary of `{source}` must have no tokens that were added to its "
-                f"SentencePiece model. Received: {', '.join(added)}. To use the model without "
-                f"them and their rows, pass {models[0]} as `tokenizer`."
-            )
-        return vocabulary
+    if "sha256" in theirs:  # a tokenizer folder of ours
+        return _load(files, source)
     # AutoTokenizer reads `tokenizer.json`; a file that a user names may be called anything.
     json_name = PIECES_FILE if PIECES_FILE in files else None
     if len(files) == 1 and next(iter(files)).endswith(".json"):
         json_name = next(iter(files))
-    if has_byte_bpe(files):
-        content = {PIECES_FILE: read_byte_bpe(files, source)}
-        vocabulary = _load(content, PIECES_FILE, source, {})
+    lists = sorted(name for name in files if name.startswith("vocab") and name.endswith(".txt"))
+    origin, notes = source, ()
+    if models:
+        name, settings = models[0], _normalization(theirs)
+        origin, content = f"{source}: {name}", files[name]
+    elif has_byte_bpe(files):
+        name, content, settings = PIECES_FILE, read_byte_bpe(files, source), {}
     elif json_name is not None:
         found = read_tokenizer_json(files[json_name], json_name)
+        name, content, notes = found.file_name, found.content, found.notes
+        origin, files = f"{source}: {json_name}", {PIECES_FILE: files[json_name]}
         settings = {"lower_case": found.lower_case, "strip_accents": found.strip_accents}
-        has_json = True
-        if found.file_name == "vocab.txt" and overrides(theirs):
+        if name == "vocab.txt" and overrides(theirs):
             settings = _settings_of_bert(theirs, source)
-        content = {found.file_name: found.content}
-        vocabulary = _load(content, found.file_name, f"{source}: {json_name}", settings)
-        vocabulary = vocabulary._replace(notes=found.notes)
-        files = {PIECES_FILE: files[json_name]}
     elif lists:
-        content, notes = _with_added_pieces(files[lists[0]], files, theirs, str(source))
-        files = files | {lists[0]: content}
-        settings = _settings_of_bert(theirs, source)
-        vocabulary = _load({lists[0]: content}, lists[0], f"{source}: {lists[0]}", settings)
-        vocabulary = vocabulary._replace(notes=notes)
+        name, origin = lists[0], f"{source}: {lists[0]}"
+        content, notes = _with_added_pieces(files[name], files, theirs, source)
+        files, settings = files | {name: content}, _settings_of_bert(theirs, source)
     else:
         raise InputError(
             f"`{source}` does not contain a vocabulary: a SentencePiece model (*.model), "
             "vocab.txt, tokenizer.json, or vocab.json with merges.txt. It contains: "
             f"{', '.join(sorted(files))}."
         )
-    check_class(tokenizer_class, vocabulary.tokenizer.config.kind, has_json, str(source))
-    check_ids(vocabulary.tokenizer, files, theirs, str(source))
+    vocabulary = _load({name: content}, origin, name, settings)._replace(notes=notes)
+    kind, class_name = vocabulary.tokenizer.config.kind, theirs.get("tokenizer_class", usual_class)
+    check_class(class_name, kind, json_name is not None, source)
+    if not models:
+        check_ids(vocabulary.tokenizer, files, theirs, source)
+    elif added := _added_beyond(vocabulary.tokenizer.vocab_size, files, theirs, source):
+        raise InputError(
+            f"The vocabulary of `{source}` must have no tokens that were added to its "
+            f"SentencePiece model. Received: {', '.join(added)}. To use the model without "
+            f"them and their rows, pass {name} as `tokenizer`."
+        )
     return vocabulary
 
 
@@ -302,22 +299,20 @@ def write_files(folder: str | Path, files: dict[str, bytes]):
         Path(folder, name).write_bytes(content)
 
 
-def _load(files, name, source, settings):
-    """Loads a tokenizer from the contents of files; `name` is None for a tokenizer folder."""
+def _load(files, source, name="", settings=None):
+    """Loads a tokenizer from the contents of a file with this name, or of a tokenizer folder."""
     with tempfile.TemporaryDirectory() as folder:
-        for file_name, content in files.items():
-            if name in (None, file_name):
-                Path(folder, Path(file_name).name).write_bytes(content)
+        write_files(folder, files)
         try:
-            tokenizer = Tokenizer.load(Path(folder, name or ""), **settings)
+            tokenizer = Tokenizer.load(Path(folder, name), **settings or {})
         except InputError as error:
-            raise InputError(str(error).replace(folder, str(source))) from error
-    return Vocabulary(tokenizer, str(source))
+            raise InputError(str(error).replace(folder, source)) from error
+    return Vocabulary(tokenizer, source)
 
 
 def _settings_of_bert(values, source):
     """Returns the same for a `vocab.txt`; settings that cannot be followed are refused."""
-    check_settings(values, str(source))
+    check_settings(values, source)
     return {"lower_case": lower_cases(values)} | _normalization(values) if values else {}
 
 
