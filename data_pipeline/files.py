@@ -201,14 +201,16 @@ def fsync_folder(path):
         fsync(folder)
 
 
-def digest_of(path: Path) -> dict[str, Any]:
-    """Returns the entry of one file."""
-    return {"sha256": sha256_of(path), "bytes": path.stat().st_size}
+def write_digests(folder: Path, files: dict[str, Path], **facts: Any) -> None:
+    """Writes `digests.json`: further facts, and SHA-256 and size of files.
 
-
-def write_digests(folder: Path, files: dict[str, dict[str, Any]], **facts: Any) -> None:
-    """Writes `digests.json`: further facts, and `files`, name relative to the folder -> entry."""
-    text = json.dumps(facts | {"files": files}, indent=2) + "\n"
+    The names of the `files` are relative to the folder; until it is renamed they may have others.
+    """
+    entries = {
+        name: {"sha256": sha256_of(path), "bytes": path.stat().st_size}
+        for name, path in files.items()
+    }
+    text = json.dumps(facts | {"files": entries}, indent=2) + "\n"
     (folder / DIGESTS).write_text(text, encoding="utf-8")
 
 

@@ -30,9 +30,8 @@ from albert_keras.runs.tensors import (
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import (
     DIGESTS,
-    digest_of,
     find_damage,
-    fsync,
+    fsync_folder,
     naming,
     whole_folder,
     write_digests,
@@ -192,7 +191,9 @@ class CheckpointFolder:
                 with whole_folder(folder) as temporary:
                     write_tensors(temporary / _PREFIX, tensors)
                     (temporary / _STATE).write_text(state, encoding="utf-8")
-                    _write_digests(temporary, step)
+                    fsync_folder(temporary)  # the digests say that all else is on the disk
+                    members = {path.name: path for path in sorted(temporary.iterdir())}
+                    write_digests(temporary, members, step=step)
                     if folder.exists():
                         os.replace(folder, replaced)
             except BaseException:
@@ -298,14 +299,6 @@ def check_undamaged(folder: Path, step: int, only: list[str] | None = None):
     damage = find_damage(folder, only, step=step)
     if damage is not None:
         raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
-
-
-def _write_digests(folder, step):
-    files = {}
-    for path in sorted(folder.iterdir()):
-        fsync(path)
-        files[path.name] = digest_of(path)
-    write_digests(folder, files, step=step)
 
 
 def _on_data(scores, data):

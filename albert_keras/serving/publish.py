@@ -29,7 +29,7 @@ from albert_keras.serving.saved_model.signatures import (
     write_warm_up,
 )
 from data_pipeline.errors import InputError
-from data_pipeline.files import digest_of, whole_file, write_digests, write_json
+from data_pipeline.files import whole_file, write_digests, write_json
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
@@ -201,8 +201,7 @@ def _write_digests(draft):
     folder, keras_name = draft.folder, keras_file(Path(str(draft.version))).name
     files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
     files[f"../{keras_name}"] = draft.keras_file
-    found = {name: digest_of(path) for name, path in files.items() if path.is_file()}
-    write_digests(folder, found)
+    write_digests(folder, {name: path for name, path in files.items() if path.is_file()})
 
 
 def _fingerprint(folder):
