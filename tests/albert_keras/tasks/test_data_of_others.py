@@ -7,7 +7,6 @@ import pytest
 
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.example_report import report_task
-from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.spans.scores import f1
 from albert_keras.tasks.tables.cells import score_of
@@ -177,11 +176,6 @@ def test_the_default_names_of_a_data_frame_are_names(prefix, header, tmp_path):
     path = write(tmp_path / "t.csv", header, f"{prefix}good,a", f"{prefix}bad,b")
     examples = read_table(path, 0, label=1)
     assert [(one.first, one.label) for one in examples] == [("good", "a"), ("bad", "b")]
-
-
-def test_a_sentence_may_be_a_list_of_words():
-    task = build_task(TaskConfig(name="tagging", labels=("O", "B-X")))
-    assert task.example(0, {"text": ["王", "明"]}) == TaggedExample("0", ("王", "明"))
 
 
 CONLL_U = """# text = Anna ate vámonos 10 000 .

@@ -74,7 +74,6 @@ def test_on_other_examples_nothing_is_tuned(tuned, files, tmp_path):
 @pytest.mark.parametrize(
     "arguments, says",
     [
-        ({"data": "x.json", "split": "dev"}, "Only one of `data` and `split` may be given"),
         ({"split": "test"}, "`test` of squad2 has no labels to score. .*use `albert-keras predict"),
         ({"split": "dve"}, "The split `dve` of squad2 is unknown. Did you mean `dev`"),
     ],

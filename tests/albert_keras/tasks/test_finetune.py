@@ -177,7 +177,6 @@ def test_what_cannot_begin_leaves_nothing_and_can_be_mended(
         ("warmup_steps` must not exceed the", {"config": long}),
         ("`training.batch_size` must be a multiple", {"accumulation_steps": 3}),
         ("The shapes given for the weights", {"origin": broken, **words}),
-        ("must not exceed `max_position_embeddings`", {"max_seq_length": 65}),
     ):
         with pytest.raises(InputError, match=says):
             tune(out, **arguments)

@@ -57,13 +57,6 @@ def test_other_settings_and_other_weights_are_refused_by_name(
     )
 
 
-def test_a_folder_of_something_else_is_left_alone(tune, tiny_run, tmp_path):
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "a.txt").write_text("a")
-    refused(tune, tmp_path / "notes", "is not empty")
-    refused(tune, shutil.copytree(tiny_run, tmp_path / "run"), "is not empty")
-
-
 def test_a_second_process_in_the_same_folder_is_refused(toy_copy, tune, untrained):
     before = bytes_of(toy_copy, "results.json")
     with FolderLock(toy_copy) as lock:

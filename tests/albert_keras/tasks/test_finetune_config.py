@@ -71,19 +71,6 @@ def test_flags_take_precedence_over_a_recipe_and_epochs_over_its_steps():
     assert config.training.steps is None and config.training.batch_size == 32
 
 
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"training": {"stepz": 3}}, "`training.stepz` is not a known key. Did you mean `steps`"),
-        ({"optimizer": {"name": "sgd"}}, "optimizer.name"),
-        ({"task": {"name": "sst2"}}, "Did you mean `sst-2`"),
-    ],
-)
-def test_an_unknown_key_or_value_is_refused_by_name(values, message):
-    with pytest.raises(InputError, match=message):
-        FinetuneConfig.of({"task": {"name": "rte"}} | values)
-
-
 @pytest.mark.parametrize("name", recipes.names("finetuning"))
 def test_every_recipe_can_be_resolved_and_warms_up_within_its_steps(name):
     config = of_recipe(name)
