@@ -7,13 +7,10 @@ from typing import NamedTuple
 
 from albert_keras.tasks.examples import text_problem
 from albert_keras.tasks.tables.raw_table import read_raw_table
-from albert_keras.tasks.tables.rows import (
-    RowError,
-    examples_from,
-    is_number,
-    numbered_lines,
-)
+from albert_keras.tasks.tables.rows import RowError, examples_from, is_number
 from data_pipeline.errors import InputError
+from data_pipeline.limits import bounded_lines
+from data_pipeline.text import storage
 
 _TABLES = (".tsv", ".csv", ".jsonl")
 
@@ -87,10 +84,18 @@ def _rows(path, text_column, id_column):
 
 
 def _lines(path):
-    for number, text in numbered_lines(path):
-        text = text.removesuffix("\n").removesuffix("\r")
-        if text.strip():
-            yield Text(str(number - 1), text)
+    with storage.open_to_read(path) as file:
+        for number, line in enumerate(bounded_lines(file, f"`{path}`")):
+            try:
+                text = line.decode("utf-8" if number else "utf-8-sig")
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"`{path}` line {number + 1} must be UTF-8. "
+                    f"Its byte {error.start} (0x{line[error.start]:02x}) is not."
+                ) from None
+            text = text.removesuffix("\n").removesuffix("\r")
+            if text.strip():
+                yield Text(str(number), text)
 
 
 def in_chunks(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:

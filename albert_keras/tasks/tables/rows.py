@@ -15,8 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from albert_keras.report import shortened_value
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.limits import MAX_DATA_BYTES, bounded_lines, reading_json
-from data_pipeline.text import storage
+from data_pipeline.limits import MAX_DATA_BYTES, reading_json
 
 _SHOWN = 5  # problems of a file in one message
 #: More than this share of rows that cannot be used is an error, even if rows may be skipped.
@@ -159,19 +158,3 @@ def _problem(item):
 def is_number(column: str | int) -> bool:
     """Returns whether a column is given by number, not by name."""
     return str(column).isdecimal()
-
-
-def numbered_lines(path):
-    """Yields (number, text) of each line, including its end.
-
-    InputError if a line is not UTF-8, or is too long, see `bounded_lines`.
-    """
-    with storage.open_to_read(path) as file:
-        for line, data in enumerate(bounded_lines(file, f"`{path}`"), start=1):
-            try:
-                yield line, data.decode("utf-8-sig" if line == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"`{path}` line {line} must be UTF-8. "
-                    f"Its byte {error.start} (0x{data[error.start]:02x}) is not."
-                ) from None
