@@ -62,8 +62,8 @@ def batches(features_of):
 
 @pytest.mark.parametrize(
     "kind",
-    # Of other classes and numbers as of several labels, of other spans as of spans or none.
-    ["multi_label", "choice", "tagging", "spans_or_none", "similarity"],
+    # Of classes, options and numbers as of several labels, of other spans as of spans or none.
+    ["multi_label", "tagging", "spans_or_none", "similarity"],
 )
 def test_parts_of_a_batch_give_the_gradients_of_the_whole(kind, batches):
     batch = batches(kind)
