@@ -19,7 +19,7 @@ from albert_keras.tasks.tables.raw_table import (
     object_rows,
     read_raw_table,
 )
-from albert_keras.tasks.tables.rows import Row, RowError, SkippedRow, checked, examples_from
+from albert_keras.tasks.tables.rows import RowError, SkippedRow, checked, examples_from
 from albert_keras.tasks.tagging.words import split_words
 from albert_keras.tasks.task_config import WordSplit
 from data_pipeline.errors import InputError, Mistake
@@ -190,16 +190,13 @@ def _span(span):
 
 def _sentences(words):
     """Yields a Row for each sentence of Rows of words and tags, between which None is."""
-    sentence: list[Row] = []
-    for word in [*words, None]:
-        if word is not None:
-            sentence.append(word)
-        elif sentence:
+    for is_sentence, group in itertools.groupby(words, lambda word: word is not None):
+        if is_sentence:
+            sentence = list(group)
             row = next((row for row in sentence if row.problem is not None), sentence[0])
             columns = zip(*(row.fields for row in sentence), strict=row.problem is None)
             fields = dict(zip(_Sentence.model_fields, map(list, columns), strict=False))
             yield row._replace(fields=fields, raw="".join(row.raw for row in sentence))
-            sentence = []
 
 
 def _has_names(path, encoding):
