@@ -6,7 +6,6 @@ import shutil
 import pytest
 
 from albert_keras.tasks.evaluate import evaluate_task
-from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.results import read_results
 from data_pipeline.errors import InputError
@@ -36,7 +35,7 @@ def files(tiny_corpus, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def tuned(files, tiny_tokenizer, small_shape, end_at_once, tmp_path_factory):
+def tuned(files, tune, end_at_once, tmp_path_factory):
     """Returns the folder of a fine-tuning on the questions that learnt nothing."""
     task = {"name": "squad2", "train": f"{files}/train.json", "dev": f"{files}/dev.json"}
     task |= {"max_seq_length": 48, "max_query_length": 8, "doc_stride": 16}
@@ -44,7 +43,7 @@ def tuned(files, tiny_tokenizer, small_shape, end_at_once, tmp_path_factory):
     config = FinetuneConfig(task=task, training=training)
     out = tmp_path_factory.mktemp("evaluated") / "out"
     with end_at_once():
-        finetune("random", out, config, albert_config=small_shape, tokenizer=tiny_tokenizer)
+        tune(out, config)
     return out
 
 

@@ -15,12 +15,12 @@ from albert_keras.tasks.examples import (
     TaggedExample,
     TextExample,
 )
-from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.results import lines, read_results
 from albert_keras.tasks.task_data import digest_rows
 from data_pipeline.errors import InputError
 
 FLAGS = {"steps": 2, "batch_size": 4, "max_seq_length": 16, "precision": "float32"}
+FLAGS |= {"task": "classification", "text": "text", "label": "label", "random_baseline": False}
 TRAINED = [f"the ferry left at {hour}" for hour in range(20)]
 OTHERS = [f"the train left at {hour}" for hour in range(10)]
 
@@ -32,17 +32,13 @@ def write(path, texts):
 
 
 @pytest.fixture(scope="module")
-def start(small_shape, tiny_tokenizer, end_at_once):
+def start(tune, end_at_once):
     """Returns a function that fine-tunes on TRAINED, without a training step."""
 
-    def start(out, dev=None, origin="random", train=TRAINED, **words):
+    def start(out, dev=None, origin="random", train=TRAINED):
         train = write(out.parent / f"{out.name}-train.tsv", train)
-        files = {"train": train, "text": "text", "label": "label", "dev": dev}
-        words |= {"random_baseline": False, **FLAGS, "task": "classification"}
-        if origin == "random":
-            words |= {"albert_config": small_shape, "tokenizer": tiny_tokenizer}
         with end_at_once():
-            return finetune(origin, out, **files, **words)
+            return tune(out, None, origin, train=train, dev=dev, **FLAGS)
 
     return start
 
