@@ -9,13 +9,12 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 
 import pytest
 
-from tests.old_artifacts import measures
+from tests.old_artifacts import measures, unpack
 from tests.old_artifacts.measures import PRETRAINING
-from tests.repository import PACKAGES, ROOT
+from tests.repository import PACKAGES
 
 OTHER = os.environ.get("ALBERT_KERAS_OTHER_PYTHON")
 LOSSES = ("loss", "masked_lm_loss", "sentence_order_loss")
@@ -79,9 +78,7 @@ def train(python, folder, out, max_steps=0):
 @pytest.fixture
 def old(tmp_path):
     """Returns a folder with a tokenizer, records and a run."""
-    with tarfile.open(ROOT / "tests/old_artifacts/old_artifacts.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    return tmp_path
+    return unpack(tmp_path)
 
 
 def losses(run):

@@ -2,12 +2,11 @@
 
 import json
 import shutil
-import tarfile
 from pathlib import Path
 
 import pytest
 
-from tests.old_artifacts import measures
+from tests.old_artifacts import measures, unpack
 from tests.old_artifacts.measures import differences
 
 FOLDER = Path(__file__).parent / "old_artifacts"
@@ -22,10 +21,7 @@ def expected():
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory):
     """Returns the folder of what the old commit made."""
-    folder = tmp_path_factory.mktemp("old") / "artifacts"
-    with tarfile.open(FOLDER / "old_artifacts.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
-    return folder
+    return unpack(tmp_path_factory.mktemp("old") / "artifacts")
 
 
 @pytest.fixture

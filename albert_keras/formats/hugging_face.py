@@ -135,9 +135,8 @@ def write(weights, folder):
 
 def _read_weights(folder: Path) -> dict[str, np.ndarray]:
     """Reads all tensors of a folder, in one file or in several."""
-    path = next((folder / name for name in HUGGING_FACE_WEIGHTS if (folder / name).is_file()), None)
-    if path is None:
-        raise InputError(f"`{folder}` does not contain weights: {WEIGHTS}.")
+    # It has one of them: otherwise it would not be recognized as a folder of Hugging Face.
+    path = next(folder / name for name in HUGGING_FACE_WEIGHTS if (folder / name).is_file())
     if path.suffix == ".bin":
         raise InputError(
             f"`{path}` is a pickle, a program that runs when it is read. Use {WEIGHTS} of the same "

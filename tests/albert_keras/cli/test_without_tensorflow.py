@@ -3,10 +3,8 @@
 import json
 import subprocess
 import sys
-import tarfile
-from pathlib import Path
 
-_ARTIFACTS = Path(__file__).parents[2] / "old_artifacts" / "old_artifacts.tar.xz"
+from tests.old_artifacts import unpack
 
 #: Each with its exit code. Wrong paths are in `wrong_commands.txt`.
 _COMMANDS = (
@@ -39,8 +37,7 @@ json.dump(seen, open("seen.json", "w"))
 
 
 def test_no_tensorflow_is_imported_without_need(tmp_path):
-    with tarfile.open(_ARTIFACTS) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(tmp_path)
     lines = json.dumps([line for line, _ in _COMMANDS])
     command = [sys.executable, "-c", _PROGRAM, lines]
     subprocess.run(command, cwd=tmp_path, check=True)

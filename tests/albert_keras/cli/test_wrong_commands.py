@@ -8,12 +8,12 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
 
-_ARTIFACTS = Path(__file__).parents[2] / "old_artifacts" / "old_artifacts.tar.xz"
+from tests.old_artifacts import unpack
+
 _LINES = (Path(__file__).with_name("wrong_commands.txt")).read_text(encoding="utf-8").splitlines()
 _COMMANDS = [(*line.split(" => "), "")[:3] for line in _LINES if line and not line.startswith("#")]
 #: Those above the second comment are found before TensorFlow is imported.
@@ -54,9 +54,7 @@ json.dump(results, open(sys.argv[2], "w"))
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """Returns exit code, messages and new files, by command."""
-    folder = tmp_path_factory.mktemp("wrong") / "work"
-    with tarfile.open(_ARTIFACTS) as archive:
-        archive.extractall(folder, filter="data")
+    folder = unpack(tmp_path_factory.mktemp("wrong") / "work")
     (folder / "empty").mkdir()
     (folder / "one.txt").write_text("hello\n")
     (folder / "zero.txt").touch()

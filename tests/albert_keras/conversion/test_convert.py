@@ -15,6 +15,7 @@ from data_pipeline.limits import read_json
 from data_pipeline.tokenizers.library_training import train_byte_bpe
 from tests.albert_keras.formats.random_weights import (
     BERT,
+    GROUPS,
     ROBERTA,
     pretraining_weights,
 )
@@ -22,7 +23,6 @@ from tests.albert_keras.serving.small_exports import make_model, write_run
 from tests.albert_keras.tasks.small_tasks import make_task
 
 TABLE = "bert/embeddings/word_embeddings"
-GROUPS = {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2}
 BOTH = ("masked_lm", "sentence_order")
 
 

@@ -2,14 +2,14 @@
 
 import functools
 import json
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-_ARTIFACTS = Path(__file__).parents[2] / "old_artifacts" / "old_artifacts.tar.xz"
+from tests.old_artifacts import unpack
+
 _LINES = [f"The number {number} is a word in a line." for number in range(300)]
 
 
@@ -35,7 +35,7 @@ def records(folder):
     from data_pipeline import verify_records
     from data_pipeline.records.record_files import RecordFiles
 
-    path = _artifact(folder, "records")
+    path = unpack(folder, "records")
 
     def read():
         verify_records(path)
@@ -52,7 +52,7 @@ def run(folder):
     from albert_keras.tasks.finetuned import read_tuned
     from albert_keras.tasks.results import read_results
 
-    path, tuned = _artifact(folder, "run"), _artifact(folder, "finetuned")
+    path, tuned = unpack(folder, "run"), unpack(folder, "finetuned")
     seed = tuned / "seed-5"
 
     def read():
@@ -77,7 +77,7 @@ def trained_data(folder):
 def checkpoint(folder):
     from albert_keras.runs.tensors import CheckpointTensors
 
-    path = _artifact(folder, "run/checkpoints") / "step-00000008"
+    path = unpack(folder, "run/checkpoints") / "step-00000008"
     (path / "digests.json").unlink()  # as in releases of others
 
     def read():
@@ -91,7 +91,7 @@ def checkpoint(folder):
 def keras(folder):
     from albert_keras.formats.keras_file import open_keras_file
 
-    path = _artifact(folder, "saved_models/old/1.keras")
+    path = unpack(folder, "saved_models/old/1.keras")
     return Example((path,), lambda: open_keras_file(path))
 
 
@@ -110,7 +110,7 @@ def release(folder):
 def sentencepiece(folder):
     from data_pipeline.tokenizers.tokenization import Tokenizer
 
-    path = _artifact(folder, "tokenizer")
+    path = unpack(folder, "tokenizer")
     files = (path / "tokenizer.model", path / "tokenizer_config.json")
     return Example(files, lambda: Tokenizer.load(path).encode("The number 12 is é."))
 
@@ -129,7 +129,7 @@ def vocabularies(folder):
     byte_pieces = BytePieces(
         [*SPECIAL_PIECES, *BYTE_CHARACTERS, "in", "is"], [("i", "n"), ("i", "s")], False, 2
     )
-    model = _artifact(folder, "tokenizer/tokenizer.model")
+    model = unpack(folder, "tokenizer/tokenizer.model")
     written = files_for(read_vocabulary(model.parent), "hugging-face", 32)
     contents = {
         "spm/tokenizer.model": model.read_bytes(),
@@ -150,14 +150,14 @@ def vocabularies(folder):
 def export(folder):
     from albert_keras.serving.predictor import Predictor
 
-    path = _artifact(folder, "saved_models/old-topics") / "1"
+    path = unpack(folder, "saved_models/old-topics") / "1"
     return Example(_files(path), lambda: Predictor(path).answer(["a proud baker"]))
 
 
 def saved_model(folder):
     from albert_keras.serving.predictor import Predictor
 
-    path = _artifact(folder, "saved_models/old") / "1"
+    path = unpack(folder, "saved_models/old") / "1"
     (path / "export.json").unlink()  # as in SavedModels of others
     files = (path / "saved_model.pb", *(path / "variables").iterdir())
     return Example(files, lambda: Predictor(path).fill_mask(["the [MASK] sailor"]))
@@ -254,18 +254,6 @@ _SLOW = (run, checkpoint, keras, hugging_face, keras_nlp, release, export, saved
 KINDS: dict[str, Callable[[Path], Example]] = {one.__name__: one for one in (*QUICK, *_SLOW)}
 
 
-def _artifact(folder, name):
-    """Unpacks a file or folder that an old version has written; returns its path."""
-    with tarfile.open(_ARTIFACTS) as archive:
-        members = [
-            member
-            for member in archive.getmembers()
-            if member.name == name or member.name.startswith(f"{name}/")
-        ]
-        archive.extractall(folder, members, filter="data")
-    return folder / name
-
-
 def _files(folder):
     return tuple(sorted(path for path in folder.rglob("*") if path.is_file()))
 
@@ -280,7 +268,7 @@ def _converted(format_name, folder):
     from albert_keras.formats.vocabulary import files_for, read_vocabulary
     from tests.albert_keras.formats.random_weights import pretraining_weights
 
-    vocabulary = read_vocabulary(_artifact(folder / "from", "tokenizer"))
+    vocabulary = read_vocabulary(unpack(folder / "from", "tokenizer"))
     weights = pretraining_weights(vocab_size=vocabulary.tokenizer.vocab_size)
     files = files_for(vocabulary, format_name, 9)
     path = folder / "model"

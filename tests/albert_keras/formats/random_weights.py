@@ -15,6 +15,7 @@ SMALL = {
     "intermediate_size": 12,
     "max_position_embeddings": 9,
 }
+GROUPS = {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2}
 BERT = {"embedding_size": 8, "sharing": "none", "hidden_act": "gelu_erf"}
 DISTILBERT = BERT | {"type_vocab_size": 0, "pooler": "on_demand", "pooler_activation": "relu"}
 ROBERTA = BERT | {

@@ -14,6 +14,7 @@ from albert_keras.formats.open_model import open_model
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import (
+    GROUPS,
     SMALL,
     assert_same_weights,
     pretraining_weights,
@@ -43,7 +44,6 @@ BERT = {
     "attention_probs_dropout_prob": 0.1,
     "foreign_keys": {"directionality": "bidi"},
 }
-GROUPS = {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2}
 HEADS = {
     "pretraining": pretraining_weights,
     "classifier": functools.partial(task_weights, "classification", 3),

@@ -11,16 +11,9 @@ from albert_keras.config import AlbertConfig
 from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
 from albert_keras.models.encoder import AlbertEncoder
 from data_pipeline.errors import InputError
+from tests.albert_keras.formats.random_weights import SMALL
 
-CONFIG = AlbertConfig(
-    vocab_size=20,
-    embedding_size=4,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=9,
-)
+CONFIG = AlbertConfig(**SMALL)
 SECRET = np.arange(32, dtype=np.float32).tobytes()
 WEIGHTS, SHAPE = "model.weights.h5", "config.json"
 

@@ -12,6 +12,7 @@ from albert_keras.formats.hugging_face import read_safetensors, write_safetensor
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import (
     BERT,
+    GROUPS,
     assert_same_weights,
     pretraining_weights,
 )
@@ -61,8 +62,7 @@ CASES = {
     "albert": {},
     "equal-sizes": {"embedding_size": 8},
     "equal-sizes-projected": {"embedding_size": 8, "embedding_projection": "always"},
-    "groups": {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2}
-    | {"hidden_act": "relu"},
+    "groups": GROUPS | {"hidden_act": "relu"},
     "bert": BERT,
 }
 WORDS, BIAS = "albert.embeddings.word_embeddings.weight", "predictions.bias"

@@ -33,8 +33,7 @@ ROBERTA = SIZES | random_weights.ROBERTA | {"embedding_size": 32}
 DISTILBERT = SIZES | random_weights.DISTILBERT | {"embedding_size": 32}
 CASES = {
     "albert": ALBERT,
-    "albert-groups": ALBERT
-    | {"num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
+    "albert-groups": ALBERT | random_weights.GROUPS,
     "albert-erf": ALBERT | {"hidden_act": "gelu_erf"},
     "albert-not-shared": ALBERT | {"sharing": "none"},
     "bert": BERT | {"hidden_act": "gelu_erf"},

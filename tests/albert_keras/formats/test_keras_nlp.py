@@ -16,19 +16,9 @@ from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.formats.backbones import library
-from tests.albert_keras.formats.random_weights import assert_same_weights
+from tests.albert_keras.formats.random_weights import GROUPS, SMALL, assert_same_weights
 
-CONFIG = AlbertConfig(
-    vocab_size=50,
-    embedding_size=6,
-    hidden_size=8,
-    num_hidden_layers=4,
-    num_hidden_groups=2,
-    inner_group_num=2,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=9,
-)
+CONFIG = AlbertConfig(**SMALL | GROUPS)
 MASK = np.array([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1], [1, 0, 1, 1, 0, 0, 1]])
 
 

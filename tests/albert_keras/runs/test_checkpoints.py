@@ -24,15 +24,8 @@ from albert_keras.runs.tensors import (
     weight_names,
 )
 from data_pipeline.errors import InputError
+from tests.albert_keras.formats.random_weights import SMALL
 
-CONFIG = AlbertConfig(
-    vocab_size=50,
-    embedding_size=8,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-)
 MEMBERS = ["model.ckpt.data-00000-of-00001", "model.ckpt.index", "state.json", "digests.json"]
 
 
@@ -106,7 +99,7 @@ def test_digests_are_written_when_all_else_is_on_disk(folder, monkeypatch):
 
 
 def test_weights_come_back_bit_for_bit(tmp_path):
-    model, other = (AlbertForPretraining(CONFIG, seed=seed) for seed in (1, 2))
+    model, other = (AlbertForPretraining(AlbertConfig(**SMALL), seed=seed) for seed in (1, 2))
     folder = CheckpointFolder(tmp_path)
     folder.save(9, weight_names(model))
     folder.restore(9, other)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import tarfile
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from albert_keras.cli import main
 from albert_keras.runs.report.page import write_report
 from albert_keras.tasks.results import read_results, save_results
 from data_pipeline.errors import InputError
+from tests.old_artifacts import unpack
 
-_OLD = Path(__file__).parents[2] / "old_artifacts" / "old_artifacts.tar.xz"
 _EMPTY_TAGS = {"meta", "img"}
 
 
@@ -132,8 +131,7 @@ def test_a_run_that_is_damaged_has_no_page(folder, capsys):
 
 
 def test_masks_of_held_out_records_are_filled(tmp_path):
-    with tarfile.open(_OLD) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(tmp_path)
     (tmp_path / "run" / "log.jsonl").unlink()  # no curves, which take a second
     page = Page(write_report(tmp_path / "run", data=tmp_path / "records"))
     assert page.tags.count("mark") >= 6
