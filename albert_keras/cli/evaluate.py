@@ -82,7 +82,8 @@ def evaluate(
         result = call(run, minimal_pairs)
         return Output(plain(result), _describe_pairs(result))
     data = call.given.get("data")
-    if _is_finetuned(run):
+    detect(run, _KINDS, _WANTED)
+    if kind_of_run(run) == "finetuning":
         call = call.to(_TASK, f"{problem} a fine-tuned model.")
         if not call.given.keys() & {"split", "data_dir"}:
             check_files(data)
@@ -97,11 +98,6 @@ def evaluate(
     check_records(data, call.given.get("baseline_data"))
     result = call(run)
     return Output(result, describe(result))
-
-
-def _is_finetuned(run):
-    detect(run, _KINDS, _WANTED)
-    return kind_of_run(run) == "finetuning"
 
 
 def _score(call, predictions):

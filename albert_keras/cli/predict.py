@@ -280,12 +280,10 @@ def describe_pretrained(answer):
 
 def _truncation(answer):
     """Returns a note of what a model did not read, "" if it read all."""
-    dropped = [
-        count_of(getattr(answer, f"dropped_{noun}s", 0), noun)
-        for noun in ("token", "word")
-        if getattr(answer, f"dropped_{noun}s", 0)
-    ]
-    return f"  (truncated: {dropped[0]} not read)" if dropped else ""
+    for noun in ("token", "word"):
+        if count := getattr(answer, f"dropped_{noun}s", 0):
+            return f"  (truncated: {count_of(count, noun)} not read)"
+    return ""
 
 
 def _shown(example):

@@ -31,7 +31,7 @@ def list_runs(folder: Path = Path("runs")):
     header = ("run", "kind", "model", "what it is", "step", "score", "time", "disk")
     lines = table(header, map(_row, found), range(len(header)), 0) if found else []
     summary = f"{count_of(len(found), 'run')} in {folder}, {total}"
-    return Output([plain(run) for run in found], [*lines, summary])
+    return Output(plain(found), [*lines, summary])
 
 
 @app.command()

@@ -75,24 +75,21 @@ def misfits_of(tensors: CheckpointTensors, variables: dict[str, tf.Variable]) ->
 
 def weight_names(model) -> dict[str, tf.Variable]:
     """Names a model's weights as checkpoints do."""
-    return _named(model.weights)
+    return {variable.name.split(":")[0]: variable for variable in model.weights}
 
 
 def training_variables(model, optimizer) -> dict[str, tf.Variable]:
     """Names a model's weights, and the moments of its optimizer, which must exist already."""
     variables = weight_names(model)
-    trained = _named(model.trainable_variables)  # of a layer that is frozen, no variable
+    # Of a layer that is frozen, no variable.
+    trained = {variable.name for variable in model.trainable_variables}
     moments = {
         f"{name}/{_SLOTS[slot]}": moment
         for name, variable in variables.items()
-        if name in trained
+        if variable.name in trained
         for slot, moment in optimizer.moments_of(variable).items()
     }
     return variables | moments
-
-
-def _named(weights):
-    return {variable.name.split(":")[0]: variable for variable in weights}
 
 
 def write_tensors(prefix: str | Path, tensors: dict[str, np.ndarray]):
