@@ -4,6 +4,7 @@ import contextlib
 import random
 import warnings
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -145,3 +146,16 @@ def features_of(tiny_corpus, tiny_tokenizer):
         return make_task(kind).features(examples, tiny_tokenizer, training)
 
     return features
+
+
+@pytest.fixture(scope="session")
+def rows_of(features_of):
+    """Returns a function that makes a batch of four short rows of a kind, and so much padding."""
+
+    def rows(kind, padding=0):
+        features = features_of(kind, training=True)
+        short = np.flatnonzero(features.lengths <= 30)[:4]
+        batch = features.batch(short, int(features.lengths[short].max()) + padding)
+        return batch | {"example_weights": np.float32([1, 2, 0.5, 1])}
+
+    return rows

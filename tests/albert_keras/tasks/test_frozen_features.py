@@ -11,19 +11,11 @@ from albert_keras.models.feature_settings import FeatureSettings
 from albert_keras.tasks.kinds import KINDS
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
-from tests.albert_keras.models.task_rows import features
+from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.small_tasks import build_model, task_sums
 
-CONFIG = AlbertConfig(
-    vocab_size=50,
-    embedding_size=6,
-    hidden_size=8,
-    num_hidden_layers=3,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=20,
-    hidden_dropout_prob=0.5,
-    attention_probs_dropout_prob=0.5,
+CONFIG = SHAPE.replace(
+    num_hidden_layers=3, hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5
 )
 
 
@@ -32,7 +24,7 @@ def frozen_model(kind, skips_padding=False, **settings):
     model = build_model(
         kind,
         CONFIG,
-        4,
+        3,
         dtype="float32",
         head_dropout=0.0,
         skips_padding=skips_padding,
@@ -85,8 +77,8 @@ def test_settings_that_mean_nothing_are_refused(values, says):
         FeatureSettings(**values)
 
 
-def test_layers_are_joined_side_by_side():
-    inputs = features("tagging")
+def test_layers_are_joined_side_by_side(rows_of):
+    inputs = rows_of("tagging")
     for layers, names in (("1,3", (0, 2)), ("embeddings", ())):
         model = frozen_model("tagging", layers=layers)
         encoded = model.encoder(encoder_inputs(inputs), return_all_layers=True)
@@ -95,9 +87,9 @@ def test_layers_are_joined_side_by_side():
         np.testing.assert_array_equal(model.features(encoded), expected)
 
 
-def test_a_weighted_sum_begins_as_the_mean_and_is_learned():
+def test_a_weighted_sum_begins_as_the_mean_and_is_learned(rows_of):
     model = frozen_model("tagging", layers="all", combine="weighted-sum")
-    inputs, read = features("tagging"), model.features
+    inputs, read = rows_of("tagging"), model.features
     outputs = model.encoder(encoder_inputs(inputs), return_all_layers=True)
     encoded = outputs["layer_outputs"]
     read.layer_weights.assign([0.0, 0.0, 0.0])
@@ -110,8 +102,8 @@ def test_a_weighted_sum_begins_as_the_mean_and_is_learned():
 
 
 @pytest.mark.parametrize("kind", ["classification", "choice", "tagging", "spans_or_none"])
-def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path):
-    model, inputs = frozen_model(kind, combine="weighted-sum"), features(kind)
+def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path, rows_of):
+    model, inputs = frozen_model(kind, combine="weighted-sum"), rows_of(kind)
     with tf.GradientTape() as tape:
         loss = task_sums(KINDS[kind], model(inputs, training=True), inputs).loss
     gradients = tape.gradient(loss, model.trained_weights)
@@ -132,10 +124,10 @@ def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["tagging", "classification"])
-def test_neither_padding_nor_skipping_it_nor_training_changes_the_outputs(kind):
+def test_neither_padding_nor_skipping_it_nor_training_changes_the_outputs(kind, rows_of):
     model, skipping = (frozen_model(kind, skips_padding=skips) for skips in (False, True))
-    expected = model(features(kind))["logits"].numpy()
-    for inputs in (features(kind), features(kind, padding=7)):
+    expected = model(rows_of(kind))["logits"].numpy()
+    for inputs in (rows_of(kind), rows_of(kind, padding=7)):
         real = inputs["input_mask"][:, : expected.shape[1]].astype(bool)
         for found in (model(inputs, training=True), skipping(inputs, training=True)):
             logits = found["logits"].numpy()

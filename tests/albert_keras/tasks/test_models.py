@@ -5,22 +5,12 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.config import AlbertConfig
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.tasks.kinds import KINDS
 from tests.albert_keras import numpy_albert
-from tests.albert_keras.models.task_rows import OPTIONS, features
+from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.small_tasks import build_model, task_sums
 
-CONFIG = AlbertConfig(
-    vocab_size=50,
-    embedding_size=6,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=20,
-)
 POOLED = ("classification", "regression", "choice", "multi_label", "multi_regression")
 #: Classes and scores come from the same model as options do.
 DIFFERENT = [
@@ -31,7 +21,7 @@ DIFFERENT = [
 
 def small_model(kind, changes=None, **arguments):
     arguments = {"dtype": "float32", "head_dropout": 0.0} | arguments
-    model = build_model(kind, CONFIG.replace(**changes or {}), 4, **arguments)
+    model = build_model(kind, SHAPE.replace(**changes or {}), 3, **arguments)
     numpy_albert.scramble(model)
     return model
 
@@ -57,21 +47,21 @@ def in_numpy(model, inputs):
     """Returns weights by name, sequence output and pooled output."""
     weights = numpy_albert.weights_by_name(model)
     parts = [inputs[name] for name in ("input_ids", "input_mask", "segment_ids")]
-    return weights, *numpy_albert.encode(weights, dict(CONFIG), *parts)[:2]
+    return weights, *numpy_albert.encode(weights, dict(SHAPE), *parts)[:2]
 
 
 @pytest.mark.parametrize("kind", ["classification", "tagging"])
-def test_classes_are_read_off_the_pooled_output_and_tags_off_each_position(kind):
-    model, inputs = small_model(kind), features(kind)
+def test_classes_are_read_off_the_pooled_output_and_tags_off_each_position(kind, rows_of):
+    model, inputs = small_model(kind), rows_of(kind)
     weights, sequence, pooled = in_numpy(model, inputs)
     read = pooled if kind == "classification" else sequence
     expected = read @ weights["output_weights"].T + weights["output_bias"]
     np.testing.assert_allclose(model(inputs)["logits"], expected, atol=1e-5)
 
 
-def test_options_are_scored_one_by_one():
-    model, inputs = small_model("choice"), features("choice")
-    for option in range(OPTIONS):
+def test_options_are_scored_one_by_one(rows_of):
+    model, inputs = small_model("choice"), rows_of("choice")
+    for option in range(3):
         text = {name: values[:, option] for name, values in inputs.items() if values.ndim == 3}
         weights, _, pooled = in_numpy(model, text)
         expected = pooled @ weights["output_weights"][0] + weights["output_bias"]
@@ -79,8 +69,8 @@ def test_options_are_scored_one_by_one():
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "pooler"])
-def test_a_cosine_is_of_the_vectors_of_two_texts_alone(pooling):
-    model, inputs = small_model("similarity", pooling=pooling), features("similarity")
+def test_a_cosine_is_of_the_vectors_of_two_texts_alone(pooling, rows_of):
+    model, inputs = small_model("similarity", pooling=pooling), rows_of("similarity")
     vectors = []
     for text in range(2):
         alone = {name: values[:, text] for name, values in inputs.items() if values.ndim == 3}
@@ -97,20 +87,20 @@ def test_a_cosine_is_of_the_vectors_of_two_texts_alone(pooling):
 
 
 @pytest.mark.parametrize("kind", DIFFERENT)
-def test_neither_padding_nor_skipping_it_changes_loss_or_gradients(kind):
+def test_neither_padding_nor_skipping_it_changes_loss_or_gradients(kind, rows_of):
     model, skipping = small_model(kind), small_model(kind, skips_padding=True)
-    expected = loss_and_gradients(kind, model, features(kind))
-    assert_same(loss_and_gradients(kind, model, features(kind, padding=6)), expected)
-    assert_same(loss_and_gradients(kind, skipping, features(kind, padding=6)), expected)
+    expected = loss_and_gradients(kind, model, rows_of(kind))
+    assert_same(loss_and_gradients(kind, model, rows_of(kind, padding=6)), expected)
+    assert_same(loss_and_gradients(kind, skipping, rows_of(kind, padding=6)), expected)
     trained = [weight.name for weight in model.trained_weights]
     assert ("bert/pooler/dense/kernel:0" in trained) == (kind in POOLED)
 
 
 @pytest.mark.parametrize("kind", DIFFERENT)
-def test_a_batch_in_two_parts_drops_out_what_the_whole_does(kind):
+def test_a_batch_in_two_parts_drops_out_what_the_whole_does(kind, rows_of):
     rates = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2}
     model = small_model(kind, rates, head_dropout=0.3)
-    inputs, step = features(kind), tf.constant(3, tf.int64)
+    inputs, step = rows_of(kind), tf.constant(3, tf.int64)
 
     def train(begin, end):
         part = {name: values[begin:end] for name, values in inputs.items()}
@@ -125,9 +115,9 @@ def test_a_batch_in_two_parts_drops_out_what_the_whole_does(kind):
     assert any(np.abs(whole[name] - without[name]).max() > 1e-3 for name in whole)
 
 
-def test_a_saved_model_comes_back(tmp_path):
+def test_a_saved_model_comes_back(tmp_path, rows_of):
     kind, arguments = "spans_or_none", {"head_dropout": 0.3, "seed": 5, "skips_padding": True}
-    model, inputs = small_model(kind, name="mine", **arguments), features(kind)
+    model, inputs = small_model(kind, name="mine", **arguments), rows_of(kind)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert type(loaded) is type(model)
@@ -141,8 +131,8 @@ def test_a_saved_model_comes_back(tmp_path):
 @pytest.mark.parametrize(
     "kind, dtype", [("choice", "mixed_float16"), ("spans_or_none", "mixed_bfloat16")]
 )
-def test_mixed_precision_gives_finite_losses_and_float32_outputs(kind, dtype):
-    model, inputs = small_model(kind, dtype=dtype), features(kind)
+def test_mixed_precision_gives_finite_losses_and_float32_outputs(kind, dtype, rows_of):
+    model, inputs = small_model(kind, dtype=dtype), rows_of(kind)
     loss, *gradients = loss_and_gradients(kind, model, inputs)
     assert loss.dtype == tf.float32
     assert all(np.isfinite(each).all() for each in [loss, *map(tf.convert_to_tensor, gradients)])
@@ -155,7 +145,7 @@ def test_mixed_precision_gives_finite_losses_and_float32_outputs(kind, dtype):
 
 
 def test_the_encoder_is_called_as_in_the_reference_and_its_weights_do_not_depend_on_the_head():
-    models = [build_model(kind, CONFIG, 4, seed=3) for kind in KINDS]
+    models = [build_model(kind, SHAPE, 3, seed=3) for kind in KINDS]
     assert all(weight.name.startswith("bert/") for weight in models[0].encoder.weights)
     for model in models[1:]:
         assert_same(model.encoder.get_weights(), models[0].encoder.get_weights(), 0)
