@@ -2,21 +2,12 @@
 
 import numpy as np
 
-from albert_keras.config import AlbertConfig
 from albert_keras.tasks.heads import LinearHead, SpansHead, SpansOrNoneHead
 from tests.albert_keras import numpy_albert
+from tests.albert_keras.tasks.conftest import SHAPE
 
-H = 8
-CONFIG = AlbertConfig(
-    vocab_size=50,
-    embedding_size=6,
-    hidden_size=H,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=12,
-    initializer_range=0.3,
-)
-HIDDEN = np.random.default_rng(0).normal(size=(3, 9, H)).astype(np.float32)
+CONFIG = SHAPE.replace(hidden_size=8, initializer_range=0.3)
+HIDDEN = np.random.default_rng(0).normal(size=(3, 9, 8)).astype(np.float32)
 #: Query and separators out; the second row is shorter, the third has nowhere to go but [CLS].
 P_MASK = np.array([[0, 1, 1, 0, 0, 0, 0, 0, 1], [0, 1, 0, 0, 0, 1, 1, 1, 1], [0] + [1] * 8])
 INPUT_MASK = np.array([[1] * 9, [1] * 4 + [0] * 5, [1] * 9])

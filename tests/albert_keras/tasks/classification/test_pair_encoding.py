@@ -4,24 +4,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.config import AlbertConfig
 from albert_keras.tasks.classification.pair_encoding import comparison, separate_texts
 from albert_keras.tasks.kinds import CLASSIFICATION
 from albert_keras.tasks.models import AlbertForClassification
 from data_pipeline.instances.segments import pack
 from tests.albert_keras import numpy_albert
+from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.small_tasks import task_sums
 
 CLS, SEP = 2, 3
-CONFIG = AlbertConfig(
-    vocab_size=50,
-    embedding_size=6,
-    hidden_size=8,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=20,
-)
+CONFIG = SHAPE.replace(num_hidden_layers=2)
 TEXTS = [([11, 12, 13], [21, 22]), ([14], [23, 24, 25]), ([15, 15], [15]), ([16, 17], [])]
 
 
