@@ -1,6 +1,7 @@
 """A small task of each kind, and labelled examples for it."""
 
 import functools
+import json
 import random
 
 import tensorflow as tf
@@ -64,6 +65,17 @@ def make_examples(corpus, kind, count=21):
     """Makes so many labelled examples of a kind, of uneven lengths: list."""
     draws = [random.Random(f"{kind} {number}") for number in range(count)]
     return [_example(kind, str(number), rng, corpus) for number, rng in enumerate(draws)]
+
+
+def write_squad(path, *examples):
+    """Writes questions to a file of SQuAD, each with its passage; returns the path."""
+    paragraphs = []
+    for example in examples:
+        answers = [{"text": text, "answer_start": start} for text, start in example.answers]
+        question = example._asdict() | {"answers": answers}
+        paragraphs.append({"context": question.pop("context"), "qas": [question]})
+    path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    return path
 
 
 def _example(kind, id, rng, corpus):

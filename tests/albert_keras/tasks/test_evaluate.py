@@ -6,23 +6,19 @@ import shutil
 import pytest
 
 from albert_keras.tasks.evaluate import evaluate_task
+from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.results import read_results
 from data_pipeline.errors import InputError
+from tests.albert_keras.tasks.small_tasks import write_squad
 
 
-def write_questions(path, sentences):
-    """Writes a question about each sentence; every third has no answer."""
-    questions = []
+def questions(sentences):
+    """Yields a question about each sentence; every third has no answer."""
     for number, sentence in enumerate(sentences):
-        is_impossible = number % 3 == 0
-        answer = {"text": sentence.split()[1], "answer_start": len(sentence.split()[0]) + 1}
-        question = {"id": f"q{number}", "question": "Which word?", "is_impossible": is_impossible}
-        question["answers"] = [] if is_impossible else [answer]
-        questions.append({"context": sentence, "qas": [question]})
-    data = [{"title": "sentences", "paragraphs": questions}]
-    path.write_text(json.dumps({"version": "v2.0", "data": data}))
-    return path
+        first, second, *_ = sentence.split()
+        answers = (Answer(second, len(first) + 1),) if number % 3 else ()
+        yield QuestionExample(f"q{number}", "Which word?", sentence, answers, not answers)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +26,7 @@ def files(tiny_corpus, tmp_path_factory):
     """Returns a folder with questions: train.json, dev.json, and new.json for nothing else."""
     folder = tmp_path_factory.mktemp("questions")
     for number, name in enumerate(("train", "dev", "new")):
-        write_questions(folder / f"{name}.json", tiny_corpus[number * 30 :][:30])
+        write_squad(folder / f"{name}.json", *questions(tiny_corpus[number * 30 :][:30]))
     return folder
 
 

@@ -6,7 +6,9 @@ import pytest
 import sklearn.metrics
 
 from albert_keras.cli import main
+from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.score_files import score_predictions
+from tests.albert_keras.tasks.small_tasks import write_squad
 
 
 def write(path, *lines):
@@ -16,19 +18,11 @@ def write(path, *lines):
 
 def squad(folder, **questions):
     """Writes a file of questions, given by id with their answers."""
-    entries = [
-        {
-            "id": name,
-            "question": "?",
-            "answers": [
-                {"text": text, "answer_start": "The red fox".index(text)} for text in texts
-            ],
-            "is_impossible": not texts,
-        }
-        for name, texts in questions.items()
-    ]
-    paragraph = {"context": "The red fox", "qas": entries}
-    return write(folder / "dev.json", json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+    context, examples = "The red fox", []
+    for name, texts in questions.items():
+        answers = tuple(Answer(text, context.index(text)) for text in texts)
+        examples.append(QuestionExample(name, "?", context, answers, not answers))
+    return write_squad(folder / "dev.json", *examples)
 
 
 def test_classes_are_scored_by_order_whatever_the_index(tmp_path):

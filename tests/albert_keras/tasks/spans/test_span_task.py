@@ -14,6 +14,7 @@ from albert_keras.tasks.tables.rows import read_checked
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from tests.albert_keras.tasks.small_tasks import write_squad
 
 CONTEXT = "The old ferry left the  harbour before sunrise, and nobody (but me) wondered why."
 EXAMPLES = [
@@ -156,20 +157,10 @@ def test_collapse_and_guesses():
     assert squad.collapse(same[:1]) is None
 
 
-def squad_file(folder, name, *examples):
-    questions = [one._asdict() for one in examples]
-    for question in questions:
-        answers = [{"text": text, "answer_start": start} for text, start in question["answers"]]
-        question["answers"] = answers
-    paragraphs = [{"context": CONTEXT, "qas": questions}]
-    (folder / name).write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
-    return folder / name
-
-
 def test_files_have_their_official_names_or_are_given(tmp_path):
-    squad_file(tmp_path, "dev-v2.0.json", EXAMPLES[0])
+    write_squad(tmp_path / "dev-v2.0.json", EXAMPLES[0])
     assert task(data_dir=str(tmp_path)).read("dev") == EXAMPLES[:1]
-    own = squad_file(tmp_path, "own.json", EXAMPLES[1])
+    own = write_squad(tmp_path / "own.json", EXAMPLES[1])
     assert task(data_dir=str(tmp_path), dev=str(own)).read("dev") == EXAMPLES[1:2]
     with pytest.raises(InputError, match="`data_dir` must be .* there is no `train-v1.1.json`"):
         task("squad1").read("train")
