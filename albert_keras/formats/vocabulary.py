@@ -165,7 +165,8 @@ def vocabulary_of(
     if len(files) == 1 and next(iter(files)).endswith(".json"):
         json_name = next(iter(files))
     lists = sorted(name for name in files if name.startswith("vocab") and name.endswith(".txt"))
-    origin, notes = source, ()
+    origin = source
+    notes: tuple[str, ...] = ()
     if models:
         name, settings = models[0], _normalization(theirs)
         origin, content = f"{source}: {name}", files[name]

@@ -16,21 +16,17 @@ def call(capsys):
     return call
 
 
-def test_source_target_and_next_command_are_printed(call, tiny_run, tmp_path):
-    code, out, _ = call(tiny_run, tmp_path / "there", "--to", "google")
+def test_result_is_printed_as_json_or_with_source_target_and_next_command(call, tiny_run, tmp_path):
+    there, back = tmp_path / "there", tmp_path / "back"
+    code, out, _ = call(tiny_run, there, "--to", "google", "--json")
+    result = json.loads(out)
+    assert (code, result["format"], result["path"]) == (0, "google", str(there))
+    assert result["heads"] == ["masked_lm", "sentence_order"]
+    code, out, _ = call(there, back)
     assert code == 0
     lines = out.splitlines()
-    assert lines[0] == f"read `{tiny_run}` (albert-keras)"
+    assert lines[0] == f"read `{there}` (google)"
     assert "  head masked_lm: converted" in lines
     assert "  vocabulary: 307 pieces" in lines
-    assert any(line.startswith(f"wrote {tmp_path / 'there'} (google)") for line in lines)
-    code, out, _ = call(tmp_path / "there", tmp_path / "back")
-    assert code == 0
-    assert f"next: albert-keras finetune --from {tmp_path / 'back'}" in out
-
-
-def test_json_is_the_result(call, tiny_run, tmp_path):
-    code, out, _ = call(tiny_run, tmp_path / "there", "--to", "google", "--json")
-    result = json.loads(out)
-    assert (code, result["format"], result["path"]) == (0, "google", str(tmp_path / "there"))
-    assert result["heads"] == ["masked_lm", "sentence_order"]
+    assert any(line.startswith(f"wrote {back} (albert-keras)") for line in lines)
+    assert f"next: albert-keras finetune --from {back}" in out
