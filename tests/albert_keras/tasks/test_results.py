@@ -1,4 +1,4 @@
-"""Results are read as they were saved; the best seed and the spread are over all seeds."""
+"""Results are read as they were saved; their lines say how good it is, and what to doubt."""
 
 import json
 
@@ -13,37 +13,44 @@ from albert_keras.tasks.results import (
     baseline_scores,
     best_seed,
     first_split,
+    lines,
     read_results,
     save_results,
 )
 
 
-def seed_of(seed, accuracy, **changes):
-    scores = {"dev": {"accuracy": accuracy, "total": 872}, "extra": {"accuracy": 1 - accuracy}}
-    values = {"best_step": 600, "last_step": 2106, "interval": Interval(accuracy - 0.1, 1.0)}
-    return SeedResult(seed, f"runs/sst-2/seed-{seed}", scores=scores, **values | changes)
+def seed_of(seed, score, half=0.025, **changes):
+    scores = changes.pop("scores", {"dev": {"accuracy": score}})
+    interval = Interval(score - half, score + half)
+    values = {"best_step": 600, "last_step": 2106, "interval": interval} | changes
+    return SeedResult(seed, f"seed-{seed}", scores=scores, **values)
+
+
+def result_of(*seeds, majority=0.509, random=0.795, **changes):
+    values = {
+        "majority": {"dev": {"accuracy": majority}},
+        "random": random and seed_of(1, random),
+        "examples": {"dev": 872},
+    }
+    return FinetuneResult("runs/x", "sst-2", "accuracy", seeds, **values | changes)
 
 
 @pytest.fixture
 def result():
-    seeds = (
-        seed_of(1, 0.75),
-        seed_of(2, 0.875, stopped_early=True, seconds=12.5),
-        seed_of(3, 0.5, collapse="all 872 answers are `1`"),
-        seed_of(4, 0.875),
-    )
-    return FinetuneResult(
-        path="runs/sst-2",
-        task="sst-2",
-        metric="accuracy",
-        seeds=seeds,
-        majority={"dev": {"accuracy": 0.5}, "extra": {"accuracy": 0.5}},
-        random=seed_of(1, 0.625),
+    """Returns a result with two splits and everything that a result can have."""
+    scores = [
+        {"dev": {"accuracy": one, "total": 872}, "extra": {"accuracy": 1 - one}}
+        for one in (0.75, 0.875, 0.5, 0.875)
+    ]
+    seeds = [seed_of(number, 0.5, scores=one) for number, one in enumerate(scores, 1)]
+    seeds[1] = seeds[1]._replace(stopped_early=True, seconds=12.5)
+    seeds[2] = seeds[2]._replace(collapse="all 872 answers are `1`")
+    return result_of(
+        *seeds,
         tuned={"null_threshold": -1.5},
         origin="runs/books at step 6000",
         loaded=("encoder: 25 weights from the checkpoint", "head: new, ändert sich"),
         files={"errors": "errors.tsv", "predictions": ["a.tsv", "b.tsv"]},
-        examples={"dev": 872, "extra": 10},
         bag_of_words=BagOfWords({"dev": {"accuracy": 0.78}}, Interval(0.7, 0.8), 4000, 0.5),
         positive_class="1",
     )
@@ -66,4 +73,94 @@ def test_results_are_read_as_they_were_saved(tmp_path, result):
 def test_the_best_seed_is_that_of_the_first_split(result):
     assert first_split(result) == "dev"
     assert best_seed(result).seed == 2  # as good as seed 4, and before it
-    assert baseline_scores(result) == {"majority": 0.5, "bag_of_words": 0.78, "random": 0.625}
+    assert baseline_scores(result) == {"majority": 0.509, "bag_of_words": 0.78, "random": 0.795}
+
+
+def warnings_of(result):
+    return [line for line in lines(result) if line.startswith("warning: ")]
+
+
+def test_a_label_without_examples_explains_its_score():
+    absent = {"train": ["c"], "dev": [f"{number}" for number in range(10)]}
+    train, dev = warnings_of(
+        result_of(seed_of(1, 0.832), random=None, majority=0.1, absent=absent)
+    )[:2]
+    assert train == "warning: train has no example of `c`: scores of such labels are 0"
+    assert "`7` and 2 more: scores" in dev
+
+
+def test_a_seed_without_baselines_is_one_line():
+    seed = seed_of(1, 0.832, last_step=900, stopped_early=True)
+    assert lines(result_of(seed, majority=0, random=None)._replace(majority=None, examples={})) == [
+        "accuracy 0.832 [0.807, 0.857] (best at step 600 of 900, stopped early)"
+    ]
+
+
+def test_each_split_has_its_lines():
+    scores = {"dev_matched": {"accuracy": 0.8}, "dev_mismatched": {"accuracy": 0.75}}
+    majority = {name: {"accuracy": 0.35} for name in scores}
+    examples = {"dev_matched": 9815, "dev_mismatched": 9832}
+    result = result_of(seed_of(1, 0.8, scores=scores), random=None)
+    assert lines(result._replace(majority=majority, examples=examples)) == [
+        "dev_matched: accuracy 0.800 [0.775, 0.825] on 9,815 examples (best at step 600 of 2,106)",
+        "  majority class  0.350  difference +0.450",
+        "dev_mismatched: accuracy 0.750 on 9,832 examples",
+        "  majority class  0.350  difference +0.400",
+    ]
+
+
+def test_several_seeds_have_a_row_each_and_a_median():
+    seeds = (
+        seed_of(1, 0.832),
+        seed_of(2, 0.821, best_step=1200, stopped_early=True),
+        seed_of(10, 0.509, best_step=60, collapse="all 872 answers are `1`"),
+    )
+    assert lines(result_of(*seeds, random=0.75)) == [
+        "seed  accuracy   95 % interval  best at",
+        "   1     0.832  [0.807, 0.857]  step 600 of 2,106",
+        "   2     0.821  [0.796, 0.846]  step 1,200 of 2,106, stopped early",
+        "  10     0.509  [0.484, 0.534]  step 60 of 2,106, collapsed",
+        "accuracy median 0.821, 0.509 to 0.832 over 3 seeds (1 collapsed) on 872 "
+        "examples (standard deviation 0.183)",
+        "  majority class                  0.509  difference +0.312",
+        "  same model from random weights  0.750  difference +0.071",
+        "warning: seed 10 collapsed: all 872 answers are `1`. Another learning rate, more "
+        "warm-up or more epochs may help.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "ours, majority, random, says",
+    [
+        (0.9, 0.5, 0.7, []),
+        (0.5, 0.5, None, ["no better than the majority class: accuracy 0.500 versus 0.500"]),
+        (0.51, 0.5, None, ["the lead over the majority class may be due to chance: 0.500 is"]),
+        (0.7, 0.5, 0.8, ["no better than the same model from random weights: accuracy 0.700"]),
+        (
+            0.84,
+            0.5,
+            0.8,
+            [
+                "the lead over the same model from random weights may be due to chance: "
+                "the intervals [0.815, 0.865] and [0.775, 0.825] overlap"
+            ],
+        ),
+    ],
+)
+def test_what_is_doubtful_is_said(ours, majority, random, says):
+    found = warnings_of(result_of(seed_of(1, ours), majority=majority, random=random))
+    assert len(found) == len(says)
+    for warning, part in zip(found, says, strict=True):
+        assert warning.startswith(f"warning: {part}")
+
+
+def test_no_better_than_a_bag_of_words_and_a_tiny_development_set_are_warnings():
+    words = BagOfWords({"dev": {"accuracy": 0.78}}, Interval(0.755, 0.805), examples=4000)
+    (warning,) = warnings_of(result_of(seed_of(1, 0.745), random=None, bag_of_words=words))
+    assert warning.startswith(
+        "warning: no better than the bag of words: accuracy 0.745 versus 0.780. Counts of words"
+    )
+    few = result_of(seed_of(1, 1.0), majority=0.5, random=None, examples={"dev": 1})
+    assert warnings_of(few) == [
+        "warning: the development set has only 1 example, which is too few for a reliable accuracy"
+    ]
