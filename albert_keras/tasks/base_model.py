@@ -341,7 +341,7 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         features = task.features(examples, tokenizer)
         if self._row_predictor is None or self._row_predictor.batch_size != batch_size:
             self._row_predictor = RowPredictor(
-                self.distribute_strategy, self, task.kind, batch_size
+                self.distribute_strategy, self, batch_size, task.kind.per_position
             )
         return features, self._row_predictor.predict(features)
 

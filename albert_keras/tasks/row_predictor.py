@@ -7,7 +7,6 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
-from albert_keras.tasks.kinds import TaskKind
 from albert_keras.tasks.task import Features
 from albert_keras.training.cluster import num_workers
 from data_pipeline.errors import InputError
@@ -25,23 +24,23 @@ class RowPredictor:
     workers, each of them computes all rows. `batch_size` counts the rows per device and call.
 
     Rows are computed at the next `multiple` of their number of tokens; at full length if the
-    attention depends on the padding, as `config` says, by default the model's. Progress lines call
-    them `noun`.
+    attention depends on the padding, as `config` says, by default the model's. `per_position` is
+    whether outputs have a value for each position of a row. Progress lines call rows `noun`.
     """
 
     def __init__(
         self,
         strategy: tf.distribute.Strategy,
         model: keras.Model,
-        kind: TaskKind,
         batch_size: int = 64,
+        per_position: bool = False,
         multiple: int = 16,
         noun: str = "rows",
         config: AlbertConfig | None = None,
     ):
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
-        self._strategy, self._kind, self.batch_size = strategy, kind, batch_size
+        self._strategy, self._per_position, self.batch_size = strategy, per_position, batch_size
         self._replicas = strategy.num_replicas_in_sync // num_workers(strategy)
         self._multiple, self._noun = multiple, noun
         self._config = config or getattr(model, "config", None)
@@ -67,11 +66,11 @@ class RowPredictor:
             for name, values in self._outputs(features, rows).items():
                 if name not in found:
                     rest = values.shape[1:]
-                    if self._kind.per_position:
+                    if self._per_position:
                         rest = (features.max_seq_length, *rest[1:])
                     filler = _NOWHERE if values.dtype.kind == "f" else 0
                     found[name] = np.full((len(features), *rest), filler, values.dtype)
-                if self._kind.per_position:
+                if self._per_position:
                     found[name][rows, : values.shape[1]] = values
                 else:
                     found[name][rows] = values

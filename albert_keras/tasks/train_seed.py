@@ -89,7 +89,8 @@ def train_seed(
             own = data.trained[:1] if initial_weights.kind == "random" else data.trained
             for digests in own:
                 save_digests(run.path, ROWS, digests)
-        predictor = RowPredictor(strategy, model, task.kind, training.eval_batch_size)
+        size, per_position = training.eval_batch_size, task.kind.per_position
+        predictor = RowPredictor(strategy, model, size, per_position)
         scores = ScoreDev(
             run.path, task, data.dev, predictor.predict, training, first_step, is_chief(strategy)
         )

@@ -103,7 +103,7 @@ class TextEncoder:
             )
         self._encoder, self._pooling = loaded.encoder, Pooling(pooling)
         self._predictor = RowPredictor(
-            tf.distribute.get_strategy(), self._outputs, SIMILARITY, batch_size, config=config
+            tf.distribute.get_strategy(), self._outputs, batch_size, config=config
         )
 
     def describe(self) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from albert_keras.formats.open_model import open_model
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.tasks.kinds import REGRESSION
 from albert_keras.tasks.pair_features import lay_out, single_texts
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features
@@ -177,7 +176,6 @@ class PseudoLikelihood:
         self._predictor = RowPredictor(
             built,
             self._outputs,
-            REGRESSION,
             batch_size,
             multiple=1,
             noun="masked sequences",

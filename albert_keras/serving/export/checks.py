@@ -239,7 +239,7 @@ def _answers(source, inputs, call=None, lite=None):
     if task is not None:
         features, strategy = task.features(inputs, source.tokenizer), tf.distribute.get_strategy()
         size = CHOICES if task.kind.has_options else ROWS
-        predictor = lite or RowPredictor(strategy, source.model, task.kind, size)
+        predictor = lite or RowPredictor(strategy, source.model, size, task.kind.per_position)
         outputs = predictor.predict(features)
         return task.answers(inputs, features, outputs, source.tuned or None)
     if call is not None:
