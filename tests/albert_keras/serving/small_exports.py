@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.config import AlbertConfig
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
 from albert_keras.serving.export.source import ExportSource
@@ -14,6 +13,7 @@ from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
 from albert_keras.tasks.kinds import MULTI_LABEL, SPANS_OR_NONE
+from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.small_tasks import build_model, make_examples
 
 #: Of squad2; where there is none, 0 is taken.
@@ -22,17 +22,7 @@ NULL_THRESHOLD = -0.6
 
 def make_model(task, tokenizer, **shape_changes):
     """Returns a small model of a task that tells inputs apart."""
-    shape = AlbertConfig(
-        vocab_size=tokenizer.vocab_size,
-        embedding_size=16,
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=64,
-        initializer_range=0.5,
-        **shape_changes,
-    )
+    shape = SHAPE.replace(vocab_size=tokenizer.vocab_size, initializer_range=0.5, **shape_changes)
     model = build_model(task.kind.name, shape, task.num_outputs)
     draw = np.random.default_rng(0)
     for weight in model.head.weights:
