@@ -87,16 +87,17 @@ def read_tagged(
     """
     path, wanted = Path(path), {"text": text} | ({"label": label} if has_tags else {})
     ending = path.suffix.lower()
-    if ending in JSON_ENDINGS:
-        lines = (row for row in object_rows(path, encoding) if row.raw.strip())
-        rows = (_named(row, wanted, split) for row in lines)
+    is_json = ending in JSON_ENDINGS
+    if is_json:
+        rows = (row for row in object_rows(path, encoding) if row.raw.strip())
     else:
         is_table = ending == ".csv" or ending in (".tsv", ".txt") and _has_names(path, encoding)
         read = _table_words if is_table else _column_words
         rows = _sentences(read(path, wanted, encoding))
 
     def example(number, row):
-        tags = row.fields.get("tags")
+        fields = _named(row.fields, wanted, split) if is_json else row.fields
+        tags = fields.get("tags")
         if isinstance(tags, list) and tags and all(type(tag) is int for tag in tags):
             if not 0 <= min(tags) <= max(tags) < len(known):
                 raise RowError(
@@ -104,7 +105,7 @@ def read_tagged(
                     "`task.labels=[O, B-PER, I-PER]`."
                 )
             tags = [known[tag] for tag in tags]
-        sentence = checked(_Sentence, row.fields | {"tags": tags or []})
+        sentence = checked(_Sentence, fields | {"tags": tags or []})
         words, tags = tuple(sentence.words), tuple(sentence.tags)
         for tag in set(tags):
             check_plain(tag, "a tag for each word")
@@ -130,30 +131,23 @@ def _keys(names, wanted, usual):
     ]
 
 
-def _named(row, wanted, split):
-    """Returns a Row of an object with its words, its tags and its id under these names."""
-    if row.problem is not None:
-        return row
-    names = {name.lower(): name for name in row.fields}
+def _named(record, wanted, split):
+    """Returns the words, tags and id of an object under these names; RowError if it has others."""
+    names = {name.lower(): name for name in record}
     for usual in (_NAMES, _SPANS):
         keys = _keys(names, wanted, usual)
         if None not in keys:
             break
     else:
-        problem = (
+        raise RowError(
             "must have lists of words and tags, called `words` and `tags` or as `text` and `label` "
             "say, or a text with spans, as doccano and JSON_MIN of Label Studio. "
-            f"Received: {', '.join(row.fields)}."
+            f"Received: {', '.join(record)}."
         )
-        return row._replace(problem=problem)
-    values = [row.fields[key] for key in keys]
+    values = [record[key] for key in keys]
     if isinstance(values[0], str):
-        try:
-            values = _words_of_spans(*values, split=split)
-        except RowError as error:
-            return row._replace(problem=str(error))
-    fields = dict(zip(_Sentence.model_fields, values, strict=False))
-    return row._replace(fields=fields | {"id": row.fields.get("id")})
+        values = _words_of_spans(*values, split=split)
+    return dict(zip(_Sentence.model_fields, values, strict=False)) | {"id": record.get("id")}
 
 
 def _words_of_spans(text, spans=(), split="punctuation"):
