@@ -5,7 +5,6 @@ import pytest
 
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
-from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.predict import predict_task
 from albert_keras.tasks.task_config import TaskConfig
@@ -13,30 +12,18 @@ from albert_keras.tasks.task_data import with_pair_encoding
 from data_pipeline.errors import InputError
 
 
-@pytest.fixture(scope="module")
-def tuned(tiny_run, tiny_corpus, end_at_once, tmp_path_factory):
-    """Returns the folder of a fine-tuning on pairs of texts, which ended at once."""
-    folder = tmp_path_factory.mktemp("pairs")
+@pytest.mark.slow
+def test_an_export_answers_as_the_run_and_encodes_one_text(
+    tune, tiny_run, tiny_corpus, end_at_once, tmp_path
+):
     pairs = zip(tiny_corpus[:20], tiny_corpus[1:], strict=False)
     rows = ["\t".join((*pair, "ab"[number % 2])) for number, pair in enumerate(pairs)]
-    (folder / "train.tsv").write_text("\n".join(["a\tb\tlabel", *rows]) + "\n")
-    columns = {"text": "a", "pair": "b", "label": "label", "max_seq_length": 32}
-    words = {"random_baseline": False, "bag_of_words": False, "precision": "float32", "steps": 2}
+    (tmp_path / "train.tsv").write_text("\n".join(["a\tb\tlabel", *rows]) + "\n")
+    words = {"task": "pair", "train": tmp_path / "train.tsv", "pair_encoding": "separate"}
+    words |= {"text": "a", "pair": "b", "label": "label", "max_seq_length": 32, "steps": 2}
+    words |= {"random_baseline": False, "bag_of_words": False, "precision": "float32"}
     with end_at_once():
-        finetune(
-            tiny_run,
-            folder / "out",
-            task="pair",
-            train=folder / "train.tsv",
-            pair_encoding="separate",
-            **columns,
-            **words,
-        )
-    return folder / "out"
-
-
-@pytest.mark.slow
-def test_an_export_answers_as_the_run_and_encodes_one_text(tuned, tmp_path):
+        tuned = tune(tmp_path / "out", None, tiny_run, **words).path
     pairs = [
         {"text": "The ferry left Bergen.", "pair": "It left Bergen at six."},
         {"text": "Fog.", "pair": ""},
