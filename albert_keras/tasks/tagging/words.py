@@ -53,7 +53,7 @@ def split_words(text: str, rule: WordSplit) -> list[str]:
     """Returns the words of a plain text."""
     if rule == AT_WHITE_SPACE or text.startswith(GIVEN_WORDS):
         return text.split()
-    return _compiled(rule).findall(text)
+    return re.findall(word_pattern(rule), text)
 
 
 def with_word_split(config: TaskConfig, examples: Sequence[TaggedExample]) -> TaskConfig:
@@ -90,11 +90,6 @@ def with_word_split(config: TaskConfig, examples: Sequence[TaggedExample]) -> Ta
 def log_word_split(config: TaskConfig) -> None:
     """Logs how the tagger of a configuration splits plain text."""
     logger.info("Plain text is split %s (task.word_split).", SPLITS[config.word_rule])
-
-
-@functools.cache
-def _compiled(rule):
-    return re.compile(word_pattern(rule))
 
 
 @functools.cache
