@@ -19,7 +19,7 @@ from tests.albert_keras.tasks.small_tasks import make_examples, make_task
 
 #: The word that says which class a text of the toy is of.
 WORDS = {"no": "window", "yes": "harbour"}
-#: A model that trains in seconds, without dropout.
+#: A model for the vocabulary of `tiny_tokenizer` that trains in seconds, without dropout.
 SHAPE = AlbertConfig(
     vocab_size=307,
     embedding_size=16,
@@ -31,12 +31,6 @@ SHAPE = AlbertConfig(
     hidden_dropout_prob=0.0,
     attention_probs_dropout_prob=0.0,
 )
-
-
-@pytest.fixture(scope="session")
-def small_shape():
-    """Returns `SHAPE`, for the vocabulary of `tiny_tokenizer`."""
-    return SHAPE
 
 
 def write_toy(path, corpus, count, seed):
@@ -76,12 +70,12 @@ def toy_config(toy):
 
 
 @pytest.fixture(scope="session")
-def tune(small_shape, tiny_tokenizer, toy_config):
+def tune(tiny_tokenizer, toy_config):
     """Returns `finetune`, from random weights and with the settings of the toy if not told."""
 
     def tune(out, config=toy_config, origin="random", **arguments):
         if origin == "random":
-            arguments = {"albert_config": small_shape, "tokenizer": tiny_tokenizer} | arguments
+            arguments = {"albert_config": SHAPE, "tokenizer": tiny_tokenizer} | arguments
         return finetune(origin, out, config, **arguments)
 
     return tune

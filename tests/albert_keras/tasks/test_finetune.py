@@ -15,6 +15,7 @@ from albert_keras.tasks.results import read_results
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from tests.albert_keras.checkpoint_tensors import tensors_of
+from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.small_tasks import build_model
 
 SEED = 12345
@@ -166,12 +167,12 @@ def test_a_pre_trained_model_is_switched_to_longer_texts(
 
 
 def test_what_cannot_begin_leaves_nothing_and_can_be_mended(
-    tune, untrained, toy_config, small_shape, tiny_tokenizer, tmp_path
+    tune, untrained, toy_config, tiny_tokenizer, tmp_path
 ):
     out, broken = tmp_path / "out", tmp_path / "broken.keras"
-    build_model("classification", small_shape, 2).save(broken)
+    build_model("classification", SHAPE, 2).save(broken)
     long = toy_config.replace(optimizer=toy_config.optimizer.replace(warmup_steps=101))
-    narrow = small_shape.replace(intermediate_size=32)
+    narrow = SHAPE.replace(intermediate_size=32)
     words = {"albert_config": narrow, "tokenizer": tiny_tokenizer}
     for says, arguments in (
         ("warmup_steps` must not exceed the", {"config": long}),

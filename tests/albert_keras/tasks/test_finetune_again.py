@@ -8,6 +8,7 @@ import pytest
 from albert_keras.tasks.models import AlbertForClassification
 from data_pipeline.errors import InputError
 from data_pipeline.files import LOCK_FILE, FolderLock
+from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.small_tasks import build_model
 
 
@@ -43,11 +44,11 @@ def test_the_same_call_again_trains_nothing(tuned_toy, toy_copy, tune, monkeypat
 
 
 def test_other_settings_and_other_weights_are_refused_by_name(
-    toy_copy, tune, small_shape, tiny_tokenizer, tmp_path
+    toy_copy, tune, tiny_tokenizer, tmp_path
 ):
     refused(tune, toy_copy, "config.optimizer.lr: was 0.001, is now 0.002", lr=0.002)
-    build_model("classification", small_shape, 2, seed=9).save(tmp_path / "other.keras")
-    words = {"albert_config": small_shape, "tokenizer": tiny_tokenizer}
+    build_model("classification", SHAPE, 2, seed=9).save(tmp_path / "other.keras")
+    words = {"albert_config": SHAPE, "tokenizer": tiny_tokenizer}
     refused(
         tune,
         toy_copy,

@@ -82,13 +82,13 @@ def test_parts_of_a_batch_give_the_gradients_of_the_whole(kind, batches):
     assert len(whole.optimizer.given) == len(whole.weights) - 2 * (not has_pooler)
 
 
-def test_a_pooler_that_is_not_read_neither_moves_nor_decays(batches, small_shape):
+def test_a_pooler_that_is_not_read_neither_moves_nor_decays(batches):
     config = FinetuneConfig(
         task={"name": "tagging", "labels": SETTINGS["tagging"]["labels"]},
         training={"steps": 10, "precision": "float32"},
         optimizer={"lr": 0.1, "warmup_steps": 0, "weight_decay": 0.5},
     )
-    step = build_step(config, small_shape, make_task("tagging"))
+    step = build_step(config, SHAPE, make_task("tagging"))
     before = {weight.name: weight.numpy() for weight in step.weights}
     step.train_step(batches("tagging"))
     moved = {

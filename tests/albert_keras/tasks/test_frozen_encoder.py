@@ -13,6 +13,7 @@ from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.predict import predict_task
 from tests.albert_keras.checkpoint_tensors import assert_same, tensors_of
 from tests.albert_keras.serving.small_exports import write_export
+from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.small_tasks import build_model, make_task
 
 
@@ -79,10 +80,8 @@ def test_an_interrupted_training_ends_with_the_same_weights(
     assert_same(checkpoint_of(out, 40), checkpoint_of(frozen, 40))
 
 
-def test_a_server_has_the_operations_of_the_head(
-    small_shape, tiny_tokenizer, features_of, tmp_path
-):
-    task, shape = make_task("tagging"), small_shape.replace(initializer_range=0.5)
+def test_a_server_has_the_operations_of_the_head(tiny_tokenizer, features_of, tmp_path):
+    task, shape = make_task("tagging"), SHAPE.replace(initializer_range=0.5)
     settings = {"freeze_encoder": True, "combine": "weighted-sum"}
     shape = shape.replace(num_hidden_layers=2)
     model = build_model("tagging", shape, task.num_outputs, features=settings)
