@@ -163,6 +163,17 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         """
         raise NotImplementedError
 
+    def initialize_output_bias(self, features: Features) -> None:
+        """Initializes the bias of an untrained head with the frequencies of labels.
+
+        The first updates would otherwise learn them, with large gradients that are the same at all
+        texts and tokens: of a small encoder they destroy what it knows. A bias that is not zero was
+        trained, and stays. Models without labels do nothing.
+
+        Args:
+            features: The training examples, with their targets.
+        """
+
     def weights_of(self, features: Tensors) -> tf.Tensor:
         """Returns the weight of each loss: 1 for a real row, 0 for one that fills up the batch."""
         return tf.cast(features["example_weights"], tf.float32)
@@ -281,6 +292,7 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
             )
         first = kwargs.get("initial_epoch", 0)
         every = math.ceil(len(features) / training.batch_size)
+        self.initialize_output_bias(features)
         source = ExampleSource(features, tokenizer, training, {})
 
         def add_scores(epoch, logs):

@@ -110,6 +110,12 @@ class FinetuneTraining(LoopConfig):
         "Keep at the end the newest checkpoints, with the optimizer's moments, and the weights of "
         "the random baseline, not only the weights of the best step.",
     )
+    initial_output_bias: Literal["frequencies", "zeros"] = setting(
+        "frequencies",
+        "frequencies initializes the bias of the head with the log frequencies of the labels (of "
+        "numbers, their means), so that no update has to learn them. zeros is "
+        "google-research/albert.",
+    )
     eval_batch_size: int = setting(
         64, "Rows per device and batch in evaluation and prediction.", ge=1, le=2**20
     )

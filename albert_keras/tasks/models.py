@@ -5,6 +5,8 @@ Source: `classifier_utils.py`, `race_utils.py` and `squad_utils.py` in google-re
 
 from typing import Any
 
+import numpy as np
+import scipy.special
 import tensorflow as tf
 from tensorflow import keras
 
@@ -20,6 +22,7 @@ from albert_keras.tasks.classification.pair_encoding import (
     separate_texts,
 )
 from albert_keras.tasks.heads import LinearHead, SpansHead, SpansOrNoneHead
+from albert_keras.tasks.task import Features
 
 #: Divides cosines, as in SimCSE; CoSENT's scale of 20 is the same.
 TEMPERATURE = 0.05
@@ -36,6 +39,14 @@ class _LabelsModel(AlbertTaskModel):
         super().__init__(config, **kwargs)
         self.num_labels = num_labels
         self.head = LinearHead(config, num_labels, self.head_dropout, **self._of_head)
+
+    def initialize_output_bias(self, features: Features) -> None:
+        if not self.head.output_bias.numpy().any():
+            self.head.output_bias.assign(self._best_constant(features))
+
+    def _best_constant(self, features):
+        """Returns the logits with the smallest loss among those that no text changes, [C]."""
+        return _log_frequencies(features.labels, features.weights, self.num_labels)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"num_labels": self.num_labels}
@@ -127,6 +138,9 @@ class AlbertForRegression(AlbertForClassification):
     def usual_task(cls, labels: tuple[str, ...] | None, **kwargs: Any) -> dict[str, Any]:
         return {"name": "regression", "text": "text", "label": labels or "label"}
 
+    def _best_constant(self, features):
+        return features.labels.reshape(-1, self.num_labels).mean(axis=0)
+
     def losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the mean of the squared errors of the numbers; none is counted as right."""
         logits, labels = _float32(outputs["logits"]), _float32(features["labels"])
@@ -150,6 +164,10 @@ class AlbertForMultiLabel(AlbertForClassification):
     """
 
     preset_task = AlbertForClassification.preset_task | {"label_separator": "|"}
+
+    def _best_constant(self, features):
+        applies = features.labels.reshape(-1, self.num_labels)
+        return scipy.special.logit((applies.sum(axis=0) + 1) / (len(applies) + 2))
 
     def losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the mean of the binary cross-entropies, and 1 where all labels are right."""
@@ -182,6 +200,9 @@ class AlbertForTagging(_LabelsModel):
     """
 
     preset_task = {"name": "tagging"}
+
+    def _best_constant(self, features):
+        return _log_frequencies(features.tags, None, self.num_labels)
 
     def _call(self, inputs, training, dropout_seed):
         hidden = self._sequence(inputs, training, dropout_seed)
@@ -400,6 +421,12 @@ class AlbertForSimilarity(AlbertTaskModel):
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"pooling": self.head.pooling}
+
+
+def _log_frequencies(labels, weights, count) -> np.ndarray:
+    """Returns the logarithms of the frequencies of labels, [C]; one is added to each count."""
+    counts = 1 + np.bincount(labels, weights, count)
+    return np.log(counts / counts.sum())
 
 
 def _of_classes(logits, labels) -> Losses:

@@ -82,6 +82,8 @@ def train_seed(
         run, first_step = context.run, context.first_step
         if first_step == 0:
             report_loaded(context, loaded.lines())
+            if training.initial_output_bias == "frequencies":
+                model.initialize_output_bias(features)
         if is_chief(strategy):
             # A killed process may have truncated the last line.
             keep_log_until(run.path, first_step)

@@ -1,5 +1,7 @@
 """The models of all kinds of tasks: what goes in changes what comes out as it should, only so."""
 
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -57,6 +59,28 @@ def test_classes_are_read_off_the_pooled_output_and_tags_off_each_position(kind,
     read = pooled if kind == "classification" else sequence
     expected = read @ weights["output_weights"].T + weights["output_bias"]
     np.testing.assert_allclose(model(inputs)["logits"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "kind, targets, expected",
+    [
+        ("classification", {"labels": [0, 0, 2], "weights": [1, 2, 4]}, np.log([0.4, 0.1, 0.5])),
+        ("regression", {"labels": [1, 2, 6]}, [3]),
+        ("multi_regression", {"labels": [[1, 0, 2], [3, 0, 4]]}, [2, 0, 3]),
+        ("multi_label", {"labels": [[1, 0, 0], [1, 0, 1]]}, [np.log(3), -np.log(3), 0]),
+        ("tagging", {"tags": [0, 1, 1, 0, 0]}, np.log(np.array([4, 3, 1]) / 8)),
+    ],
+)
+def test_an_untrained_head_begins_with_the_frequencies_of_labels(kind, targets, expected):
+    model = build_model(kind, SHAPE, 3)
+    arrays = {name: np.array(values) for name, values in targets.items()}
+    features = types.SimpleNamespace(**{"weights": None} | arrays)
+    model.initialize_output_bias(features)
+    np.testing.assert_allclose(model.head.output_bias, expected, atol=1e-6)
+    trained = model.head.output_bias + 1
+    model.head.output_bias.assign(trained)
+    model.initialize_output_bias(features)
+    np.testing.assert_array_equal(model.head.output_bias, trained)
 
 
 def test_options_are_scored_one_by_one(rows_of):
