@@ -137,6 +137,7 @@ class TaughtFeatures(Features):
         self._features, self._logits = features, logits.astype(np.float32)
         self.lengths, self.max_seq_length = features.lengths, features.max_seq_length
         self.dropped_tokens, self.weights = features.dropped_tokens, features.weights
+        self.targets = features.targets
 
     def batch(self, rows, length=None):
         return self._features.batch(rows, length) | {TEACHER_LOGITS: self._logits[rows]}

@@ -164,11 +164,12 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         raise NotImplementedError
 
     def initialize_output_bias(self, features: Features) -> None:
-        """Initializes the bias of an untrained head with the frequencies of labels.
+        """Initializes the bias of an untrained head with the frequencies of tags or labels.
 
-        The first updates would otherwise learn them, with large gradients that are the same at all
-        texts and tokens: of a small encoder they destroy what it knows. A bias that is not zero was
-        trained, and stays. Models without labels do nothing.
+        Most words have the tag `O`, and most labels do not apply. The first updates would otherwise
+        learn this, with large gradients that are the same at all texts and tokens: of a small
+        encoder they destroy what it knows. A bias that is not zero was trained, and stays. Other
+        models do nothing: with two classes of MRPC, zeros are better (docs/measured.md).
 
         Args:
             features: The training examples, with their targets.

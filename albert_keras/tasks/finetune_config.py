@@ -112,9 +112,8 @@ class FinetuneTraining(LoopConfig):
     )
     initial_output_bias: Literal["frequencies", "zeros"] = setting(
         "frequencies",
-        "frequencies initializes the bias of the head with the log frequencies of the labels (of "
-        "numbers, their means), so that no update has to learn them. zeros is "
-        "google-research/albert.",
+        "frequencies initializes the bias of tagging and of several labels per text with their "
+        "log frequencies, so that no update has to learn them. All other tasks begin with zeros.",
     )
     eval_batch_size: int = setting(
         64, "Rows per device and batch in evaluation and prediction.", ge=1, le=2**20

@@ -40,14 +40,6 @@ class _LabelsModel(AlbertTaskModel):
         self.num_labels = num_labels
         self.head = LinearHead(config, num_labels, self.head_dropout, **self._of_head)
 
-    def initialize_output_bias(self, features: Features) -> None:
-        if not self.head.output_bias.numpy().any():
-            self.head.output_bias.assign(self._best_constant(features))
-
-    def _best_constant(self, features):
-        """Returns the logits with the smallest loss among those that no text changes, [C]."""
-        return _log_frequencies(features.labels, features.weights, self.num_labels)
-
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"num_labels": self.num_labels}
 
@@ -138,9 +130,6 @@ class AlbertForRegression(AlbertForClassification):
     def usual_task(cls, labels: tuple[str, ...] | None, **kwargs: Any) -> dict[str, Any]:
         return {"name": "regression", "text": "text", "label": labels or "label"}
 
-    def _best_constant(self, features):
-        return features.labels.reshape(-1, self.num_labels).mean(axis=0)
-
     def losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the mean of the squared errors of the numbers; none is counted as right."""
         logits, labels = _float32(outputs["logits"]), _float32(features["labels"])
@@ -165,9 +154,10 @@ class AlbertForMultiLabel(AlbertForClassification):
 
     preset_task = AlbertForClassification.preset_task | {"label_separator": "|"}
 
-    def _best_constant(self, features):
-        applies = features.labels.reshape(-1, self.num_labels)
-        return scipy.special.logit((applies.sum(axis=0) + 1) / (len(applies) + 2))
+    def initialize_output_bias(self, features: Features) -> None:
+        applies = features.targets.reshape(-1, self.num_labels)
+        shares = (applies.sum(axis=0) + 1) / (len(applies) + 2)
+        _initialize(self.head.output_bias, scipy.special.logit(shares))
 
     def losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the mean of the binary cross-entropies, and 1 where all labels are right."""
@@ -201,8 +191,9 @@ class AlbertForTagging(_LabelsModel):
 
     preset_task = {"name": "tagging"}
 
-    def _best_constant(self, features):
-        return _log_frequencies(features.tags, None, self.num_labels)
+    def initialize_output_bias(self, features: Features) -> None:
+        counts = 1 + np.bincount(features.targets, minlength=self.num_labels)
+        _initialize(self.head.output_bias, np.log(counts / counts.sum()))
 
     def _call(self, inputs, training, dropout_seed):
         hidden = self._sequence(inputs, training, dropout_seed)
@@ -423,10 +414,10 @@ class AlbertForSimilarity(AlbertTaskModel):
         return super().get_config() | {"pooling": self.head.pooling}
 
 
-def _log_frequencies(labels, weights, count) -> np.ndarray:
-    """Returns the logarithms of the frequencies of labels, [C]; one is added to each count."""
-    counts = 1 + np.bincount(labels, weights, count)
-    return np.log(counts / counts.sum())
+def _initialize(bias, values) -> None:
+    """Assigns values to a bias, unless it was trained, so that it is not zero any more."""
+    if not bias.numpy().any():
+        bias.assign(values)
 
 
 def _of_classes(logits, labels) -> Losses:

@@ -39,7 +39,7 @@ class PairFeatures(Features):
         labels: np.ndarray | None = None,
         options: int | None = None,
     ):
-        self.pairs, self.labels = pairs, labels
+        self.pairs, self.labels, self.targets = pairs, labels, labels
         self.max_seq_length = max_seq_length
         self._tokenizer, self._options = tokenizer, options
         lengths = pairs.lengths.sum(axis=1) + np.where(

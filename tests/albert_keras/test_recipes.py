@@ -141,11 +141,7 @@ def test_a_recipe_for_a_task_has_the_numbers_of_the_paper(name):
     windows = {"doc_stride": 128, "max_query_length": 64, "max_answer_length": 30}
     windows = windows if name in ("squad1", "squad2") else {}
     assert values["task"] == {"name": name, "max_seq_length": length} | windows
-    assert values["training"] == {
-        "steps": steps,
-        "batch_size": batch,
-        "initial_output_bias": "zeros",
-    }
+    assert values["training"] == {"steps": steps, "batch_size": batch}
     rest = {"power": 1.0, "weight_decay": 0.01, "epsilon": 1e-6, "clip_norm": 1.0}
     assert values["optimizer"] == {"name": "adamw", "lr": lr, "warmup_steps": warmup} | rest
     assert set(values) == {"model", "task", "training", "optimizer"}

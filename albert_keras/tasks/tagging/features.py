@@ -24,7 +24,6 @@ class TagFeatures(PairFeatures):
 
     Attributes:
         word_starts: bool [N, S]. The first tokens of words, in the order of sentences and of words.
-        tags: As in the arguments.
     """
 
     def __init__(self, pairs, tokenizer, max_seq_length, words, tags=None):
@@ -32,7 +31,7 @@ class TagFeatures(PairFeatures):
         shape = len(self), max_seq_length
         self.word_starts = np.zeros(shape, bool)
         self.word_starts[words] = True
-        self.tags = tags
+        self.targets = tags
         self._tag_ids = None if tags is None else np.full(shape, NOT_SCORED, np.int32)
         if tags is not None:
             self._tag_ids[words] = tags
