@@ -44,8 +44,9 @@ class Features(abc.ABC):
     #: int [number of examples], tokens that did not fit into the rows. Tagging drops none.
     dropped_tokens: np.ndarray
     weights: np.ndarray | None = None  # float32 [N], how much rows count in training; None is 1
-    #: The `labels` of all rows, if there are any; in tagging the tags of all words, int64 [words].
-    targets: np.ndarray | None = None
+    #: The `labels` of all rows, an array, if there are any; in tagging the tags of all words, int64
+    #: [words].
+    targets: Any = None
 
     def __len__(self):
         return len(self.lengths)
