@@ -125,10 +125,12 @@ def evaluate_task(
     write_skipped_rows(out, task.skipped_rows)
     model = open_finetuned(opened.path, step, strategy=strategy)
     features, outputs = model.compute_outputs(examples, batch_size)
-    is_dev = data is None and split == task.dev_splits[0]
-    # A copy of the development file has the same examples under another name.
-    is_dev = is_dev or digest_of(examples) == opened.record["data"].get("dev_fingerprint")
-    is_tuned_here = is_dev or not model.tuned
+    is_tuned_here = (
+        not model.tuned
+        or (data is None and split == task.dev_splits[0])
+        # A copy of the development file has the same examples under another name.
+        or digest_of(examples) == opened.record["data"].get("dev_fingerprint")
+    )
     tuned = None if is_tuned_here else model.tuned
     scored = score_splits(task, {split: (examples, features)}, lambda _: outputs, tuned)
     answers = scored.answers[split]
