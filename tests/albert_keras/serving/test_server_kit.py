@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 import yaml
 from google.protobuf import text_format
@@ -10,8 +11,10 @@ from tensorflow_serving.config import model_server_config_pb2
 
 from albert_keras.cli import main
 from albert_keras.serving.kit.server_kit import SERVER_IMAGE, write_kit
+from albert_keras.serving.predictor import Predictor
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract_model import save_contract_model
+from tests.benchmarks.measure import in_new_process
 
 FILES = {
     "models.config",
@@ -117,6 +120,22 @@ def test_compose_publishes_on_loopback_only_and_runs_without_profiler(written):
     model, kit_volume = server["volumes"]
     assert (model["source"], model["target"]) == ("${MODEL_FOLDER}", "/models/books")
     assert model["read_only"] and kit_volume["read_only"] and server["cap_drop"] == ["ALL"]
+
+
+def pooled_outputs():
+    """Returns the pooled outputs of a long text, of another one, and of both at once."""
+    predictor = Predictor("albert-mini-en")
+    texts = ["A short text.", "the whale was seen from the ship " * 10]
+    return [predictor.encode(given) for given in (texts[1:], texts[:1], texts)]
+
+
+def test_prepared_kernels_answer_each_text_as_others_do(written, monkeypatch):
+    """Products must not keep what depends on the text: TensorFlow does not check it."""
+    (server,) = yaml.safe_load((written() / "compose.yaml").read_text())["services"].values()
+    (setting,) = (name for name, value in server["environment"].items() if value.startswith("$"))
+    monkeypatch.setenv(setting, "1")
+    for found, expected in zip(in_new_process(pooled_outputs), pooled_outputs(), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
