@@ -1,7 +1,6 @@
 """`albert-keras analyze ...`."""
 
 from albert_keras.cli.command import App, Output, command
-from albert_keras.cli.output import plain
 from albert_keras.report import count_of, optional, table
 
 app = App(name="analyze", help="Analyse the layers of trained models.", no_args_is_help=True)
@@ -51,4 +50,4 @@ def layers(call):
         ]
         lines += table(header, rows, left=())
     lines.append(f"{count_of(len(result.files), 'file')}: {', '.join(result.files)}")
-    return Output(plain(result), lines)
+    return Output(result, lines)

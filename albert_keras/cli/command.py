@@ -13,7 +13,7 @@ import typer.core
 
 from albert_keras.cli.interruption import interruptible
 from albert_keras.cli.option_names import OptionNames
-from albert_keras.cli.output import plain, show, start
+from albert_keras.cli.output import show, start
 from albert_keras.cli.parameters import (
     given_of,
     help_and_entries,
@@ -164,9 +164,9 @@ def streamed(
     """
     if as_list:
         found = list(answers)
-        return Output(plain(found), [line for one in found for line in describe(one)])
+        return Output(found, [line for one in found for line in describe(one)])
     # Only one of the two is consumed.
-    return Output(map(plain, answers), (line for one in answers for line in describe(one)))
+    return Output(answers, (line for one in answers for line in describe(one)))
 
 
 def command(*calls: str, config=None, resumes: bool = False):

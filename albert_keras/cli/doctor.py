@@ -5,7 +5,6 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import plain
 from albert_keras.report import count_of, parse_bytes
 
 
@@ -30,9 +29,9 @@ def doctor(out: Path = Path("runs"), disk: str = "2GB"):
     summary = f"{count_of(counts[OK], 'check')} passed, {warnings}, {faults}"
     lines = [line for finding in findings for line in finding.lines()]
     values = {
-        "findings": plain(findings),
+        "findings": findings,
         "counts": counts,
-        "measured": plain(probe),
+        "measured": probe,
     }
     error = typer.Exit(1) if counts[FAULT] else None
     return Output(values, [*lines, summary], error)

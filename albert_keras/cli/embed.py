@@ -4,7 +4,7 @@ import itertools
 from pathlib import Path
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import plain, shell
+from albert_keras.cli.output import shell
 from albert_keras.cli.typed_inputs import text_batches
 from albert_keras.report import count_of
 from data_pipeline.errors import InputError
@@ -74,7 +74,7 @@ def similar(call, corpus: Path, queries: list[str] | None = None):
             f"  {neighbour.score:6.3f}  {neighbour.id}  {' '.join(neighbour.text.split())}"
             for neighbour in one.neighbours
         ]
-    return Output(plain(found), lines)
+    return Output(found, lines)
 
 
 def _parse_layers(text):

@@ -6,7 +6,6 @@ import typer
 
 from albert_keras.cli.arguments import check_files, check_records
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import plain
 from albert_keras.cli.parameters import refuse
 from albert_keras.formats.detection import detect, kind_of_run
 from albert_keras.report import count_of, percent, table
@@ -80,7 +79,7 @@ def evaluate(
         detect(run)
         pair_files(minimal_pairs)  # before TensorFlow is imported
         result = call(run, minimal_pairs)
-        return Output(plain(result), _describe_pairs(result))
+        return Output(result, _describe_pairs(result))
     data = call.given.get("data")
     detect(run, _KINDS, _WANTED)
     if kind_of_run(run) == "finetuning":

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import plain, shell
+from albert_keras.cli.output import shell
 from albert_keras.formats.detection import detect
 from albert_keras.report import percent
 from albert_keras.serving.layout import check_model_name, split_version
@@ -43,7 +43,7 @@ def export(call, run: Path | None = None, card: bool = False):
     check_model_name(out.absolute().name)
     detect(run)
     result = call(run)
-    return Output(plain(result), _lines(result))
+    return Output(result, _lines(result))
 
 
 def _write_card(model):

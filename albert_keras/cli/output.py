@@ -79,32 +79,32 @@ def show(result, lines, as_json):
     """Prints the result of a command.
 
     Args:
-        result: NamedTuple, dict or list; or an iterator of dicts. Printed if `as_json`.
+        result: NamedTuple, dict or list; or an iterator of them. Printed if `as_json`, named tuples
+            and settings in it as objects with the names of their fields.
         lines: iterable of str. Printed otherwise.
         as_json: bool.
     """
     if sys.stdout.isatty():
         quiet()
     if as_json:
-        if not isinstance(result, Iterator):
-            result = [result._asdict() if hasattr(result, "_asdict") else result]
+        values = result if isinstance(result, Iterator) else [result]
         is_ascii = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
-        lines = (json.dumps(values, default=str, ensure_ascii=is_ascii) for values in result)
+        lines = (json.dumps(_plain(one), default=str, ensure_ascii=is_ascii) for one in values)
     elif hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # of a terminal without UTF-8
     for line in lines:
         print(line, flush=True)
 
 
-def plain(value):
-    """Converts nested named tuples and settings to dicts, so that JSON has their field names."""
+def _plain(value):
+    """Converts nested named tuples and settings to dicts."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if hasattr(value, "_asdict"):
-        return {name: plain(part) for name, part in value._asdict().items()}
+        return {name: _plain(part) for name, part in value._asdict().items()}
     if isinstance(value, dict):
-        return {name: plain(part) for name, part in value.items()}
-    return [plain(part) for part in value] if isinstance(value, list | tuple) else value
+        return {name: _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def shell(*words):

@@ -6,7 +6,6 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import plain
 from albert_keras.cli.parameters import refuse
 from albert_keras.report import parse_bytes
 from data_pipeline.errors import InputError
@@ -76,7 +75,7 @@ def plan(
     made = make_plan(request)
     write_config(made, out)
     commands, warnings = plan_commands(made, str(out)), plan_warnings(made)
-    values = plain(made) | {"commands": commands, "warnings": warnings, "config_file": out}
+    values = made._asdict() | {"commands": commands, "warnings": warnings, "config_file": out}
 
     def lines():
         yield from plan_lines(made)

@@ -187,10 +187,10 @@ def _answer_task(path, is_export, texts, fields, of_file, **arguments):
             log_word_split(model.task.config)
         stream = answer_stream(model.answers, _line_inputs(model.task, arriving, fields))
         if out is None:
-            values = (one.answer._asdict() for one in stream)
+            values = (one.answer for one in stream)
             return Output(values, (describe_answer(one.example, one.answer) for one in stream))
         found = collected(model.task, stream, out)
-    values = [answer._asdict() for answer in found.answers]
+    values = found.answers
     if out is not None:
         if is_answer_table(out):
             values = {"answers": len(values), "files": list(found.files)}

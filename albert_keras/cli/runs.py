@@ -5,7 +5,6 @@ from pathlib import Path
 
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import App, Output, command
-from albert_keras.cli.output import plain
 from albert_keras.report import bytes_text, count_of, optional, shortened, table
 
 app = App(name="runs", help="List, compare and describe runs.", no_args_is_help=True)
@@ -31,7 +30,7 @@ def list_runs(folder: Path = Path("runs")):
     header = ("run", "kind", "model", "what it is", "step", "score", "time", "disk")
     lines = table(header, map(_row, found), range(len(header)), 0) if found else []
     summary = f"{count_of(len(found), 'run')} in {folder}, {total}"
-    return Output(plain(found), [*lines, summary])
+    return Output(found, [*lines, summary])
 
 
 @app.command()

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import finish, plain, shell, show
+from albert_keras.cli.output import finish, shell, show
 
 #: Exit code if a server returns wrong answers.
 WRONG_ANSWERS = 4
@@ -75,7 +75,7 @@ def serve_check(call):
     """
     result = call()
     error = None if result.ok else typer.Exit(WRONG_ANSWERS)
-    return Output(plain(result) | {"ok": result.ok}, result.lines, error)
+    return Output(result._asdict() | {"ok": result.ok}, result.lines, error)
 
 
 @command("albert_keras.serving.kit.server_kit:write_kit")

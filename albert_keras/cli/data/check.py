@@ -5,7 +5,6 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import plain
 from albert_keras.cli.parameters import refuse
 from albert_keras.report import Finding, bytes_text, count_of, percent
 from albert_keras.tasks.task_config import TaskConfig
@@ -104,7 +103,7 @@ def check(
     findings = list(_findings(report, config))
     warnings = [one.warning for one in findings if one.warning]
     lines = [*_summary(report), *(line for one in findings for line in one.lines())]
-    values = plain(report) | {"warnings": warnings}
+    values = report._asdict() | {"warnings": warnings}
     return Output(values, [*lines, count_of(len(warnings), "warning")], _refusal(report))
 
 
@@ -134,8 +133,8 @@ def _check_task(flags, tokenizer):
         lines += Finding(False, "skipped rows", text).lines()
     values = {
         "task": config.name,
-        "splits": plain(reports),
-        "skipped_rows": plain(skipped),
+        "splits": reports,
+        "skipped_rows": skipped,
         "warnings": warnings,
     }
     return Output(values, [*lines, count_of(len(warnings), "warning")])

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.output import plain
 from albert_keras.report import count_of
 from data_pipeline.errors import InputError
 
@@ -22,7 +21,7 @@ def inspect(call):
       sample {1..}: Records in the random sample.
     """
     seen = call()
-    return Output(plain(seen), _inspection_lines(seen))
+    return Output(seen, _inspection_lines(seen))
 
 
 def _inspection_lines(seen):
@@ -56,9 +55,9 @@ def verify(records: Path):
         f"{found.num_bytes / 1e6:.1f} MB at {speed:.0f} MB/s: {found.folder}"
     )
     if not found.problems:
-        return Output(plain(found), [line])
+        return Output(found, [line])
     title = f"{count_of(len(found.problems), 'problem')} in `{found.folder}`:"
-    return Output(plain(found), [], InputError("\n  ".join([title, *map(str, found.problems)])))
+    return Output(found, [], InputError("\n  ".join([title, *map(str, found.problems)])))
 
 
 @command("data_pipeline.records.adoption:adopt_records")
