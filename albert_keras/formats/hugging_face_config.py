@@ -6,7 +6,11 @@ from albert_keras.formats.model_weights import BERT_DEFAULTS, albert_sharing, ch
 from data_pipeline.errors import InputError
 
 #: Defaults of transformers for missing keys, under our names.
-_BERT = BERT_DEFAULTS | {"vocab_size": 30_522, "type_vocab_size": 2}
+_BERT = BERT_DEFAULTS | {
+    "vocab_size": 30_522,
+    "type_vocab_size": 2,
+    "layer_norm_epsilon": 1e-12,
+}
 _DEFAULTS = {
     "albert": _BERT
     | {
@@ -22,13 +26,11 @@ _DEFAULTS = {
         "attention_probs_dropout_prob": 0.0,
     },
     "bert": _BERT,
-    "roberta": _BERT | {"vocab_size": 50_265, "layer_norm_epsilon": 1e-12},
-    "distilbert": {name: value for name, value in _BERT.items() if name != "type_vocab_size"}
-    | {"num_hidden_layers": 6},
+    "roberta": _BERT | {"vocab_size": 50_265},
+    "distilbert": BERT_DEFAULTS | {"vocab_size": 30_522, "num_hidden_layers": 6},
 }
 #: Keys that have another name there than here.
-_KEYS = {
-    "roberta": {"layer_norm_epsilon": "layer_norm_eps"},
+_KEYS = dict.fromkeys(("albert", "bert", "roberta"), {"layer_norm_epsilon": "layer_norm_eps"}) | {
     "distilbert": {
         "hidden_size": "dim",
         "num_hidden_layers": "n_layers",
@@ -114,6 +116,7 @@ def family_for(config: AlbertConfig) -> tuple[Family, int]:
         check_expressible(f"The {name} of transformers", config, _FIXED[name], plain=False)
         return FAMILIES[name], config.num_hidden_layers
     allowed = {} if is_bert else albert_sharing(config)
+    allowed |= {"layer_norm_epsilon": config.layer_norm_epsilon}
     check_expressible("ALBERT and BERT of transformers", config, allowed)
     groups = config.num_hidden_groups if config.sharing == "all" else config.num_hidden_layers
     return FAMILIES["bert" if is_bert else "albert"], groups
@@ -145,7 +148,7 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
     transformers' ALBERT always projects the embeddings. InputError if our models cannot express it.
     """
     name = family.name
-    fixed, their_name = _FIXED.get(name, {}), _KEYS.get(name, {})
+    fixed, their_name = _FIXED.get(name, {}), _KEYS[name]
     if _NORM not in their_name.values():
         _check_value(values, _NORM, (1e-12,))
     for key, allowed in _ALLOWED.items():
@@ -228,7 +231,7 @@ def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_class
     family, groups = family_for(config)
     foreign = dict(config.foreign_keys)
     values = {"architectures": [class_of(family, heads, foreign)], "model_type": family.name}
-    their_name = _KEYS.get(family.name, {})
+    their_name = _KEYS[family.name]
     for field in _DEFAULTS[family.name]:
         values[their_name.get(field, field)] = getattr(config, field)
     if family.shares:
@@ -241,8 +244,6 @@ def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_class
         values[_PAD] = config.position_offset - 1
         # A table of segment types cannot be omitted there: see `blank`.
         values["type_vocab_size"] = max(1, config.type_vocab_size)
-    elif family.name in ("albert", "bert"):
-        values[_NORM] = 1e-12
     values["tie_word_embeddings"] = True
     values["dtype" if "dtype" in foreign else "torch_dtype"] = "float32"
     if num_classes and not values["architectures"][0].endswith("MultipleChoice"):
@@ -263,7 +264,7 @@ def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_class
 
 def _foreign_keys(family, values, heads):
     """Returns the keys that are neither known here nor written in any case."""
-    their_name = _KEYS.get(family.name, {})
+    their_name = _KEYS[family.name]
     known = {their_name.get(field, field) for field in (*_DEFAULTS[family.name], _ACTIVATION)}
     known |= {"model_type", "tie_word_embeddings", "torch_dtype", _NORM}
     if family.name == "roberta":

@@ -243,10 +243,10 @@ def check_expressible(format_name: str, config: AlbertConfig, allowed: dict, pla
 
     `allowed` has the value of a field, or a tuple of values. `plain` adds those of formats that can
     store neither models without segment types or pooler, nor rotary positions, an offset of
-    positions or another epsilon.
+    positions or, unless it is in `allowed`, another epsilon.
     """
     problems = []
-    for field, values in (allowed | (_PLAIN if plain else {})).items():
+    for field, values in ((_PLAIN if plain else {}) | allowed).items():
         values = values if isinstance(values, tuple) else (values,)
         if getattr(config, field) not in values:
             wanted = " or ".join(map(json.dumps, values))

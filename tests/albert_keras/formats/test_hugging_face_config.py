@@ -59,7 +59,7 @@ def test_missing_keys_mean_what_they_mean_to_transformers():
 @pytest.mark.parametrize(
     "family, key, value",
     [
-        ("albert", "layer_norm_eps", 1e-5),
+        ("distilbert", "layer_norm_eps", 1e-5),
         ("albert", "position_embedding_type", "relative_key"),
         ("albert", "auto_map", {"AutoModel": "code.Model"}),
         ("albert", "hidden_act", "quick_gelu"),
@@ -86,7 +86,7 @@ def test_what_means_nothing_to_us_is_kept():
     theirs = {
         "model_type": "albert",
         "architectures": ["AlbertForPreTraining"],
-        "layer_norm_eps": 1e-12,
+        "layer_norm_eps": 1e-5,
         "pad_token_id": 0,
         "classifier_dropout_prob": 0.2,
         "dtype": "float16",
@@ -95,6 +95,7 @@ def test_what_means_nothing_to_us_is_kept():
     config = to_albert_config(FAMILIES["albert"], theirs, BOTH)
     known = {"model_type", "architectures", "layer_norm_eps"}
     assert config.foreign_keys.keys() == theirs.keys() - known
+    assert config.layer_norm_epsilon == 1e-5
     assert to_values(config, BOTH).items() >= (theirs | {"dtype": "float32"}).items()
 
 
