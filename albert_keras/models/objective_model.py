@@ -148,6 +148,8 @@ class ObjectiveModel(keras.Model):
                     "which a subclass may override."
                 )
         super().compile(optimizer=optimizer, **kwargs)
+        # The logs of a step are those of the whole batch on each replica; Keras would add them up.
+        self.distribute_reduction_method = "first"
         self._compiled_with: dict[str, Any] = {
             "clip_norm": clip_norm,
             "accumulation_steps": accumulation_steps,

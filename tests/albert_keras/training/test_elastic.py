@@ -13,18 +13,21 @@ from data_pipeline.records.decoding import decode_batch
 from data_pipeline.records.record_files import RecordFiles
 from tests.albert_keras.checkpoint_tensors import tensors_of
 
-#: Devices can only be set up before TensorFlow starts. Prints the rows that replicas are fed with.
-TWO_REPLICAS = """
+#: Devices can only be set up before TensorFlow starts.
+TWO_DEVICES = """
 import json, sys
 import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+"""
+#: Prints the rows that replicas are fed with.
+TWO_REPLICAS = f"""{TWO_DEVICES}
 from albert_keras.training import pretrain as module
 from albert_keras.training.batches import HostFed
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.strategy import build_strategy
 strategy = build_strategy("mirrored")
-dataset = tf.data.Dataset.from_tensor_slices({"row": tf.range(16)}).batch(8, True)
+dataset = tf.data.Dataset.from_tensor_slices({{"row": tf.range(16)}}).batch(8, True)
 for batch in HostFed(strategy, dataset):
     fed = strategy.experimental_local_results(batch["row"])
     print(json.dumps([values.numpy().tolist() for values in fed]))
@@ -33,6 +36,24 @@ config = PretrainingConfig.model_validate_json(sys.argv[3])
 for max_steps in json.loads(sys.argv[4]):
     module.pretrain(*sys.argv[1:3], config, max_steps=max_steps)
 """
+#: Prints what `evaluate` and `fit` report with two replicas and with one.
+SCORES = f"""{TWO_DEVICES}
+from tensorflow import keras
+from tests.albert_keras.models.test_objective_model import batch, build
+for strategy in (tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]), tf.distribute.get_strategy()):
+    with strategy.scope():
+        model = build(optimizer=keras.optimizers.SGD(0.0), steps_per_execution=2)
+    data = tf.data.Dataset.from_tensor_slices(batch()).batch(4).repeat(2)
+    fitted = model.fit(data, validation_data=data, verbose=0).history
+    print(json.dumps([*model.evaluate(data, verbose=0), *fitted["loss"], *fitted["val_loss"]]))
+"""
+
+
+def test_scores_do_not_depend_on_the_number_of_replicas():
+    found = subprocess.run([sys.executable, "-c", SCORES], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr[-3000:]
+    two, one = map(json.loads, found.stdout.splitlines())
+    assert two == pytest.approx(one) and len(one) > 4
 
 
 @pytest.mark.parametrize(
