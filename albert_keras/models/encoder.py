@@ -254,6 +254,7 @@ class AlbertEncoder(keras.Model):
             "skips_padding": self.skips_padding,
             "pooler": self.pooler is not None,
             "name": self.name,
+            **({} if self.trainable else {"trainable": False}),
         }
 
     @classmethod

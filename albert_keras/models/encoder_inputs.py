@@ -90,4 +90,6 @@ def _tensor(name, values):
             f"`{name}` must be integers. Received: {values.dtype.name}. In a functional model: "
             f'`keras.Input((None,), dtype="int32", name="{name}")`.'
         )
+    if values.dtype.is_integer and values.dtype not in (tf.int32, tf.int64):
+        values = tf.cast(values, tf.int64 if values.dtype.size > 2 else tf.int32)
     return values

@@ -189,6 +189,18 @@ def test_a_functional_model_around_it_is_saved_and_loaded(tmp_path, sharing, len
     np.testing.assert_array_equal(loaded(inputs), encoder(inputs)["pooled_output"])
 
 
+def test_a_frozen_encoder_stays_frozen(tmp_path):
+    encoder = small_encoder()
+    encoder.trainable = False
+    model = functional_model(encoder, 7)
+    model.save(tmp_path / "model.keras")
+    for copy in (
+        keras.models.load_model(tmp_path / "model.keras"),
+        keras.models.clone_model(model),
+    ):
+        assert copy.weights and not copy.trainable_weights
+
+
 def test_a_saved_encoder_that_was_never_called_comes_back(tmp_path):
     encoder = small_encoder(dtype="mixed_bfloat16", sharing="ffn")
     encoder.save(tmp_path / "encoder.keras")

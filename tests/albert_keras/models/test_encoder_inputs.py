@@ -1,5 +1,6 @@
 """Inputs that the encoder would ignore or misread are one clear error."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -33,6 +34,13 @@ def encoder():
 def test_what_the_encoder_cannot_read_is_refused(encoder, inputs, message):
     with pytest.raises((TypeError, ValueError), match=message):
         encoder(inputs)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "uint32", "uint64"])
+def test_ids_may_be_integers_of_any_type(encoder, dtype):
+    given = {"input_ids": np.full([1, 4], 7, dtype)}
+    expected = encoder({"input_ids": np.full([1, 4], 7, "int32")})["pooled_output"]
+    np.testing.assert_array_equal(encoder(given)["pooled_output"], expected)
 
 
 def test_a_mask_may_be_of_truth_values_and_a_depth_must_exist(encoder):
