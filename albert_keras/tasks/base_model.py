@@ -136,7 +136,16 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
             task = task_of(Run.open(source))
             is_same = load_class(task.kind.model_class) is cls
             if is_same and (labels is None or list(labels) == list(task.labels)):
-                return open_finetuned(source, step or "best", kwargs.get("dtype"))
+                if others := sorted(kwargs.keys() - {"dtype"}):
+                    raise InputError(
+                        f"`{others[0]}` must not be given: `{source}` is fine-tuned, and the model "
+                        "has the settings of its training."
+                    )
+                model = open_finetuned(source, step or "best", kwargs.get("dtype"))
+                longest = model.config.max_position_embeddings
+                length = min(sequence_length or task.max_seq_length, longest)
+                model.task = build_task(model.task.config.replace(max_seq_length=length))
+                return model
         weights = open_model(source, step)
         names = None if labels is None else tuple(map(str, labels))
         longest = min(sequence_length or sys.maxsize, weights.albert_config.max_position_embeddings)
@@ -177,6 +186,8 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
 
     def weights_of(self, features: Tensors) -> tf.Tensor:
         """Returns the weight of each loss: 1 for a real row, 0 for one that fills up the batch."""
+        if "example_weights" not in features:
+            return tf.ones(tf.shape(features["input_ids"])[:1])
         return tf.cast(features["example_weights"], tf.float32)
 
     def objectives(self, features):
@@ -243,14 +254,16 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         """Trains the model.
 
         Args:
-            x: The inputs of N examples, see `examples_of`; or dicts of features, as in Keras.
+            x: The inputs of N examples, see `examples_of`; or dicts of features, as in Keras, such
+                as `input_ids` and `input_mask`, which may have the targets (`labels` of classes)
+                and weights of rows (`example_weights`), too.
             y: Their labels; None if `x` has them.
             batch_size: Examples per update; by default that of `finetune`.
             epochs: Passes over the examples; by default those of `finetune`.
             validation_split: Fraction of the examples, the last ones, that is scored after each
                 epoch and not trained on.
             validation_data: Instead: other inputs and labels, or a dataset of both.
-            **kwargs: As in `keras.Model.fit`.
+            **kwargs: `initial_epoch`; for features also the others of `keras.Model.fit`.
 
         Returns:
             History of `loss`, `accuracy` and, of the validation, `val_loss` and the task's scores,
@@ -268,6 +281,11 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
                 x, y, batch_size, epochs or 1, verbose, callbacks,
                 validation_split, validation_data, **kwargs,
             )  # fmt: skip
+        for name in kwargs.keys() - {"initial_epoch"}:
+            raise InputError(
+                f"`{name}` must not be given with texts, whose order depends only on the seed, and "
+                "each of which counts once. Give dicts of features to train otherwise."
+            )
         examples = self._examples(x, y)
         config = with_word_split(self.task.config, examples)
         if config != self.task.config:
@@ -278,6 +296,11 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
             examples, held_out = examples[:split], examples[split:]
         if validation_data is not None:
             pair = validation_data if isinstance(validation_data, tuple) else (validation_data,)
+            if len(pair) > 2:
+                raise InputError(
+                    "`validation_data` of texts must be inputs and labels, without weights. "
+                    f"Received: {len(pair)} parts."
+                )
             held_out = self._examples(*pair)
         task, tokenizer = self.task, self.tokenizer
         features = task.features(examples, tokenizer, training=True)
@@ -286,7 +309,7 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
         if self._compile_settings is not None or not hasattr(self, "guard"):
             with self.distribute_strategy.scope():
                 self.compile_for(config)
-        elif float(self.optimizer.learning_rate) == 0:
+        elif self._has_ended():
             raise InputError(
                 "The schedule of the learning rate has ended: it is 0. Call `compile` before you "
                 "train the model further."
@@ -366,12 +389,18 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
             config["tokenizer"] = tokenizer_config(self.tokenizer)
         return config | ({"tuned": self.tuned} if self.tuned else {})
 
+    def _has_ended(self):
+        """Returns whether the learning rate of the next update is 0."""
+        # Keras' `learning_rate` is the rate of the last update.
+        rate = getattr(self.optimizer, "_learning_rate", self.optimizer.learning_rate)
+        return float(rate(self.optimizer.iterations) if callable(rate) else rate) == 0
+
     def train_step(self, features):
-        results = super().train_step(features)
+        results = super().train_step(_with_targets(features))
         return results if self.has_full_logs else _shown(results)
 
     def test_step(self, features):
-        return _shown(super().test_step(features))
+        return _shown(super().test_step(_with_targets(features)))
 
     def _takes_features(self, x):
         """Returns whether inputs are dicts of token ids, so that Keras itself handles them."""
@@ -420,6 +449,16 @@ class AlbertTaskModel(AlbertForTask, ObjectiveModel):
             sums = self.objectives(batch)["answer"].sums(part)
             loss, weight = loss + float(sums.loss), weight + float(sums.weight)
         return {"loss": loss / max(weight, 1.0)}
+
+
+def _with_targets(batch):
+    """Returns the features of a batch of Keras, to which labels and weights are added."""
+    if not isinstance(batch, tuple):
+        return batch
+    features, labels, weights = keras.utils.unpack_x_y_sample_weight(batch)
+    if labels is not None:
+        features = features | (labels if isinstance(labels, Mapping) else {"labels": labels})
+    return features if weights is None else features | {"example_weights": weights}
 
 
 def _shown(results):

@@ -155,7 +155,34 @@ def test_a_model_and_a_fine_tuning_in_memory_learn_what_files_teach(
     assert {name: found[name] for name in scores} == pytest.approx(scores)
 
 
+def test_features_may_have_labels_as_in_keras():
+    config = albert_keras.AlbertConfig.from_name("albert-tiny", vocab_size=50)
+    model = albert_keras.AlbertForClassification(config, num_labels=2)
+    model.compile(keras.optimizers.SGD(0.0))
+    x, y = {"input_ids": np.arange(32).reshape(4, 8)}, np.array([0, 1, 1, 1])
+    logits = model(x)["logits"].numpy()
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
+    loss, accuracy = model.evaluate(x, y, verbose=0)
+    assert loss == pytest.approx(np.mean(losses)) and accuracy == np.mean(logits.argmax(-1) == y)
+    model.compile(keras.optimizers.SGD(0.0))
+    weighted = model.fit(x, y, sample_weight=np.array([1.0, 0, 0, 0]), verbose=0).history
+    assert np.isfinite(weighted["loss"]).all()
+
+
+def test_a_schedule_that_has_ended_is_refused(encoder):
+    model = of_two_classes(encoder)
+    model.fit(TEXTS, LABELS, **FIT)
+    with pytest.raises(InputError, match="schedule of the learning rate has ended"):
+        model.fit(TEXTS, LABELS, **FIT)
+
+
 def test_what_does_not_suit_the_task_is_refused(encoder):
+    with pytest.raises(InputError, match="`shuffle` must not be given with texts"):
+        of_two_classes(encoder).fit(TEXTS, LABELS, shuffle=False)
+    with pytest.raises(InputError, match="`validation_data` of texts must be"):
+        of_two_classes(encoder).fit(TEXTS, LABELS, validation_data=(TEXTS, LABELS, LABELS))
+    with pytest.raises(InputError, match="`head_dropout` must not be given"):
+        albert_keras.AlbertForClassification.from_preset(encoder, head_dropout=0.5)
     with pytest.raises(InputError, match="`labels` must be the names"):
         albert_keras.AlbertForTagging.from_preset(encoder)
     model = of_two_classes(encoder)
