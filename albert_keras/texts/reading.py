@@ -1,11 +1,13 @@
 """Texts to embed, one after the other: from a list, a table, JSON lines or a plain text file."""
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from albert_keras.tasks.examples import text_problem
+from albert_keras.tasks.tables.files import with_header_as_problem
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from albert_keras.tasks.tables.rows import RowError, examples_from, is_number
 from data_pipeline.errors import InputError
@@ -73,6 +75,9 @@ def _rows(path, text_column, id_column):
     columns = [text_column] if id_column is None else [text_column, id_column]
     has_header = not all(is_number(column) for column in columns)
     table = read_raw_table(path, columns, has_header)
+    rows = table.rows
+    if table.names and not has_header:
+        rows = with_header_as_problem(rows, table.keys[0])
 
     def text_of(number, row):
         text, *ids = (row.fields[key] for key in table.keys)
@@ -80,22 +85,25 @@ def _rows(path, text_column, id_column):
             raise RowError(problem)
         return Text(str(ids[0]) if ids else str(number), text)
 
-    return iter(examples_from(path, table.rows, text_of, may_skip=False))
+    return iter(examples_from(path, rows, text_of, may_skip=False))
 
 
 def _lines(path):
     with storage.open_to_read(path) as file:
+        numbers = itertools.count()
         for number, line in enumerate(bounded_lines(file, f"`{path}`")):
             try:
-                text = line.decode("utf-8" if number else "utf-8-sig")
+                decoded = line.decode("utf-8" if number else "utf-8-sig")
             except UnicodeDecodeError as error:
                 raise InputError(
                     f"`{path}` line {number + 1} must be UTF-8. "
                     f"Its byte {error.start} (0x{line[error.start]:02x}) is not."
                 ) from None
-            text = text.removesuffix("\n").removesuffix("\r")
-            if text.strip():
-                yield Text(str(number), text)
+            # A carriage return alone ends a line, too.
+            for text in re.split(r"\r(?!$)", decoded.removesuffix("\n").removesuffix("\r")):
+                name = str(next(numbers))
+                if text.strip():
+                    yield Text(name, text)
 
 
 def in_chunks(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:

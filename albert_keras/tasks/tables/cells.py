@@ -9,10 +9,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from albert_keras.tasks.examples import text_problem
 from albert_keras.tasks.tables.rows import RowError
 from data_pipeline.settings import did_you_mean
 
+#: The largest number of float32, in which models learn.
+_LARGEST = float(np.finfo(np.float32).max)
 _YES, _NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no")
 #: What a data frame writes for a missing cell, as text, and databases for NULL.
 _MISSING = ("nan", "NaN", "<NA>", "\\N")
@@ -132,12 +136,12 @@ def _applies(value, column):
 
 
 def _number(value):
-    """Returns a finite number, or None."""
+    """Returns a number that is finite in float32, or None."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return number if math.isfinite(number) else None
+    return number if abs(number) <= _LARGEST else None
 
 
 def _named(value):

@@ -11,10 +11,11 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.labels import check_few
 from albert_keras.tasks.tables.cells import Label, class_of, text_of
 from albert_keras.tasks.tables.raw_table import read_raw_table
-from albert_keras.tasks.tables.rows import SkippedRow, examples_from, is_number, warn_skipped
+from albert_keras.tasks.tables.rows import Row, SkippedRow, examples_from, is_number, warn_skipped
 from data_pipeline.errors import InputError, Mistake
 
-#: Usual names of the column of a label, in lower case.
+#: Usual names of the columns of a text and of a label, in lower case.
+_TEXT_NAMES = {"text", "texts", "sentence", "content", "review", "comment", "question", "premise"}
 _LABEL_NAMES = {"label", "labels", "class", "category", "sentiment", "target", "score", "rating"}
 
 
@@ -65,12 +66,12 @@ def read_table(
     """
     labels = [label] if isinstance(label, str | int) else list(label or ())
     columns = [text, *(column for column in (pair, id) if column is not None)]
-    has_header = not all(map(is_number, [*columns, *labels]))
     labels = labels if labelled else []
+    has_header = not all(map(is_number, [*columns, *labels]))
     table = read_raw_table(path, [*columns, *labels], has_header, encoding, is_official)
     rows = table.rows
-    if may_have_header and labels and table.names and not has_header and not is_official:
-        rows = _with_header_as_problem(rows, table.keys[0], table.keys[-1])
+    if may_have_header and table.names and not has_header and not is_official:
+        rows = with_header_as_problem(rows, table.keys[0], table.keys[-1] if labels else None)
     if skips_short_rows:
         short = [row for row in rows if len(row.fields) < len(table.names)]
         rows = [row for row in rows if len(row.fields) >= len(table.names)]
@@ -92,28 +93,35 @@ def read_table(
     return examples_from(path, rows, example, skipped, may_skip)
 
 
-def _with_header_as_problem(rows, text, label):
+def with_header_as_problem(rows: list[Row], text, label=None) -> list[Row]:
     """Returns rows without names of columns, of which the first has a problem if it has the names.
 
-    It does if its label occurs nowhere else, unlike all others or as a usual name of a column; or
-    if its text alone is a number.
+    It does if its label occurs nowhere else, unlike all others or as a usual name of a column; if
+    its text alone is a number; or if its text is a usual name of a column. `text` and `label` are
+    the keys of the columns; rows without labels have only the last sign.
     """
     usable = [row.fields for row in rows if row.problem is None]
     if len(usable) < 2 or rows[0].problem is not None:
         return rows
-    texts, labels = ([str(fields[key]).strip() for fields in usable] for key in (text, label))
+    texts = [str(fields[text]).strip() for fields in usable]
+    has_name = texts[0].lower() in _TEXT_NAMES
+    by_name = f"`{texts[0]}` is the usual name of a column of texts"
+    if label is None:
+        return _without_first(rows, by_name) if has_name else rows
+    labels = [str(fields[label]).strip() for fields in usable]
     counts = Counter(labels)
     is_only_one = [name for name, count in counts.items() if count == 1] == labels[:1]
     is_usual = counts[labels[0]] == 1 and labels[0].lower() in _LABEL_NAMES
     is_value = re.fullmatch(r"[-+.,\d]+", labels[0])
     is_name = is_usual or is_only_one and len(counts) > 1 and not is_value
     if is_name or texts[0].isdecimal() and not any(map(str.isdecimal, texts[1:])):
-        problem = (
-            f"seems to have the names of the columns: `{labels[0]}` is the label of no other row. "
-            "Give the columns by name."
-        )
-        return [rows[0]._replace(problem=problem), *rows[1:]]
-    return rows
+        return _without_first(rows, f"`{labels[0]}` is the label of no other row")
+    return _without_first(rows, by_name) if has_name else rows
+
+
+def _without_first(rows, sign):
+    problem = f"seems to have the names of the columns: {sign}. Give the columns by name."
+    return [rows[0]._replace(problem=problem), *rows[1:]]
 
 
 def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from albert_keras import embed
 from albert_keras.runs.run import Run
 from albert_keras.texts import embed as embed_module
 from albert_keras.texts.encoder import TextEncoder
+from albert_keras.texts.reading import Text, read_texts
 from albert_keras.texts.vectors import VectorFile
 from data_pipeline.errors import InputError
 
@@ -27,6 +28,13 @@ def outputs(tiny_run):
         one = encoder({"input_ids": tf.constant([ids])}, return_all_layers=True)
         found.append(tf.nest.map_structure(lambda each: each.numpy()[0], one))
     return found
+
+
+def test_each_form_of_a_line_end_ends_a_text(tmp_path):
+    for name, end in {"lf": "\n", "crlf": "\r\n", "cr": "\r"}.items():
+        path = tmp_path / f"{name}.txt"
+        path.write_bytes(end.join(["one", "", "two", ""]).encode())
+        assert list(read_texts(path)) == [Text("0", "one"), Text("2", "two")]
 
 
 def test_a_vector_is_the_mean_over_the_tokens_of_its_text_alone(tiny_run, outputs, caplog):

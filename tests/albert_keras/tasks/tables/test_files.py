@@ -49,6 +49,11 @@ def test_columns_by_number_mean_that_there_is_no_header(tmp_path):
     expected = [TextExample("0", "A.", None, "1"), TextExample("1", "B.", None, "0")]
     assert read_table(path, 1, label=0) == expected
     assert read_table(path, "1", label="0") == expected
+    found = read_table(path, 1, label="name in the training", labelled=False)
+    assert [example.first for example in found] == ["A.", "B."]
+    path = write(tmp_path, "y.csv", "label,Text\n1,A.\n")
+    with pytest.raises(InputError, match="`Text` is the usual name of a column of texts"):
+        read_table(path, 1, labelled=False)
 
 
 def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
