@@ -14,11 +14,11 @@ import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.formats.detection import ALBERT_CONFIG, EXPORT_RECORD
+from albert_keras.formats.detection import ALBERT_CONFIG, EXPORT_RECORD, versions
 from albert_keras.serving.export.checks import AccuracyLoss, check_answers, compare
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import LITE_WEIGHTS, write_lite
-from albert_keras.serving.export.model_card import read_card_facts, write_model_card
+from albert_keras.serving.export.model_card import CARD, read_card_facts, write_model_card
 from albert_keras.serving.export.source import is_of_package, open_source
 from albert_keras.serving.graph.precision import POLICIES
 from albert_keras.serving.layout import check_model_name, keras_file, new_version, size_of
@@ -28,7 +28,7 @@ from albert_keras.serving.saved_model.signatures import (
     set_method_names,
     write_warm_up,
 )
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file, write_digests, write_json
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
@@ -113,6 +113,12 @@ def export(
             raise InputError(f"`{name}` must be one of {', '.join(choices)}. Received: {value}.")
     check_model_name(out.absolute().name)
     read_card_facts(out)  # so that a mistake in it is noticed before any work
+    if (card := out / CARD).exists() and not versions(out):
+        raise InputError(
+            f"`{card}` is not the card of a model: the folder has no version of one, and `export` "
+            "would replace it. Choose another folder.",
+            Mistake.OUTPUT_EXISTS,
+        )
     source: Any  # ExportSource or FunctionalModel
     module: Any  # its signatures: StringModel or FunctionalModel
     check: Callable

@@ -70,13 +70,14 @@ class RecordSource:
         return described
 
     def check_tokenizer(self):
-        """Raises InputError if the records were not built with the tokenizer beside them."""
-        check_tokenizer(
-            self._tokenizer,
-            self.tokenizer_digest,
-            source="dataset_info.json",
-            repair="Build the records again, or restore the folder from a copy.",
-        )
+        """Raises InputError if the tokenizer beside the records is missing or another one."""
+        repair = "Build the records again, or restore the folder from a copy."
+        if self.tokenizer_digest is not None and not self.has_tokenizer:
+            raise InputError(
+                f"`{self._tokenizer}`, with which the records were built, is missing: "
+                f"the model could not be used without it. {repair}"
+            )
+        check_tokenizer(self._tokenizer, self.tokenizer_digest, "dataset_info.json", repair)
 
     @property
     def has_tokenizer(self) -> bool:

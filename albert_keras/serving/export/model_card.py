@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 #: Name of the file with the author's facts.
 FACTS = "card.yaml"
+CARD = "README.md"
 #: No number that was measured or counted is as large.
 _TOO_LARGE = 2.0**63
 #: The first of these signatures that a model has is called in the example request.
@@ -78,7 +79,7 @@ def read_card_facts(out: Path) -> CardFacts:
 
 def write_model_card(out: Path) -> None:
     """Writes the card of a model, `README.md`, and replaces an older one."""
-    with whole_file(out / "README.md") as temporary:
+    with whole_file(out / CARD) as temporary:
         temporary.write_text(model_card(out), encoding="utf-8")
 
 

@@ -261,6 +261,13 @@ def test_the_number_is_the_one_after_the_largest(tmp_path):
         publish(tmp_path)
 
 
+def test_the_readme_of_another_folder_is_never_replaced(tiny_run, tmp_path):
+    (tmp_path / "README.md").write_text("my project")
+    with pytest.raises(InputError, match="is not the card of a model"):
+        export(tiny_run, tmp_path)
+    assert contents(tmp_path) == ["README.md"]
+
+
 @pytest.mark.parametrize("name", ["003", "+3", "3.keras"])
 def test_a_version_that_exists_is_refused_before_any_work(tmp_path, name):
     (tmp_path / name).mkdir()

@@ -1,5 +1,7 @@
 """The masked-LM head starts with the frequencies of the masked pieces."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,14 @@ def test_a_training_may_change_the_masks_of_its_records(tiny_records, tiny_train
         return (batch["masked_lm_weights"].numpy() > 0).sum()
 
     assert 0 < masks(mask_rate=0.05) < masks() / 2
+
+
+def test_records_whose_tokenizer_is_lost_are_refused(tiny_records, tiny_training, tmp_path):
+    records = shutil.copytree(tiny_records, tmp_path / "records")
+    shutil.rmtree(records / "tokenizer")
+    with pytest.raises(InputError, match="tokenizer`, with which the records were built, is missi"):
+        pretrain(records, tmp_path / "run", tiny_training)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
