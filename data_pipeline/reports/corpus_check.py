@@ -42,6 +42,8 @@ _BYTES_AROUND = 16 + 8
 #: Before a build: so many ranges, and so many characters of all of them together.
 _NUM_RANGES, _SAMPLE_CHARS = 16, 400_000
 _MOST_PADDING = 0.5
+#: As of text that records lack.
+_MOST_UNKNOWN = 0.03
 #: What is left of HTML, wikis, Markdown and scanned pages.
 _MARKUP = re.compile(
     r"</?[A-Za-z][^<>]*>|&[A-Za-z]+;|&#\d+;|\{\{|\[\[|~~|\|.*\||^\s*(#|=|\*){2,}|^\s*#+ "
@@ -204,8 +206,8 @@ def check_before_build(
 ) -> None:
     """Checks settings against a sample of about 0.4 MB of a corpus, and logs warnings.
 
-    There are warnings if most positions of the records would be padding, and if the letters of the
-    text do not belong to the language.
+    There are warnings if most positions of the records would be padding, if the tokenizer does not
+    know the text, and if the letters of the text do not belong to the language.
 
     Raises:
         InputError: If the splitter depends on a language that is not written in the script of the
@@ -232,6 +234,13 @@ def check_before_build(
             "split (`language`): it %s.",
             config.language,
             reason,
+        )
+    unknown = seen.counts["unknown_pieces"] / max(1, seen.counts["pieces"])
+    if unknown > _MOST_UNKNOWN:
+        logger.warning(
+            "The tokenizer does not know %.1f %% of the tokens of the corpus, from which a model "
+            "learns nothing. Choose a vocabulary of this text.",
+            100 * unknown,
         )
     estimate = seen.estimate(seen.counts["pieces"])
     if estimate.padding > _MOST_PADDING:

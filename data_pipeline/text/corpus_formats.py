@@ -34,6 +34,14 @@ _DOC_TITLE = re.compile(r'\b(?:id|title)="([^"]+)"')
 _WIKIEXTRACTOR_KEYS = {"id", "url", "title", "text"}
 #: NUL, and what "surrogateescape" makes of bytes that are not UTF-8.
 _NOT_UTF8 = re.compile("[\0\udc80-\udcff]")
+#: First bytes of files that are not in UTF-8 → what they are.
+_OTHER_FILES = {
+    b"\x1f\x8b": "compressed by gzip: `gunzip` restores the text",
+    b"PK\x03\x04": "a ZIP archive, or a document of an office program: export its text",
+    b"%PDF": "a PDF: export its text",
+    codecs.BOM_UTF32_LE: "in UTF-32: `iconv -f UTF-32 -t UTF-8` converts it",
+    codecs.BOM_UTF32_BE: "in UTF-32: `iconv -f UTF-32 -t UTF-8` converts it",
+}
 _JSON_WITH_TEXT = re.compile(r'\{.*"text"\s*:\s*"')
 
 
@@ -137,9 +145,10 @@ def _jsonl(text_range):
 def _parse(line):
     """Returns the text of a JSON object, and its id or title."""
     record = parse_json(line)
-    text, title = record["text"], record.get("id") or record.get("title")
+    text = record.get("text") if isinstance(record, dict) else None
     if not isinstance(text, str) or "\0" in text:
-        raise ValueError(f"{text!r:.60}")
+        raise ValueError(f"received {record!r:.60}")
+    title = record.get("id") or record.get("title")
     f"{text}{title}".encode()  # fails for halves of surrogate pairs, which JSON allows
     return html.unescape(text) if record.keys() >= _WIKIEXTRACTOR_KEYS else text, title
 
@@ -256,26 +265,32 @@ def _text_lines(path, max_chars=-1, begin=0, end=None):
 def _not_utf8(path, begin, end):
     """Returns the error for the first NUL or byte that is not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    fault, data, offset = None, b"-", begin
+    fault, data, offset, has_utf8 = None, b"-", begin, False
     with storage.open_to_read(path, begin, end) as file:
         while data and not fault:
             data = file.read(storage.BUFFER_BYTES)
             text = decoder.decode(data, final=not data)
             fault = _NOT_UTF8.search(text)
+            has_utf8 |= not text[: fault.start() if fault else None].isascii()
             offset += len(text[: fault.start()].encode()) if fault else len(text.encode())
     if fault is None:
         return InputError(f"`{path}` must not change while it is read.")
+    with storage.open_to_read(path) as file:
+        head = file.read(max(map(len, _OTHER_FILES)))
+    if kind := next((kind for sign, kind in _OTHER_FILES.items() if head.startswith(sign)), None):
+        return InputError(f"`{path}` must be text. It is {kind}.", Mistake.NOT_TEXT)
     if fault[0] == "\0":
         return InputError(
             f"`{path}` must be text. It contains a NUL byte at byte {offset}, so it is binary, or "
             "in UTF-16.",
             Mistake.NOT_TEXT,
         )
-    with storage.open_to_read(path) as file:
-        is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    is_utf16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding = "UTF-16" if is_utf16 else "Latin-1"
+    advice = f"If the file is in {encoding}, `iconv -f {encoding} -t UTF-8` converts it."
+    if has_utf8:
+        advice = "Text before it is UTF-8, so the file is damaged, or mixes encodings."
     return InputError(
-        f"`{path}` must be UTF-8. Byte {offset} (0x{ord(fault[0]) - 0xDC00:02x}) is not. "
-        f"If the file is in {encoding}, `iconv -f {encoding} -t UTF-8` converts it.",
+        f"`{path}` must be UTF-8. Byte {offset} (0x{ord(fault[0]) - 0xDC00:02x}) is not. {advice}",
         Mistake.NOT_TEXT,
     )

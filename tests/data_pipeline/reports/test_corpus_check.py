@@ -139,6 +139,9 @@ TEXTS = {
 }
 
 
+UNKNOWN = "The tokenizer does not know"
+
+
 @pytest.fixture
 def warnings_of(tiny_tokenizer, tmp_path, caplog):
     """Returns a function of a text, the number of its documents and settings."""
@@ -149,9 +152,16 @@ def warnings_of(tiny_tokenizer, tmp_path, caplog):
         config = PretrainingDataConfig(**{"max_seq_length": 64} | settings)
         with caplog.at_level("WARNING", "data_pipeline"):
             check_before_build(str(tmp_path), tiny_tokenizer, config)
-        return caplog.messages
+        return [message for message in caplog.messages if UNKNOWN not in message]
 
     return check
+
+
+def test_a_corpus_that_the_tokenizer_does_not_know_causes_a_warning(warnings_of, caplog):
+    warnings_of(TEXTS["en"] * 20)
+    assert not caplog.messages
+    warnings_of(TEXTS["ru"] * 20, language="ru")
+    assert UNKNOWN in caplog.text
 
 
 def test_a_corpus_in_its_language_that_fills_its_records_causes_no_warning(warnings_of):
