@@ -1,5 +1,7 @@
 """Finds the transformers model that corresponds to one of ours, and converts its `config.json`."""
 
+import re
+
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.hugging_face_tables import FAMILIES, Family
 from albert_keras.formats.model_weights import BERT_DEFAULTS, albert_sharing, check_expressible
@@ -83,6 +85,8 @@ _ALLOWED = {
     "pruned_heads": ({}, None),
     "auto_map": ({}, None),  # code in the folder
 }
+#: A name of a class: not blank, without NUL and halves of surrogate pairs.
+_NAME = re.compile(r"\s*[^\s\0\ud800-\udfff][^\0\ud800-\udfff]*")
 _LABELS = ("id2label", "label2id", "num_labels")
 
 
@@ -210,7 +214,11 @@ def read_labels(values: dict, num_classes: int) -> tuple[str, ...]:
     numbers = [str(number) for number in range(len(names))]
     if not isinstance(names, dict) or names.keys() != set(numbers):
         raise InputError(f"`id2label` must name classes numbered from 0. Received: {names!r}.")
-    labels = tuple(str(names[number]) for number in numbers)
+    labels = tuple(names[number] for number in numbers)
+    for label in labels:
+        if not isinstance(label, str | int) or not _NAME.fullmatch(str(label)):
+            raise InputError(f"`id2label` must have names of classes. Received: {label!r}.")
+    labels = tuple(map(str, labels))
     if labels == _numbered(len(labels)) or (num_classes == 1 and len(labels) != 1):
         return ()
     if len(labels) != num_classes:

@@ -129,11 +129,12 @@ def _load(files, settings, source):
                 f"The tokenizer.json of `{source}` is damaged: the library tokenizers cannot read "
                 f"it ({error})."
             ) from None
+        is_bpe = isinstance(found.model, tokenizers.models.BPE)
         if overrides(settings):
             found.normalizer = tokenizers.normalizers.BertNormalizer(
                 lowercase=lower_cases(settings), strip_accents=settings.get("strip_accents")
             )
-        elif settings.get("add_prefix_space") is not None:
+        elif settings.get("add_prefix_space") is not None and is_bpe:
             prefix = bool(settings["add_prefix_space"])
             found.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=prefix)
         return found

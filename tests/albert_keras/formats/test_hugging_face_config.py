@@ -147,7 +147,8 @@ def test_labels_are_names_and_not_numbers():
     assert read_labels({"id2label": {"1": "yes", "0": "no"}}, 2) == ("no", "yes")
     assert read_labels({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}, 2) == ()
     assert read_labels({}, 2) == ()
-    for wrong in ({"1": "yes"}, ["no", "yes"], {"0": "yes"}):
+    odd = ({"0": name, "1": "yes"} for name in ("\ud800", " ", None, {"a": 1}))
+    for wrong in ({"1": "yes"}, ["no", "yes"], {"0": "yes"}, *odd):
         with pytest.raises(InputError, match="`id2label`"):
             read_labels({"id2label": wrong}, 2)
 
