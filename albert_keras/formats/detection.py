@@ -202,8 +202,13 @@ def _is_index_of_records(path: Path) -> bool:
 
 
 def one_prefix(path: str | Path) -> Path:
-    """Returns the prefix of the only checkpoint at a path; InputError if a folder has several."""
+    """Returns the prefix of the only checkpoint at a path; InputError if it has none or several."""
     prefixes = find_prefixes(path)
+    if not prefixes:
+        raise InputError(
+            f"`{path}` must be a checkpoint. There is no regular file `{path}.index`.",
+            Mistake.NO_WEIGHTS,
+        )
     if len(prefixes) > 1:
         raise InputError(
             f"`{path}` contains several checkpoints. Choose one: {', '.join(prefixes)}.",

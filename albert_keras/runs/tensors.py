@@ -1,6 +1,7 @@
 """Tensors of a checkpoint: their names, and how they are read, assigned and written."""
 
 import errno
+import glob
 import os
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from data_pipeline.errors import InputError
+from data_pipeline.limits import check_regular_file
 
 #: What TensorFlow's readers raise for damaged bytes: a truncated data file is an IndexError.
 UNREADABLE = (tf.errors.OpError, ValueError, IndexError, RuntimeError)
@@ -30,6 +32,9 @@ class CheckpointTensors:
 
     def __init__(self, prefix):
         self._prefix = prefix
+        # TensorFlow would wait for a pipe for ever.
+        for path in glob.glob(f"{glob.escape(os.fspath(prefix))}.*"):
+            check_regular_file(path)
         try:
             self._reader = tf.train.load_checkpoint(prefix)
             shapes = self._reader.get_variable_to_shape_map()

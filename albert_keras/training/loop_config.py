@@ -40,12 +40,12 @@ class RunConfig(Settings):
             InputError: If a section is not a mapping. `SettingsError` if a value is invalid.
             TypeError: If a keyword is unknown.
         """
-        lists = {name for name, field in cls.model_fields.items() if field.default == ()}
+        sections = {name for name, field in cls.model_fields.items() if field.default != ()}
         for name, section in values.items():
-            if name not in lists and not isinstance(section, dict | None):
+            if name in sections and not isinstance(section, dict | None):
                 raise InputError(f"`{name}` must contain keys and values. Received: {section!r}.")
         values = {
-            name: (() if section is None else section) if name in lists else dict(section or {})
+            name: dict(section or {}) if name in sections else () if section is None else section
             for name, section in values.items()
         }
         if flags.get("steps") is not None:

@@ -244,6 +244,8 @@ def _answer(models, route, body):
 
 
 def _error(message, status, headers=None):
+    # A request may have halves of surrogate pairs, which no answer can have.
+    message = message.encode(errors="backslashreplace").decode()
     return JSONResponse({"error": message}, status, headers)
 
 

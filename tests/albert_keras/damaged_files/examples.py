@@ -235,10 +235,10 @@ def vectors(folder):
 
     path = folder / "vectors.npy"
     texts = [Text(str(number), line) for number, line in enumerate(_LINES[:20])]
-    with writing_vectors(path, 4) as writer:
+    with writing_vectors(path, 4) as (add, description):
         made_by = {"model": "m", "encoder_digest": "a", "tokenizer_digest": "b", "size": 4}
-        writer.description = made_by | EmbeddingSettings()._asdict()
-        writer.add(texts, np.ones((20, 4), np.float32))
+        description.update(made_by | EmbeddingSettings()._asdict())
+        add(texts, np.ones((20, 4), np.float32))
 
     def read():
         VectorFile(path).lookup([0, 19])

@@ -63,6 +63,8 @@ def test_requests_that_the_server_does_not_take_are_refused(server):
     assert answer.status == 413 and "at most 1048576 bytes" in answer.error
     answer = predict(server, {"instances": ["a"] * 65})
     assert answer.error == "The input `text` must have at most 64 texts. Received: 65."
+    answer = predict(server, {"signature_name": "\ud800", "instances": ["a"]})
+    assert answer.status == 400 and "\\ud800" in answer.error
     assert "nested" in predict(server, b"[" * 100_000).error
     answer = predict(server, {"instances": ["fail"]})  # an error of the model
     assert answer.status == 400 and "no fail" in answer.error
