@@ -35,13 +35,13 @@ class Lamb(keras.optimizers.Optimizer):
         beta_1: float. Decay rate of the first moment.
         beta_2: float. Decay rate of the second moment.
         epsilon: float. Added outside the root.
-        weight_decay: float. Decoupled weight decay.
+        weight_decay: float or None. Decoupled weight decay; None is 0.
         exclude_from_weight_decay: list of str. Regular expressions. Variables whose name (without
             ":0") contains a match do not decay. The default is the reference's.
         exclude_from_layer_adaptation: list of str. The same for the trust ratio, which is then 1.
             None or empty uses `exclude_from_weight_decay`.
         global_clipnorm: float or None. Largest global norm of the gradients, summed over the
-            replicas; None does not clip.
+            replicas; None does not clip, nor does the default if `clipnorm` is given.
         name: str. Name of the optimizer.
         **kwargs: Of `keras.optimizers.Optimizer`.
 
@@ -61,16 +61,18 @@ class Lamb(keras.optimizers.Optimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-6,
-        weight_decay: float = 0.01,
+        weight_decay: float | None = 0.01,
         exclude_from_weight_decay: Sequence[str] | None = EXCLUDED,
         exclude_from_layer_adaptation: Sequence[str] | None = None,
         global_clipnorm: float | None = 1.0,
         name: str = "Lamb",
         **kwargs: Any,
     ):
+        if kwargs.get("clipnorm") is not None and global_clipnorm == 1.0:
+            global_clipnorm = None
         super().__init__(
             name,
-            weight_decay=weight_decay,
+            weight_decay=weight_decay or 0.0,
             global_clipnorm=global_clipnorm,
             jit_compile=kwargs.pop("jit_compile", False),
             **kwargs,

@@ -252,8 +252,9 @@ class Predictor:
         except self._tf.errors.OpError as error:
             reason = _short_message(error)[:200].rstrip(".")
             raise InputError(
-                f"The signature `{signature}` of `{self.path}` failed: {reason}. The model may be "
-                f"damaged. {AFTER_DAMAGE}"
+                f"The signature `{signature}` of `{self.path}` failed: {reason}. Its inputs must "
+                "have the same number of rows, and their sequences must not be too long. If this "
+                f"holds, the model is damaged. {AFTER_DAMAGE}"
             ) from error
 
     @functools.cached_property

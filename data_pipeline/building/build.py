@@ -94,7 +94,10 @@ def build_records(
         raise InputError(
             f"`workers` must be at least 1, or None for one per processor. Received: {workers}."
         )
-    ranges = corpus_ranges(corpus, corpus_format) if _names_files(corpus) else None
+    ranges = None
+    if _names_files(corpus):
+        _check_is_outside(out, corpus)
+        ranges = corpus_ranges(corpus, corpus_format)
     if ranges and (out / INFO_FILE).is_file():
         info = DatasetInfo.load(out)
         if is_result_of(info, ranges, tokenizer, config):
@@ -166,6 +169,16 @@ def _write(pool, folder, order, shards):
 def _names_files(corpus):
     sources = [corpus] if isinstance(corpus, str | Path) else corpus
     return isinstance(sources, list | tuple) and isinstance(next(iter(sources), None), str | Path)
+
+
+def _check_is_outside(out, corpus):
+    """Raises InputError if `out` is in a folder of the corpus, whose next reading would find it."""
+    for source in [corpus] if isinstance(corpus, str | Path) else corpus:
+        if Path(source).is_dir() and out.resolve().is_relative_to(Path(source).resolve()):
+            raise InputError(
+                f"`out` must not be in the corpus, or its files would be read as text. Received: "
+                f"`{out}` in `{source}`."
+            )
 
 
 def _prepare(out, work, config):

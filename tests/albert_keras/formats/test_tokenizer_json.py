@@ -7,6 +7,7 @@ import json
 import pytest
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from albert_keras.formats.tokenizer_check import check_ids
 from albert_keras.formats.tokenizer_json import read_tokenizer_json
 from albert_keras.formats.vocabulary import vocabulary_of
 from data_pipeline.errors import InputError
@@ -87,6 +88,9 @@ def test_the_rebuilt_model_gives_the_same_ids(albert, official_model, tmp_path):
     pieces = (read_model(model.model_bytes).pieces for model in (rebuilt, official))
     for one, other in zip(*pieces, strict=True):
         assert (one.piece, one.score, one.type) == (other.piece, other.score, other.type or 1)
+    # transformers 5 writes this setting for every kind of tokenizer.
+    files = {"tokenizer.json": json.dumps(albert).encode()}
+    check_ids(rebuilt, files, {"add_prefix_space": True}, "a folder")
 
 
 def test_a_cased_file_that_keeps_accents(short):

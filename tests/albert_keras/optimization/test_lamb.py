@@ -72,6 +72,14 @@ def test_five_random_steps_agree_with_numpy(optimizer, is_lamb, name, is_exclude
     np.testing.assert_allclose(weights, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_other_clipping_replaces_the_default_and_no_decay_is_zero():
+    optimizer = Lamb(0.1, clipnorm=2.0, weight_decay=None)
+    assert (optimizer.clipnorm, optimizer.global_clipnorm) == (2.0, None)
+    weights = tf.Variable([1.0, 2.0])
+    optimizer.apply_gradients([(tf.zeros(2), weights)])
+    np.testing.assert_array_equal(weights, [1.0, 2.0])
+
+
 def test_the_trust_ratio_may_be_left_out_where_decay_is_not():
     gradients = random_gradients((3,), steps=3, seed=3)
     weights = tf.Variable([1.0, -2.0, 3.0], name="head/kernel")

@@ -217,5 +217,5 @@ def test_a_model_that_fails_is_reported(predictor, monkeypatch):
     signature = predictor._model.signatures["encode"]
     fail.structured_input_signature = signature.structured_input_signature
     monkeypatch.setattr(predictor, "_signatures", {"encode": fail})
-    with pytest.raises(InputError, match=r"`encode` of `.*` failed: indices\[0\] = 9. The model"):
+    with pytest.raises(InputError, match=r"`encode` of `.*` failed: indices\[0\] = 9. Its inputs"):
         predictor.encode(["a"])

@@ -1,10 +1,12 @@
 """The whole chain: documents in, records out."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.reports.inspection import inspect_records
 from data_pipeline.tokenizers.library_training import train_byte_bpe
@@ -63,6 +65,13 @@ def test_bytes_do_not_depend_on_the_order_of_the_documents(
     for path in tiny_records.rglob("*.*"):
         again = tmp_path / "again" / path.relative_to(tiny_records)
         assert again.read_bytes() == path.read_bytes()
+
+
+def test_records_are_not_built_into_their_corpus(tiny_tokenizer, tmp_path):
+    (tmp_path / "book.txt").write_text("One sentence. Another one.")
+    with pytest.raises(InputError, match="`out` must not be in the corpus"):
+        build_records(tmp_path, tiny_tokenizer, tmp_path / "records", PretrainingDataConfig())
+    assert not (tmp_path / "records").exists()
 
 
 def test_records_keep_the_text_and_say_how_much(tiny_documents, tiny_tokenizer, tmp_path, caplog):

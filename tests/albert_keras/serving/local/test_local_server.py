@@ -9,6 +9,7 @@ import pytest
 
 from albert_keras.serving.local.local_server import MAX_BODY_BYTES, LocalServer, find_exports
 from albert_keras.serving.rest_client import RestClient
+from albert_keras.serving.serve_check import serve_check
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.local.running import PREDICT, ask, predict, running
 
@@ -65,6 +66,9 @@ def test_requests_that_the_server_does_not_take_are_refused(server):
     assert answer.error == "The input `text` must have at most 64 texts. Received: 65."
     answer = predict(server, {"signature_name": "\ud800", "instances": ["a"]})
     assert answer.status == 400 and "\\ud800" in answer.error
+    for wrong in (99_999_999_999, True):
+        given = {"signature_name": "predict_tokens", "inputs": [[wrong]]}
+        assert "must be int32" in predict(server, given).error
     assert "nested" in predict(server, b"[" * 100_000).error
     answer = predict(server, {"instances": ["fail"]})  # an error of the model
     assert answer.status == 400 and "no fail" in answer.error
@@ -79,6 +83,7 @@ def test_a_text_that_the_command_line_refuses_is_refused(contract_export, tmp_pa
         assert predict(server, {"instances": ["a\tb"]}).status == 200
         assert "two texts separated by a tab" in predict(server, {"instances": ["a"]}).error
         assert "It is blank" in predict(server, {"instances": [" \t"]}).error
+        assert serve_check(server.url, "books").ok
 
 
 def test_a_taken_port_is_reported_before_models_are_loaded(contract_export):
