@@ -14,7 +14,7 @@ from albert_keras.texts.reading import Text
 from data_pipeline.array_files import map_array
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file, whole_text
-from data_pipeline.limits import parse_json, reading_json
+from data_pipeline.limits import check_regular_file, parse_json, reading_json
 
 
 def ids_file(path: Path) -> Path:
@@ -118,6 +118,7 @@ class VectorFile:
     def lookup(self, rows: Iterable[int]) -> dict[int, Text]:
         """Returns the ids and texts of some rows."""
         path, wanted, found = ids_file(self.path), set(rows), {}
+        check_regular_file(path)
         try:
             with open(path, "rb") as file:
                 for number, line in enumerate(file):
