@@ -162,7 +162,7 @@ def vocabulary_of(
         return _load(files, source)
     # AutoTokenizer reads `tokenizer.json`; a file that a user names may be called anything.
     json_name = PIECES_FILE if PIECES_FILE in files else None
-    if len(files) == 1 and next(iter(files)).endswith(".json"):
+    if len(files) == 1 and next(iter(files)).endswith(".json") and CONFIG_FILE not in files:
         json_name = next(iter(files))
     lists = sorted(name for name in files if name.startswith("vocab") and name.endswith(".txt"))
     origin = source
@@ -307,7 +307,8 @@ def _load(files, source, name="", settings=None):
         try:
             tokenizer = Tokenizer.load(Path(folder, name), **settings or {})
         except InputError as error:
-            raise InputError(str(error).replace(folder, source)) from error
+            text = str(error).replace(str(Path(folder, name)), source).replace(folder, source)
+            raise InputError(text) from error
     return Vocabulary(tokenizer, source)
 
 

@@ -112,3 +112,11 @@ def test_models_without_segments_get_no_segment_ids(vocabulary, word_pieces):
         files = files_for(one, "hugging-face", 24, has_segments=False)
         settings = json.loads(files["tokenizer_config.json"])
         assert settings["model_input_names"] == ["input_ids", "attention_mask"]
+
+
+def test_what_is_no_vocabulary_is_named_by_its_path():
+    with pytest.raises(InputError, match="`a folder` does not contain a vocabulary"):
+        vocabulary_of({"tokenizer_config.json": b"{}"}, "a folder")
+    with pytest.raises(InputError) as refused:
+        vocabulary_of({"spiece.model": b"\1"}, "a folder")
+    assert "Received: a folder: spiece.model." in str(refused.value)
