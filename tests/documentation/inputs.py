@@ -48,8 +48,14 @@ def write_inputs(folder: Path, corpus: list[str]) -> None:
             _write(folder / "mail-of-june.csv", "\n".join([header, *rows[1::2]]) + "\n")
     _write_glue(folder / "glue", texts, late)
     _write(folder / "sentences.txt", "\n".join(texts) + "\n")
-    pairs = [f"{text},{texts[number - 1]},{number % 6}" for number, text in enumerate(texts)]
-    _write(folder / "pairs.csv", "\n".join(["a,b,score", *pairs]) + "\n")
+    for name, header, count in (
+        ("pairs.csv", "a,b,score", 6),
+        ("questions.csv", "first,second,same", 2),
+    ):
+        pairs = [
+            f"{text},{texts[number - 1]},{number % count}" for number, text in enumerate(texts)
+        ]
+        _write(folder / name, "\n".join([header, *pairs]) + "\n")
     minimal = [{"good": text, "bad": f"{text[:-1]}s."} for text in texts[:6]]
     lines = "".join(json.dumps(pair) + "\n" for pair in minimal)
     _write(folder / "mine.jsonl", lines)
