@@ -101,13 +101,15 @@ def small(words: list[str]) -> list[str]:
             changed.append(f"{key}={_SETTINGS.get(key, value)}")
     if "--steps" in seen or "--dry-run" in changed:
         seen |= {"--epochs"}
+    if "--dry-run" in changed and "--out" in changed:  # not the run of an earlier page
+        changed[changed.index("--out") + 1] += "-dry"
     added = [word for word in _ADDED.get(name, ()) if word not in seen]
     return changed + [part for word in added for part in (word, values[word])]
 
 
 def _remove_older(words, made):
     """Removes an output of an earlier page, which the command would resume or refuse."""
-    if "--out" not in words or words[0] == "export":
+    if "--out" not in words or words[0] == "export" or "--dry-run" in words:
         return
     out = Path(words[words.index("--out") + 1])
     if out not in made and out.exists():

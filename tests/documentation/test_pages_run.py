@@ -18,8 +18,12 @@ PAGES = [
 ]
 _OTHERS = [str(page.relative_to(ROOT)) for page in ALL_PAGES]
 PAGES += [name for name in _OTHERS if name not in PAGES]
-#: Runs of a page that no page makes: copies of `runs/books`.
-_COPIES = {"README.md": ["runs/demo/run"], "docs/commands.md": ["runs/a", "runs/b"]}
+#: Runs of a page that no page makes → the runs of which they are copies.
+_COPIES = {
+    "README.md": {"runs/demo/run": "runs/books"},
+    "docs/commands.md": {"runs/a": "runs/books", "runs/b": "runs/books"},
+    "docs/serving.md": {"runs/sst-2": "runs/mail"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +37,8 @@ def workspace(tiny_corpus, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_runs(page, workspace):
-    for name in _COPIES.get(page, ()):
-        shutil.copytree(workspace / "runs" / "books", workspace / name)
+    for name, source in _COPIES.get(page, {}).items():
+        shutil.copytree(workspace / source, workspace / name)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     program = [sys.executable, "-m", "tests.documentation.page_program", str(ROOT / page)]
     done = subprocess.run(
