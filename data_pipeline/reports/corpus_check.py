@@ -42,7 +42,7 @@ _BYTES_AROUND = 16 + 8
 #: Before a build: so many ranges, and so many characters of all of them together.
 _NUM_RANGES, _SAMPLE_CHARS = 16, 400_000
 _MOST_PADDING = 0.5
-#: As of text that records lack.
+#: A larger fraction of unknown tokens causes a warning, as does text that records lack.
 _MOST_UNKNOWN = 0.03
 #: What is left of HTML, wikis, Markdown and scanned pages.
 _MARKUP = re.compile(

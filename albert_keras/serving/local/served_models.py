@@ -175,10 +175,9 @@ def _write_predict(outputs: dict[str, np.ndarray], in_rows: bool) -> bytes:
 def _to_array(value, spec):
     try:
         array = tf.constant(_with_bytes(value), spec.dtype).numpy()
-        if spec.dtype.is_integer and not np.array_equal(array, value):
-            raise ValueError("a number does not fit")
-        if spec.dtype.is_integer and np.asarray(value).dtype == bool:
-            raise ValueError("truth values are no numbers")
+        given = np.asarray(value)
+        if spec.dtype.is_integer and (given.dtype == bool or not np.array_equal(array, given)):
+            raise ValueError("Truth values and numbers that are too large would be converted.")
     except (TypeError, ValueError) as error:
         raise InputError(
             f"The input `{spec.name}` must be {spec.dtype.name}, and all rows and lists must have "

@@ -103,25 +103,30 @@ def with_header_as_problem(rows: list[Row], text, label=None) -> list[Row]:
     usable = [row.fields for row in rows if row.problem is None]
     if len(usable) < 2 or rows[0].problem is not None:
         return rows
-    texts = [str(fields[text]).strip() for fields in usable]
-    has_name = texts[0].lower() in _TEXT_NAMES
-    by_name = f"`{texts[0]}` is the usual name of a column of texts"
-    if label is None:
-        return _without_first(rows, by_name) if has_name else rows
-    labels = [str(fields[label]).strip() for fields in usable]
+    keys = (text,) if label is None else (text, label)
+    sign = _sign_of_header(*([str(fields[key]).strip() for fields in usable] for key in keys))
+    if sign is None:
+        return rows
+    problem = f"seems to have the names of the columns: {sign}. Give the columns by name."
+    return [rows[0]._replace(problem=problem), *rows[1:]]
+
+
+def _sign_of_header(texts, labels=None):
+    """Returns why the first row seems to have the names of the columns, or None."""
+    if labels is not None and _label_is_name(texts, labels):
+        return f"`{labels[0]}` is the label of no other row"
+    if texts[0].lower() in _TEXT_NAMES:
+        return f"`{texts[0]}` is the usual name of a column of texts"
+    return None
+
+
+def _label_is_name(texts, labels):
     counts = Counter(labels)
     is_only_one = [name for name, count in counts.items() if count == 1] == labels[:1]
     is_usual = counts[labels[0]] == 1 and labels[0].lower() in _LABEL_NAMES
     is_value = re.fullmatch(r"[-+.,\d]+", labels[0])
     is_name = is_usual or is_only_one and len(counts) > 1 and not is_value
-    if is_name or texts[0].isdecimal() and not any(map(str.isdecimal, texts[1:])):
-        return _without_first(rows, f"`{labels[0]}` is the label of no other row")
-    return _without_first(rows, by_name) if has_name else rows
-
-
-def _without_first(rows, sign):
-    problem = f"seems to have the names of the columns: {sign}. Give the columns by name."
-    return [rows[0]._replace(problem=problem), *rows[1:]]
+    return is_name or texts[0].isdecimal() and not any(map(str.isdecimal, texts[1:]))
 
 
 def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:

@@ -186,7 +186,10 @@ def test_every_kind_passes_all_checks(run_of_kind, tmp_path, kind, precision):
         assert 0 < result.losses[precision].num_predictions <= 256
         loss = result.losses[precision]
         # Scores of a head that was drawn are far apart; half a hundredth more is another one.
-        assert loss.mean_difference < 0.1 if "regression" in kind else loss.agreement > 0.8
+        if kind == "multi_regression":
+            assert loss.mean_difference < 0.1
+        else:
+            assert loss.largest_difference < 0.5 if kind == "regression" else loss.agreement > 0.8
     assert result.num_bytes > result.saved_model_bytes
 
 
