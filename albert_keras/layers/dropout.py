@@ -5,9 +5,13 @@ from typing import NamedTuple
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.layers.kernels import differentiable, kernel
+
 #: Philox on CPU and GPU, where sampling from counter i yields the numbers from position i on; on
 #: TPU whichever algorithm is fast there.
-_ALGORITHM = 3
+_ALGORITHM, _PHILOX = 3, 1
+#: TensorFlow, `stateless_random_ops_v2.cc`: the key with which Philox scrambles a seed.
+_SCRAMBLING_KEY = 0x02461E29_3EC8F720
 #: Numbers generated per value of the Philox counter.
 _NUMBERS_PER_COUNT = 4
 
@@ -51,24 +55,65 @@ class Dropout(keras.layers.Dropout):
     def call(self, inputs, dropout_seed=None, training=None):
         if dropout_seed is None or not training or self.rate == 0:
             return super().call(inputs, training=training)
-        kept = self._numbers(tf.shape(inputs), dropout_seed) >= self.rate
-        return tf.where(kept, inputs * tf.cast(1 / (1 - self.rate), inputs.dtype), 0)
+        return _dropped(inputs, self._bits(tf.shape(inputs), dropout_seed), self.rate)
 
-    def _numbers(self, shape, dropout_seed):
-        """Returns float32 numbers in [0, 1); the first axis of the shape counts rows."""
+    def _bits(self, shape, dropout_seed):
+        """Returns random int32 numbers; the first axis of the shape counts rows."""
         seed = tf.stack(
             [tf.constant(self.seed << 16 | dropout_seed.depth, tf.int64), dropout_seed.step]
         )
-        key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
+        key, counter = _key_and_counter(seed)
         # Each row uses whole counter values, so that it can be sampled without the rows before it.
         size = tf.reduce_prod(shape[1:])
         counts = (size + _NUMBERS_PER_COUNT - 1) // _NUMBERS_PER_COUNT
         begin = dropout_seed.row * tf.cast(counts, tf.int64)
         counter += tf.cast(tf.stack([begin, tf.zeros_like(begin)]), tf.uint64)
-        numbers = tf.raw_ops.StatelessRandomUniformV2(
+        bits = tf.raw_ops.StatelessRandomUniformFullIntV2(
             shape=tf.stack([shape[0], counts * _NUMBERS_PER_COUNT]),
             key=key,
             counter=counter,
             alg=_ALGORITHM,
+            dtype=tf.int32,
         )
-        return tf.reshape(numbers[:, :size], shape)
+        return tf.reshape(bits[:, :size], shape)
+
+
+def _key_and_counter(seed):
+    """Returns what `StatelessRandomGetKeyCounter` returns for a seed, int64 [2].
+
+    XLA's version of that operation reads only the lower halves of the seed.
+    """
+    key, high = tf.unstack(
+        tf.raw_ops.StatelessRandomUniformFullIntV2(
+            shape=[2],
+            key=tf.constant([_SCRAMBLING_KEY], tf.uint64),
+            counter=tf.bitcast(seed, tf.uint64),
+            alg=_PHILOX,
+            dtype=tf.uint64,
+        )
+    )
+    return key[None], tf.stack([tf.zeros_like(high), high])
+
+
+def _dropped(inputs, bits, rate):
+    """Sets a random fraction of the inputs to 0 and scales the others up."""
+
+    @differentiable
+    def run(inputs):
+        kept = _is_kept(bits, tf.constant(rate, tf.float32))
+        scale = tf.constant(1 / (1 - rate), inputs.dtype)
+        return _scaled(kept, inputs, scale), lambda upstream: _scaled(kept, upstream, scale)
+
+    return run(inputs)
+
+
+@kernel
+def _is_kept(bits, rate):
+    # As TensorFlow makes a float32 of random bits; XLA makes another one of the same bits.
+    numbers = tf.cast(tf.bitwise.bitwise_and(bits, 2**23 - 1), tf.float32) * 2.0**-23
+    return numbers >= rate
+
+
+@kernel
+def _scaled(kept, inputs, scale):
+    return tf.where(kept, inputs * scale, tf.zeros([], inputs.dtype))
