@@ -21,6 +21,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Mapping
 from importlib import metadata
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -54,7 +55,19 @@ LOG_VARIABLE = "TF_CPP_MIN_LOG_LEVEL"
 #: TensorFlow keeps the memory of the tensors of a CPU for the next step. The C library, which it
 #: asks otherwise, returns that of large tensors to the system, which clears each page that it hands
 #: out again: a quarter of the time of a step of a small model. The limit would be 64 GiB.
-ALLOCATOR = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(2**30)}
+#: On a GPU, TensorFlow would take all memory at once, so that a second process finds none.
+ALLOCATOR = {
+    "TF_CPU_ALLOCATOR_USE_BFC": "true",
+    "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(2**30),
+    "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+}
+#: XLA reads it when it compiles for the first time.
+XLA_VARIABLE = "XLA_FLAGS"
+#: The flag that names the folder of CUDA, with the assembler and the functions of a GPU.
+CUDA_FLAG = "--xla_gpu_cuda_data_dir"
+#: How XLA compiles products for a GPU: by cuBLAS, which chooses the algorithm. Products of XLA's
+#: own must be tried out first, which takes minutes; without that they are several times slower.
+_GPU_PRODUCTS = {"--xla_gpu_enable_triton_gemm": "false", "--xla_gpu_autotune_level": "0"}
 #: What XLA prints once in a process, and TensorFlow 2.16 and later while they are imported: their
 #: libraries log these lines, whatever the variable is, before anything can initialize their log.
 _NOISE = (
@@ -210,15 +223,49 @@ def _variables(values):
                 os.environ[name] = value
 
 
-@functools.cache
-def silence_compiler() -> None:
-    """Makes XLA print its first lines now, and drops them, unless the variable asks for them.
+def cuda_tools(path: Iterable[str] | None = None) -> Path | None:
+    """Returns the folder of NVIDIA's packages that XLA needs on a GPU, or None.
 
-    Call it before the first function is compiled. Only a trivial one is compiled here.
+    It contains `bin/ptxas`, the assembler, and `nvvm/libdevice`, the functions of a GPU. TensorFlow
+    2.15 looks for them in the folders of a CUDA installation alone.
+
+    Args:
+        path: Where packages are looked for; None is `sys.path`.
     """
+    for folder in sys.path if path is None else path:
+        for tools in Path(folder or ".", "nvidia").glob("c*"):  # cuda_nvcc, or cu13 and so on
+            if (tools / "nvvm" / "libdevice").is_dir():
+                return tools
+    return None
+
+
+def xla_flags(given: str, tools: Path | None) -> str:
+    """Returns the flags of XLA for a GPU: those given, and ours for what they leave open."""
+    flags = dict(_GPU_PRODUCTS)
+    if tools is not None:
+        flags[CUDA_FLAG] = str(tools)
+    named = {flag.partition("=")[0] for flag in given.split()}
+    return " ".join(
+        [given, *(f"{name}={value}" for name, value in flags.items() if name not in named)]
+    ).strip()
+
+
+@functools.cache
+def prepare_compiler() -> None:
+    """Prepares XLA; call it before the first function is compiled.
+
+    With a GPU, it sets the flags of XLA. It makes XLA print its first lines now, and drops them,
+    unless the variable of the log asks for them. Only a trivial function is compiled here.
+    """
+    import tensorflow as tf
+
+    if tf.config.list_physical_devices("GPU"):
+        tools = cuda_tools()
+        os.environ[XLA_VARIABLE] = xla_flags(os.environ.get(XLA_VARIABLE, ""), tools)
+        if tools is not None:  # XLA starts the assembler as a program
+            os.environ["PATH"] = os.pathsep.join([str(tools / "bin"), os.environ.get("PATH", "")])
     if os.environ.get(LOG_VARIABLE) == "0":
         return
-    import tensorflow as tf
 
     with stderr_without(_NOISE), tf.init_scope(), tf.device("CPU:0"):
         tf.function(tf.identity, jit_compile=True, autograph=False)(tf.constant(0.0))

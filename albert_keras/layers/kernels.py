@@ -1,8 +1,8 @@
 """Element-wise functions as kernels: one pass over memory instead of one per operation.
 
-On a CPU, TensorFlow runs each operation as a pass over memory, and next to fast matrix products
-these passes take half of a training step. XLA fuses them into one loop. It multiplies matrices
-slowly on a CPU, so only the operations between the products are compiled.
+TensorFlow runs each operation as a pass over memory, and next to fast matrix products these passes
+take half of a training step on a CPU, and most of it on a GPU. XLA fuses them into one loop. It
+multiplies matrices slowly on a CPU, so there only the operations between the products are compiled.
 """
 
 import atexit
@@ -12,10 +12,11 @@ import functools
 
 import tensorflow as tf
 
-from data_pipeline.tensorflow_line import silence_compiler
+from data_pipeline.tensorflow_line import prepare_compiler
 
-# A context variable: the threads of other replicas, where XLA cannot compile for a CPU, do not
-# see it.
+#: What XLA compiles of a training step: all of it, the kernels between the products, or nothing.
+COMPILED_PARTS = ("step", "kernels", "none")
+
 _compiles = contextvars.ContextVar("compiles", default=False)
 #: Function -> its compiled form. Released before shutdown, where TensorFlow would complain.
 _compiled = {}
@@ -38,19 +39,24 @@ def kernel(function):
         if not _compiles.get():
             return function(*tensors)
         if function not in _compiled:
-            silence_compiler()
-            _compiled[function] = tf.function(function, jit_compile=True, autograph=False)
+            _compiled[function] = compiled(function, autograph=False)
         return _compiled[function](*tensors)
 
     return run
+
+
+def compiled(function, autograph=True):
+    """Returns a function of tensors as a program that XLA compiles, products included."""
+    prepare_compiler()
+    return tf.function(function, jit_compile=True, autograph=autograph)
 
 
 @contextlib.contextmanager
 def compiled_kernels(wanted=True):
     """Context in which traced kernels are compiled by XLA.
 
-    Meant for a training step on one CPU: elsewhere XLA either compiles the whole step (TPU) or is
-    not needed. An export must not contain compiled kernels.
+    Meant for a step on one CPU or on GPUs: a TPU compiles the whole step. An export must not
+    contain compiled kernels.
 
     Args:
         wanted: bool.
@@ -103,6 +109,11 @@ def differentiable(function):
 def is_on_cpu():
     """Returns whether the traced function runs on a single CPU."""
     return not tf.distribute.has_strategy() and not tf.config.list_logical_devices("GPU")
+
+
+def is_distributed_without_gpu():
+    """Returns whether a strategy distributes the traced function over CPUs or a TPU."""
+    return tf.distribute.has_strategy() and not tf.config.list_logical_devices("GPU")
 
 
 def column_sums(rows):

@@ -14,11 +14,18 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.layers.dropout import DropoutSeed
-from albert_keras.layers.kernels import compiled_kernels, is_on_cpu
+from albert_keras.layers.kernels import (
+    COMPILED_PARTS,
+    compiled,
+    compiled_kernels,
+    is_distributed_without_gpu,
+    is_on_cpu,
+)
 from albert_keras.layers.rows import token_mask
 from albert_keras.models.step_state import LossScale, Running, UpdateGuard
 from albert_keras.optimization.build import clip_gradients, optimizer_of
 from albert_keras.optimization.lamb import Lamb
+from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
 #: Keeps the quotient finite for a batch without a prediction (google-research/albert,
@@ -120,6 +127,7 @@ class ObjectiveModel(keras.Model):
         clip_norm: float | None = 1.0,
         accumulation_steps: int = 1,
         skip_spikes: bool = False,
+        jit_compile: bool | str | None = "auto",
         **kwargs: Any,
     ) -> None:
         """Configures the training; call it in the scope of the strategy that the model is made in.
@@ -134,10 +142,14 @@ class ObjectiveModel(keras.Model):
                 need less memory.
             skip_spikes: bool. Whether to skip updates whose loss is an outlier, see `UpdateGuard`.
                 Updates that are not finite are always skipped.
-            **kwargs: `steps_per_execution`, `jit_compile` and `run_eagerly` of Keras.
+            jit_compile: bool, str or None. What XLA compiles of a step: True or "step" for all of
+                it, "kernels" for what lies between the products, False or "none" for nothing.
+                "auto" or None chooses, see `compiled_part`.
+            **kwargs: `steps_per_execution` and `run_eagerly` of Keras.
 
         Raises:
             TypeError: For `loss`, `metrics` and unknown arguments.
+            ValueError: For another value of `jit_compile`.
         """
         allowed = ("steps_per_execution", "jit_compile", "run_eagerly")
         for name in kwargs:
@@ -147,6 +159,12 @@ class ObjectiveModel(keras.Model):
                     f"{did_you_mean(name, allowed)} Its losses and metrics come from `objectives`, "
                     "which a subclass may override."
                 )
+        choices = (*COMPILED_PARTS, "auto", True, False, None)
+        if jit_compile not in choices:
+            raise ValueError(
+                "`jit_compile` must be True, False, or one of step, kernels, none and auto. "
+                f"Received: {jit_compile!r}."
+            )
         super().compile(optimizer=optimizer, **kwargs)
         # The logs of a step are those of the whole batch on each replica; Keras would add them up.
         self.distribute_reduction_method = "first"
@@ -154,6 +172,7 @@ class ObjectiveModel(keras.Model):
             "clip_norm": clip_norm,
             "accumulation_steps": accumulation_steps,
             "skip_spikes": skip_spikes,
+            "jit_compile": jit_compile,
         }
         self.objective_weights = dict(objective_weights or {})
         self.clip_norm, self.accumulation_steps = clip_norm, accumulation_steps
@@ -253,9 +272,37 @@ class ObjectiveModel(keras.Model):
             )
         return [found[name] for name in self.objective_weights]
 
+    @property
+    def has_fixed_shapes(self) -> bool:
+        """bool. Whether all steps of a training have the same shapes."""
+        return False
+
+    @property
+    def compiled_part(self) -> str:
+        """str. What XLA compiles of a training step: "step", "kernels" or "none".
+
+        If `compile` leaves it open, it is the kernels on a CPU, whose products XLA computes slowly.
+        On GPUs it is the whole step if its shapes are fixed, because a GPU waits for each operation
+        that is started one by one; else the kernels. With several replicas on CPUs it is nothing,
+        nor on TPUs, which compile the whole step themselves.
+        """
+        given = self._compiled_with["jit_compile"]
+        if isinstance(given, bool):
+            return "step" if given else "none"
+        if given not in (None, "auto"):
+            return given
+        if is_on_cpu():
+            return "kernels"
+        if is_distributed_without_gpu():
+            return "none"
+        return "step" if self.has_fixed_shapes else "kernels"
+
     def train_step(self, features):
         """Makes one optimizer step; Keras calls it on each replica with its part of the batch."""
-        with compiled_kernels(is_on_cpu()):
+        part = self.compiled_part
+        with compiled_kernels(part == "kernels"):
+            if part == "step" and self.distribute_strategy.num_replicas_in_sync == 1:
+                return compiled(self._train_step)(features)
             return self._train_step(features)
 
     def _train_step(self, features):
@@ -276,12 +323,14 @@ class ObjectiveModel(keras.Model):
                 loss = loss if scale is None else loss * scale
             return [*map(tf.convert_to_tensor, tape.gradient(loss, weights)), sums]
 
-        *gradients, sums = _sum_over_parts(
-            gradients_of,
-            features,
-            self.accumulation_steps,
-            [*weights, tf.zeros([len(self.objective_weights), 3])],
-        )
+        def gradients_of_batch(features):
+            like = [*weights, tf.zeros([len(self.objective_weights), 3])]
+            return _sum_over_parts(gradients_of, features, self.accumulation_steps, like)
+
+        # XLA cannot compile the sum over replicas: of several, it compiles what comes before.
+        if self.compiled_part == "step" and tf.distribute.has_strategy():
+            gradients_of_batch = compiled(gradients_of_batch)
+        *gradients, sums = gradients_of_batch(features)
         gradients, sums = _over_replicas(gradients), _over_replicas(sums)
         if scale is not None:
             gradients = [gradient / scale for gradient in gradients]
@@ -310,7 +359,9 @@ class ObjectiveModel(keras.Model):
 
     def test_step(self, features):
         """Scores one batch; rows with `example_weights` 0 do not count."""
-        sums = _over_replicas(self._sums(features, training=False))
+        # On a CPU, TensorFlow itself joins the operations of inference with the products.
+        with compiled_kernels(self.compiled_part != "none" and not is_on_cpu()):
+            sums = _over_replicas(self._sums(features, training=False))
         self._count(sums, tf.constant(0.0), tf.constant(True))
         results = self._results()
         results.pop("gradient_norm", None)
@@ -326,8 +377,8 @@ class ObjectiveModel(keras.Model):
             return self.train_function
         if hasattr(self.optimizer, "build"):  # all moments exist, as in a restored checkpoint
             self.optimizer.build(self.trainable_variables)
-        is_special = self._jit_compile or self.run_eagerly
-        if is_special or int(self._steps_per_execution.numpy()) > 1:
+        self.check_compiled_part()
+        if self.run_eagerly or int(self._steps_per_execution.numpy()) > 1:
             return super().make_train_function(force)
         strategy = self.distribute_strategy
 
@@ -349,6 +400,15 @@ class ObjectiveModel(keras.Model):
         self.waited = self.waited or 0.0
         self.train_function = self.train_tf_function = train_function
         return train_function
+
+    def check_compiled_part(self):
+        """Raises InputError if a step cannot be compiled as a whole; `fit` calls it, too."""
+        if self.compiled_part == "step" and self.encoder.skips_padding:
+            raise InputError(
+                "XLA compiles a step for fixed shapes, but skipping padding changes them with each "
+                "batch. Set `training.padding` to compute or `training.compile` to kernels, in "
+                "Python `skips_padding=False` or `compile(jit_compile='kernels')`."
+            )
 
     def _counts(self, features):
         """Returns this replica's counts of each objective, and tokens, float32 [objectives + 1]."""

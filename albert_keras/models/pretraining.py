@@ -146,6 +146,10 @@ class AlbertForPretraining(ObjectiveModel):
             **kwargs,
         )
 
+    @property
+    def has_fixed_shapes(self) -> bool:
+        return not self.encoder.skips_padding
+
     def objectives(self, features: dict[str, tf.Tensor]) -> dict[str, Objective]:
         missing = [name for name in _TARGETS if name not in features]
         if missing:

@@ -54,6 +54,7 @@ _FREE = tuple(
     f"config.training.{name}"
     for name in (
         "strategy",
+        "compile",
         "accumulation_steps",
         "recompute",
         "padding",

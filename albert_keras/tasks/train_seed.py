@@ -27,7 +27,7 @@ from albert_keras.tasks.task_data import TaskData
 from albert_keras.training.batches import check_batch_size
 from albert_keras.training.build import model_settings, should_skip_padding
 from albert_keras.training.cluster import broadcast, is_chief
-from albert_keras.training.fitting import create_or_resume, fit, report_loaded
+from albert_keras.training.fitting import compilation, create_or_resume, fit, report_loaded
 from albert_keras.training.strategy import describe_devices
 
 logger = logging.getLogger(__name__)
@@ -97,12 +97,13 @@ def train_seed(
             run.path, task, data.dev, predictor.predict, training, first_step, is_chief(strategy)
         )
     logger.info(
-        "seed %d: %s steps of %d, learning rate %.2g, %s on %s",
+        "seed %d: %s steps of %d, learning rate %.2g, %s, %s on %s",
         seed,
         f"{training.steps:,}",
         training.batch_size,
         config.optimizer.lr,
         training.precision,
+        compilation(context),
         describe_devices(strategy),
     )
     values = values_so_far(run.path, task.metric, first_step)

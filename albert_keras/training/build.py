@@ -26,7 +26,9 @@ def should_skip_padding(
             "`training.padding` must be auto or compute on a TPU, whose shapes are fixed. "
             "Received: skip."
         )
-    if training.padding != "auto" or on_tpu or not statistics:
+    # XLA compiles again for each shape, which takes a GPU longer than padding.
+    is_fixed = on_tpu or training.compile == "step" or tf.config.list_physical_devices("GPU")
+    if training.padding != "auto" or is_fixed or not statistics:
         return training.padding == "skip"
     return statistics["real_positions"] < (1 - _MIN_PADDING) * statistics["positions"]
 
@@ -85,6 +87,7 @@ def compile_step(training_step: ObjectiveModel, config, **arguments):
         accumulation_steps=training.accumulation_steps,
         skip_spikes=training.skip_spikes,
         steps_per_execution=training.steps_per_execution,
+        jit_compile=training.compile,
         **arguments,
     )
     optimizer.build(training_step.trainable_variables)

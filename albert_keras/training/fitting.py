@@ -68,6 +68,8 @@ def create_or_resume(
             not fit.
     """
 
+    training_step.check_compiled_part()
+
     def misfits(run):
         step = run.checkpoints.newest_valid()
         if step is None:
@@ -115,6 +117,13 @@ def on_first_worker(strategy, out, function: Callable[[], Any]) -> Any:
         raise
     broadcast(strategy, 1)
     return result
+
+
+def compilation(context: RunContext) -> str:
+    """Returns what XLA compiles in the steps of a run, for its first line."""
+    with context.strategy.scope():
+        part = context.training_step.compiled_part
+    return {"none": "not compiled", "kernels": "compiled kernels"}.get(part, "compiled step")
 
 
 def report_loaded(context: RunContext, lines: list[str]):
@@ -257,6 +266,8 @@ def fit(
         except tf.errors.OpError as error:
             if source.failure is not None:
                 raise source.failure from error
+            if isinstance(error, tf.errors.ResourceExhaustedError):
+                raise _out_of_memory(strategy, training) from error
             raise
         finally:
             if send is not None:
@@ -269,6 +280,17 @@ def fit(
     if saving.step < saving.last_step:
         logger.info("the run ended at step %d of %d", saving.step, saving.last_step)
     return saving.step
+
+
+def _out_of_memory(strategy, training):
+    replicas, parts = strategy.num_replicas_in_sync, training.accumulation_steps
+    rows = training.batch_size // (replicas * parts)
+    return InputError(
+        f"The memory of the device is too small for {rows} sequences at once. Raise "
+        f"`training.accumulation_steps`, which divides the batch into parts, or set "
+        "`training.recompute`. Received: a batch of "
+        f"{training.batch_size} in {replicas * parts} part(s)."
+    )
 
 
 def _epoch_logs(report, scores):

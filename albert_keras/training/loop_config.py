@@ -18,9 +18,12 @@ logger = logging.getLogger(__name__)
 STRATEGIES = ("auto", "tpu", "mirrored", "multiworker", "single")
 
 #: Data types of the computation; weights and moments are float32 in all of them. "auto" is
-#: mixed_bfloat16 on hardware that multiplies it faster (TPUs, CPUs with AVX-512 bfloat16 or AMX),
+#: mixed_bfloat16 on hardware that multiplies it faster (TPUs, newer GPUs and CPUs),
 #: see `choose_precision`.
 PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
+
+#: What XLA compiles of a step; `ObjectiveModel.compiled_part` says what "auto" means.
+COMPILED = ("auto", "step", "kernels", "none")
 
 
 class RunConfig(Settings):
@@ -114,6 +117,11 @@ class LoopConfig(Settings):
         "auto",
         "Data type of the computation. auto is mixed_bfloat16 where the hardware multiplies it "
         "faster, otherwise float32.",
+    )
+    compile: Literal[COMPILED] = setting(
+        "auto",
+        "What XLA compiles: the whole step, the kernels between the products, or none. auto is "
+        "step for pre-training on GPUs, kernels for other training on a GPU and on a single CPU.",
     )
     accumulation_steps: int = option(
         1,

@@ -20,7 +20,7 @@ from albert_keras.training.cluster import barrier, noticing_lost_workers, num_wo
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.epoch_report import report_epochs
 from albert_keras.training.evaluate import ScoreHeldOut
-from albert_keras.training.fitting import create_or_resume, fit, report_loaded
+from albert_keras.training.fitting import compilation, create_or_resume, fit, report_loaded
 from albert_keras.training.record_source import RecordSource, log_frequencies
 from albert_keras.training.run_callbacks import check_callbacks
 from albert_keras.training.stages import Stages, check_batch_sizes, stages_of, with_settings
@@ -182,10 +182,11 @@ def _begin(start, strategy, out, config, albert_config, records, stages, allow_c
 
 def _log_begin(context, config, albert_config, records, stages, staged):
     logger.info(
-        "model %s: %s; %s on %s, %d records of %d tokens",
+        "model %s: %s; %s, %s on %s, %d records of %d tokens",
         config.size,
         model_line(albert_config),
         config.training.precision,
+        compilation(context),
         describe_devices(context.strategy),
         len(records),
         records.info.max_seq_length,

@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 NVIDIA_DEVICES = Path("/dev")
 LIBTPU_PATHS = (Path("/lib/libtpu.so"), Path("/usr/lib/libtpu.so"))
 
+#: Ampere, the first GPUs with units for bfloat16.
+_BFLOAT16_CAPABILITY = (8, 0)
+
 #: Time for connected workers to start TensorFlow's servers, which takes about one second.
 _SECONDS_TO_JOIN = 180
 
@@ -180,12 +183,17 @@ def is_tpu(strategy) -> bool:
 def choose_precision(strategy, cpu_info=Path("/proc/cpuinfo")):
     """Returns the precision that "auto" means for the devices of a strategy (str).
 
-    It is "mixed_bfloat16" on a TPU, and on a CPU that multiplies bfloat16 faster (with AVX-512
-    twice as fast, with AMX several times), which Linux states in `cpu_info`; elsewhere "float32".
+    It is "mixed_bfloat16" on a TPU; on GPUs of compute capability 8.0 and later, which have units
+    for it; and on a CPU that multiplies bfloat16 faster (with AVX-512 twice as fast, with AMX
+    several times), which Linux states in `cpu_info`; elsewhere "float32".
     """
     if is_tpu(strategy):
         return "mixed_bfloat16"
-    if tf.config.list_logical_devices("GPU") or not cpu_info.is_file():
+    if gpus := tf.config.list_physical_devices("GPU"):
+        details = map(tf.config.experimental.get_device_details, gpus)
+        oldest = min(each.get("compute_capability", (0, 0)) for each in details)
+        return "mixed_bfloat16" if oldest >= _BFLOAT16_CAPABILITY else "float32"
+    if not cpu_info.is_file():
         return "float32"
     flags = cpu_info.read_text(errors="replace")
     is_faster = any(flag in flags for flag in ("avx512_bf16", "amx_bf16"))

@@ -14,11 +14,14 @@ from data_pipeline.tensorflow_line import (
     ALLOCATOR,
     LINES,
     VARIABLE,
+    XLA_VARIABLE,
     Keras3Error,
+    cuda_tools,
     keras_fault,
     needs_tf_keras,
     prepare_tensorflow,
     required_line,
+    xla_flags,
 )
 from tests.repository import ROOT
 
@@ -174,3 +177,25 @@ def test_the_import_prints_only_what_concerns_the_user_even_if_it_fails(tmp_path
     )
     first, *_, last = done.stderr.splitlines()
     assert done.returncode == 1 and first == "something that concerns the user" and "no AVX" in last
+
+
+def test_xla_finds_the_packages_of_nvidia_and_keeps_given_flags(tmp_path):
+    assert cuda_tools([str(tmp_path)]) is None
+    for name in ("cuda_nvcc", "cublas"):
+        (tmp_path / "nvidia" / name).mkdir(parents=True)
+    (tmp_path / "nvidia" / "cuda_nvcc" / "nvvm" / "libdevice").mkdir(parents=True)
+    tools = cuda_tools(["", str(tmp_path)])
+    assert tools == tmp_path / "nvidia" / "cuda_nvcc"
+    flags = xla_flags("--xla_gpu_autotune_level=4 --other=1", tools).split()
+    assert flags == [
+        "--xla_gpu_autotune_level=4",
+        "--other=1",
+        "--xla_gpu_enable_triton_gemm=false",
+        f"--xla_gpu_cuda_data_dir={tools}",
+    ]
+
+
+def test_xla_knows_our_flags():
+    code = "import tensorflow as tf; tf.function(tf.identity, jit_compile=True)(1.0)"
+    environ = os.environ | {XLA_VARIABLE: xla_flags("", None)}
+    assert subprocess.run([sys.executable, "-c", code], env=environ).returncode == 0

@@ -7,9 +7,11 @@ from tensorflow import keras
 from tensorflow.python.autograph.impl import api
 
 from albert_keras import AlbertConfig, AlbertForPretraining
+from albert_keras.models import objective_model
 from albert_keras.models.objective_model import Objective
 from albert_keras.models.step_state import SPIKE_WINDOW, LossScale, UpdateGuard
 from albert_keras.optimization.lamb import Lamb
+from data_pipeline.errors import InputError
 
 B, S, P, V = 4, 12, 3, 40
 CONFIG = AlbertConfig(
@@ -243,3 +245,58 @@ def test_any_optimizer_of_keras_skips_what_is_not_finite(optimizer):
     np.testing.assert_array_equal(model(batch())["pooled_output"], before)
     model.train_step(batch())
     assert (model(batch())["pooled_output"] != before).numpy().any()
+
+
+PARTS = ("none", "kernels", "step")
+
+
+def losses_of(updates, **settings):
+    model = build(dropout=0.1, **settings)
+    function, batches = model.make_train_function(), iter([batch()] * updates)
+    return [float(function(batches)["loss"]) for _ in range(updates)]  # means so far
+
+
+@pytest.mark.parametrize("settings", [{}, {"accumulation_steps": 2, "recompute": True}])
+def test_losses_are_the_same_whatever_is_compiled(settings):
+    plain, *compiled = (losses_of(50, jit_compile=part, **settings) for part in PARTS)
+    assert plain[-1] < plain[0]
+    for losses in compiled:  # with dropout, whose masks do not depend on what is compiled
+        np.testing.assert_allclose(losses, plain, rtol=1e-4)
+
+
+def test_a_compiled_step_runs_several_times_in_an_execution():
+    data = tf.data.Dataset.from_tensors(batch()).repeat()
+    losses = [
+        build(jit_compile="step", steps_per_execution=count)
+        .fit(data, epochs=2, steps_per_epoch=2, verbose=0)
+        .history["loss"]
+        for count in (1, 2)
+    ]
+    np.testing.assert_allclose(*losses, rtol=1e-5)
+
+
+def test_what_is_compiled_follows_the_device_and_the_argument(monkeypatch):
+    assert build().compiled_part == "kernels"  # on a CPU
+    given = {True: "step", False: "none", None: "kernels", "none": "none", "kernels": "kernels"}
+    assert [build(jit_compile=value).compiled_part for value in given] == [*given.values()]
+    monkeypatch.setattr(objective_model, "is_on_cpu", lambda: False)  # but on a GPU
+    assert build().compiled_part == "step"
+    skipping = AlbertForPretraining(CONFIG, skips_padding=True)
+    skipping.compile()
+    assert skipping.compiled_part == "kernels"
+    monkeypatch.setattr(objective_model, "is_distributed_without_gpu", lambda: True)
+    assert build().compiled_part == "none"
+    with pytest.raises(ValueError, match="one of step, kernels, none and auto. Received: 'all'"):
+        build(jit_compile="all")
+
+
+def test_a_step_is_compiled_for_fixed_shapes():
+    model = AlbertForPretraining(CONFIG, skips_padding=True)
+    model.compile(jit_compile=True)
+    with pytest.raises(InputError, match="`training.padding` to compute or `training.compile`"):
+        model.fit(tf.data.Dataset.from_tensors(batch()), verbose=0)
+
+
+def test_a_compiled_model_keeps_what_is_compiled(tmp_path):
+    build(jit_compile="step").save(tmp_path / "model.keras")
+    assert keras.models.load_model(tmp_path / "model.keras").compiled_part == "step"

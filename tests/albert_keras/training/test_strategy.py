@@ -96,6 +96,17 @@ def test_precision_follows_the_processor(tmp_path, flags, precision):
     assert choose_precision(strategy, tmp_path / "nowhere") == "float32"
 
 
+@pytest.mark.parametrize(
+    "capabilities, precision",
+    [([(9, 0)], "mixed_bfloat16"), ([(8, 0), (7, 5)], "float32"), ([None], "float32")],
+)
+def test_precision_follows_the_oldest_gpu(monkeypatch, capabilities, precision):
+    details = {gpu: {"compute_capability": gpu} if gpu else {} for gpu in capabilities}
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: capabilities)
+    monkeypatch.setattr(tf.config.experimental, "get_device_details", details.get)
+    assert choose_precision(None) == precision
+
+
 def test_the_device_is_named(monkeypatch, tmp_path, caplog):
     monkeypatch.setattr(strategies, "NVIDIA_DEVICES", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 5}, raising=False)
