@@ -49,7 +49,8 @@ class DryRun(NamedTuple):
 
     steps: int
     training_seconds: float  # time of all steps, without scores and checkpoints
-    peak_megabytes: float  # largest memory of this process
+    peak_megabytes: float  # largest memory of this process; with a GPU, of its tensors there
+    on_gpu: bool
     checkpoint_megabytes: float  # size of one checkpoint
     disk_megabytes: float  # size of all checkpoints that are kept
     free_megabytes: float  # free disk space for the run
@@ -76,7 +77,7 @@ class DryRun(NamedTuple):
                 f"({format_duration(stage.seconds_per_step)} per step)"
             )
         lines.append(
-            f"peak memory {self.peak_megabytes:,.0f} MB; checkpoints "
+            f"peak memory {'of the GPU ' * self.on_gpu}{self.peak_megabytes:,.0f} MB; checkpoints "
             f"{self.checkpoint_megabytes:,.0f} MB each, {self.disk_megabytes:,.0f} MB in total, "
             f"{self.free_megabytes:,.0f} MB free"
         )
@@ -148,6 +149,7 @@ def dry_run(
         steps=config.training.steps,
         training_seconds=sum(stage.steps * stage.seconds_per_step for stage in stages),
         peak_megabytes=gpu_memory["peak"] / 1e6 if gpu_memory else peak_mb(),
+        on_gpu=has_gpu,
         checkpoint_megabytes=checkpoint_bytes / 1e6,
         disk_megabytes=checkpoint_bytes * (training.keep_checkpoints + 1) / 1e6,
         free_megabytes=shutil.disk_usage(existing).free / 1e6,

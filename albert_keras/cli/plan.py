@@ -27,14 +27,14 @@ def plan(
     tokenizer: Path | None = None,
     tflops: float | None = None,
 ):
-    """Plan what to run on the CPU of this machine: model, settings, time, memory and commands.
+    """Plan what to run on this machine: model, settings, time, memory and commands.
 
     The settings are written to a file, which the last of the printed commands uses.
 
     Example, what a model can learn from a folder of text in one night:
       albert-keras plan --corpus books/ --hours 8
-    What a model of your choice needs, on any device, is measured by a dry run of `albert-keras
-    pretrain`.
+    With a GPU the plan is for the GPU, on which an update of each model is timed. What a model of
+    your choice needs is measured by a dry run of `albert-keras pretrain`.
 
     Options:
       corpus
@@ -46,7 +46,7 @@ def plan(
       language (detected by its letters): Language code of the text.
       tokenizer (tokenizer/ if it exists): Tokenizer to use, as for `data build`; without one, a
         vocabulary is planned.
-      tflops (measured): Peak TFLOP/s of the CPU.
+      tflops (measured): Peak TFLOP/s of a CPU to plan for, instead of this machine.
     """
     from albert_keras.machine.plan import PlanRequest, make_plan
     from albert_keras.machine.plan_text import (

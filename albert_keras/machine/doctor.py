@@ -14,7 +14,15 @@ from typing import NamedTuple
 from albert_keras.machine.probe import Probe, run_probe
 from albert_keras.machine.step_memory import PROCESS_BYTES, TRACE_BYTES
 from albert_keras.report import bytes_text
-from data_pipeline.tensorflow_line import LINES, VARIABLE, Line, required_line
+from data_pipeline.tensorflow_line import (
+    CUDA_FLAG,
+    LINES,
+    VARIABLE,
+    XLA_VARIABLE,
+    Line,
+    cuda_tools,
+    required_line,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +81,7 @@ def examine(
     probe = run_probe()
     findings += keras_findings(probe.keras)
     causes = any(one.state == FAULT and one.topic != "disk" for one in findings)
-    findings.append(gpu_finding(ask_driver(), probe.gpus))
+    findings.append(gpu_finding(ask_driver(), probe.gpus, has_compiler=finds_compiler()))
     return [*findings, *tensorflow_findings(probe, causes)], probe
 
 
@@ -275,10 +283,30 @@ def ask_driver(program: str = "nvidia-smi", timeout: float = 20) -> Driver | Non
     return Driver(works, "\n".join(lines) or f"exit code {done.returncode}")
 
 
+def finds_compiler(installed: Path = Path("/usr/local/cuda")) -> bool:
+    """Returns whether XLA finds what it needs to compile for a GPU.
+
+    Args:
+        installed: Where CUDA is installed, unless NVIDIA's packages contain it.
+    """
+    if cuda_tools() is not None or CUDA_FLAG in os.environ.get(XLA_VARIABLE, ""):
+        return True
+    return (installed / "nvvm" / "libdevice").is_dir()
+
+
+def gpu_memory(driver: Driver | None) -> float | None:
+    """Returns the bytes of the smallest GPU that the driver names, or None if there is none."""
+    if driver is None or not driver.works:
+        return None
+    sizes = [line.rpartition(",")[2].split()[0] for line in driver.answer.splitlines()]
+    return min(float(size) for size in sizes) * 2**20
+
+
 def gpu_finding(
     driver: Driver | None,
     usable: int | None,
     environ: Mapping[str, str] = os.environ,
+    has_compiler: bool = True,
 ) -> Finding:
     """Judges the GPUs of this machine.
 
@@ -286,9 +314,15 @@ def gpu_finding(
         driver: Answer of `ask_driver`.
         usable: Number of GPUs that TensorFlow can use; None if it does not start.
         environ: The environment of the process.
+        has_compiler: Result of `finds_compiler`.
     """
     if usable:
-        return Finding("GPU", OK, f"TensorFlow uses {usable} GPU{'s' if usable > 1 else ''}")
+        text = f"TensorFlow uses {usable} GPU{'s' if usable > 1 else ''}"
+        if has_compiler:
+            return Finding("GPU", OK, f"{text}; XLA finds `ptxas` and `libdevice`")
+        text = f"{text}; XLA, which compiles training steps, finds no `ptxas` and `libdevice`"
+        fix = f"pip install 'tensorflow[and-cuda]=={required_line().tensorflow}'"
+        return Finding("GPU", WARNING, text, fix)
     if driver is None:
         text = f"no NVIDIA driver: everything runs on the CPU (with a GPU: {_INSTALL})"
         return Finding("GPU", OK, text)

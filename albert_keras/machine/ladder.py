@@ -12,6 +12,9 @@ from albert_keras.optimization.config import OptimizerConfig
 
 #: Positions of a batch, as in all measured runs: 64 records of 64 tokens.
 POSITIONS = 4096
+#: Positions of a batch on a GPU, which computes small batches as slowly as large ones: 512 records
+#: of 128 tokens, as in the recipe albert-gpu-5-minutes, with its fraction of tokens to predict.
+GPU_POSITIONS, _GPU_LENGTH, _GPU_MASK_RATE = 65_536, 128, 0.2
 #: Fraction of the tokens to predict, of a run or of its first stage.
 MASK_RATE = 0.3
 #: Runs of at least this length have two stages.
@@ -60,11 +63,16 @@ def rung(layers: int, hidden_size: int, vocab_size: int, max_seq_length: int = 5
     )
 
 
-def stages_for(seconds: float) -> tuple[Stage, ...]:
-    """Returns the stages of a run, as in the recipe bert-mini-en.
+def stages_for(seconds: float, on_gpu: bool = False) -> tuple[Stage, ...]:
+    """Returns the stages of a run.
 
-    Short records first; a run of less than an hour has no others.
+    On a CPU as in the recipe bert-mini-en: short records first; a run of less than an hour has no
+    others. On a GPU, where short records save less, there is one stage with large batches.
     """
+    if on_gpu:
+        predictions = math.ceil(_GPU_LENGTH * _GPU_MASK_RATE)
+        batch_size = GPU_POSITIONS // _GPU_LENGTH
+        return (Stage(_GPU_LENGTH, predictions, 1.0, batch_size, _GPU_MASK_RATE),)
     lengths = ((64, 0.55, MASK_RATE), (128, 0.45, 0.2))
     if seconds < _STAGES_FROM:
         lengths = ((64, 1.0, MASK_RATE),)

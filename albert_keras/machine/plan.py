@@ -1,4 +1,4 @@
-"""What to run on this CPU: a model, its settings and the commands, for a text and a time."""
+"""What to run on this machine: a model, its settings and the commands, for a text and a time."""
 
 import logging
 import math
@@ -10,8 +10,9 @@ from pydantic import Field
 
 from albert_keras.config import AlbertConfig
 from albert_keras.machine.corpus import Text, examine_text, language_of, text_of_size
-from albert_keras.machine.doctor import read_memory
+from albert_keras.machine.doctor import ask_driver, gpu_memory, read_memory
 from albert_keras.machine.ladder import (
+    GPU_POSITIONS,
     LADDER,
     MASK_RATE,
     POSITIONS,
@@ -27,7 +28,7 @@ from albert_keras.machine.law import (
     measured_law,
     weights_at_all_depths,
 )
-from albert_keras.machine.step_memory import step_memory
+from albert_keras.machine.step_memory import GPU_PROCESS_BYTES, step_memory
 from albert_keras.models.weight_count import count_weights, model_line
 from albert_keras.report import bytes_text
 from albert_keras.runs.run_record import read_record
@@ -53,8 +54,8 @@ _LARGE_CORPUS = 300e6
 _START_SECONDS, _RUN_START_SECONDS = 5, 30
 #: Least training time of a plan.
 _LEAST_SECONDS = 60
-#: Fraction of the memory that a step may use: the formula is not exact.
-_USED_MEMORY = 0.9
+#: Fraction of the memory that a step may use: the formula is not exact, and unmeasured on GPUs.
+_USED_MEMORY = {"CPU": 0.9, "GPU": 0.5}
 #: Text tokens of a record are this fraction of S: the others are special tokens and padding.
 _RECORD_FILL = 0.9
 #: Fraction of the training time for checkpoints, evaluations and the log.
@@ -79,7 +80,33 @@ class PlanRequest(Settings):
     tokenizer: str | None = None  # None trains a vocabulary
     data: str | None = None  # folder of records that exist
     hours: float = Field(8, gt=0, allow_inf_nan=False)  # from text to a trained model
-    tflops: float | None = Field(None, gt=0)  # peak of the CPU; None measures it
+    tflops: float | None = Field(None, gt=0)  # peak of a CPU; None measures this machine
+
+
+class Device(NamedTuple):
+    """What the run is planned for."""
+
+    name: str  # "CPU" or "GPU"
+    tflops: float  # peak
+    is_measured: bool  # whether the peak was measured and not given
+    memory: float | None  # bytes, if they are known
+
+    def step_seconds(self, config: AlbertConfig, stage: Stage) -> float:
+        """Returns the time of an update; on a GPU, it is measured."""
+        if self.name == "GPU":
+            from albert_keras.machine.step_time import step_seconds
+
+            logger.info("timing an update of %s on the GPU", model_line(config))
+            return step_seconds(config, stage)
+        rate = self.tflops * 1e12 * (_NARROW_MFU if config.hidden_size < 256 else _MFU)
+        return training_flops(config, stage.batch_size, *stage[:2]) / rate
+
+    def step_bytes(self, config: AlbertConfig, stage: Stage) -> int:
+        """Returns the memory of an update, by formula."""
+        batch = stage.batch_size, *stage[:2]
+        if self.name == "GPU":
+            return step_memory(config, *batch, value_bytes=2, process_bytes=GPU_PROCESS_BYTES).total
+        return step_memory(config, *batch).total
 
 
 class Candidate(NamedTuple):
@@ -116,10 +143,15 @@ class Plan(NamedTuple):
     chosen: Candidate
     candidates: tuple[Candidate, ...]
     config: dict[str, Any]  # settings of the run
+    device: Device
 
 
-def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan:
-    """Plans a run; the peak of the CPU is measured for two seconds unless `tflops` is given.
+def make_plan(
+    request: PlanRequest, given: TrainingConfig | None = None, device: Device | None = None
+) -> Plan:
+    """Plans a run on the GPU of this machine, or else on its CPU; on a CPU if `tflops` is given.
+
+    The peak of a CPU is measured for two seconds, on a GPU an update of each model for a minute.
 
     The model is the smallest of `LADDER` whose expected loss is about the lowest, among those that
     are trained for enough updates on enough text.
@@ -127,6 +159,7 @@ def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan
     Args:
         request: What is planned for.
         given: Settings of a run on records, of which batch size, mask rate and masks are kept.
+        device: What is planned for; None is this machine.
 
     Raises:
         InputError: If text or time are too little, or no model fits into memory.
@@ -138,17 +171,19 @@ def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan
         )
     seconds = 3600 * request.hours
     given = given or TrainingConfig()
+    device = device or this_device(request.tflops)
+    on_gpu = device.name == "GPU"
     if request.data is not None:
         info = DatasetInfo.read(request.data)
         text, vocab_size = _text_of_records(info), info.vocab_size
-        stages: tuple[Stage, ...] = (_stage_of_records(info, given),)
+        stages: tuple[Stage, ...] = (_stage_of_records(info, given, on_gpu),)
     else:
-        stages = stages_for(seconds)
+        stages = stages_for(seconds, on_gpu)
         text, vocab_size = _text_of(request)
-    tflops = request.tflops or measured_tflops("auto")
-    request = request.replace(tflops=tflops)
+    request = request.replace(tflops=device.tflops)
     longest = stages[-1].max_seq_length
     models = {f"{one[0]}x{one[1]}": rung(*one, vocab_size, longest) for one in LADDER}
+    times = _step_times(device, models, stages)
     copies, wanted = 0, 1
     while copies < wanted:  # more copies take time from the training, so that fewer are wanted
         copies = wanted
@@ -160,7 +195,7 @@ def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan
                 f"`hours` must be at least {least:g}: vocabulary and records take "
                 f"{format_duration(before)}. Received: {request.hours:g}."
             )
-        candidates = _candidates(tflops, models, stages, text, seconds - before)
+        candidates = _candidates(device, models, times, stages, text, seconds - before)
         chosen = _choose(candidates)
         if request.data is None:
             wanted = copies_for(chosen.epochs / len(stages))
@@ -175,51 +210,60 @@ def make_plan(request: PlanRequest, given: TrainingConfig | None = None) -> Plan
         config["training"].pop("mask_rate", None)  # the rate of dynamic masks
     PretrainingConfig.of(config)  # what is printed must be accepted
     found = tuple(candidates)
-    return Plan(request, text, vocab_size, stages, copies, parts, chosen, found, config)
+    return Plan(request, text, vocab_size, stages, copies, parts, chosen, found, config, device)
+
+
+def _step_times(device, models, stages):
+    """Returns the seconds of an update in each stage, for the models that fit into the memory."""
+    needs = {
+        name: max(device.step_bytes(config, stage) for stage in stages)
+        for name, config in models.items()
+    }
+    share = _USED_MEMORY[device.name]
+    fitting = [
+        name
+        for name, need in needs.items()
+        if device.memory is None or need <= share * device.memory
+    ]
+    if not fitting:
+        raise InputError(
+            f"The smallest model needs {bytes_text(min(needs.values()) / share)} of memory. "
+            f"Received: a machine with {bytes_text(device.memory)}."
+        )
+    return {
+        name: tuple(device.step_seconds(models[name], stage) for stage in stages)
+        for name in fitting
+    }
 
 
 def _candidates(
-    tflops: float,
+    device: Device,
     models: dict[str, AlbertConfig],  # the smallest first
+    step_times: dict[str, tuple[float, ...]],  # of those that fit into the memory, by stage
     stages: Sequence[Stage],
     text: Text,
     seconds: float,  # of the training
 ) -> list[Candidate]:
-    """Returns the models that fit into the memory of this machine; InputError if none does."""
-    batches = [(stage.batch_size, *stage[:2]) for stage in stages]
-    memory, positions, found = read_memory(), text.tokens / _RECORD_FILL, []
-    needs = {
-        name: max(step_memory(config, *batch).total for batch in batches)
-        for name, config in models.items()
-    }
-    for name, config in models.items():
-        if memory is not None and needs[name] > _USED_MEMORY * memory.total:
-            continue
-        rate = tflops * 1e12 * (_NARROW_MFU if config.hidden_size < 256 else _MFU)
-        times = tuple(training_flops(config, *batch) / rate for batch in batches)
-        shares = zip(stages, times, strict=True)
+    """Returns what the models are expected to learn."""
+    first, positions, found = stages[0], text.tokens / _RECORD_FILL, []
+    for name, times in step_times.items():
+        config, shares = models[name], zip(stages, times, strict=True)
         usable = (1 - _SAVING) * seconds
         steps = max(1, int(sum(stage.share * usable / time for stage, time in shares)))
-        tokens = steps * batches[0][0] * batches[0][1]
+        tokens = steps * first.batch_size * first.max_seq_length
         size = weights_at_all_depths(config.num_hidden_layers, config.hidden_size)
-        expected = measured_law().expect(size, tokens, positions)
         found.append(
             Candidate(
                 name=name,
                 config=config,
                 weights=count_weights(config).total,
-                memory_bytes=needs[name],
+                memory_bytes=max(device.step_bytes(config, stage) for stage in stages),
                 step_seconds=times,
                 steps=steps,
                 tokens=tokens,
                 epochs=tokens / positions,
-                expected=expected,
+                expected=measured_law().expect(size, tokens, positions),
             )
-        )
-    if memory is not None and not found:
-        raise InputError(
-            f"The smallest model needs {bytes_text(min(needs.values()) / _USED_MEMORY)} of memory. "
-            f"Received: a machine with {bytes_text(memory.total)}."
         )
     return found
 
@@ -234,17 +278,29 @@ def _choose(candidates: Sequence[Candidate]) -> Candidate:
     return next(one for one in suitable if one.expected.loss <= lowest + _NOISE)
 
 
-def measured_tflops(precision: str) -> float:
-    """Measures the peak of this CPU in a precision for two seconds, in TFLOP/s.
+def this_device(tflops: float | None = None, precision: str = "auto") -> Device:
+    """Returns the GPU of this machine or else its CPU, whose peak is measured for two seconds.
 
-    "auto" is the precision that this machine would choose.
+    Args:
+        tflops: The peak of its CPU, if that is planned for.
+        precision: In which the peak is measured; "auto" is what this machine would choose.
     """
+    memory = read_memory()
+    total = None if memory is None else float(memory.total)
+    if tflops is not None:
+        return Device("CPU", tflops, False, total)
+    import tensorflow as tf
+
     from albert_keras.training import peak
     from albert_keras.training.strategy import choose_precision
 
     precision = choose_precision(None) if precision == "auto" else precision
-    measured = peak.measure_peak(precision, seconds=2, on_cpu=True)
-    return cast(float, measured) / 1e12  # only a TPU is not measured
+    on_gpu = bool(tf.config.list_physical_devices("GPU"))
+    measured = peak.measure_peak(precision, seconds=2, on_cpu=not on_gpu)
+    tflops = cast(float, measured) / 1e12  # only a TPU is not measured
+    if on_gpu:
+        return Device("GPU", tflops, True, gpu_memory(ask_driver()))
+    return Device("CPU", tflops, True, total)
 
 
 def suggest_config(
@@ -258,7 +314,7 @@ def suggest_config(
     Args:
         data: str or Path. Folder of records.
         config: PretrainingConfig. It is returned unchanged if it names a model, has no
-            `time_budget` or has stages, or if this machine does not train on a single CPU.
+            `time_budget` or has stages, or if this machine trains on a TPU or on several devices.
         out: str, Path or None. Folder of the run. If the run exists, its settings are used.
 
     Raises:
@@ -270,12 +326,12 @@ def suggest_config(
     if run_file is not None and run_file.is_file():
         return completed(config, read_record(run_file)["config"])
     DatasetInfo.read(data)  # an error of the records comes first
-    if not _trains_on_one_cpu(config.training.strategy):
+    if not _trains_on_one_device(config.training.strategy):
         return config
     seconds = parse_duration(config.training.time_budget)
     hours = (max(seconds, _LEAST_SECONDS) + _RUN_START_SECONDS) / 3600
-    tflops = measured_tflops(config.training.precision)
-    plan = make_plan(PlanRequest(data=str(data), hours=hours, tflops=tflops), config.training)
+    device = this_device(precision=config.training.precision)
+    plan = make_plan(PlanRequest(data=str(data), hours=hours), config.training, device)
     chosen = plan.chosen
     logger.info(
         "chosen for %s on this machine: %s, hidden size %d, batches of %d; expected masked-LM loss "
@@ -304,14 +360,14 @@ def completed(config: PretrainingConfig, settings: dict[str, Any]) -> Pretrainin
     return PretrainingConfig.of(settings | given | {"training": training})
 
 
-def _trains_on_one_cpu(strategy):
+def _trains_on_one_device(strategy):
     import tensorflow as tf
 
     from albert_keras.training.strategy import find_tpu
 
     if strategy not in ("auto", "single"):
         return False
-    return not find_tpu() and not tf.config.list_physical_devices("GPU")
+    return not find_tpu() and len(tf.config.list_physical_devices("GPU")) < 2
 
 
 def _text_of(request):
@@ -346,11 +402,11 @@ def _text_of_records(info):
     return Text(math.nan, language, math.nan, tokens, "records that are there")
 
 
-def _stage_of_records(info, given):
+def _stage_of_records(info, given, on_gpu):
     """Returns the Stage of a run with these records throughout."""
     length = info.max_seq_length
     rate = given.mask_rate or min(MASK_RATE, info.max_predictions_per_seq / length)
-    batch_size = max(1, POSITIONS // length)
+    batch_size = max(1, (GPU_POSITIONS if on_gpu else POSITIONS) // length)
     if "batch_size" in given.model_fields_set:
         batch_size = given.batch_size
     return Stage(length, math.ceil(rate * length), 1.0, batch_size, round(rate, 3))

@@ -94,7 +94,8 @@ def plan_warnings(plan: Plan) -> list[str]:
 def plan_lines(plan: Plan) -> Iterator[str]:
     """Yields the plan as text, each number with what it is based on; without the commands."""
     chosen, text = plan.chosen, plan.text
-    yield from (f"What to run for {format_duration(sum(plan.parts.values()))} on a CPU", "")
+    seconds, device = sum(plan.parts.values()), plan.device
+    yield from (f"What to run for {format_duration(seconds)} on a {device.name}", "")
     size = "" if plan.request.data else f"{bytes_text(text.num_bytes)}, "
     stages = [
         f"{stage.share:.0%} of the time: {stage.max_seq_length} tokens per record, batch "
@@ -112,7 +113,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         "Training": f"{chosen.steps:,} updates, {short_count(chosen.tokens)} tokens; each token is "
         f"seen {number_text(chosen.epochs)} times; {optimizer.name}, rate {optimizer.lr:.3g}; "
         f"{short_count(chosen.tokens / plan.parts['training'])} tokens per second (at "
-        f"{number_text(plan.request.tflops)} TFLOP/s, given or measured)",
+        f"{number_text(device.tflops)} TFLOP/s, {'measured' if device.is_measured else 'given'})",
         "Expected": f"masked-LM loss {_loss(chosen)} and accuracy {chosen.expected.accuracy:.0%} "
         "on held-out text, by a law fitted to short trainings of ALBERTs on English novels "
         "(docs/search.md); other text has other losses",

@@ -18,6 +18,8 @@ _FLOAT32 = 4
 #: Bytes of the process before the first step: TensorFlow, and the traced step, measured on a CPU.
 PROCESS_BYTES = 480_000_000
 TRACE_BYTES = 240_000_000
+#: The same on a GPU, by estimate: its context and the working memory of cuBLAS.
+GPU_PROCESS_BYTES = 600_000_000
 
 #: Largest number of gradients of a shared kernel before they are summed, see `layers/uses.py`.
 GRADIENTS_AT_ONCE = 4
@@ -54,11 +56,13 @@ def step_memory(
     batch_size: int,  # sequences of one replica and step, B
     max_seq_length: int,  # S
     max_predictions_per_seq: int,  # P; 0 for fine-tuning, without a masked-LM head
+    value_bytes: int = _FLOAT32,  # of a value in a block: 4 in float32, 2 in bfloat16
+    process_bytes: int = PROCESS_BYTES + TRACE_BYTES,
 ) -> StepMemory:
-    """Computes the memory of a training step in float32 whose batch is not divided into parts."""
-    kept, working = _block_memory(config, batch_size, max_seq_length)
+    """Computes the memory of a training step whose batch is not divided into parts."""
+    kept, working = _block_memory(config, batch_size, max_seq_length, value_bytes)
     # Scores of the masked-LM head, and their gradient.
-    head = 2 * batch_size * max_predictions_per_seq * config.vocab_size * _FLOAT32
+    head = 2 * batch_size * max_predictions_per_seq * config.vocab_size * value_bytes
     weights = _FLOAT32 * count_weights(config, masked_lm_head=max_predictions_per_seq > 0).total
     return StepMemory(
         weights=weights,
@@ -67,11 +71,11 @@ def step_memory(
         working=max(working, head),
         gradients=_gradients_in_flight(config),
         update=COPIES_OF_UPDATE * weights,
-        process=PROCESS_BYTES + TRACE_BYTES,
+        process=process_bytes,
     )
 
 
-def _block_memory(config, batch_size, max_seq_length):
+def _block_memory(config, batch_size, max_seq_length, value_bytes):
     """Returns what a block keeps for its gradient, and needs while it is computed, in bytes."""
     rows = batch_size * max_seq_length
     vectors, inner = rows * config.hidden_size, rows * config.intermediate_size
@@ -79,9 +83,9 @@ def _block_memory(config, batch_size, max_seq_length):
     attention = rows * config.num_attention_heads * keys
     # Input, query, key, value, weighted sum, normalised sum, input of the feed-forward block and
     # its normalised sum; inner vectors; attention weights; scales of the two normalisations.
-    kept = _FLOAT32 * (8 * vectors + inner + attention + 2 * rows)
+    kept = value_bytes * (8 * vectors + inner + attention) + _FLOAT32 * 2 * rows
     if config.attention_probs_dropout_prob > 0:  # weights after dropout, and its mask
-        kept += (_FLOAT32 + 1) * attention
+        kept += (value_bytes + 1) * attention
     if config.hidden_dropout_prob > 0:  # two masks
         kept += 2 * vectors
     # Gradients of weights and scores; inner vectors after activation, and gradients of both;
@@ -89,7 +93,7 @@ def _block_memory(config, batch_size, max_seq_length):
     working = 2 * attention + 3 * inner + 4 * vectors
     if config.is_sparse_at(max_seq_length):
         working += 2 * vectors * config.key_blocks
-    return kept, _FLOAT32 * working
+    return kept, value_bytes * working
 
 
 def _gradients_in_flight(config):

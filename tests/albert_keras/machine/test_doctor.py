@@ -15,6 +15,7 @@ from albert_keras.machine.doctor import (
     WARNING,
     ask_driver,
     gpu_finding,
+    gpu_memory,
     keras_findings,
     package_findings,
     python_finding,
@@ -98,6 +99,9 @@ def test_a_driver_without_the_cuda_libraries(smi):
     hidden = gpu_finding(driver, usable=0, environ={"CUDA_VISIBLE_DEVICES": "-1"})
     assert hidden.state == WARNING and hidden.fix == "unset CUDA_VISIBLE_DEVICES"
     assert gpu_finding(driver, usable=1, environ={}).state == OK
+    found = gpu_finding(driver, usable=1, has_compiler=False)
+    assert found.state == WARNING and "no `ptxas`" in found.text and "and-cuda" in found.fix
+    assert gpu_memory(driver) == 15360 * 2**20 and gpu_memory(None) is None
     # TensorFlow does not start for another reason: nothing is wrong with the driver.
     assert gpu_finding(driver, usable=None, environ={}).state == OK
 

@@ -11,12 +11,25 @@ import yaml
 
 from albert_keras import recipes
 from albert_keras.cli import main
-from albert_keras.machine import plan as planning
+from albert_keras.machine import plan as planning, step_time
 from albert_keras.machine.corpus import examine_text
 from albert_keras.machine.doctor import Memory
-from albert_keras.machine.ladder import LADDER, run_settings, rung, stages_for, vocabulary_size
+from albert_keras.machine.ladder import (
+    LADDER,
+    Stage,
+    run_settings,
+    rung,
+    stages_for,
+    vocabulary_size,
+)
 from albert_keras.machine.law import LEAST_UPDATES
-from albert_keras.machine.plan import PlanRequest, make_plan, suggest_config
+from albert_keras.machine.plan import (
+    Device,
+    PlanRequest,
+    make_plan,
+    suggest_config,
+    this_device,
+)
 from albert_keras.machine.plan_text import plan_commands, plan_lines, plan_warnings
 from albert_keras.report import parse_bytes
 from albert_keras.training import peak
@@ -232,7 +245,7 @@ def test_the_printed_commands_train_a_model(tmp_path, capsys):
 def test_the_command_writes_its_file_and_replaces_no_other(tmp_path, capsys):
     words = ["plan", "--corpus-size", "50MB", "--hours", "1"]
     assert main(words) == 0 and main(words) == 0
-    assert "0.8 TFLOP/s, given or measured" in capsys.readouterr().out
+    assert "0.8 TFLOP/s, measured)" in capsys.readouterr().out
     (tmp_path / "plan.yaml").write_text("training: {}\n")
     assert main(words) == 2
     assert "`plan.yaml` exists, and is not overwritten" in capsys.readouterr().err
@@ -265,6 +278,27 @@ def test_a_time_budget_chooses_a_model_for_the_records(unmasked_records, tmp_pat
     assert len(plan_commands(plan, "plan.yaml")) == 1 and plan.text.language == "en"
 
 
+def test_a_gpu_gets_large_batches_and_its_steps_are_timed(monkeypatch):
+    timed = []
+    monkeypatch.setattr(
+        step_time, "step_seconds", lambda config, stage: timed.append(stage) or 0.02
+    )
+    device = Device("GPU", 700.0, True, 24e9)
+    plan = make_plan(PlanRequest(corpus_bytes=300e6, hours=1), device=device)
+    assert [stage.batch_size * stage.max_seq_length for stage in plan.stages] == [65_536]
+    assert len(timed) == len(plan.candidates) < len(LADDER)  # the largest does not fit
+    assert plan.chosen.step_seconds == (0.02,)
+    text = " ".join(plan_lines(plan))
+    assert "on a GPU" in text and "(at 700 TFLOP/s, measured)" in text
+    # With a given peak the plan is for a CPU, whatever this machine has.
+    assert this_device(0.5)[:3] == ("CPU", 0.5, False)
+
+
+def test_a_step_is_timed():
+    stage = Stage(32, 5, 1.0, 2, 0.15)
+    assert 0 < step_time.step_seconds(rung(2, 128, 100, 32), stage) < 60
+
+
 def test_static_masks_keep_their_rate(tiny_records):
     config = suggest_config(tiny_records, config_for("4m"))
     assert config.training.mask_rate is None and config.size == "albert-tiny"
@@ -275,7 +309,7 @@ def test_static_masks_keep_their_rate(tiny_records):
 
 
 def test_an_existing_run_keeps_its_model(unmasked_records, tiny_run, monkeypatch):
-    monkeypatch.setattr(planning, "measured_tflops", None)
+    monkeypatch.setattr(planning, "this_device", None)
     config = suggest_config(unmasked_records, config_for("4m"), tiny_run)
     assert config.model["hidden_size"] == 32 and config.training.steps == 12
     assert config.training.time_budget == "4m"
