@@ -4,6 +4,7 @@
 # make docs     the documentation as a site that works offline, in build/docs
 # make test-wheel  the tests with the built wheel in an environment of its own, without the repository
 # make check-tpu  compile the training step for six TPUs, without one; docs/tpu.md
+# make check-gpu  compare a GPU with the CPU and with transformers in four minutes; docs/gpu.md
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -29,7 +30,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # The tests start many processes. Without files of bytecode each one compiles all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-wheel test-all test-newer docs check-tpu lint format clean
+.PHONY: setup demo test test-wheel test-all test-newer docs check-tpu check-gpu lint format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -72,6 +73,10 @@ test-wheel: $(READY)
 
 check-tpu: $(READY) $(READY_TPU)
 	$(BIN)/python -m tests.tpu_check --compiler $(VENV_TPU)/bin/python $(ARGS)
+
+# For the comparison, PyTorch and transformers must be installed as well.
+check-gpu: $(READY)
+	$(BIN)/python -m tests.gpu_check
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

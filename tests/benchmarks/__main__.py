@@ -14,7 +14,7 @@ import typer
 
 from data_pipeline.errors import InputError
 
-NAMES = ("data", "read", "train", "learn", "infer")
+NAMES = ("data", "read", "train", "learn", "infer", "passes")
 
 
 def command_of(measure: Callable, lines_of: Callable) -> Callable:

@@ -1,5 +1,6 @@
 """A contest: each contestant in a process of its own, one running while the others wait."""
 
+import concurrent.futures
 import contextlib
 import ctypes
 import importlib.util
@@ -55,6 +56,7 @@ class Prepared(NamedTuple):
 
     run: Callable[[], object]  #: Runs one step or request and waits for its result.
     facts: dict  #: For JSON, read after all runs, so that `run` may change it.
+    peak_mb: Callable[[], float] = peak_mb  #: Peak memory: of its process, or of its GPU.
 
 
 class Work(NamedTuple):
@@ -73,7 +75,12 @@ def check_names(option: str, names: Iterable[str], known: Iterable[str]):
 
 
 def hold_contest(
-    contestants: Sequence[Contestant], work: Work, peaks: dict, repeats: int, seconds: float
+    contestants: Sequence[Contestant],
+    work: Work,
+    peaks: dict,
+    repeats: int,
+    seconds: float,
+    prepares_at_once: bool = False,
 ) -> dict:
     """Measures contestants of different labels in turn, for `seconds` in each of `repeats` rounds.
 
@@ -84,17 +91,22 @@ def hold_contest(
     Args:
         work: What one run does.
         peaks: Operations per second of the fastest product of each dtype, see `measure_peaks`.
+        prepares_at_once: Whether they are prepared at the same time, which is faster.
 
     Returns:
         dict for JSON: `about`; `useful_flops`; `contestants`, a list of dicts with `name`, `dtype`
         and either `failed`, the reason (str), or `rounds`, mean seconds of a run in each round;
         `start_seconds`, of preparing it and of the first run, which compiles; `peak_mb`, the peak
-        memory of its process; `facts`; and the summaries over the rounds `seconds`,
-        `tokens_per_second`, `flops` (useful ones per second), `share_of_peak` and `ratio`, its time
-        divided by ours of the same dtype (above 1: we are faster), None for ours.
+        memory of its process, on a GPU of its tensors there; `facts`; and the summaries over the
+        rounds `seconds`, `tokens_per_second`, `flops` (useful ones per second), `share_of_peak`
+        and `ratio`, its time divided by ours of the same dtype (above 1: we are faster), None for
+        ours.
     """
     with contextlib.ExitStack() as stack:
-        workers = [_Worker(one, stack.enter_context(NewProcess())) for one in contestants]
+        processes = [stack.enter_context(NewProcess()) for _ in contestants]
+        with concurrent.futures.ThreadPoolExecutor(len(processes)) as threads:
+            prepare = threads.map if prepares_at_once else map
+            workers = list(prepare(_Worker, contestants, processes))
         actions = {
             worker.contestant.label: partial(worker.measure, seconds)
             for worker in workers
@@ -237,7 +249,7 @@ def _mean_seconds(seconds):
 
 
 def _end():
-    return {"peak_mb": peak_mb(), "facts": _prepared.facts}
+    return {"peak_mb": _prepared.peak_mb(), "facts": _prepared.facts}
 
 
 def _release_memory():

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -96,6 +98,17 @@ def test_our_step_trains():
     # It begins at log V, the loss of a model that knows nothing.
     assert prepared.facts["first_loss"] == pytest.approx(np.log(30_000), abs=0.3)
     assert prepared.facts["last_loss"] < prepared.facts["first_loss"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("replicas", ["1", "2"])
+@pytest.mark.parametrize("part", ["kernels", "step"])
+def test_on_a_gpu_at_most_20_gigabytes_move_outside_of_products(part, replicas):
+    # In a process of its own: devices can only be set up before TensorFlow starts.
+    words = ["passes", "--compile", part, "--replicas", replicas, "--json"]
+    command = [sys.executable, "-m", "tests.benchmarks", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["gigabytes"] < 20
 
 
 def test_every_way_to_read_is_measured(tiny_records):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from albert_keras.training.flops import training_flops
+from albert_keras.training.loop_config import COMPILED
 from tests.benchmarks import trainers
 from tests.benchmarks.contest import (
     OURS,
@@ -29,6 +30,7 @@ def benchmark_train(
     max_seq_length: int = 128,
     precision: list[str] = tuple(DTYPES),
     peers: list[str] = PEERS,
+    compile: list[str] = ("auto",),
     repeats: int = 5,
     seconds: float = 2.0,
 ) -> dict:
@@ -40,6 +42,7 @@ def benchmark_train(
         model: See `make_shape`.
         precision: "float32", "mixed_bfloat16" or both.
         peers: Some of `PEERS`.
+        compile: What XLA compiles of our step, see `training.compile`; the first is compared.
         repeats: Rounds.
         seconds: How long each runs in a round.
 
@@ -51,7 +54,8 @@ def benchmark_train(
     check_names("peer", peers, PEERS)
     facts = machine()
     shape = make_shape(model, batch_size, max_seq_length)
-    contestants = contestants_for(shape, precision, peers)
+    check_names("compile", compile, COMPILED)
+    contestants = contestants_for(shape, precision, peers, compile)
     peaks = measure_peaks(contestant.dtype for contestant in contestants)
     lengths = batch_size, max_seq_length, shape.predictions
     about = (
@@ -69,10 +73,15 @@ def benchmark_train(
 
 
 def contestants_for(
-    shape: Shape, precisions: Sequence[str] = tuple(DTYPES), peers: Sequence[str] = PEERS
+    shape: Shape,
+    precisions: Sequence[str] = tuple(DTYPES),
+    peers: Sequence[str] = PEERS,
+    compiled: Sequence[str] = ("auto",),
 ) -> list[Contestant]:
     """Returns who takes part, ours first."""
-    found = [(OURS, trainers.prepare_ours, (), ())]
+    first, *others = compiled
+    found = [(OURS, trainers.prepare_ours, ({"compile": first},), ())]
+    found += [(f"{OURS}, {one}", trainers.prepare_ours, ({"compile": one},), ()) for one in others]
     if "keras-nlp" in peers:
         found.append(("keras-nlp", trainers.prepare_keras_nlp, (), ()))
     if "transformers" in peers:

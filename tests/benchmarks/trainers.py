@@ -129,7 +129,8 @@ def prepare_transformers(shape: Shape, precision: str, at_masked_positions: bool
     torch.manual_seed(0)
     model = _transformers_model(shape).to(device)
     model.train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=_LEARNING_RATE)
+    torch.set_float32_matmul_precision("high")  # TF32 on a GPU, as TensorFlow has it
+    optimizer = torch.optim.AdamW(model.parameters(), lr=_LEARNING_RATE, fused=device == "cuda")
     batch = {
         name: torch.tensor(values, dtype=torch.int64, device=device)
         for name, values in synthetic_batch(shape).items()
@@ -166,6 +167,8 @@ def prepare_transformers(shape: Shape, precision: str, at_masked_positions: bool
         optimizer.step()
         _note_loss(facts, loss.item())
 
+    if device == "cuda":
+        return Prepared(run, facts, lambda: torch.cuda.max_memory_allocated() / 1e6)
     return Prepared(run, facts)
 
 
@@ -200,6 +203,11 @@ def _keras_prepared(model, update, facts):
         model.reset_metrics()  # so that the loss is that of this update
         _note_loss(facts, float(update()["loss"]))
 
+    import tensorflow as tf
+
+    if tf.config.list_physical_devices("GPU"):
+        memory = tf.config.experimental.get_memory_info
+        return Prepared(run, facts, lambda: memory("GPU:0")["peak"] / 1e6)
     return Prepared(run, facts)
 
 
