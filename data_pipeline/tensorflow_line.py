@@ -1,20 +1,14 @@
-"""Which line of TensorFlow is installed, the choice of Keras 2 on both, and a quiet start.
+"""Which line of TensorFlow is installed, the choice of Keras 2 on both, and how XLA is prepared.
 
 The project runs on Keras 2. TensorFlow 2.15 contains it; since TensorFlow 2.16, `tensorflow.keras`
 is Keras 3 unless an environment variable selects the package tf-keras, which is Keras 2. This is
 the only module that distinguishes the lines.
-
-While TensorFlow starts, it prints lines to stderr that concern its build (oneDNN, cuDNN factories,
-TensorRT, instruction sets) and the first program that XLA compiles, never the program of a user.
-They are kept out; TensorFlow raises its errors in Python as well.
 
 The module imports no TensorFlow when it is imported.
 """
 
 import contextlib
 import functools
-import importlib.abc
-import importlib.machinery
 import os
 import sys
 import tempfile
@@ -56,7 +50,8 @@ LOG_VARIABLE = "TF_CPP_MIN_LOG_LEVEL"
 #: asks otherwise, returns that of large tensors to the system, which clears each page that it hands
 #: out again: a quarter of the time of a step of a small model. The limit would be 64 GiB.
 #: On a GPU, TensorFlow would take all memory at once, so that a second process finds none.
-ALLOCATOR = {
+ENVIRONMENT = {
+    LOG_VARIABLE: "3",
     "TF_CPU_ALLOCATOR_USE_BFC": "true",
     "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(2**30),
     "TF_FORCE_GPU_ALLOW_GROWTH": "true",
@@ -68,16 +63,8 @@ CUDA_FLAG = "--xla_gpu_cuda_data_dir"
 #: How XLA compiles products for a GPU: by cuBLAS, which chooses the algorithm. Products of XLA's
 #: own must be tried out first, which takes minutes; without that they are several times slower.
 _GPU_PRODUCTS = {"--xla_gpu_enable_triton_gemm": "false", "--xla_gpu_autotune_level": "0"}
-#: What XLA prints once in a process, and TensorFlow 2.16 and later while they are imported: their
-#: libraries log these lines, whatever the variable is, before anything can initialize their log.
-_NOISE = (
-    b"before absl::InitializeLog()",
-    b"Compiled cluster using XLA!",
-    b" port.cc:",
-    b" cudart_stub.cc:",
-)
-#: What modules that need TensorFlow import.
-_TENSORFLOW = ("tensorflow", "tensorflow_text")
+#: What XLA prints once in a process, whatever the variable is, between the lines of a run.
+_NOISE = (b"before absl::InitializeLog()", b"Compiled cluster using XLA!")
 
 
 def required_line(python: tuple[int, ...] = tuple(sys.version_info[:2])) -> Line:
@@ -99,52 +86,32 @@ def needs_tf_keras() -> bool:
 
 
 class Keras3Error(InputError, ImportError):
-    """TensorFlow would use Keras 3, with which no module that needs TensorFlow can work."""
+    """TensorFlow uses Keras 3, with which no module that needs TensorFlow can work."""
 
 
 def prepare_tensorflow() -> None:
-    """Makes `tensorflow.keras` Keras 2, and the start of TensorFlow quiet; call it before both.
+    """Sets the environment variables that TensorFlow reads, and checks its Keras.
 
-    The variables that TensorFlow reads are set during its import alone, so that other programs,
-    which this process may start, do not inherit them. Only those of `ALLOCATOR` stay, because the
-    first operation reads them; values of the user come first. Another choice of Keras does not
-    count, as nothing here works with Keras 3. If TensorFlow would use Keras 3 all the same, each
-    module of the project that imports TensorFlow raises `Keras3Error`; other modules, such as the
-    modules of `albert-keras doctor`, still work.
+    Both packages call it when they are imported. Values of the user come first, except for another
+    choice of Keras, as nothing here works with Keras 3.
+
+    Raises:
+        Keras3Error: If `tensorflow.keras` was used before, and is Keras 3.
     """
-    for name, value in ALLOCATOR.items():
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    _FINDER.fault = keras_fault()
-    if _FINDER not in sys.meta_path:
-        sys.meta_path.insert(0, _FINDER)
-        if "tensorflow" in sys.modules:
-            _trace_as_written()
-        # tensorflow_hub, which tensorflow-text and keras-nlp import.
-        warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
-
-
-def keras_fault() -> str | None:
-    """Returns why `tensorflow.keras` is Keras 3, or None if it is Keras 2, or will be."""
-    if not needs_tf_keras():
-        return None
-    try:
-        metadata.version("tf-keras")
-    except metadata.PackageNotFoundError:
-        line = required_line()
-        return (
-            f"`tensorflow.keras` must be Keras 2. Received: Keras {metadata.version('keras')}, "
-            "without the package tf-keras. Install the Keras 2 of TensorFlow "
-            f"{line.tensorflow}: `pip install {line.keras_package}=={line.keras}`."
+    # tensorflow_hub, which tensorflow-text and keras-nlp import.
+    warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
+    if not needs_tf_keras():  # with the variable, TensorFlow 2.15 would load both Keras
+        return
+    os.environ[VARIABLE] = "1"
+    if uses_keras_3(sys.modules):
+        raise Keras3Error(
+            "`tensorflow.keras` must be Keras 2, which is the package tf-keras. "
+            f"Received: Keras {metadata.version('keras')}, which this program used first. Import "
+            "albert_keras or data_pipeline before `tensorflow.keras` is used, or set "
+            f"{VARIABLE}=1 in the environment."
         )
-    with _variables({VARIABLE: "1"}):
-        if not uses_keras_3(sys.modules):
-            return None
-    return (
-        "`tensorflow.keras` must be Keras 2, which is the package tf-keras. "
-        f"Received: Keras {metadata.version('keras')}, which this program used first. Import "
-        "albert_keras or data_pipeline before `tensorflow.keras` is used, or set "
-        f"{VARIABLE}=1 in the environment."
-    )
 
 
 def uses_keras_3(modules: Mapping[str, ModuleType]) -> bool:
@@ -153,52 +120,12 @@ def uses_keras_3(modules: Mapping[str, ModuleType]) -> bool:
     return tensorflow is not None and not tensorflow.keras.Model.__module__.startswith("tf_keras.")
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow as Python does, and lets it read our variables while it is imported.
-
-    With a `fault`, it also finds the modules of the project, except those that import TensorFlow.
-    """
-
-    fault: str | None = None
-
-    def find_spec(self, fullname, path=None, target=None):
-        is_refused = self.fault and fullname.startswith(("albert_keras.", "data_pipeline."))
-        if fullname != "tensorflow" and not is_refused:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
-        if spec is None or spec.loader is None:
-            return spec
-        if fullname == "tensorflow":
-            execute = spec.loader.exec_module
-            spec.loader.exec_module = functools.partial(_execute_quietly, execute)
-        elif code := spec.loader.get_code(fullname):
-            if any(name.split(".")[0] in _TENSORFLOW for name in code.co_names):
-                raise Keras3Error(self.fault)
-        return spec
-
-
-_FINDER = _Finder()
-
-
-def _execute_quietly(execute, module):
-    level = os.environ.get(LOG_VARIABLE, "3")
-    is_newer, values = needs_tf_keras(), {LOG_VARIABLE: level}
-    if is_newer:  # with this variable, TensorFlow 2.15 would load both Keras
-        values[VARIABLE] = "1"
-    hides = is_newer and level != "0"
-    with _variables(values), stderr_without(_NOISE) if hides else contextlib.nullcontext():
-        execute(module)
-        if is_newer:
-            uses_keras_3({"tensorflow": module})  # the variable is read now
-    _trace_as_written()
-
-
-def _trace_as_written():
+def trace_as_written() -> None:
     """Keeps AutoGraph from converting the functions of the project when they are traced.
 
-    None of them needs it, and the conversion takes seconds of processor time in each command that
-    trains or exports. Functions of users, such as their layers and objectives, are converted as in
-    Keras, wherever they are called from.
+    None of them needs it, and the conversion takes a quarter of the processor time of a short
+    training: three steps of `pretrain` 22.6 s instead of 17.9. Functions of users, such as their
+    layers and objectives, are converted as in Keras, wherever they are called from.
     """
     # There is no public setting by package. Without this one, only the start is slower.
     with contextlib.suppress(ImportError):
@@ -206,21 +133,6 @@ def _trace_as_written():
 
         rules = map(config.DoNotConvert, ("albert_keras", "data_pipeline"))
         config.CONVERSION_RULES = (*config.CONVERSION_RULES, *rules)
-
-
-@contextlib.contextmanager
-def _variables(values):
-    """Context in which environment variables have these values."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def cuda_tools(path: Iterable[str] | None = None) -> Path | None:

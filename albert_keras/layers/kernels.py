@@ -12,10 +12,12 @@ import functools
 
 import tensorflow as tf
 
-from data_pipeline.tensorflow_line import prepare_compiler
+from data_pipeline.tensorflow_line import prepare_compiler, trace_as_written
 
 #: What XLA compiles of a training step: all of it, the kernels between the products, or nothing.
 COMPILED_PARTS = ("step", "kernels", "none")
+
+trace_as_written()  # before the first function of the project is traced
 
 _compiles = contextvars.ContextVar("compiles", default=False)
 #: Function -> its compiled form. Released before shutdown, where TensorFlow would complain.
