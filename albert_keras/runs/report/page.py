@@ -236,6 +236,7 @@ class Token(NamedTuple):
 
     text: str  # with a space in front if a word begins here
     guesses: tuple[tuple[str, float], ...] = ()  # pieces, the most likely first
+    is_special: bool = False  # such as [CLS], which says nothing about the direction of the text
 
 
 class Samples(NamedTuple):
@@ -285,7 +286,7 @@ def _filled(batch, logits, tokenizer):
     for position in range(int(batch["input_mask"][0].sum())):
         id = truths.get(position, int(batch["input_ids"][0][position]))
         guesses = _guesses(rows[position], tokenizer) if position in rows else ()
-        tokens.append(Token(_readable(id, tokenizer), guesses))
+        tokens.append(Token(_readable(id, tokenizer), guesses, _is_special(id, tokenizer)))
     return tokens
 
 
@@ -298,5 +299,8 @@ def _guesses(logits, tokenizer):
 
 def _readable(id, tokenizer):
     has_space, piece = tokenizer.shown(id)
-    is_special = id in (tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
-    return f" {piece}" if has_space or is_special else piece
+    return f" {piece}" if has_space or _is_special(id, tokenizer) else piece
+
+
+def _is_special(id, tokenizer):
+    return id in (tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
