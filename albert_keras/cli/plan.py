@@ -50,6 +50,7 @@ def plan(
     """
     from albert_keras.machine.plan import PlanRequest, make_plan
     from albert_keras.machine.plan_text import (
+        HELD_OUT,
         plan_commands,
         plan_lines,
         plan_warnings,
@@ -83,8 +84,7 @@ def plan(
             yield from ("", *textwrap.wrap(f"Note: {warning}", 100, break_on_hyphens=False))
         yield from ("", f"Commands, all in this folder; {out} has the settings:")
         yield from (f"  {command}" for command in commands)
-        length = made.stages[-1].max_seq_length
-        yield "A score needs held-out text: keep some files apart, build records from them with"
-        yield f"--max-seq-length {length}, and give `pretrain` their folder as --eval-data."
+        if any(HELD_OUT in command for command in commands):
+            yield f"{HELD_OUT} are files apart from the corpus, on which the model is scored."
 
     return Output(values, lines())

@@ -23,10 +23,17 @@ _HEADER = "# Made by `albert-keras plan`, which replaces this file: copy it to k
 _MANY_EPOCHS = 16
 
 
+#: Text that a plan does not know: the user keeps it apart from the corpus.
+HELD_OUT = "HELD_OUT_FILES"
+
+
 def plan_commands(plan: Plan, config_file: str) -> list[str]:
-    """Returns the commands from text to a trained model, all executed in the same folder."""
+    """Returns the commands from text to an export, all executed in the same folder.
+
+    The records of held-out text are built from `HELD_OUT`, which the user replaces.
+    """
     request, language = plan.request, plan.text.language
-    data, commands = request.data, []
+    data, commands, scored, evaluated = request.data, [], [], []
     if data is None:
         sources = request.corpus or ("CORPUS",)
         corpus = [word for source in sources for word in ("--corpus", source)]
@@ -37,18 +44,31 @@ def plan_commands(plan: Plan, config_file: str) -> list[str]:
             accents = [] if language == "en" else ["--no-strip-accents"]
             size = ["--size", str(plan.vocab_size), "--out", "tokenizer/"]
             commands.append(["vocab", *corpus, *accents, *size])
+        last = plan.stages[-1]
+        data, held_out = f"{last.records}/", "held-out/"
+        build = ["--tokenizer", request.tokenizer or "tokenizer/"]
+        build += ["--language", language] if language != "en" else []
         for stage in plan.stages:
-            build = ["data", "build", *corpus, "--tokenizer", request.tokenizer or "tokenizer/"]
-            build += ["--language", language] if language != "en" else []
-            build += ["--max-seq-length", str(stage.max_seq_length)]
-            build += ["--max-predictions-per-seq", str(stage.max_predictions_per_seq)]
-            build += ["--no-static-masks", "--set", "masking.max_ngram=1"]
-            build += ["--copies", str(plan.copies)] if plan.copies > 1 else []
-            commands.append([*build, "--out", f"{stage.records}/"])
-        data = f"{plan.stages[-1].records}/"
+            copies = ["--copies", str(plan.copies)] if plan.copies > 1 else []
+            words = [*build, *_lengths(stage), "--no-static-masks", *copies]
+            commands.append(["data", "build", *corpus, *words, "--out", f"{stage.records}/"])
+        # With masks in the records, all models fill the same ones.
+        words = ["--corpus", HELD_OUT, *build, *_lengths(last), "--out", held_out]
+        commands.append(["data", "build", *words])
+        scored, evaluated = ["--eval-data", held_out], ["--data", held_out]
     out = f"runs/{plan.chosen.name}"
-    commands.append(["pretrain", "--config", config_file, "--data", data, "--out", out])
+    commands.append(["pretrain", "--config", config_file, "--data", data, *scored, "--out", out])
+    if evaluated:
+        commands.append(["evaluate", "--run", out, *evaluated])
+    commands.append(["export", "--run", out, "--out", f"saved_models/{plan.chosen.name}"])
     return [f"albert-keras {shlex.join(words)}" for words in commands]
+
+
+def _lengths(stage):
+    """Returns the options of `data build` for the records of a stage."""
+    words = ["--max-seq-length", str(stage.max_seq_length)]
+    words += ["--max-predictions-per-seq", str(stage.max_predictions_per_seq)]
+    return [*words, "--set", "masking.max_ngram=1"]
 
 
 def write_config(plan: Plan, path: Path) -> None:

@@ -30,7 +30,7 @@ from albert_keras.machine.plan import (
     suggest_config,
     this_device,
 )
-from albert_keras.machine.plan_text import plan_commands, plan_lines, plan_warnings
+from albert_keras.machine.plan_text import HELD_OUT, plan_commands, plan_lines, plan_warnings
 from albert_keras.report import parse_bytes
 from albert_keras.training import peak
 from albert_keras.training.config import PretrainingConfig
@@ -229,8 +229,12 @@ def test_the_printed_commands_train_a_model(tmp_path, capsys):
     assert plan["text"]["language"] == "ar"
     written = PretrainingConfig.of(yaml.safe_load((tmp_path / "plan.yaml").read_text()))
     assert written == PretrainingConfig.of(plan["config"])
+    (tmp_path / "kept.txt").write_text(words_of(ARABIC[::-1]), encoding="utf-8")
+    assert [command.split()[1] for command in plan["commands"]] == [
+        *("vocab", "data", "data", "pretrain", "evaluate", "export")
+    ]
     for command in plan["commands"]:
-        words = shlex.split(command)[1:]
+        words = shlex.split(command.replace(HELD_OUT, "kept.txt"))[1:]
         if words[0] == "pretrain":  # not for a quarter of an hour
             words += ["--steps", "2", "--set", "training.time_budget=null"]
             words += ["--set", "optimizer.warmup_steps=0"]
@@ -275,7 +279,7 @@ def test_a_time_budget_chooses_a_model_for_the_records(unmasked_records, tmp_pat
     assert (given.training.batch_size, given.training.steps) == (16, 70)
     assert given.optimizer == PretrainingConfig.of({}, lr="0.01").optimizer
     plan = plan_for(0.1, None, data=str(unmasked_records))
-    assert len(plan_commands(plan, "plan.yaml")) == 1 and plan.text.language == "en"
+    assert len(plan_commands(plan, "plan.yaml")) == 2 and plan.text.language == "en"
 
 
 def test_a_gpu_gets_large_batches_and_its_steps_are_timed(monkeypatch):
