@@ -21,7 +21,6 @@ from albert_keras.cli.parameters import (
     refuse,
     signature_of,
 )
-from albert_keras.cli.removed import check_options, refuse_removed
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import options_of
 
@@ -61,10 +60,6 @@ class _GivenOnce:
 
 
 class _Command(_GivenOnce, typer.core.TyperCommand):
-    def parse_args(self, ctx, args):
-        check_options(ctx.command_path, args[: args.index("--")] if "--" in args else args)
-        return super().parse_args(ctx, args)
-
     def format_options(self, ctx, formatter):
         for one in self.params:
             if one.param_type_name == "argument":  # typer would add a type of Python
@@ -75,7 +70,6 @@ class _Command(_GivenOnce, typer.core.TyperCommand):
 
 class _Group(_GivenOnce, typer.core.TyperGroup):
     def resolve_command(self, ctx, args):
-        refuse_removed(ctx.command_path, args[0])
         try:
             return super().resolve_command(ctx, args)
         except USAGE_ERRORS as error:

@@ -13,7 +13,6 @@ from albert_keras.cli import app, main
 from albert_keras.cli.data.check import ExampleOptions
 from albert_keras.cli.option_names import OptionNames
 from albert_keras.cli.parameters import help_and_entries, parameters_of
-from albert_keras.cli.removed import removed
 from albert_keras.distillation.config import DistillationConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
@@ -163,14 +162,6 @@ def test_an_option_with_one_value_is_refused_if_given_twice(path):
             name = max(option.opts, key=len)
             with pytest.raises(InputError, match=f"`{name}` must be given at most once"):
                 RUN[path].make_context(path, [name, "8", f"{name}=8"])
-
-
-def test_what_was_removed_answers_with_its_replacement(capsys):
-    for words, replacement in removed().items():
-        assert main(words.split()) == 2
-        assert f"`albert-keras {words}` was removed. {replacement}" in capsys.readouterr().err
-    assert main(["finetune", "--objective=unsupervised"]) == 2
-    assert "was removed" in capsys.readouterr().err
 
 
 def test_a_flag_is_either_set_or_not_and_several_values_may_be_repeated(capsys):
