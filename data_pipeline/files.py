@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import socket
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -44,6 +45,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     """Yields a temporary path that replaces the file at `path` if the block succeeds."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    temporary.unlink(missing_ok=True)  # of a folder of somebody else, it may be a link
     _temporaries.add(temporary)
     try:
         yield temporary
@@ -65,6 +67,33 @@ def whole_text(path: str | Path) -> Iterator[TextIO]:
         temporary.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             yield file
+
+
+def open_in_place(path: str | Path) -> int:
+    """Opens a file for reading and writing where it is, and creates it if it is missing.
+
+    In a folder of somebody else a link may stand for a file elsewhere, so links are not followed.
+    All other files are written by `whole_file`, which replaces a link.
+
+    Returns:
+        int. The descriptor.
+
+    Raises:
+        InputError: If the path is a link, a pipe or a device.
+        OSError: If the file cannot be opened or created.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+    raise InputError(
+        f"`{path}` must be a regular file, because it is written. Received: a symbolic link, a "
+        "pipe or a device. Remove it."
+    )
 
 
 def write_json(path: str | Path, values: Any, **options: Any) -> None:
@@ -166,7 +195,7 @@ def check_writable(path: Path, name: str = "out") -> None:
         )
     probe = parent / f".{path.name}.probe-{os.getpid()}"
     try:
-        probe.touch()
+        open(probe, "x").close()
         probe.unlink()
     except OSError as error:
         raise InputError(
@@ -301,7 +330,7 @@ class FolderLock:
         while self._descriptor is None:
             path = self._path if inside is None else inside / self._path.name
             try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+                descriptor = open_in_place(path)
             except OSError as error:
                 if error.errno in _READ_ONLY:
                     return  # a complete run can be read there, and nothing can be written
@@ -320,7 +349,13 @@ class FolderLock:
                 return
             # The process that had the lock before may have removed the file in between.
             with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.stat(path), os.fstat(descriptor)):
+                if os.path.samestat(os.lstat(path), os.fstat(descriptor)):
+                    if not (os.pread(descriptor, 8, 0) or b"process ") == b"process ":
+                        os.close(descriptor)
+                        raise InputError(
+                            f"`{path}` must be the lock of a process. Received: a file with "
+                            "something else. Move it to another folder."
+                        )
                     self._descriptor = descriptor
                     holder = f"process {os.getpid()} on host {socket.gethostname()}\n"
                     os.truncate(descriptor, 0)

@@ -190,7 +190,8 @@ class BuildFolder:
 
     def _remove_temporary_files(self):
         for temporary in (*self.out.glob(".*.tmp-*"), *self.work.glob(".*.tmp-*")):
-            temporary.unlink() if temporary.is_file() else shutil.rmtree(temporary)
+            is_folder = temporary.is_dir() and not temporary.is_symlink()
+            shutil.rmtree(temporary) if is_folder else temporary.unlink()
 
     def _check_settings(self):
         path = self.work / _SETTINGS

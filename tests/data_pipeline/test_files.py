@@ -63,6 +63,36 @@ def test_the_second_is_refused_with_host_and_process_until_the_first_is_killed(t
     assert not (tmp_path / LOCK_FILE).exists()
 
 
+def test_what_is_no_lock_is_refused_and_left(tmp_path):
+    lock, other = tmp_path / "run" / LOCK_FILE, tmp_path / "notes"
+    lock.parent.mkdir()
+    other.write_text("mine")
+
+    def refused(message):
+        with FolderLock(lock.parent) as one, pytest.raises(InputError, match=f"`{lock}` {message}"):
+            one.take()
+        lock.unlink()
+
+    for target in (other, tmp_path / "missing"):
+        lock.symlink_to(target)
+        refused("must be a regular file.*Received: a symbolic link")
+    os.mkfifo(lock)
+    refused("must be a regular file")
+    os.link(other, lock)  # another name of the same file
+    refused("must be the lock of a process")
+    assert other.read_text() == "mine" and not (tmp_path / "missing").exists()
+
+
+def test_links_are_replaced_and_never_followed(tmp_path):
+    other = tmp_path / "notes"
+    other.write_text("mine")
+    for name in ("a", f".a.tmp-{os.getpid()}"):
+        (tmp_path / name).symlink_to(other)
+    with whole_file(tmp_path / "a") as temporary:
+        temporary.write_text("done")
+    assert (tmp_path / "a").read_text() == "done" and other.read_text() == "mine"
+
+
 def test_a_folder_appears_with_its_lock(tmp_path):
     hidden, folder = tmp_path / ".run.tmp", tmp_path / "run"
     hidden.mkdir()
