@@ -26,6 +26,7 @@ from albert_keras.cli import (
 from albert_keras.cli.command import PANELS, USAGE_ERRORS, App
 from albert_keras.cli.interruption import EXIT_CODE, ending_in_time
 from albert_keras.cli.output import finish, report_error
+from albert_keras.report import printable
 
 #: The commands of each panel of the help.
 _COMMANDS = (
@@ -84,7 +85,8 @@ def main(argv=None):
         return EXIT_CODE
     except Exception as error:
         if isinstance(error, USAGE_ERRORS):
-            error.message = error.message.removeprefix("Value error, ")  # of pydantic
+            message = error.message.removeprefix("Value error, ")  # of pydantic
+            error.message = printable(message)
             error.show()
             return error.exit_code
         return report_error(error, debug="--debug" in argv)

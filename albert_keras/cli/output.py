@@ -12,6 +12,7 @@ import typer
 
 from albert_keras.cli.interruption import EXIT_CODE, Interrupted, command_line
 from albert_keras.cli.log_lines import JsonLines, LogLines, TerminalLines
+from albert_keras.report import printable
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped, WorkerLost
 from data_pipeline.errors import InputError, Mistake, mistakes_of
 from data_pipeline.files import failed_path, is_disk_full
@@ -93,7 +94,7 @@ def show(result, lines, as_json):
     elif hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # of a terminal without UTF-8
     for line in lines:
-        print(line, flush=True)
+        print(printable(line), flush=True)
 
 
 def _plain(value):

@@ -38,6 +38,26 @@ def test_an_internal_error_has_its_own_exit_code_and_debug_its_traceback(monkeyp
         main(["data", "verify", "records", "--debug"])
 
 
+@pytest.mark.parametrize("is_json", [False, True])
+def test_what_is_printed_does_not_control_the_terminal(is_json, tmp_path, capsys):
+    evil = "\x1b[2J\x07\x9b1m\u202e\udcff"
+    table, settings = tmp_path / "table.csv", tmp_path / "settings.yaml"
+    rows = [f"{number},{evil if number % 2 else 'ham'}" for number in range(9)]
+    table.write_text("\n".join(["text,label", *rows]), errors="ignore")
+    settings.write_text('"a\\e[2J": 1')
+    check = ["data", "check", "--task", "classification", "--train", str(table)]
+    for command in (
+        [*check, "--text", "text", "--label", "label"],
+        ["pretrain", "--config", str(settings), "--data", str(tmp_path), "--out", "x"],
+        ["data", "verify", str(tmp_path / evil)],
+        ["predict", str(tmp_path / evil), "text"],
+    ):
+        main([*command, *["--json"] * is_json])
+        shown = "".join(capsys.readouterr())
+        assert "\\u001b[2J" in shown
+        assert shown.replace("\n", "").isprintable()
+
+
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert re.fullmatch(r"albert-keras \d+\.\d+\.\d+\n", capsys.readouterr().out)
