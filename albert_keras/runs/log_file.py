@@ -58,7 +58,7 @@ def keep_log_until(folder, step):
     if not path.is_file():
         return
     kept = [raw + b"\n" for raw, line in _read_lines(folder) if line["step"] <= step]
-    with naming(path), whole_file(path) as temporary:
+    with whole_file(path) as temporary:
         temporary.write_bytes(b"".join(kept))
 
 

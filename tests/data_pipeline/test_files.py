@@ -1,5 +1,6 @@
 """Files and folders appear whole or not at all; a folder has one process that works in it."""
 
+import errno
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ from data_pipeline.files import (
     LOCK_FILE,
     FolderLock,
     check_output_folder,
+    unfinished_folders,
     whole_file,
     whole_folder,
 )
@@ -41,6 +43,42 @@ def test_a_failure_leaves_no_folder_and_no_new_parents(tmp_path):
         (temporary / "file").write_text("half")
         raise RuntimeError
     assert not list(tmp_path.iterdir())
+
+
+_WRITER = """
+import sys, time
+from data_pipeline.files import whole_folder
+
+with whole_folder(sys.argv[1]) as folder:
+    (folder / "weights").write_text("half")
+    print(folder.name, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path):
+    out, other = tmp_path / "model", tmp_path / ".model2.tmp-1"
+    other.mkdir()
+    command = [sys.executable, "-c", _WRITER, out]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        left = tmp_path / writer.stdout.readline().strip()
+        assert unfinished_folders(tmp_path, "*") == [left] and not other.exists()
+        writer.send_signal(signal.SIGKILL)
+    assert left.is_dir()
+    with whole_folder(out):
+        assert not left.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "x"), RuntimeError])
+def test_a_full_disk_names_the_file(error, tmp_path):
+    error = error if isinstance(error, OSError) else error(f"HDF5: {os.strerror(errno.ENOSPC)}")
+    for whole in (whole_file, whole_folder):
+        with pytest.raises(OSError) as raised, whole(tmp_path / "model"):
+            raise error
+        assert raised.value.errno == errno.ENOSPC
+        assert raised.value.filename == str(tmp_path / "model")
+        error.filename = None
 
 
 def test_the_second_is_refused_with_host_and_process_until_the_first_is_killed(tmp_path):

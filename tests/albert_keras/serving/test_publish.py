@@ -280,13 +280,28 @@ def test_a_version_that_exists_is_refused_before_any_work(tmp_path, name):
     assert contents(tmp_path) == [name]
 
 
-def test_of_two_exports_at_once_one_is_published(tmp_path):
-    with pytest.raises(InputError, match="nothing is ever overwritten"):
-        with new_version(tmp_path) as draft:
-            draft.keras_file.write_text("of the first")
-            assert publish(tmp_path / "." / "") == 1
-    assert contents(tmp_path) == ["1", "1.keras"]
-    assert (tmp_path / "1.keras").read_text() == "keras"
+def test_two_exports_at_once_are_two_versions_or_one_is_refused_before_any_work(tmp_path):
+    with new_version(tmp_path) as draft:
+        draft.keras_file.write_text("of the first")
+        assert publish(tmp_path / "." / "") == 2
+        with pytest.raises(InputError, match="/1` is being written by another process"):
+            publish(tmp_path, version=1)
+    assert contents(tmp_path) == ["1", "1.keras", "2", "2.keras"]
+    assert (tmp_path / "1.keras").read_text() == "of the first"
+
+
+def test_a_version_that_appears_meanwhile_is_not_replaced(tmp_path):
+    with pytest.raises(InputError, match="nothing is ever overwritten"), new_version(tmp_path):
+        (tmp_path / "1").mkdir()
+    assert contents(tmp_path) == ["1"]
+
+
+def test_what_a_killed_export_left_is_removed(tmp_path):
+    (tmp_path / "1").mkdir()
+    (tmp_path / ".1.tmp-9").mkdir()
+    (tmp_path / ".1.tmp-9.keras").touch()
+    assert publish(tmp_path) == 2
+    assert contents(tmp_path) == ["1", "2", "2.keras"]
 
 
 # Precision
