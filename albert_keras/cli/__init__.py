@@ -81,7 +81,7 @@ def main(argv=None):
         return code if isinstance(code, int) else 0
     except SystemExit as finished:
         return finished.code or 0
-    except typer.Abort:  # Ctrl-C before the command ran
+    except (typer.Abort, KeyboardInterrupt):  # Ctrl-C before or after the command ran
         return EXIT_CODE
     except Exception as error:
         if isinstance(error, USAGE_ERRORS):

@@ -133,7 +133,7 @@ def report_error(error, debug):
         restart()
     code, mistakes = 2, mistakes_of(error)
     if isinstance(error, TrainingStopped):
-        code, text = 143, f"{error}:\n  {command_line()}"
+        code, text = 128 + error.number, f"{error}:\n  {command_line()}"
     elif isinstance(error, Interrupted):
         code, text = EXIT_CODE, str(error)
     elif debug:

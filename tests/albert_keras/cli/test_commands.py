@@ -4,6 +4,7 @@ import errno
 import logging
 import os
 import re
+import signal
 
 import pytest
 
@@ -11,6 +12,7 @@ from albert_keras.cli import main
 from albert_keras.cli.export import _variant_lines
 from albert_keras.cli.output import report_error
 from albert_keras.serving.publish import AccuracyLoss, ExportResult
+from albert_keras.training.errors import TrainingStopped
 
 
 def test_an_export_reports_the_loss_of_its_variants(tmp_path):
@@ -67,6 +69,12 @@ def test_a_command_leaves_the_loggers_as_they_were(tmp_path):
     assert main(["data", "verify", f"{tmp_path}/nowhere"]) == 2
     logger = logging.getLogger("data_pipeline")
     assert logger.propagate and not logger.handlers and logger.level == logging.NOTSET
+
+
+def test_a_stopped_training_has_the_exit_code_of_its_signal(capsys):
+    for number, code in [(signal.SIGINT, 130), (signal.SIGTERM, 143), (None, 143)]:
+        assert report_error(TrainingStopped("runs/a", 3, number), debug=False) == code
+    assert "stopped and saved `runs/a` at step 3" in capsys.readouterr().err
 
 
 def test_a_full_disk_is_one_line_with_the_file_and_what_to_do(capsys):
