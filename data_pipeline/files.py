@@ -164,16 +164,15 @@ def unfinished_folders(parent: Path, names: str) -> list[Path]:
 @contextlib.contextmanager
 def _held(folder):
     """Locks a folder for a block, which a killed process leaves; yields whether nobody had it."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        try:
+    with contextlib.ExitStack() as stack:
+        is_free = False
+        # Others have it or have just renamed it; or there are no locks, and anybody may write there.
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            stack.callback(os.close, descriptor)
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # or the filesystem has no locks, and anybody may be writing there
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(descriptor)
+            is_free = True
+        yield is_free
 
 
 def remove_temporaries() -> None:
