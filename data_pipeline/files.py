@@ -166,7 +166,7 @@ def _held(folder):
     """Locks a folder for a block, which a killed process leaves; yields whether nobody had it."""
     with contextlib.ExitStack() as stack:
         is_free = False
-        # Others have it or have just renamed it; or there are no locks, and anybody may write there.
+        # Others have it, or have just renamed it; or there are no locks, so anybody may have it.
         with contextlib.suppress(OSError):
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             stack.callback(os.close, descriptor)
