@@ -1,6 +1,9 @@
 # make demo     set up, then text -> records -> pre-training -> SavedModel -> answers, offline
-# make test     set up, then the tests; `make test-all` adds the slow ones, `make lint` is the style
-# make test-newer  the tests of the core with TensorFlow 2.21, on Python 3.13 or 3.12; part of test-all
+# make test     set up, then the default tests; `make lint` is the style
+# make test-slow   the slow tests: whole trainings, exports of each kind, the pages of the documentation
+# make test-newer  the tests of the core with TensorFlow 2.21, on Python 3.13 or 3.12
+# make test-beam   the tests of the build with Apache Beam, in an environment of its own
+# make test-all    all of these, as .ci/run does
 # make docs     the documentation as a site that works offline, in build/docs
 # make test-wheel  the tests with the built wheel in an environment of its own, without the repository
 # make check-tpu  compile the training step for six TPUs, without one; docs/tpu.md
@@ -21,16 +24,19 @@ CORE := tests/test_old_artifacts.py tests/data_pipeline/test_tensorflow_line.py 
   tests/albert_keras/layers tests/albert_keras/models tests/albert_keras/optimization \
   tests/data_pipeline/tokenizers/test_graph_tokenization.py tests/data_pipeline/tokenizers/test_offsets.py \
   tests/data_pipeline/tokenizers/test_byte_bpe.py tests/data_pipeline/reader
+# Tests that need Apache Beam.
+BEAM := tests/data_pipeline/building/test_beam.py tests/albert_keras/cli/test_data_build.py
 DEMO ?= runs/demo
 VENV_TPU ?= .venv-tpu
 READY_TPU := $(VENV_TPU)/.ready
+VENV_BEAM ?= .venv-beam
 VENV_DOCS ?= .venv-docs
 READY_DOCS := $(VENV_DOCS)/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 # The tests start many processes. Without files of bytecode each one compiles all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-wheel test-all test-newer docs check-tpu check-gpu lint format clean
+.PHONY: setup demo test test-slow test-wheel test-all test-newer test-beam docs check-tpu check-gpu lint format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -43,19 +49,26 @@ demo: $(READY)
 
 # The tests run in three processes, because some tests wait. Each test file runs in one process,
 # because its tests share costly fixtures. tests/conftest.py starts with the longest files.
-IN_PROCESSES := -n 3 --dist loadfile --no-loadscope-reorder
+IN_PROCESSES := -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --durations 10
 
 test: $(READY)
-	$(BIN)/python -m pytest $(IN_PROCESSES) --max-worker-restart 0
+	$(BIN)/python -m pytest $(IN_PROCESSES)
 
-# The slow tests build the site, too.
-test-all: $(READY) $(READY_DOCS)
-	$(BIN)/python -m pytest -m "slow or not slow" -o faulthandler_timeout=7200
-	$(MAKE) test-newer
+# They build the site, too.
+test-slow: $(READY) $(READY_DOCS)
+	ALBERT_KERAS_DOCS_PYTHON="$(abspath $(VENV_DOCS))/bin/python" $(BIN)/python -m pytest $(IN_PROCESSES) -m slow
+
+test-all: test test-slow test-newer test-beam
 
 test-newer:
 	$(MAKE) setup VENV="$(VENV_NEWER)" PYTHON="$(PYTHON_NEWER)"
-	$(VENV_NEWER)/bin/python -m pytest $(IN_PROCESSES) --max-worker-restart 0 $(CORE)
+	$(VENV_NEWER)/bin/python -m pytest $(IN_PROCESSES) $(CORE)
+
+# Beam has requirements of its own, which pip adds to those of the project.
+test-beam:
+	$(MAKE) setup VENV="$(VENV_BEAM)"
+	$(VENV_BEAM)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[beam]'
+	$(VENV_BEAM)/bin/python -m pytest -m "slow or not slow" --durations 10 $(BEAM)
 
 docs: $(READY_DOCS)
 	NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/python -m mkdocs build --quiet -f docs/site/mkdocs.yml
@@ -88,7 +101,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(VENV_NEWER) $(VENV_TPU) $(VENV_DOCS) build *.egg-info
+	rm -rf $(VENV) $(VENV_NEWER) $(VENV_BEAM) $(VENV_TPU) $(VENV_DOCS) build *.egg-info
 
 # If there is no Python of `PYTHON`, uv installs one, unless the user set `PYTHON`.
 $(READY): requirements.txt pyproject.toml

@@ -21,6 +21,10 @@ BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
 #: Colours of several lines in one chart.
 COLOURS = (BLUE, ORANGE, GREEN, RED, "#cc79a7", "#56b4e9", "#000000")
 
+#: Control characters, those that change the order in which others are shown, and bytes that are not
+#: UTF-8.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
 
 # Tables
 
@@ -154,6 +158,15 @@ class Finding(NamedTuple):
         mark = {True: "✔", False: "⚠", None: " "}[self.is_good]
         first = f"{mark} {self.name:<17}  {self.text}"
         return [first, *(f"{'':19}  {detail}" for detail in self.details)]
+
+
+def printable(text: str) -> str:
+    """Returns text in which characters that control a terminal are escapes, as in JSON: `\\u001b`.
+
+    Everything that a command prints goes through here, because labels, names and texts come from
+    anywhere, and these characters could hide or change other lines. Tabs and line breaks remain.
+    """
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def shortened(text: str, longest: int, middle: bool = False) -> str:

@@ -10,6 +10,7 @@ file is locked instead of the folder because NFS keeps locks on folders to one m
 import contextlib
 import errno
 import fcntl
+import glob
 import hashlib
 import json
 import logging
@@ -17,6 +18,7 @@ import os
 import re
 import shutil
 import socket
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -46,10 +48,12 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     _temporaries.add(temporary)
     try:
-        yield temporary
-        fsync(temporary)
-        os.replace(temporary, path)
-        fsync(path.parent)
+        with naming(path):
+            temporary.unlink(missing_ok=True)  # in a folder of somebody else, it may be a link
+            yield temporary
+            fsync(temporary)
+            os.replace(temporary, path)
+            fsync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
         _temporaries.discard(temporary)
@@ -61,16 +65,43 @@ def whole_text(path: str | Path) -> Iterator[TextIO]:
 
     Half a surrogate pair, which JSON allows and UTF-8 does not, is written as its escape.
     """
-    with naming(path), whole_file(path) as temporary:
-        temporary.parent.mkdir(parents=True, exist_ok=True)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as temporary:
         with open(temporary, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             yield file
+
+
+def open_in_place(path: str | Path) -> int:
+    """Opens a file for reading and writing where it is, and creates it if it is missing.
+
+    In a folder of somebody else a link may stand for a file elsewhere, so links are not followed.
+    All other files are written by `whole_file`, which replaces a link.
+
+    Returns:
+        int. The descriptor.
+
+    Raises:
+        InputError: If the path is a link, a pipe or a device.
+        OSError: If the file cannot be opened or created.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+    raise InputError(
+        f"`{path}` must be a regular file, because it is written. Received: a symbolic link, a "
+        "pipe or a device. Remove it."
+    )
 
 
 def write_json(path: str | Path, values: Any, **options: Any) -> None:
     """Writes values as an indented JSON file, whole; `options` are passed to `json.dumps`."""
     text = json.dumps(values, **{"indent": 2, **options}) + "\n"
-    with naming(path), whole_file(path) as temporary:
+    with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
@@ -82,18 +113,23 @@ def write_json_lines(path: str | Path, rows: Iterable[Any], **options: Any) -> N
 
 @contextlib.contextmanager
 def whole_folder(path: str | Path) -> Iterator[Path]:
-    """Yields a temporary folder that becomes `path`, missing or empty, if the block succeeds."""
+    """Yields a temporary folder that becomes `path`, missing or empty, if the block succeeds.
+
+    Temporary folders for the same path that killed processes left are removed.
+    """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     shutil.rmtree(temporary, ignore_errors=True)
+    unfinished_folders(path.parent, glob.escape(path.name))
     missing = [parent for parent in path.absolute().parents if not parent.exists()]
     temporary.mkdir(parents=True)
     _temporaries.add(temporary)
     try:
-        yield temporary
-        fsync_folder(temporary)
-        os.replace(temporary, path)
-        fsync(path.parent)
+        with naming(path), _held(temporary):
+            yield temporary
+            fsync_folder(temporary)
+            os.replace(temporary, path)
+            fsync(path.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         with contextlib.suppress(OSError):  # other programs may have written there
@@ -102,6 +138,41 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
         raise
     finally:
         _temporaries.discard(temporary)
+
+
+def unfinished_folders(parent: Path, names: str) -> list[Path]:
+    """Removes the temporary folders of `whole_folder` that no process writes any more.
+
+    Args:
+        parent: The folder that contains them.
+        names: The names that they are to have, as a pattern of `glob`.
+
+    Returns:
+        list of Path. The folders that other processes are writing.
+    """
+    written = []
+    for path in parent.glob(f".{names}.tmp-*"):
+        if path.is_dir() and not path.is_symlink():
+            with _held(path) as is_free:
+                if is_free:
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    written.append(path)
+    return written
+
+
+@contextlib.contextmanager
+def _held(folder):
+    """Locks a folder for a block, which a killed process leaves; yields whether nobody had it."""
+    with contextlib.ExitStack() as stack:
+        is_free = False
+        # Others have it, or have just renamed it; or there are no locks, so anybody may have it.
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_free = True
+        yield is_free
 
 
 def remove_temporaries() -> None:
@@ -115,12 +186,20 @@ def remove_temporaries() -> None:
 
 @contextlib.contextmanager
 def naming(path: str | Path):
-    """Makes each OSError of the block that names no file or folder name this one."""
+    """Makes each OSError of the block that names no file or folder name this one.
+
+    Errors of libraries because of a full disk become one.
+    """
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or str(path)
+        if error.errno is not None:  # else its text is not that of the system
+            error.filename = error.filename or str(path)
         raise
+    except Exception as error:
+        if isinstance(error, InputError) or not is_disk_full(error):
+            raise
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -128,6 +207,15 @@ def is_disk_full(error: BaseException) -> bool:
     full = (errno.ENOSPC, errno.EDQUOT)
     return getattr(error, "errno", None) in full or any(
         os.strerror(number) in str(error) for number in full
+    )
+
+
+def disk_full(name: str | None) -> InputError:
+    """Returns the error for a disk on which the file or folder of this name has no space."""
+    what = f"`{name}` could not be written. " if name else ""
+    return InputError(
+        f"The disk is full: {what}Free some space or choose a folder on another disk.",
+        Mistake.DISK_FULL,
     )
 
 
@@ -166,7 +254,7 @@ def check_writable(path: Path, name: str = "out") -> None:
         )
     probe = parent / f".{path.name}.probe-{os.getpid()}"
     try:
-        probe.touch()
+        open(probe, "x").close()
         probe.unlink()
     except OSError as error:
         raise InputError(
@@ -301,7 +389,7 @@ class FolderLock:
         while self._descriptor is None:
             path = self._path if inside is None else inside / self._path.name
             try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+                descriptor = open_in_place(path)
             except OSError as error:
                 if error.errno in _READ_ONLY:
                     return  # a complete run can be read there, and nothing can be written
@@ -320,11 +408,18 @@ class FolderLock:
                 return
             # The process that had the lock before may have removed the file in between.
             with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.stat(path), os.fstat(descriptor)):
+                if os.path.samestat(os.lstat(path), os.fstat(descriptor)):
+                    if not (os.pread(descriptor, 8, 0) or b"process ") == b"process ":
+                        os.close(descriptor)
+                        raise InputError(
+                            f"`{path}` must be the lock of a process. Received: a file with "
+                            "something else. Move it to another folder."
+                        )
                     self._descriptor = descriptor
                     holder = f"process {os.getpid()} on host {socket.gethostname()}\n"
-                    os.truncate(descriptor, 0)
-                    os.write(descriptor, holder.encode())
+                    with naming(path):
+                        os.truncate(descriptor, 0)
+                        os.write(descriptor, holder.encode())
                     return
             os.close(descriptor)
 

@@ -25,6 +25,8 @@ MAX_YAML_BYTES = 2**20
 MAX_VOCABULARY_BYTES = 64 * 2**20
 #: Files of examples that are read at once, such as SQuAD's, which has 42 million bytes.
 MAX_DATA_BYTES = 512 * 2**20
+#: Columns of a table, whose names are compared with each other.
+MAX_COLUMNS = 4096
 #: Longest line of examples. A line takes about 25 times its size in memory.
 MAX_LINE_BYTES = 1 << 24
 
@@ -89,6 +91,15 @@ def bounded_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
         check_line_length(len(line), f"{name} line {number}")
         yield line
         number += 1
+
+
+def check_columns(count: int, path: str | Path) -> None:
+    """Raises InputError if a table has more than `MAX_COLUMNS` columns."""
+    if count > MAX_COLUMNS:
+        raise InputError(
+            f"`{path}` must have at most {MAX_COLUMNS:,} columns. Received: {count:,}. Keep only "
+            "the columns of texts and labels."
+        )
 
 
 def check_line_length(num_bytes: int, line: str) -> None:

@@ -80,6 +80,7 @@ def pytest_configure():
 
 #: Files that take longest, the longest first.
 _LONG_FILES = (
+    "documentation/test_pages_run.py",
     "albert_keras/training/test_resume.py",
     "test_old_artifacts.py",
     "albert_keras/test_demo.py",

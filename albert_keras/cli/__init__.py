@@ -1,5 +1,6 @@
 """The command line `albert-keras`. TensorFlow is not imported before a command runs."""
 
+import os
 import sys
 
 import typer
@@ -26,6 +27,7 @@ from albert_keras.cli import (
 from albert_keras.cli.command import PANELS, USAGE_ERRORS, App
 from albert_keras.cli.interruption import EXIT_CODE, ending_in_time
 from albert_keras.cli.output import finish, report_error
+from albert_keras.report import printable
 
 #: The commands of each panel of the help.
 _COMMANDS = (
@@ -73,6 +75,9 @@ def main(argv=None):
         int. Exit code: 0 success; 1 internal error, or a problem that `doctor` found; 2 invalid
         input; 3 training diverged; 4 a server returned wrong answers; 130 or 143 interrupted.
     """
+    if argv is None and sys.getfilesystemencoding() != "utf-8":
+        # TensorFlow takes names of files in UTF-8 only; in UTF-8 mode Python does the same.
+        os.execve(sys.executable, sys.orig_argv, os.environ | {"PYTHONUTF8": "1"})
     argv = sys.argv[1:] if argv is None else argv
     try:
         with ending_in_time():
@@ -80,11 +85,12 @@ def main(argv=None):
         return code if isinstance(code, int) else 0
     except SystemExit as finished:
         return finished.code or 0
-    except typer.Abort:  # Ctrl-C before the command ran
+    except (typer.Abort, KeyboardInterrupt):  # Ctrl-C before or after the command ran
         return EXIT_CODE
     except Exception as error:
         if isinstance(error, USAGE_ERRORS):
-            error.message = error.message.removeprefix("Value error, ")  # of pydantic
+            message = error.message.removeprefix("Value error, ")  # of pydantic
+            error.message = printable(message)
             error.show()
             return error.exit_code
         return report_error(error, debug="--debug" in argv)

@@ -8,6 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
+from albert_keras.report import printable
 from data_pipeline.files import remove_temporaries
 
 #: Exit code of a command that Ctrl-C ended, as of shells.
@@ -89,6 +90,6 @@ def _watch(received, over):
             message = str(Interrupted())
             if not over.wait(_PATIENCE):
                 remove_temporaries()
-                sys.stderr.write(f"{message}\n")
+                sys.stderr.write(f"{printable(message)}\n")
                 sys.stderr.flush()
                 os._exit(EXIT_CODE)

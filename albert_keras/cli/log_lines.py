@@ -7,7 +7,7 @@ import threading
 import time
 from datetime import datetime, timezone
 
-from albert_keras.report import bytes_text
+from albert_keras.report import bytes_text, printable
 from albert_keras.training.process_memory import peak_mb
 from data_pipeline.errors import DOCUMENT
 from data_pipeline.progress import UPDATE
@@ -45,7 +45,7 @@ class LogLines(logging.StreamHandler):
                 super().emit(record)
 
     def format(self, record):
-        return self.as_options(super().format(record))
+        return printable(self.as_options(super().format(record)))
 
     def finish(self):
         """Stops the thread that prints the elapsed time."""
@@ -62,6 +62,7 @@ class LogLines(logging.StreamHandler):
         """Prints the message of an error, and the numbers of its mistakes."""
         self._close_line()
         numbers = ", ".join(mistake.value for mistake in mistakes)
+        text = printable(text)
         self._write(f"{text}\n{numbers}: see {DOCUMENT}\n" if numbers else f"{text}\n")
 
     def _close_line(self):
@@ -112,7 +113,7 @@ class TerminalLines(LogLines):
     def _overwrite(self, line):
         width = shutil.get_terminal_size().columns - 1
         with self.lock:
-            self._write(f"\r{line[:width]}{_CLEAR_LINE}")
+            self._write(f"\r{printable(line[:width])}{_CLEAR_LINE}")
             self._is_open = True
 
     def _close_line(self):

@@ -12,9 +12,10 @@ import typer
 
 from albert_keras.cli.interruption import EXIT_CODE, Interrupted, command_line
 from albert_keras.cli.log_lines import JsonLines, LogLines, TerminalLines
+from albert_keras.report import printable
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped, WorkerLost
-from data_pipeline.errors import InputError, Mistake, mistakes_of
-from data_pipeline.files import failed_path, is_disk_full
+from data_pipeline.errors import InputError, mistakes_of
+from data_pipeline.files import disk_full, failed_path, is_disk_full
 from data_pipeline.progress import UPDATE
 
 _LOGGERS = ("albert_keras", "data_pipeline")
@@ -93,7 +94,7 @@ def show(result, lines, as_json):
     elif hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # of a terminal without UTF-8
     for line in lines:
-        print(line, flush=True)
+        print(printable(line), flush=True)
 
 
 def _plain(value):
@@ -132,7 +133,7 @@ def report_error(error, debug):
         restart()
     code, mistakes = 2, mistakes_of(error)
     if isinstance(error, TrainingStopped):
-        code, text = 143, f"{error}:\n  {command_line()}"
+        code, text = 128 + error.number, f"{error}:\n  {command_line()}"
     elif isinstance(error, Interrupted):
         code, text = EXIT_CODE, str(error)
     elif debug:
@@ -141,10 +142,8 @@ def report_error(error, debug):
         code = 2 if isinstance(error, InputError) else 3
         text = f"error: {error if _progress is None else _progress.as_options(error)}"
     elif is_disk_full(error):
-        name = failed_path(error) if isinstance(error, OSError) else None
-        detail = f"`{name}` could not be written." if name else f"{error}."
-        advice = "Free some space or choose a folder on another disk."
-        text, mistakes = f"error: The disk is full: {detail} {advice}", (Mistake.DISK_FULL,)
+        error = disk_full(failed_path(error) if isinstance(error, OSError) else None)
+        text, mistakes = f"error: {error}", error.mistakes
     elif isinstance(error, OSError):
         name = failed_path(error) or "input or output"
         text = f"error: {name}: {error.strerror or error}"

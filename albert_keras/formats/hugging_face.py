@@ -5,6 +5,7 @@ No code of a folder runs, and neither transformers nor PyTorch is needed.
 
 import logging
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -181,7 +182,17 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
 def write_safetensors(path: str | Path, tensors: dict[str, np.ndarray]):
     """Writes tensors of dtype float64, float32, float16 or int64, as transformers expects them."""
     arrays = {name: np.asarray(array, order="C") for name, array in tensors.items()}
-    save_file(arrays, path, metadata={"format": "pt"})
+    path = Path(path)
+    path.touch()
+    mode = path.stat().st_mode  # the library replaces the file by one that nobody else can read
+    try:
+        save_file(arrays, path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+    path.chmod(mode)
 
 
 def _read_tensor(file, name):

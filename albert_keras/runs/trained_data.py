@@ -14,7 +14,7 @@ import numpy as np
 
 from data_pipeline.array_files import read_arrays, write_arrays
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import naming, whole_file
+from data_pipeline.files import whole_file
 
 logger = logging.getLogger(__name__)
 
@@ -77,10 +77,9 @@ def save_digests(run: Path, kind: str, digests: Digests) -> None:
     """Saves the digests of a data set in the folder of a run, unless they are there already."""
     path = _path(run, kind, digests.fingerprint)
     if not path.is_file():
-        with naming(path):
-            path.parent.mkdir(exist_ok=True)
-            with whole_file(path) as temporary:
-                write_arrays(temporary, digests._asdict())
+        path.parent.mkdir(exist_ok=True)
+        with whole_file(path) as temporary:
+            write_arrays(temporary, digests._asdict())
 
 
 def read_digests(run: str | Path, kind: str) -> tuple[Digests, ...]:

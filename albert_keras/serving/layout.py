@@ -13,7 +13,7 @@ from typing import NamedTuple
 from albert_keras.formats.detection import version_folder
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError
-from data_pipeline.files import fsync, whole_folder
+from data_pipeline.files import fsync, unfinished_folders, whole_folder
 
 #: What a user types for a masked token; only `fill_mask` reads it as more than text.
 MASK_LITERAL = "[MASK]"
@@ -101,10 +101,20 @@ def new_version(out: Path, version: int | None = None) -> Generator[Draft, None,
     """
     if version is not None:
         check_version(version)
-    used = (number for number, _ in _numbered(out) if number <= MAX_VERSION)
-    number = check_version(1 + max(used, default=0)) if version is None else version
+    used = [number for number, _ in _numbered(out) if number <= MAX_VERSION]
+    names = [path.name.split(".")[1] for path in unfinished_folders(out, "[1-9]*")]
+    written = [int(name) for name in names if name.isdigit()]
+    number = check_version(1 + max(used + written, default=0)) if version is None else version
     target = out / str(number)
     _check_is_free(out, number)
+    if number in written:
+        raise InputError(
+            f"`{target}` is being written by another process. Choose another version, or leave the "
+            "number to this function."
+        )
+    for model in out.glob(".*.tmp-*.keras"):
+        if not model.with_suffix("").exists():  # the process that wrote it was killed
+            model.unlink(missing_ok=True)
     with whole_folder(target) as folder:
         model = folder.with_name(f"{folder.name}.keras")
         try:

@@ -16,7 +16,6 @@ from albert_keras.formats.detection import (
     version_folder,
 )
 from albert_keras.serving.layout import MASK_LITERAL, TOP_K
-from albert_keras.serving.rest_client import bytes_of
 from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
 from albert_keras.tasks.kinds import SPANS_OR_NONE, build_task
 from albert_keras.tasks.task import Task, check_text
@@ -231,10 +230,12 @@ class Predictor:
         Raises:
             InputError: If the signature does not exist, or takes other inputs.
         """
-        return self.call(signature, {name: _encoded(texts) for name, texts in inputs.items()})
+        return self.call(signature, inputs)
 
     def call(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Calls any signature, with arrays or nested lists [B, ...] by name; as `ask`."""
+        from albert_keras.serving.saved_model.signatures import to_array  # loads TensorFlow
+
         self._check_signature(signature)
         function = self._signatures[signature]
         # Of a run it is a tf.function.
@@ -245,7 +246,8 @@ class Predictor:
                 f"The signature `{signature}` takes the inputs {', '.join(sorted(specs))}. "
                 f"Received: {', '.join(inputs) or 'none'}."
             )
-        tensors = {name: self._tf.constant(inputs[name], specs[name].dtype) for name in inputs}
+        arrays = {name: to_array(inputs[name], specs[name]) for name in inputs}
+        tensors = {name: self._tf.constant(array) for name, array in arrays.items()}
         try:
             outputs = function(**tensors)
             return {name: value.numpy() for name, value in outputs.items()}
@@ -290,10 +292,6 @@ def _short_message(error):
     if not lines:
         return type(error).__name__
     return lines[-1] if lines[0] == "Graph execution error:" else lines[0]
-
-
-def _encoded(texts):
-    return bytes_of(texts) if isinstance(texts, str) else list(map(_encoded, texts))
 
 
 def _candidates(pieces, scores, num_masks, top_k):

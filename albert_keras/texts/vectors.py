@@ -13,7 +13,7 @@ from albert_keras.texts.encoder import EmbeddingSettings
 from albert_keras.texts.reading import Text
 from data_pipeline.array_files import map_array
 from data_pipeline.errors import InputError
-from data_pipeline.files import naming, whole_file, whole_text
+from data_pipeline.files import whole_file, whole_text
 from data_pipeline.limits import check_regular_file, parse_json, reading_json
 
 
@@ -51,7 +51,6 @@ def writing_vectors(path: Path, size: int) -> Iterator[tuple[Callable, dict[str,
     """
     count, description = 0, {}
     with (
-        naming(path),
         # The last one that is entered gets its name first, and `path` itself last.
         whole_file(path) as vectors,
         whole_text(ids_file(path)) as ids,

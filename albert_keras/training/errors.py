@@ -1,13 +1,16 @@
 """Exceptions of training that a caller may want to catch."""
 
+import signal
+
 from data_pipeline.errors import Mistake
 
 
 class TrainingStopped(Exception):
     """A signal ended a run early; its state is saved."""
 
-    def __init__(self, path, step):
+    def __init__(self, path, step, number=None):
         self.step = step  # the step that was saved
+        self.number = number or signal.SIGTERM  # the signal, also if another worker received it
         super().__init__(
             f"stopped and saved `{path}` at step {step}; give the same command to resume it"
         )

@@ -276,7 +276,7 @@ def fit(
         skipped = int(model.guard.consecutive_skips.numpy())
         raise TrainingDiverged(run.path, saving.saved, skipped, diverged.numbers)
     if any_of(strategy, saving.stopped_by is not None):
-        raise TrainingStopped(run.path, saving.saved)
+        raise TrainingStopped(run.path, saving.saved, saving.stopped_by)
     if saving.step < saving.last_step:
         logger.info("the run ended at step %d of %d", saving.step, saving.last_step)
     return saving.step

@@ -78,8 +78,7 @@ class Report(keras.callbacks.Callback):
         self.last_line = None  # newest line of the log
         self._waited, self._send = waited, send
         self._plan = plan if plan is not None and len(plan) > 1 else None
-        self._moments: list[_Moment] = []  # of the stage, after the first execution
-        self._first_of_stage = first_step
+        self._begin_times(first_step)
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
         """Begins to report a stage, whose steps differ from those before.
@@ -89,8 +88,15 @@ class Report(keras.callbacks.Callback):
             flops_per_step: Useful operations, see `training_flops`.
         """
         self.positions_per_step, self.flops_per_step = positions_per_step, flops_per_step
-        self._first_of_stage = self.step
-        self._moments = []
+        self._begin_times(self.step)
+
+    def _begin_times(self, step):
+        """Forgets the times of the stage before."""
+        self._first_of_stage = self._last_pause = step
+        self._moments: list[_Moment] = []  # after the first execution
+        #: Seconds of scorings, saves and other callbacks between the steps, and the longest.
+        self._pauses, self._longest_pause = 0.0, 0.0
+        self._stepped: float | None = None  # when the newest execution ended
 
     def on_train_begin(self, logs=None):
         if not self.writes:
@@ -103,6 +109,14 @@ class Report(keras.callbacks.Callback):
         self._interval_start = log[-1]["step"] if log else 0
         self._rates_start = self._moment()
         self._shown = self._updated = self._reported = self._rates_start.seconds
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if self._stepped is None:
+            return
+        pause = time.monotonic() - self._stepped
+        self._pauses += pause
+        if pause >= self._longest_pause / 2:
+            self._last_pause, self._longest_pause = self.step, max(pause, self._longest_pause)
 
     def on_train_batch_end(self, batch, logs=None):
         # Keras gives the index of the last step of the execution.
@@ -121,6 +135,7 @@ class Report(keras.callbacks.Callback):
 
     def _update(self, logs, is_first):
         now = self._moment()
+        self._stepped = now.seconds
         if not self._moments or now.seconds - self._moments[-1].seconds >= 1:
             self._moments.append(now)
         position = self._position()
@@ -199,7 +214,7 @@ class Report(keras.callbacks.Callback):
         return rates | {"seconds": now.seconds - self._reported}
 
     def _moment(self):
-        return _Moment(self.step, time.monotonic(), self._waited())
+        return _Moment(self.step, time.monotonic(), self._waited(), self._pauses)
 
     def _state(self, now, position):
         seconds = self._eta(now)
@@ -217,23 +232,30 @@ class Report(keras.callbacks.Callback):
             return max(self._budget.seconds - self._budget.seconds_used, 0.0)
         pace = self._seconds_per_step(now)
         steps = self.last_step - now.step
-        if self._plan is not None:
-            steps = self._plan.steps_ahead(now.step)
-        return None if pace is None else pace * steps
+        alike = steps if self._plan is None else self._plan.steps_ahead(now.step)
+        # Scorings and saves come after equally many steps; those since the last one have none yet.
+        pauses = self._pauses / max(self._last_pause - self._first_of_stage, 1)
+        return None if pace is None else pace * alike + pauses * steps
 
     def _seconds_per_step(self, now):
-        """Returns the mean over the later half of the stage so far, with saves and scorings."""
-        half = (self._moments[0].seconds + now.seconds) / 2
-        later = bisect.bisect_right(self._moments, half, key=lambda moment: moment.seconds)
+        """Returns the mean over the later half of the stage so far, without saves and scorings."""
+        half = (self._moments[0].in_steps + now.in_steps) / 2
+        later = bisect.bisect_right(self._moments, half, key=lambda moment: moment.in_steps)
         start = self._moments[later - 1]
         steps = now.step - start.step
-        return (now.seconds - start.seconds) / steps if steps else None
+        return (now.in_steps - start.in_steps) / steps if steps else None
 
 
 class _Moment(NamedTuple):
     step: int
     seconds: float
     waited: float | None
+    pauses: float
+
+    @property
+    def in_steps(self) -> float:
+        """Seconds without the pauses between steps."""
+        return self.seconds - self.pauses
 
 
 def _duration(seconds):

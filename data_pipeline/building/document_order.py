@@ -13,6 +13,7 @@ import numpy as np
 
 from data_pipeline.building.encoding import DOCUMENT, read_documents
 from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.files import whole_file
 from data_pipeline.randomness import key_of, subkeys
 
 #: Ranges of keys are given in bins, by the leading bits of the key.
@@ -127,8 +128,10 @@ def order_documents(folder: Path, num_parts: int, config: PretrainingDataConfig)
         keys = document_keys(digests, config.seed)
         ascending = keys.argsort(kind="stable")
         keys, locations = keys[ascending], locations[ascending]
-        np.save(_path(folder, partition, "keys.npy"), keys)
-        locations.tofile(_path(folder, partition, "documents"))
+        with whole_file(_path(folder, partition, "keys.npy")) as path, open(path, "wb") as file:
+            np.save(file, keys)
+        with whole_file(_path(folder, partition, "documents")) as path:
+            locations.tofile(path)
         tokens = np.bincount(bins_of(keys), locations["num_pieces"], _NUM_BINS)
         tokens_per_bin += tokens.astype(np.int64)
     shards = plan_shards(tokens_per_bin, config.copies, config.num_shards)

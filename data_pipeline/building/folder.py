@@ -14,7 +14,15 @@ from typing import NamedTuple
 from data_pipeline.building.encoding import corpus_digest, range_digest
 from data_pipeline.config import SINGLE_SEGMENT_FORMATS, PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import FolderLock, check_output_folder, check_writable, write_json
+from data_pipeline.files import (
+    FolderLock,
+    check_output_folder,
+    check_writable,
+    disk_full,
+    failed_path,
+    is_disk_full,
+    write_json,
+)
 from data_pipeline.limits import read_json
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.records.record_files import index_path
@@ -146,9 +154,9 @@ class BuildFolder:
         self._missing = [path for path in (self.out, *self.out.parents) if not path.exists()]
         self.work.mkdir(parents=True, exist_ok=True)
         self._lock = FolderLock(self.work, shown=self.out, work="is being built")
-        self._lock.take()
-        self._remove_temporary_files()
         try:
+            self._lock.take()
+            self._remove_temporary_files()
             write_json(self.work / _SETTINGS, self._settings, indent=None)
         except OSError as error:
             raise failure(error, self.out, self.abandon()) from error
@@ -190,7 +198,8 @@ class BuildFolder:
 
     def _remove_temporary_files(self):
         for temporary in (*self.out.glob(".*.tmp-*"), *self.work.glob(".*.tmp-*")):
-            temporary.unlink() if temporary.is_file() else shutil.rmtree(temporary)
+            is_folder = temporary.is_dir() and not temporary.is_symlink()
+            shutil.rmtree(temporary) if is_folder else temporary.unlink()
 
     def _check_settings(self):
         path = self.work / _SETTINGS
@@ -208,6 +217,9 @@ class BuildFolder:
 
 def failure(error, out, saved):
     """Converts an OSError of a build to an InputError; `saved` is what `abandon` returns."""
+    if is_disk_full(error):
+        full = disk_full(failed_path(error) or out)
+        return InputError(f"{full} {saved}.", *full.mistakes)
     reason = error.strerror or error
     return InputError(
         f"`{error.filename or out}` could not be read or written: {reason}. Fix the cause. {saved}."

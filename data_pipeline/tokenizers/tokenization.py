@@ -230,10 +230,12 @@ def _read_folder(path):
     content = _read(path / CONFIG_FILE)
     try:
         values = parse_json(content)
-        kind = str(values.get("kind", "unigram")) if isinstance(values, dict) else "unigram"
+        if not isinstance(values, dict):
+            raise ValueError("It must be a JSON object.")
+        kind = str(values.get("kind", "unigram"))
         if kind not in MODELS:
             raise InputError(f"`kind` must be one of {sorted(MODELS)}. Received: {kind!r}.")
-        config = MODELS[kind].config_class.model_validate_json(content)
+        config = MODELS[kind].config_class(**values)
     except ValueError as error:
         raise InputError(f"{path / CONFIG_FILE} does not describe a tokenizer. {error}") from error
     file = path / FILES[kind]

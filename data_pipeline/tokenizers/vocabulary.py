@@ -20,7 +20,7 @@ import sentencepiece
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import check_output_folder, whole_folder
+from data_pipeline.files import check_output_folder, whole_file, whole_folder
 from data_pipeline.progress import format_duration
 from data_pipeline.settings import Settings
 from data_pipeline.text.letters import choose_cleanup
@@ -198,14 +198,17 @@ def write_vocabulary(
 
 def write_tokenizer_files(folder: Path, model: bytes, config: Any) -> None:
     """Writes the files of a tokenizer of any kind into a folder, the configuration last."""
-    (folder / FILES[config.kind]).write_bytes(model)
+    files = {FILES[config.kind]: model}
     unused: set[str] = set()
     if config.kind == "unigram":
         pieces = "".join(f"{piece.piece}\t{piece.score:g}\n" for piece in read_model(model).pieces)
-        (folder / VOCAB_FILE).write_text(pieces, encoding="utf-8", newline="")
+        files[VOCAB_FILE] = pieces.encode()
         unused = {"kind"} if config.extends else {"kind", "extends"}
     described = config.model_dump_json(indent=2, exclude=unused)
-    (folder / CONFIG_FILE).write_text(described + "\n", encoding="utf-8")
+    files[CONFIG_FILE] = f"{described}\n".encode()
+    for name, content in files.items():
+        with whole_file(folder / name) as temporary:
+            temporary.write_bytes(content)
 
 
 def read_model(model: bytes):

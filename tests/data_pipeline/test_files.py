@@ -1,5 +1,6 @@
 """Files and folders appear whole or not at all; a folder has one process that works in it."""
 
+import errno
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ from data_pipeline.files import (
     LOCK_FILE,
     FolderLock,
     check_output_folder,
+    unfinished_folders,
     whole_file,
     whole_folder,
 )
@@ -43,6 +45,42 @@ def test_a_failure_leaves_no_folder_and_no_new_parents(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+_WRITER = """
+import sys, time
+from data_pipeline.files import whole_folder
+
+with whole_folder(sys.argv[1]) as folder:
+    (folder / "weights").write_text("half")
+    print(folder.name, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path):
+    out, other = tmp_path / "model", tmp_path / ".model2.tmp-1"
+    other.mkdir()
+    command = [sys.executable, "-c", _WRITER, out]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        left = tmp_path / writer.stdout.readline().strip()
+        assert unfinished_folders(tmp_path, "*") == [left] and not other.exists()
+        writer.send_signal(signal.SIGKILL)
+    assert left.is_dir()
+    with whole_folder(out):
+        assert not left.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "x"), RuntimeError])
+def test_a_full_disk_names_the_file(error, tmp_path):
+    error = error if isinstance(error, OSError) else error(f"HDF5: {os.strerror(errno.ENOSPC)}")
+    for whole in (whole_file, whole_folder):
+        with pytest.raises(OSError) as raised, whole(tmp_path / "model"):
+            raise error
+        assert raised.value.errno == errno.ENOSPC
+        assert raised.value.filename == str(tmp_path / "model")
+        error.filename = None
+
+
 def test_the_second_is_refused_with_host_and_process_until_the_first_is_killed(tmp_path):
     command = [sys.executable, "-c", _HOLDER, tmp_path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
@@ -61,6 +99,36 @@ def test_the_second_is_refused_with_host_and_process_until_the_first_is_killed(t
         lock.take()  # it has it already
         assert f"process {os.getpid()} " in (tmp_path / LOCK_FILE).read_text()
     assert not (tmp_path / LOCK_FILE).exists()
+
+
+def test_what_is_no_lock_is_refused_and_left(tmp_path):
+    lock, other = tmp_path / "run" / LOCK_FILE, tmp_path / "notes"
+    lock.parent.mkdir()
+    other.write_text("mine")
+
+    def refused(message):
+        with FolderLock(lock.parent) as one, pytest.raises(InputError, match=f"`{lock}` {message}"):
+            one.take()
+        lock.unlink()
+
+    for target in (other, tmp_path / "missing"):
+        lock.symlink_to(target)
+        refused("must be a regular file.*Received: a symbolic link")
+    os.mkfifo(lock)
+    refused("must be a regular file")
+    os.link(other, lock)  # another name of the same file
+    refused("must be the lock of a process")
+    assert other.read_text() == "mine" and not (tmp_path / "missing").exists()
+
+
+def test_links_are_replaced_and_never_followed(tmp_path):
+    other = tmp_path / "notes"
+    other.write_text("mine")
+    for name in ("a", f".a.tmp-{os.getpid()}"):
+        (tmp_path / name).symlink_to(other)
+    with whole_file(tmp_path / "a") as temporary:
+        temporary.write_text("done")
+    assert (tmp_path / "a").read_text() == "done" and other.read_text() == "mine"
 
 
 def test_a_folder_appears_with_its_lock(tmp_path):

@@ -53,7 +53,8 @@ def write_inputs(folder: Path, corpus: list[str]) -> None:
         ("questions.csv", "first,second,same", 2),
     ):
         pairs = [
-            f"{text},{texts[number - 1]},{number % count}" for number, text in enumerate(texts)
+            f"{text},{texts[number - 2]},{number % count}"  # others than those of STS-B
+            for number, text in enumerate(texts)
         ]
         _write(folder / name, "\n".join([header, *pairs]) + "\n")
     minimal = [{"good": text, "bad": f"{text[:-1]}s."} for text in texts[:6]]

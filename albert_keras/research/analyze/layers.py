@@ -17,7 +17,7 @@ from albert_keras.models.execution import Execution
 from albert_keras.report import COLOURS, legend_below, new_figure, save_figure, shortened, tidy
 from albert_keras.research.analyze.inputs import AnalysisData, AnalyzedModel, open_models
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder, naming, whole_folder
+from data_pipeline.files import check_output_folder, whole_folder
 from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ def _written(out, result, models):
     rows = [state._asdict() for state in result.depths]
     record = result._asdict() | {"depths": rows}
     del record["files"]
-    with naming(out), whole_folder(out) as folder:
+    with whole_folder(out) as folder:
         with open(folder / "layers.csv", "w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, LayerState._fields)
             writer.writeheader()

@@ -11,6 +11,7 @@ import re
 import socket
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 import uvicorn
@@ -21,6 +22,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from albert_keras.formats.detection import find, versions
 from albert_keras.serving.layout import check_model_name, split_version
@@ -35,8 +37,13 @@ HOST, PORT = "127.0.0.1", 8501
 _LOCAL_NAMES = ("127.0.0.1", "localhost")
 #: Seconds for the answers in progress when the server is stopped.
 _DRAINING_SECONDS = 10
-#: Maximum number of bytes of the body of a request.
-MAX_BODY_BYTES = 1 << 20
+#: Maximum number of bytes of the body of a request, and of seconds in which it must arrive.
+MAX_BODY_BYTES, _SENDING_SECONDS = 1 << 20, 10
+#: Connections at a time, fewer than the files that a process may open on any system; and seconds
+#: in which the next request must begin.
+_MAX_CONNECTIONS, _WAITING_SECONDS = 128, 5
+#: Header of an answer to a request that is not read to its end.
+_CLOSE = {"Connection": "close"}
 #: Requests in TensorFlow at a time; others wait.
 _AT_A_TIME = 2
 _ROUTE = re.compile(
@@ -117,6 +124,10 @@ class LocalServer(uvicorn.Server):
             access_log=access_log,
             server_header=False,
             timeout_graceful_shutdown=_DRAINING_SECONDS,
+            http=_Connection,
+            timeout_keep_alive=_WAITING_SECONDS,
+            limit_concurrency=_MAX_CONNECTIONS + 1,
+            backlog=_MAX_CONNECTIONS,
         )
         super().__init__(config)
 
@@ -180,12 +191,8 @@ def _build_app(models, hosts):
         return JSONResponse(descriptions, headers=_HEADERS)
 
     async def rest(request):
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > MAX_BODY_BYTES:
-                limit = f"A body must have at most {MAX_BODY_BYTES} bytes."
-                raise HTTPException(413, limit, {"Connection": "close"})
+        _check_sender(request)
+        body = await _read_body(request)
         path = request.scope["raw_path"].decode("ascii")
         route = _ROUTE.fullmatch(path.partition("?")[0])
         if not route or bool(route["method"]) != (request.method == "POST"):
@@ -213,6 +220,54 @@ def _build_app(models, hosts):
     )
     app.router.redirect_slashes = False
     return app
+
+
+def _check_sender(request):
+    """Refuses what pages of other sites can send: a browser says where a request comes from."""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        raise HTTPException(403, f"Pages of {origin[:200]} must not send requests here.", _CLOSE)
+    kind = request.headers.get("content-type", "")
+    if request.method == "POST" and kind.partition(";")[0].strip().lower() != "application/json":
+        rule = "The header `Content-Type` of a request must be `application/json`."
+        raise HTTPException(415, f"{rule} Received: {kind[:200] or 'none'}.", _CLOSE)
+
+
+async def _read_body(request):
+    body = b""
+    with anyio.move_on_after(_SENDING_SECONDS):
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                limit = f"A body must have at most {MAX_BODY_BYTES} bytes."
+                raise HTTPException(413, limit, _CLOSE)
+        return body
+    raise HTTPException(408, f"A body must arrive within {_SENDING_SECONDS} seconds.", _CLOSE)
+
+
+class _Connection(H11Protocol):
+    """A connection whose first request must arrive as soon as the later ones, too.
+
+    If there are too many connections, a new one replaces the one that has waited longest.
+    """
+
+    def connection_made(self, transport):
+        waiting = [one for one in self.connections if one.timeout_keep_alive_task is not None]
+        if len(self.connections) >= _MAX_CONNECTIONS and waiting:
+            oldest = min(waiting, key=lambda one: one.timeout_keep_alive_task.when())
+            oldest.timeout_keep_alive_handler()
+            self.connections.discard(oldest)  # it would be lost only after other new ones
+        super().connection_made(transport)
+        self._wait_until(self.loop.time() + self.timeout_keep_alive)
+
+    def data_received(self, data):
+        timer = self.timeout_keep_alive_task
+        super().data_received(data)  # cancels the timer, even for a part of a request
+        if timer is not None and (self.cycle is None or self.cycle.response_complete):
+            self._wait_until(timer.when())
+
+    def _wait_until(self, time):
+        self.timeout_keep_alive_task = self.loop.call_at(time, self.timeout_keep_alive_handler)
 
 
 class _Page(StaticFiles):

@@ -16,13 +16,15 @@ from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.rest_client import signatures_from_json
 from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.serving.saved_model.server_ops import read_saved_model
-from albert_keras.serving.saved_model.signatures import read_signatures, sample_inputs
+from albert_keras.serving.saved_model.signatures import read_signatures, sample_inputs, to_array
 from albert_keras.tasks.task import check_text
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
 
 #: Maximum number of texts of a request; memory grows with them.
 _MAX_TEXTS = 64
+#: Maximum number of texts, numbers, names and lists of a request; reading them takes milliseconds.
+_MAX_VALUES = 1 << 15
 #: Inputs that must not be blank, by signature. The other signatures describe a text, blank or not.
 _REQUIRED = {
     "serving_default": ("text", "context", "question"),
@@ -115,8 +117,10 @@ def _read_request(body: bytes) -> tuple[dict, str]:
 
     Returns the JSON object, and the name of the signature; InputError if it is not an object.
     """
+    _check_size(body)
     try:
-        document = parse_json(body.decode("utf-8", errors="surrogateescape"))
+        text = body.decode("utf-8", errors="surrogateescape")
+        document = parse_json(text, parse_int=_to_number)
     except ValueError as error:
         raise InputError(f"The body of the request is not valid JSON: {error}.") from error
     name = document.get("signature_name", "") if isinstance(document, dict) else None
@@ -126,6 +130,22 @@ def _read_request(body: bytes) -> tuple[dict, str]:
             f"{shortened_value(document)}."
         )
     return document, name or "serving_default"
+
+
+def _check_size(body):
+    """Refuses a body with so many values that reading them would take long; a text is one."""
+    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    count = plain.count(b'"') // 2
+    if count <= _MAX_VALUES:
+        outside = b"".join(plain.split(b'"')[::2])
+        count += sum(map(outside.count, (b"[", b"{", b",")))
+    if count > _MAX_VALUES:
+        raise InputError(f"A request must have at most {_MAX_VALUES:,} values. Received: more.")
+
+
+def _to_number(digits):
+    """Returns an integer of JSON; beyond 64 bits, which no input has, a float."""
+    return int(digits) if len(digits) <= 20 else float(digits)
 
 
 def _read_predict(document: dict, inputs: Mapping[str, tf.TensorSpec]) -> dict[str, np.ndarray]:
@@ -149,7 +169,7 @@ def _read_predict(document: dict, inputs: Mapping[str, tf.TensorSpec]) -> dict[s
         given = {next(iter(inputs)): given}  # the name of the only input may be left out
     if not set(inputs) <= set(given):
         raise InputError(f"A request must name the inputs {', '.join(sorted(inputs))}.")
-    return {name: _to_array(given[name], spec) for name, spec in inputs.items()}
+    return {name: to_array(_with_bytes(given[name]), spec) for name, spec in inputs.items()}
 
 
 def _write_predict(outputs: dict[str, np.ndarray], in_rows: bool) -> bytes:
@@ -158,9 +178,10 @@ def _write_predict(outputs: dict[str, np.ndarray], in_rows: bool) -> bytes:
     NaN and Infinity are without quotes, and bytes that are not UTF-8 as they are.
     """
     columns = {name: _to_lists(array) for name, array in outputs.items()}
+    lengths = {array.shape[:1] for array in outputs.values()}
     if not in_rows:
         answer = {"outputs": _without_single_name(columns)}
-    elif len({array.shape[:1] for array in outputs.values()}) > 1:
+    elif len(lengths) > 1 or () in lengths:
         raise InputError(
             "The outputs of this signature do not all have one value per row. Send `inputs` "
             "instead of `instances`."
@@ -172,37 +193,16 @@ def _write_predict(outputs: dict[str, np.ndarray], in_rows: bool) -> bytes:
     return json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogateescape")
 
 
-def _to_array(value, spec):
-    try:
-        array = tf.constant(_with_bytes(value), spec.dtype).numpy()
-        given = np.asarray(value)
-        if spec.dtype.is_integer and (given.dtype == bool or not np.array_equal(array, given)):
-            raise ValueError("Truth values and numbers that are too large would be converted.")
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"The input `{spec.name}` must be {spec.dtype.name}, and all rows and lists must have "
-            f"the same shape. Received: {shortened_value(value)}."
-        ) from error
-    if not spec.shape.is_compatible_with(np.shape(array)):
-        raise InputError(
-            f"The input `{spec.name}` must have the shape {spec.shape}. "
-            f"Received: {np.shape(array)}."
-        )
-    return np.asarray(array)
-
-
 def _with_bytes(value):
-    """Returns nested lists of JSON values with their strings, also in base64, as bytes."""
-    if isinstance(value, list):
-        return [_with_bytes(one) for one in value]
-    if isinstance(value, str):
-        return value.encode("utf-8", errors="surrogateescape")
-    if _is_base64(value):
-        try:
-            return base64.b64decode(value["b64"], validate=True)
-        except ValueError as error:
-            raise InputError("`b64` must be base64 in the standard alphabet.") from error
-    return value
+    """Returns values of JSON as an array of objects, in which strings in base64 are bytes."""
+    array = np.array(value, object)
+    for number, one in enumerate(array.flat):
+        if isinstance(one, dict) and _is_base64(one):
+            try:
+                array.flat[number] = base64.b64decode(one["b64"], validate=True)
+            except ValueError as error:
+                raise InputError("`b64` must be base64 in the standard alphabet.") from error
+    return array
 
 
 def _to_lists(array: np.ndarray) -> Any:

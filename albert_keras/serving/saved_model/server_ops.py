@@ -96,6 +96,8 @@ def load_saved_model(folder: Path) -> Any:
     try:
         if damage is None:
             check_ops(folder)
+            if (folder / "fingerprint.pb").exists():  # the loader prints a traceback, and goes on
+                tf.saved_model.experimental.read_fingerprint(str(folder))
             return tf.saved_model.load(str(folder))
     except (InputError, MemoryError):
         raise

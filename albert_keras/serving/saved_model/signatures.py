@@ -9,13 +9,15 @@ of `tensorflow.serving.PredictionLog`. A server refuses a file of more than 1000
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.saved_model import fingerprinting_utils
 
+from albert_keras.report import shortened_value
 from albert_keras.serving.layout import EXAMPLE_FEATURES
+from albert_keras.serving.rest_client import bytes_of
 from albert_keras.serving.saved_model.server_ops import read_saved_model
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
@@ -29,6 +31,12 @@ _METHOD = "tensorflow/serving/"
 _TAG = "serve"
 #: Prefix of the signatures that only the loader runs.
 _INTERNAL = "__saved_model_"
+#: The types of the values of an input, by the property of its dtype; others are strings.
+_TYPES = {
+    "is_bool": (bool, np.bool_),
+    "is_integer": (int, np.integer),
+    "is_floating": (int, float, np.integer, np.floating),
+}
 #: Where a server looks, in the folder of a version.
 WARM_UP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 #: Numbers of rows of the requests. Those of several rows have at most so many tokens, rows times
@@ -149,6 +157,40 @@ def sample_inputs(
         else:
             inputs[name] = np.ones(shape, spec.dtype.as_numpy_dtype)
     return inputs
+
+
+def to_array(value: Any, spec: tf.TensorSpec) -> np.ndarray:
+    """Returns nested lists as an array with the dtype and the shape of an input of a signature.
+
+    TensorFlow, which ends the process if lists are nested too deeply, does not see them.
+
+    Args:
+        value: Numbers, bool, str or bytes, in lists or arrays; a str becomes its bytes.
+        spec: The input.
+
+    Raises:
+        InputError: If the lists have another depth or different lengths, or if a value has another
+            type or does not fit into the dtype.
+    """
+    array, dtype = np.array(value, object), spec.dtype  # lists of different lengths remain lists
+    allowed = next((types for kind, types in _TYPES.items() if getattr(dtype, kind)), (str, bytes))
+    fits = spec.shape.is_compatible_with(array.shape) and all(
+        issubclass(one, allowed) and (one is not bool or dtype.is_bool)
+        for one in set(map(type, array.flat))
+    )
+    if fits and dtype.is_integer and array.size:
+        fits = dtype.min <= array.min() and array.max() <= dtype.max
+    if not fits:
+        raise InputError(
+            f"The input `{spec.name}` must be {dtype.name} of the shape {spec.shape}, and lists in "
+            f"a list equally long. Received: {shortened_value(array.flat[:9].tolist())} of the "
+            f"shape {array.shape}."
+        )
+    if dtype == tf.string:
+        array.flat = [bytes_of(one) if isinstance(one, str) else one for one in array.flat]
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(dtype.as_numpy_dtype)
 
 
 def check_signature(signature: Signature, call: Callable, tolerance: float) -> None:

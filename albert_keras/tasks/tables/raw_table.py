@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from albert_keras.tasks.tables.rows import Row, is_number
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.limits import bounded_lines, parse_json
+from data_pipeline.limits import bounded_lines, check_columns, parse_json
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
 
@@ -120,6 +120,7 @@ def read_raw_table(
     if not rows:
         raise InputError(f"`{path}` must contain at least one row. It is empty.")
     top = rows[0]
+    check_columns(len(top.fields), path)
     has_header = has_header or _is_default_header(top.fields)
     if has_header and top.problem:
         raise InputError(f"`{path}` line {top.line} {top.problem}")

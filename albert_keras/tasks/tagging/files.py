@@ -23,6 +23,7 @@ from albert_keras.tasks.tables.rows import RowError, SkippedRow, checked, exampl
 from albert_keras.tasks.tagging.words import split_words
 from albert_keras.tasks.task_config import WordSplit
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.limits import check_columns
 from data_pipeline.settings import did_you_mean
 
 #: Usual names of columns in lower case, by option; of several in a file the first one here is read.
@@ -218,6 +219,7 @@ def _column_words(path, wanted, encoding):
             "line. Remove this line, or separate its columns by tabs in a .tsv."
         )
     [(width, _)] = Counter(len(columns) for _, columns in words).most_common(1)
+    check_columns(width, path)
     tabs = next((row.fields.count("\t") for row, columns in words if len(columns) == width))
     first = [columns[0] for _, columns in words[:2]]
     if first in (["1", "2"], ["1-2", "1"]) and None in wanted.values():

@@ -4,6 +4,9 @@ import errno
 import logging
 import os
 import re
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -11,6 +14,7 @@ from albert_keras.cli import main
 from albert_keras.cli.export import _variant_lines
 from albert_keras.cli.output import report_error
 from albert_keras.serving.publish import AccuracyLoss, ExportResult
+from albert_keras.training.errors import TrainingStopped
 
 
 def test_an_export_reports_the_loss_of_its_variants(tmp_path):
@@ -38,6 +42,35 @@ def test_an_internal_error_has_its_own_exit_code_and_debug_its_traceback(monkeyp
         main(["data", "verify", "records", "--debug"])
 
 
+@pytest.mark.parametrize("is_json", [False, True])
+def test_what_is_printed_does_not_control_the_terminal(is_json, tmp_path, capsys):
+    evil = "\x1b[2J\x07\x9b1m\u202e\udcff"
+    table, settings = tmp_path / "table.csv", tmp_path / "settings.yaml"
+    rows = [f"{number},{evil if number % 2 else 'ham'}" for number in range(9)]
+    table.write_text("\n".join(["text,label", *rows]), errors="ignore")
+    settings.write_text('"a\\e[2J": 1')
+    check = ["data", "check", "--task", "classification", "--train", str(table)]
+    for command in (
+        [*check, "--text", "text", "--label", "label"],
+        ["pretrain", "--config", str(settings), "--data", str(tmp_path), "--out", "x"],
+        ["data", "verify", str(tmp_path / evil)],
+        ["predict", str(tmp_path / evil), "text"],
+    ):
+        main([*command, *["--json"] * is_json])
+        shown = "".join(capsys.readouterr())
+        assert "\\u001b[2J" in shown
+        assert shown.replace("\n", "").isprintable()
+
+
+def test_names_of_files_are_utf_8_in_any_locale(tmp_path):
+    command = [sys.executable, "-m", "albert_keras", "data", "verify", tmp_path / "bücher"]
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [*command, "--log-format", "json"], env=os.environ | ascii_only, capture_output=True
+    )
+    assert done.returncode == 2 and b"b\\u00fccher" in done.stderr
+
+
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert re.fullmatch(r"albert-keras \d+\.\d+\.\d+\n", capsys.readouterr().out)
@@ -47,6 +80,12 @@ def test_a_command_leaves_the_loggers_as_they_were(tmp_path):
     assert main(["data", "verify", f"{tmp_path}/nowhere"]) == 2
     logger = logging.getLogger("data_pipeline")
     assert logger.propagate and not logger.handlers and logger.level == logging.NOTSET
+
+
+def test_a_stopped_training_has_the_exit_code_of_its_signal(capsys):
+    for number, code in [(signal.SIGINT, 130), (signal.SIGTERM, 143), (None, 143)]:
+        assert report_error(TrainingStopped("runs/a", 3, number), debug=False) == code
+    assert "stopped and saved `runs/a` at step 3" in capsys.readouterr().err
 
 
 def test_a_full_disk_is_one_line_with_the_file_and_what_to_do(capsys):

@@ -1,7 +1,9 @@
 """Folders of Hugging Face: what transformers computes, to the bit, in files of any age."""
 
+import errno
 import itertools
 import json
+import resource
 
 import numpy as np
 import pytest
@@ -233,6 +235,21 @@ def write_raw(path, header, numbers=b""):
     header = header if isinstance(header, bytes) else json.dumps(header).encode()
     path.write_bytes(len(header).to_bytes(8, "little") + header + numbers)
     return path
+
+
+def test_a_file_of_tensors_can_be_read_by_others_and_an_error_names_it(tmp_path):
+    path = tmp_path / "model.safetensors"
+    (tmp_path / "other").touch()
+    write_safetensors(path, {"a": np.ones(2)})
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError) as error:
+            write_safetensors(path, {"a": np.ones(2000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (error.value.errno, error.value.filename) == (errno.EFBIG, str(path))
 
 
 def test_numbers_of_16_bits_are_read_exactly(tmp_path):

@@ -188,6 +188,7 @@ def halve(path):
     [
         ("saved_model.pb", halve, "`saved_model.pb` has"),
         ("export.json", halve, "export.json"),
+        ("fingerprint.pb", halve, "fingerprint.pb"),
         ("variables/variables.index", flip, "`variables/variables.index` has"),
     ],
 )

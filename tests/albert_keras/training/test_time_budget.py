@@ -90,6 +90,14 @@ def test_neither_few_steps_nor_executions_of_several_end_the_run(num_steps, stri
     assert simulation.told[-1] and simulation.last_rate < 0.02
 
 
+@pytest.mark.parametrize("first", [9, 12])
+def test_a_slow_first_step_is_not_the_speed_of_a_short_run(first):
+    simulation = Simulation(25, lambda step: first if step == 1 else 0.05, warmup_steps=2)
+    assert 24 <= simulation.run()[0] <= 25
+    slow = Simulation(100, lambda step: 30.0)
+    assert slow.run()[0] == 90
+
+
 def test_an_interrupted_run_goes_on_with_the_rest_of_its_budget():
     first = Simulation()
     (used,) = first.run(stop_at=700)

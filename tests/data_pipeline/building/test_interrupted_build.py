@@ -126,6 +126,19 @@ def test_a_damaged_finished_shard_is_built_again(unfinished, corpus, undisturbed
     assert bytes_of(unfinished) == undisturbed and result.shards_reused == 1
 
 
+def test_links_in_a_build_of_somebody_else_are_not_followed(
+    unfinished, corpus, undisturbed, tiny_tokenizer, tmp_path
+):
+    other = tmp_path / "notes"
+    other.write_text("mine")
+    for path in (*unfinished.glob(".work/**/*"), *unfinished.glob("*.index")):
+        if path.is_file() and path.name != "settings.json":
+            path.unlink()
+            path.symlink_to(other)
+    build_records(corpus, tiny_tokenizer, unfinished, CONFIG)
+    assert bytes_of(unfinished) == undisturbed and other.read_text() == "mine"
+
+
 _BUILD = """
 import sys
 from data_pipeline.building.build import build_records

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import shutil
 
 import pytest
 import sentencepiece
@@ -129,3 +130,14 @@ HINDI = "वह यहाँ कुर्सी पर बैठा है। �
 def test_case_and_accents_are_folded_unless_letters_are_lost(text, chosen):
     texts, *found = choose_cleanup([text] * 20 + ["end"], None, None)
     assert found == chosen and list(texts) == [text] * 20 + ["end"]
+
+
+def test_a_wrong_setting_of_a_tokenizer_is_named_without_addresses_of_others(
+    tiny_vocabulary, tmp_path
+):
+    folder = shutil.copytree(tiny_vocabulary.path, tmp_path / "tokenizer")
+    values = json.loads((folder / NAMES[2]).read_text())
+    (folder / NAMES[2]).write_text(json.dumps(values | {"vocab_size": "x"}))
+    with pytest.raises(InputError, match="`vocab_size` must be a valid integer") as error:
+        Tokenizer.load(folder)
+    assert "http" not in str(error.value)

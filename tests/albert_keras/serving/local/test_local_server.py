@@ -1,12 +1,20 @@
 """The local server answers as the model server does, and has a page."""
 
+import contextlib
 import json
 import logging
+import resource
 import shutil
 import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import pytest
 
+from albert_keras.serving.local import local_server
 from albert_keras.serving.local.local_server import MAX_BODY_BYTES, LocalServer, find_exports
 from albert_keras.serving.rest_client import RestClient
 from albert_keras.serving.serve_check import serve_check
@@ -28,8 +36,9 @@ def test_numbers_and_bytes_are_written_as_by_the_model_server(server):
     assert b"NaN" in predict(server, body).body and b"Infinity" in predict(server, body).body
     body = b'{"signature_name": "pair", "inputs": {"first": ["\xff"], "second": [{"b64": "YQ=="}]}}'
     assert b"\xffa" in predict(server, body).body
-    body = {"signature_name": "uneven", "instances": ["a", "b"]}
-    assert "not all have one value per row" in predict(server, body).error
+    for name in ("uneven", "scalar"):
+        body = {"signature_name": name, "instances": ["a", "b"]}
+        assert "not all have one value per row" in predict(server, body).error
 
 
 def test_the_models_are_listed_with_their_signatures(server):
@@ -69,10 +78,105 @@ def test_requests_that_the_server_does_not_take_are_refused(server):
     for wrong in (99_999_999_999, True):
         given = {"signature_name": "predict_tokens", "inputs": [[wrong]]}
         assert "must be int32" in predict(server, given).error
-    assert "nested" in predict(server, b"[" * 100_000).error
+    assert "nested" in predict(server, b"[" * 10_000).error
     answer = predict(server, {"instances": ["fail"]})  # an error of the model
     assert answer.status == 400 and "no fail" in answer.error
     assert ask(server, "GET", STATUS).status == 200
+
+
+def _nested(value, depth):
+    return value if not depth else [_nested(value, depth - 1)]
+
+
+@pytest.mark.parametrize("depth", [2, 9, 33, 255, 400, 900])
+def test_lists_that_are_nested_deeply_are_refused(server, depth):
+    """TensorFlow ends the process for more than 254 dimensions."""
+    for value in ("a", 1, [], None):
+        wrong = _nested(value, depth)
+        assert "must be string of the shape" in predict(server, {"instances": wrong}).error
+        wrong = {"signature_name": "predict_tokens", "inputs": _nested(wrong, 1)}
+        assert "must be int32 of the shape" in predict(server, wrong).error
+    assert predict(server, {"instances": ["a"]}).status == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 255 + b"]" * 255,
+        b'{"instances":' + b"[" * 300 + b"]" * 300 + b"}",
+        b'{"inputs": [' + b"1," * 500_000 + b"1]}",
+        b'{"inputs": [' + b"[]," * 300_000 + b"1]}",
+        b'{"inputs": [' + (b"[" * 400 + b"]" * 400 + b",") * 1_200 + b"1]}",
+        b'{"inputs": [' + (b"9" * 4_000 + b",") * 240 + b"1]}",
+        b'{"inputs": [["' + b'\\"' * 300_000 + b'"]]}',
+        b'{"inputs": [' + b'"a",' * 10_000 + b'["a"]]}',
+        b'{"signature_name": "predict_tokens", "inputs": [' + b"[1.5]," * 8_000 + b"[1]]}",
+    ],
+    ids=range(9),
+)
+def test_a_refused_request_costs_less_than_10_ms(server, body):
+    costs = []
+    for _ in range(5):
+        begun = time.process_time()  # of the server and this client
+        assert predict(server, body).status == 400
+        costs.append(time.process_time() - begun)
+    assert min(costs) < 0.01
+
+
+def test_the_page_of_another_site_cannot_ask(server):
+    body = b'{"instances": ["a"]}'
+    kinds = ["text/plain", "application/x-www-form-urlencoded", "", "application/json-seq"]
+    for kind in kinds:
+        answer = ask(server, "POST", PREDICT, body, {"Content-Type": kind})
+        assert answer.status == 415 and "must be `application/json`" in answer.error
+    own, json_type = server.url.rstrip("/"), {"Content-Type": "application/json; charset=utf-8"}
+    for origin, status in [(own, 200), ("http://evil.example", 403), ("null", 403)]:
+        headers = json_type | {"Origin": origin}
+        assert ask(server, "POST", PREDICT, body, headers).status == status
+        assert ask(server, "GET", STATUS, headers=headers).status == status
+
+
+def test_a_body_must_arrive_in_time(server, monkeypatch):
+    monkeypatch.setattr(local_server, "_SENDING_SECONDS", 0.2)
+    headers = {"Content-Type": "application/json", "Content-Length": "100"}
+    answer = ask(server, "POST", PREDICT, b"[", headers)
+    assert answer.status == 408 and answer.headers["Connection"] == "close"
+
+
+def test_idle_connections_do_not_hinder_clients(contract_export):
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a client has as many connections
+    command = f"ulimit -n 1024; exec {sys.executable} -m albert_keras serve --port 0 --json"
+    with (
+        subprocess.Popen(
+            ["bash", "-c", f'{command} "$0"', str(contract_export)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process,
+        contextlib.ExitStack() as connections,
+        ThreadPoolExecutor(8) as clients,
+    ):
+        try:
+            url = json.loads(process.stdout.readline())["url"]
+
+            def seconds_per_answer(_):
+                begun = time.monotonic()
+                for _ in range(20):
+                    RestClient(url, "books", timeout=10).predict("single", text=["a"])
+                return (time.monotonic() - begun) / 20
+
+            alone = max(clients.map(seconds_per_answer, range(8)))
+            for _ in range(1000):
+                idle = socket.create_connection(("127.0.0.1", urlsplit(url).port), timeout=10)
+                connections.enter_context(idle)
+            assert max(clients.map(seconds_per_answer, range(8))) < 2 * alone + 0.05
+            idle = socket.create_connection(("127.0.0.1", urlsplit(url).port), timeout=10)
+            with idle:
+                idle.send(b"GET / HTTP/1.1\r\nHost:")  # and nothing more
+                assert idle.recv(1) == b""
+        finally:
+            process.kill()
+        assert len(process.stderr.read()) < 1000
 
 
 def test_a_text_that_the_command_line_refuses_is_refused(contract_export, tmp_path):

@@ -1,8 +1,10 @@
 import logging
+import time
 
 import pytest
 
 from albert_keras.tasks.tables.raw_table import read_raw_table
+from albert_keras.tasks.tagging.files import read_tagged
 from data_pipeline import limits
 from data_pipeline.errors import InputError
 
@@ -19,6 +21,16 @@ def read(tmp_path, name, data, columns=("text", "label"), **settings):
     path = tmp_path / name
     path.write_bytes(data)
     return read_raw_table(path, columns, **settings)
+
+
+def test_a_table_of_very_many_columns_is_refused_at_once(tmp_path):
+    for ending, sign in ((".csv", ","), (".tsv", "\t"), (".conll", " ")):
+        path, row = tmp_path / f"a{ending}", sign.join(map(str, range(200_000)))
+        path.write_text(f"{row}\n{row}\n")
+        begun = time.monotonic()
+        with pytest.raises(InputError, match="at most 4,096 columns. Received: 200,000"):
+            read_tagged(path) if ending == ".conll" else read_raw_table(path, ["0"])
+        assert time.monotonic() - begun < 10  # several minutes, if all names are compared
 
 
 @pytest.mark.parametrize(
