@@ -32,6 +32,8 @@ _QUOTED_FIELD = re.compile(r'(?:^|\t)"(?:[^"\t]|"")*""(?:[^"\t]|"")*"(?:\t|\r?\n
 _QUOTED_LINE = re.compile(r'"[^"\t]*"(?:\t"[^"\t]*")+\s*')
 _QUOTED_COMMA = re.compile(r'(?:^|\t)"[^"\t]*,[^"\t]*"(?=\t|\r?\n?$)')
 _LEAST_COMMAS = 3
+#: A line that is a text and what is known of it, not an array of objects.
+_PAIR = re.compile(r'\[\s*".*\}\s*\]', re.DOTALL)
 _USUAL_ENCODING = "utf-8"
 #: Rows that are read to detect the delimiter, and the least share of them that must be as wide as
 #: the first.
@@ -151,10 +153,14 @@ def line_rows(path: str | PurePath, encoding: str | None = None) -> list[Row]:
 def object_rows(
     path: str | PurePath, encoding: str | None = None, names: Sequence[str] = ()
 ) -> Iterator[Row]:
-    """Yields the objects of a .jsonl or .json as Rows: one in each line, or all in an array."""
+    """Yields the objects of a .jsonl or .json as Rows: one in each line, or all in an array.
+
+    A pair such as `["a text", {"entities": []}]`, as spaCy has it, is an object with that `text`.
+    """
     lines = line_rows(path, encoding)
     first = next((row.fields.strip() for row in lines if row.fields.strip()), "")
-    for row in _entries(lines) if first.startswith("[") else lines:
+    is_array = first.startswith("[") and not _PAIR.fullmatch(first)
+    for row in _entries(lines) if is_array else lines:
         yield object_row(row, names)
 
 
@@ -162,7 +168,7 @@ def _entries(lines):
     """Yields the entries of a JSON array that takes all lines as Rows."""
     text, decoder, line = "".join(row.raw for row in lines), json.JSONDecoder(strict=False), 1
     begin, end = 0, text.index("[") + 1
-    while begin < len(text):
+    for number in itertools.count(1):
         start = re.compile(r"[\s,]*").match(text, end).end()
         line += text.count("\n", begin, start)
         begin = start
@@ -173,8 +179,10 @@ def _entries(lines):
             _, end = decoder.raw_decode(text, begin)
         except (ValueError, RecursionError):
             end = len(text)
-        yield Row(line, text[begin:end], text[begin:end])
+        yield Row(line, text[begin:end], text[begin:end], entry=number)
         begin = end
+        if begin == len(text):
+            return
 
 
 def object_row(row: Row, names: Sequence[str] = ()) -> Row:
@@ -186,6 +194,8 @@ def object_row(row: Row, names: Sequence[str] = ()) -> Row:
         record = parse_json(text, strict=False)
     except ValueError:
         record = None
+    if isinstance(record, list) and list(map(type, record)) == [str, dict]:
+        record = {"text": record[0]} | record[1]
     if not isinstance(record, dict):
         problem = f"must be a JSON object. Received: {text[:40] or 'nothing'}."
         return row._replace(fields=[text], problem=problem)  # blank like those of other formats

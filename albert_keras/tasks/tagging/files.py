@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from albert_keras.report import shortened_value
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.tables.cells import check_plain
 from albert_keras.tasks.tables.raw_table import (
@@ -19,8 +18,14 @@ from albert_keras.tasks.tables.raw_table import (
     object_rows,
     read_raw_table,
 )
-from albert_keras.tasks.tables.rows import RowError, SkippedRow, checked, examples_from
-from albert_keras.tasks.tagging.words import split_words
+from albert_keras.tasks.tables.rows import (
+    RowError,
+    SkippedRow,
+    checked,
+    examples_from,
+    remark,
+)
+from albert_keras.tasks.tagging.spans import Texts, spans_of
 from albert_keras.tasks.task_config import WordSplit
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import did_you_mean
@@ -33,7 +38,6 @@ _NAMES = {
 }
 #: The same for a text with spans of characters.
 _SPANS = {"text": ("text",), "label": ("label", "labels", "entities", "spans")}
-_BORDERS = (("start", "start_offset"), ("end", "end_offset"), ("label", "labels"))
 _NUMBERS = {"text": ("0",), "label": ("-1",)}  # if columns have no names
 _DOCUMENT_START = "-DOCSTART-"
 _WHITE_SPACE = re.compile(r"[ \t]+")  # a no-break space belongs to a word
@@ -60,6 +64,7 @@ def read_tagged(
     encoding: str | None = None,
     skipped: list[SkippedRow] | None = None,
     split: WordSplit = "punctuation",
+    remarks: list[str] | None = None,
 ) -> list[TaggedExample]:
     """Reads a file of tagged sentences.
 
@@ -68,7 +73,8 @@ def read_tagged(
     word per row, and columns with names, one of them for the number of the sentence; in a .tsv or
     .txt with such names, too. In a .jsonl or .json: objects such as
     `{"words": ["Ada", "slept"], "tags": ["B-PER", "O"]}`, perhaps with an "id"; or with spans of
-    characters, `{"text": "Ada slept", "label": [[0, 3, "PER"]]}`.
+    characters, `{"text": "Ada slept", "label": [[0, 3, "PER"]]}`, as pairs of spaCy as well, see
+    `Texts`.
 
     Args:
         text, label: Columns of words and tags: a name; or where columns have none, a number from 0,
@@ -78,6 +84,7 @@ def read_tagged(
         encoding: See `read_raw_table`.
         skipped: Receives the sentences that cannot be used. None makes them an error.
         split: How a text becomes words, which end where a span does, see `split_words`.
+        remarks: Receives what is unusual about the file, which is logged in any case.
 
     Returns:
         The id is the number of the sentence unless the file has one.
@@ -89,14 +96,18 @@ def read_tagged(
     ending = path.suffix.lower()
     is_json = ending in JSON_ENDINGS
     if is_json:
-        rows = (row for row in object_rows(path, encoding) if row.raw.strip())
+        rows = [row for row in object_rows(path, encoding) if row.raw.strip()]
+        texts = Texts(_texts_with_spans(rows, wanted))
     else:
         is_table = ending == ".csv" or ending in (".tsv", ".txt") and _has_names(path, encoding)
         read = _table_words if is_table else _column_words
         rows = _sentences(read(path, wanted, encoding))
 
     def example(number, row):
-        fields = _named(row.fields, wanted, split) if is_json else row.fields
+        fields = _named(row.fields, wanted) if is_json else row.fields
+        if isinstance(fields["words"], str):
+            text, spans = fields["words"], spans_of(fields.get("tags", ()))
+            fields["words"], fields["tags"] = texts.words(row.place(), text, spans, split)
         tags = fields.get("tags")
         if isinstance(tags, list) and tags and all(type(tag) is int for tag in tags):
             if not 0 <= min(tags) <= max(tags) < len(known):
@@ -119,7 +130,20 @@ def read_tagged(
         id = str(number + 1 if sentence.id is None else sentence.id)
         return TaggedExample(id, words, tags if has_tags else None)
 
-    return examples_from(path, rows, example, skipped)
+    examples = examples_from(path, rows, example, skipped)
+    remark(path, texts.remarks() if is_json else (), remarks)
+    return examples
+
+
+def _texts_with_spans(rows, wanted):
+    """Yields the texts of rows that have spans, with these."""
+    for row in rows:
+        try:
+            fields = _named(row.fields, wanted) if row.problem is None else {"words": ()}
+            if isinstance(fields["words"], str):
+                yield fields["words"], spans_of(fields.get("tags", ()))
+        except RowError:  # which is reported with the others
+            pass
 
 
 def _keys(names, wanted, usual):
@@ -131,7 +155,7 @@ def _keys(names, wanted, usual):
     ]
 
 
-def _named(record, wanted, split):
+def _named(record, wanted):
     """Returns the words, tags and id of an object under these names; RowError if it has others."""
     names = {name.lower(): name for name in record}
     for usual in (_NAMES, _SPANS):
@@ -139,47 +163,18 @@ def _named(record, wanted, split):
         if None not in keys:
             break
     else:
+        if _keys(names, {"text": None}, _SPANS) != [None] and wanted.get("label") is None:
+            raise RowError(
+                "has a text without spans: none of the keys "
+                f"{', '.join(_SPANS['label'])}. A text without marks has an empty list."
+            )
         raise RowError(
             "must have lists of words and tags, called `words` and `tags` or as `text` and `label` "
             "say, or a text with spans, as doccano and JSON_MIN of Label Studio. "
             f"Received: {', '.join(record)}."
         )
     values = [record[key] for key in keys]
-    if isinstance(values[0], str):
-        values = _words_of_spans(*values, split=split)
     return dict(zip(_Sentence.model_fields, values, strict=False)) | {"id": record.get("id")}
-
-
-def _words_of_spans(text, spans=(), split="punctuation"):
-    """Returns the words of a text, and their tags: B and I in a span of characters, and O."""
-    found = sorted(map(_span, spans) if isinstance(spans, list | tuple) else [_span(spans)])
-    borders = [0, *(border for begin, end, _ in found for border in (begin, end)), len(text)]
-    if borders != sorted(borders):
-        raise RowError("must have spans in its text that do not overlap.")
-    words, tags = [], []
-    for number, (begin, end) in enumerate(itertools.pairwise(borders)):
-        inside = split_words(text[begin:end], split)
-        name = found[number // 2][2] if number % 2 else None
-        words += inside
-        tags += [f"{'I' if place else 'B'}-{name}" if name else "O" for place in range(len(inside))]
-        if name and not inside:
-            raise RowError(f"must have a word in the span from {begin} to {end}.")
-    return words, tags
-
-
-def _span(span):
-    """Returns first character, end and name of a span, in the forms of several programs."""
-    if isinstance(span, dict):
-        span = [next((span[name] for name in some if name in span), None) for some in _BORDERS]
-    if isinstance(span, list) and len(span) == 3:
-        begin, end, name = span
-        name = name[0] if isinstance(name, list) and len(name) == 1 else name
-        if type(begin) is type(end) is int and begin < end and isinstance(name, str) and name:
-            return begin, end, name
-    raise RowError(
-        f'must have spans such as [0, 4, "PER"], or with `start`, `end` and `label`. '
-        f"Received: {shortened_value(span)}."
-    )
 
 
 def _sentences(words):
