@@ -20,6 +20,7 @@ _MOST_REPEATED, _MOST_ONE_SENTENCE, _MOST_UNKNOWN, _MOST_TRUNCATED = 0.01, 0.1, 
 _MOST_PIECES_PER_WORD, _LEAST_IN_SCRIPT = 2.5, 0.5
 _PROBLEMS_SHOWN, _UNKNOWN_SHOWN, _LEAST_NAMED = 10, 5, 0.005
 _PAIRS_SHOWN, _FILES_SHOWN, _MARKUP_SHOWN, _MOST_MARKUP = 5, 5, 3, 0.01
+_MOST_LEAKED = 0.05
 
 
 class ExampleOptions(TaskConfig):
@@ -49,7 +50,7 @@ def check(
     flags,
     tokenizer: Path | None = None,
     corpus_format: str = "auto",
-    language: str = "en",
+    language: str | None = None,
     splitter: str = "sentencex",
     copies: int = 1,
     sample_mb: float = 50,
@@ -71,7 +72,7 @@ def check(
       tokenizer max_seq_length
       task data_dir train dev text pair label
       corpus_format
-      language: Corpus: language code for sentence splitting.
+      language (by its letters): Corpus: language code for sentence splitting.
       splitter: Corpus: sentence splitter: sentencex or line.
       copies: Corpus: passes over it.
       sample_mb: Corpus: megabytes to read from a larger corpus.
@@ -90,12 +91,12 @@ def check(
         return _check_task(flags, tokenizer)
     from albert_keras.formats.vocabulary import load_tokenizer
     from data_pipeline.config import PretrainingDataConfig
-    from data_pipeline.reports.corpus_check import check_corpus
+    from data_pipeline.reports.corpus_check import check_corpus, detected_language
 
     config = PretrainingDataConfig(
         max_seq_length=flags.get("max_seq_length", _USUAL_LENGTH),
         copies=copies,
-        language=language,
+        language=language or detected_language(corpus, corpus_format),
         splitter=splitter,
     )
     loaded = load_tokenizer(tokenizer) if tokenizer else None
@@ -182,6 +183,10 @@ def _findings(report, config):
 
     count, estimate = report.counts, report.estimate
     yield _files(report)
+    if lines := report.sentence_files:
+        text = f"{count_of(len(lines), 'file')} with one sentence per line and blank lines between "
+        text += f"documents, such as {lines[0]}, read as prose: give --format sentences"
+        yield Finding(False, "format", text)
     if not count["documents"]:
         return
 
@@ -193,6 +198,9 @@ def _findings(report, config):
     text += f"{percent(report.repeated_text)} of the text"
     yield Finding(repeated <= _MOST_REPEATED, "repeated", text)
     yield from _near_duplicates(report.near_duplicates)
+    if (leaked := report.held_out_share) is not None:
+        text = f"{percent(leaked)} of its runs of 8 words are in the corpus"
+        yield Finding(leaked <= _MOST_LEAKED, "held-out text", text)
     markup = share("markup_paragraphs", "paragraphs")
     text = f"{percent(markup)} of the paragraphs look like it"
     if report.markup:
@@ -224,6 +232,8 @@ def _findings(report, config):
     is_good = not scripts or expected >= _LEAST_IN_SCRIPT
     hint = f": not the script of --language {config.language}; choose "
     hint = "" if is_good else hint + languages_of_script(next(iter(scripts)))
+    if is_good and config.language != "en":
+        hint = f": `data build` requires --language {config.language}"
     yield Finding(is_good, "letters", f"{named}{hint}")
     text = "give --tokenizer for an estimate of tokens and records"
     if estimate:
@@ -252,7 +262,8 @@ def _near_duplicates(pairs):
         yield Finding(True, name, "no two texts share a fifth of their runs of 8 words")
     for pair in pairs[:_PAIRS_SHOWN]:
         leak = ": held-out text must not be in the corpus" if pair.held_out else ""
-        shared = f"{percent(pair.share)} of its runs of 8 words are in {pair.other}"
+        where = "in it twice" if pair.other == pair.name else f"in {pair.other}"
+        shared = f"{percent(pair.share)} of its runs of 8 words are {where}"
         yield Finding(False, name, f"{pair.name}: {shared}{leak}")
     if (more := len(pairs) - _PAIRS_SHOWN) > 0:
         yield Finding(False, name, f"{more:,} more pairs, see --json")
