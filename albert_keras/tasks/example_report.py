@@ -22,7 +22,7 @@ from albert_keras.tasks.examples import (
 )
 from albert_keras.tasks.kinds import CLASSIFICATION, TAGGING
 from albert_keras.tasks.metrics import count_caution
-from albert_keras.tasks.tagging.scores import why_no_entities
+from albert_keras.tasks.tagging.scores import has_entities, outside_tag, why_no_entities
 from albert_keras.tasks.task import Task, one_line
 from albert_keras.tasks.task_config import OWN_TASKS
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -180,8 +180,11 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
     yield Finding(is_good, "labels", text)
     if is_training:
         yield from _joined_names(task, examples, labels)
-    if task.kind is TAGGING and is_training and (reason := why_no_entities(task.labels)):
+    if task.kind is TAGGING and is_training and (reason := why_no_entities(labels)):
         yield Finding(False, "entities", reason)
+    elif task.kind is TAGGING and is_training and has_entities(labels) and "O" not in labels:
+        if (outside := outside_tag(labels)) in labels:
+            yield Finding(None, "entities", f"words outside of them are tagged `{outside}`")
     similar = near_equal(labels) if is_training and task.labels else []
     if similar:
         groups = "; ".join(" and ".join(f"`{name}`" for name in group) for group in similar)
