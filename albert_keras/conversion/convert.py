@@ -134,6 +134,11 @@ def convert(
             weights = with_padding_at(weights, opened.tokenizer.pad_id)
         shape = weights.config
         files = files_for(vocabulary, to, shape.max_position_embeddings, shape.type_vocab_size > 1)
+        if to == _HUGGING_FACE and getattr(opened.tokenizer.config, "program", "") == "google":
+            notes.append(
+                "transformers reads words of more than 100 characters as unknown (here: 200), "
+                "deletes private characters, and writes a Greek Σ at the end of a word as σ"
+            )
         described = {
             "pieces": opened.tokenizer.vocab_size,
             "source": vocabulary.source,

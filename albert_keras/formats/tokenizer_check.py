@@ -17,6 +17,7 @@ SAMPLE = (
     "пятница, Ёлка и подъезд",
     "मैं हिन्दी बोलता हूँ",
     "unbelievably re-entrant covid-19 e-mail@example.org 3.14%",
+    f"ΟΔΟΣ {'a' * 100} {'a' * 101} \ue000b",  # what programs treat differently
 )
 #: Words alone, for SentencePiece: its program cuts differently around punctuation.
 _WORDS = ("the old ferry left before sunrise", "nothing was known about these houses")
