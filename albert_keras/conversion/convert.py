@@ -30,6 +30,7 @@ from albert_keras.tasks.kinds import (
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder, write_json
+from data_pipeline.limits import with_digest
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _HUGGING_FACE = "hugging-face"
@@ -185,7 +186,7 @@ def convert(
         )
         record = result._asdict()
         record.pop("path")
-        write_json(folder / CONVERSION_RECORD, record, ensure_ascii=False)
+        write_json(folder / CONVERSION_RECORD, with_digest(record), ensure_ascii=False)
     return result
 
 

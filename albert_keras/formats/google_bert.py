@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from albert_keras.config import AlbertConfig
+from albert_keras.config import AlbertConfig, check_keys
 from albert_keras.formats.detection import BERT_CONFIG, find_beside, one_prefix
 from albert_keras.formats.model_weights import (
     BERT_DEFAULTS,
@@ -74,8 +74,7 @@ def _rows(names, config):
 
 def _read_config(path):
     values = read_json(path)
-    if "vocab_size" not in values:
-        raise InputError(f"`vocab_size` is missing in `{path}`. Received: {sorted(values)}.")
+    check_keys(values, path, ("vocab_size", *_DEFAULTS))
     form = values.pop(_FORM, "erf")
     if form not in _GELU:
         raise InputError(f"`{_FORM}` in `{path}` must be one of {list(_GELU)}. Received: {form!r}.")

@@ -2,7 +2,7 @@
 
 import re
 
-from albert_keras.config import AlbertConfig
+from albert_keras.config import SHAPE_KEYS, AlbertConfig, check_keys
 from albert_keras.formats.hugging_face_tables import FAMILIES, Family
 from albert_keras.formats.model_weights import BERT_DEFAULTS, albert_sharing, check_expressible
 from data_pipeline.errors import InputError
@@ -145,6 +145,13 @@ def class_of(family: Family, heads: tuple[str, ...], foreign: dict) -> str:
     return next((name for name in classes if head and name.endswith(f"For{head}")), classes[0])
 
 
+def check_config(family: Family, values: dict, source: object) -> None:
+    """Raises InputError if a `config.json` lacks its shape, or seems to have a misspelt key."""
+    their_name = _KEYS[family.name]
+    known = [their_name.get(name, name) for name in (*_DEFAULTS[family.name], _ACTIVATION)]
+    check_keys(values, source, known, [their_name.get(name, name) for name in SHAPE_KEYS])
+
+
 def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) -> AlbertConfig:
     """Converts the values of a `config.json` of a model with these heads into ours.
 
@@ -219,6 +226,13 @@ def read_labels(values: dict, num_classes: int) -> tuple[str, ...]:
         if not isinstance(label, str | int) or not _NAME.fullmatch(str(label)):
             raise InputError(f"`id2label` must have names of classes. Received: {label!r}.")
     labels = tuple(map(str, labels))
+    if isinstance(ids := values.get("label2id"), dict):
+        wrong = [name for name, label in enumerate(labels) if ids.get(label) != name]
+        if 0 < len(wrong) < len(labels):  # in files without names they are others altogether
+            raise InputError(
+                "`label2id` must be the inverse of `id2label`. Received: "
+                f"{labels[wrong[0]]!r} for {wrong[0]} there, which it does not have."
+            )
     if labels == _numbered(len(labels)) or (num_classes == 1 and len(labels) != 1):
         return ()
     if len(labels) != num_classes:

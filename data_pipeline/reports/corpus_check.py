@@ -222,7 +222,8 @@ def detected_language(sources: list[str | Path], corpus_format: str = "auto") ->
 
     Files that cannot be read are left out. InputError if a source is missing.
     """
-    files, texts = find_files(sources), []
+    files = find_files(sources)
+    texts: list[str] = []
     for number in np.unique(np.linspace(0, len(files) - 1, _NUM_RANGES).astype(int)):
         with contextlib.suppress(InputError):
             ranges = corpus_ranges(files[number].path, corpus_format)

@@ -188,6 +188,7 @@ def halve(path):
     [
         ("saved_model.pb", halve, "`saved_model.pb` has"),
         ("export.json", halve, "export.json"),
+        ("export.json", flip, "`export.json` has SHA-256"),
         ("variables/variables.index", flip, "`variables/variables.index` has"),
     ],
 )
