@@ -23,6 +23,7 @@ from albert_keras.tasks.examples import (
 from albert_keras.tasks.kinds import CLASSIFICATION, TAGGING
 from albert_keras.tasks.metrics import count_caution
 from albert_keras.tasks.tagging.scores import has_entities, outside_tag, why_no_entities
+from albert_keras.tasks.tagging.words import SPLITS, find_rule
 from albert_keras.tasks.task import Task, one_line
 from albert_keras.tasks.task_config import OWN_TASKS
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -36,8 +37,8 @@ _SIGNS = re.compile(r"(?<=\w)[\s_/-]+|[\u200b-\u200f\u2060\ufeff]")  # the latte
 _JOINTS = re.compile(r"\s*[,;|/+&]\s*")
 _WHOLE_NUMBER = re.compile(r"(\d+)\.0+")
 
-#: The name of the finding that `finetune` reports in another way.
-IN_TRAINING = "in training"
+#: The names of findings that `finetune` reports in another way.
+IN_TRAINING, WORD_SPLIT = "in training", "word split"
 
 
 class SplitReport(NamedTuple):
@@ -185,6 +186,10 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
     elif task.kind is TAGGING and is_training and has_entities(labels) and "O" not in labels:
         if (outside := outside_tag(labels)) in labels:
             yield Finding(None, "entities", f"words outside of them are tagged `{outside}`")
+    if task.kind is TAGGING and is_training and task.config.word_split is None:
+        rule = find_rule(examples)
+        text = f"plain text is split {SPLITS[rule.rule]}: {percent(rule.share)} of the words found"
+        yield Finding(not rule.warning, WORD_SPLIT, rule.warning or text)
     similar = near_equal(labels) if is_training and task.labels else []
     if similar:
         groups = "; ".join(" and ".join(f"`{name}`" for name in group) for group in similar)
