@@ -157,6 +157,9 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
     if scores:
         text = f"min {min(scores):.4g}, mean {np.mean(scores):.4g}, max {max(scores):.4g}"
         yield Finding(None, "scores", text)
+    blank = sum(isinstance(one, QuestionExample) and not one.question.strip() for one in examples)
+    if blank:
+        yield Finding(False, "blank", f"{blank:,} of the {len(examples):,} questions have no text")
     labels = count_labels(task, examples)
     if not labels:
         return
@@ -231,6 +234,7 @@ def _token_findings(task, examples, tokenizer) -> list[Finding]:
         Finding(None, "tokens per row", text),
         rows,
         *([_long_answers(answers, task.config.max_answer_length, tokenizer)] if answers else []),
+        *_cut_questions(examples, features, task.config.max_query_length),
         _unknown_tokens(examples, tokenizer),
     ]
 
@@ -245,6 +249,19 @@ def _long_answers(answers, longest, tokenizer) -> Finding:
             f"`task.max_answer_length={int(max(counts))}` allows all"
         )
     return Finding(not num_long, "answers", text)
+
+
+def _cut_questions(examples, features, longest) -> Iterator[Finding]:
+    """Yields how many questions are longer than a model reads, if the examples are questions."""
+    if not isinstance(next(iter(examples), None), QuestionExample):
+        return
+    dropped = features.dropped_tokens
+    num_cut = int(np.count_nonzero(dropped))
+    text = f"{num_cut:,} of {len(examples):,} are longer than `max_query_length`, {longest} tokens"
+    if num_cut:
+        needed = longest + int(max(dropped))
+        text += f", after which they are not read: `task.max_query_length={needed}` reads all"
+    yield Finding(not num_cut, "questions", text)
 
 
 def _unknown_tokens(examples, tokenizer) -> Finding:
