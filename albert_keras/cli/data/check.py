@@ -4,6 +4,7 @@ from pathlib import Path
 
 import typer
 
+from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.parameters import refuse
 from albert_keras.report import Finding, bytes_text, count_of, percent
@@ -55,6 +56,7 @@ def check(
     copies: int = 1,
     sample_mb: float = 50,
     heldout: list[str] | None = None,
+    assignments: list[str] | None = None,
 ):
     """Check a corpus before `data build`, or the examples of a task before `finetune`.
 
@@ -77,6 +79,7 @@ def check(
       copies: Corpus: passes over it.
       sample_mb: Corpus: megabytes to read from a larger corpus.
       heldout PATH: Corpus: held-out text, which must not repeat it.
+      assignments
     """
     if bool(corpus) == ("task" in flags):
         raise InputError(
@@ -85,10 +88,11 @@ def check(
         )
     if corpus:
         others = options_of(ExampleOptions).keys() - {"max_seq_length"}
+        others |= {"assignments"}
         refuse(context, others, "is an option for the examples of a task; add `--task`.")
     else:
         refuse(context, _OF_A_CORPUS, "is an option for a corpus, not for examples of a task.")
-        return _check_task(flags, tokenizer)
+        return _check_task(flags, tokenizer, assignments)
     from albert_keras.formats.vocabulary import load_tokenizer
     from data_pipeline.config import PretrainingDataConfig
     from data_pipeline.reports.corpus_check import check_corpus, detected_language
@@ -108,10 +112,16 @@ def check(
     return Output(values, [*lines, count_of(len(warnings), "warning")], _refusal(report))
 
 
-def _check_task(flags, tokenizer):
+def _check_task(flags, tokenizer, assignments):
     """Checks the examples of a task; `flags` are the values by the keywords of ExampleOptions."""
     paths = {keyword: option.path for keyword, option in options_of(ExampleOptions).items()}
-    config = TaskConfig(**{paths[keyword][0]: value for keyword, value in flags.items()})
+    values = read_values(None, assignments, kind=None)
+    if others := values.keys() - {"task"}:
+        raise InputError(
+            f"`--set` must have settings of the task, such as task.labels. Received: {min(others)}."
+        )
+    given = {paths[keyword][0]: value for keyword, value in flags.items()}
+    config = TaskConfig(**values.get("task", {}) | given)
     from albert_keras.formats.vocabulary import load_tokenizer
     from albert_keras.tasks.example_report import report_task
     from albert_keras.tasks.kinds import build_task

@@ -163,6 +163,8 @@ def _named(value):
 
 
 def _check_known(name, known):
+    if (problem := text_problem(name)) is not None:
+        raise RowError(f"label {problem}")
     if not known and name in _MISSING:
         raise RowError(
             f"must have a name as label. Received {name}, which means none. If it is the name of a "

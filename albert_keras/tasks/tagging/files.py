@@ -25,6 +25,7 @@ from albert_keras.tasks.tables.rows import (
     examples_from,
     remark,
 )
+from albert_keras.tasks.tagging.scores import has_entities
 from albert_keras.tasks.tagging.spans import Texts, spans_of
 from albert_keras.tasks.task_config import WordSplit
 from data_pipeline.errors import InputError, Mistake
@@ -100,8 +101,11 @@ def read_tagged(
         texts = Texts(_texts_with_spans(rows, wanted))
     else:
         is_table = ending == ".csv" or ending in (".tsv", ".txt") and _has_names(path, encoding)
-        read = _table_words if is_table else _column_words
-        rows = _sentences(read(path, wanted, encoding))
+        if is_table:
+            words = _table_words(path, wanted, encoding)
+        else:
+            words = _column_words(path, wanted, encoding, is_training=has_tags and not known)
+        rows = _sentences(words)
 
     def example(number, row):
         fields = _named(row.fields, wanted) if is_json else row.fields
@@ -196,11 +200,15 @@ def _has_names(path, encoding):
     return all(names.intersection(_NAMES[option]) for option in ("text", "label"))
 
 
-def _column_words(path, wanted, encoding):
+def _column_words(path, wanted, encoding, is_training):
     """Yields the words of a file with columns as Rows of the columns wanted, see `_sentences`."""
-    lines = [
-        (row, _WHITE_SPACE.split(row.fields.strip(" \t"))) for row in line_rows(path, encoding)
-    ]
+    rows = line_rows(path, encoding)
+    counts = {row.fields.count("\t") for row in rows if row.fields.strip() and not row.problem}
+    if len(counts) == 1 and counts != {0}:  # columns of words with spaces
+        split = [[field.strip() for field in row.fields.split("\t")] for row in rows]
+        lines = [(row, one) for row, one in zip(rows, split, strict=True)]
+    else:
+        lines = [(row, _WHITE_SPACE.split(row.fields.strip(" \t"))) for row in rows]
     no_words = ("", _DOCUMENT_START, "#")
     words = [line for line in lines if line[1][0] not in no_words]
     if not words:
@@ -231,6 +239,10 @@ def _column_words(path, wanted, encoding):
             f"their numbers, counted from 0, are `text` and `label`. Received: {text}.",
             Mistake.NO_COLUMN,
         )
+    if is_training:
+        _check_columns(
+            path, [columns for _, columns in words if len(columns) == width], wanted, keys
+        )
     for row, columns in lines:
         if columns[0] in ("", _DOCUMENT_START):
             is_start = True
@@ -246,11 +258,33 @@ def _column_words(path, wanted, encoding):
             columns = row.fields.split("\t")  # words with spaces
         if len(columns) != width:
             rule = f"must have {width} columns, like the other lines. Received: {len(columns)}."
+            if len(columns) > width:
+                rule += " Separate columns by tabs if words or tags contain spaces."
             yield row._replace(problem=row.problem or rule)
         else:
             yield row._replace(fields=[columns[key] for key in keys])
     if left_out:
         logger.info("%s: left out %s comments and numbers of several words.", path, left_out)
+
+
+def _check_columns(path, rows, wanted, keys):
+    """Raises InputError if a column that was not given seems to have something else."""
+    columns = [set(column) for column in zip(*rows, strict=True)]
+    words, tags = (columns[key] for key in keys)
+    if wanted["label"] is None and len(tags) == 1 and len(columns) > 2 and len(rows) > 1:
+        others = [str(at) for at, column in enumerate(columns) if len(column) > 1 and at != keys[0]]
+        raise InputError(
+            f"`{path}` must have the tags in its last column unless `label` is given. Received: "
+            f"`{tags.pop()}` in each line. Columns that differ, counted from 0: "
+            f"{', '.join(others) or 'none'}."
+        )
+    if None in wanted.values() and has_entities(words) and not has_entities(tags):
+        shown = ", ".join(sorted(words)[:5])
+        raise InputError(
+            f"`{path}` seems to have tags in the column of words, {keys[0]}, and words in that of "
+            f"tags, {keys[1]}. Give both: `text={keys[1]}` and `label={keys[0]}`. Received words: "
+            f"{shown}."
+        )
 
 
 def _table_words(path, wanted, encoding):

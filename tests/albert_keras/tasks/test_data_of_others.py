@@ -176,6 +176,17 @@ def test_a_list_of_another_language_is_no_name(label, tmp_path):
     assert [one.label for one in task.read_file(str(path), labelled=True)] == list(names)
 
 
+@pytest.mark.parametrize("label", ["a\ud800", ["a\udfff", "b"]])
+def test_a_label_with_half_a_character_is_refused_before_training(label, tmp_path):
+    path = tmp_path / "t.jsonl"
+    rows = [{"text": f"text {n}", "label": "b" if n else label} for n in range(4)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    config = TaskConfig(name="classification", train=str(path), text="text", label="label")
+    settings = {"label_separator": "|"} if isinstance(label, list) else {}
+    with pytest.raises(InputError, match="line 1 label must be Unicode. It has half a surrogate"):
+        build_task(config.replace(**settings)).read_file(str(path), labelled=True)
+
+
 def test_a_list_of_one_name_is_a_class(tmp_path):
     path = tmp_path / "t.jsonl"
     rows = [{"text": f"text {n}", "label": [["pos"], ["neg"]][n % 2]} for n in range(4)]
@@ -285,6 +296,8 @@ def read_as(name, path, content, **settings):
         ("u", CONLL_U, {"text": 1, "label": 3}, "Anna/PROPN ate/VERB vamos/VERB 10 000/NUM, #/SYM"),
         ("a.tsv", GERMEVAL, {"text": 1, "label": 2}, "Anna/B-PER schlief/O, Berlin/B-LOC"),
         ("a.txt", WORDS, {}, "#/O Anna/B, Bonn/B"),
+        ("a.conll", "Anna\tthe name\nleft\tno name", {}, "Anna/the name left/no name"),
+        ("a.conll", "New York\tB-X\n\nBonn \tO", {}, "New York/B-X, Bonn/O"),
         ("a.jsonl", HF, {"labels": TAGS}, "Anna/B-PER slept/O"),
         ("a.jsonl", HF, {"label": "pos_tags", "labels": NAMES}, "Anna/N slept/V"),
         ("a.csv", KAGGLE, {}, 'Anna/B "/O, Zürich/B'),
@@ -325,6 +338,9 @@ def test_taggings_of_popular_tools_are_read(name, content, settings, words, tmp_
         ("a.csv", "sentence,word,tag\n1,Anna,\"['B', 'O']\"", "must have a tag for each word. Rec"),
         ("a.csv", "sentence,word,tag\n1,Anna,B\n,,O", "line 3 must have a word in `word`"),
         ("a.conll", "word tag\nAnna B", "Received: names of columns in its first line"),
+        ("a.conll", "Anna B-PER 0\nleft O 0", "`0` in each line. Columns that differ, .* 0: 1\\."),
+        ("a.conll", "O Anna\nB-PER left\nO so", "Give both: `text=1` and `label=0`. .*: B-PER, O"),
+        ("a.conll", "Anna B\nleft not one\nso O", "Separate columns by tabs if words or tags"),
         (
             "a.conll",
             "\n".join(f"w{n}/N v{n}/V{n}" for n in range(30)),
