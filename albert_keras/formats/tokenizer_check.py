@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from albert_keras.config import check_keys
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -45,8 +46,10 @@ def check_settings(settings: dict, source: str) -> None:
     """Refuses settings of a `tokenizer_config.json` that our tokenizers cannot follow.
 
     Raises:
-        InputError: With the setting, and what to do.
+        InputError: With the setting, and what to do; or with a key that seems to be misspelt.
     """
+    known = (*_ALLOWED, "do_lower_case", "strip_accents", "tokenizer_class")
+    check_keys(settings, f"tokenizer_config.json of {source}", known, ())
     for name, allowed in _ALLOWED.items():
         if settings.get(name) not in allowed:
             raise InputError(

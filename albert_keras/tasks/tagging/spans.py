@@ -4,7 +4,9 @@ A file may say where a span is and what its text is. Both are compared, as in SQ
 only believed if they agree with the text.
 """
 
+import contextlib
 import itertools
+import re
 import unicodedata
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -24,6 +26,7 @@ _KEYS = (
 )
 _CHARACTERS = "characters"
 _JOINER = "\u200d"
+_CHARACTER = re.compile(r"\r?\n|.", re.DOTALL)  # a line end is one
 #: What programs count → how much a character counts, and whether a line end is CRLF in the text of
 #: the program: "" for as it is. Browsers count UTF-16, and read CRLF as one.
 _UNITS = {
@@ -68,16 +71,15 @@ class Texts:
         if fits[best] > fits[0]:
             self._way, self._fits = _WAYS[best], (fits[best], fits[0])
 
-    def words(
-        self, place: str, text: str, spans: list[Span], split: WordSplit
-    ) -> tuple[list[str], list[str]]:
+    def words(self, place: str, text: str, spans: list[Span], split: WordSplit) -> tuple:
         """Returns the words of a text, which end where a span does, and their tags: B, I and O.
 
         `place` says where the text is in its file. RowError, which names the span, if it is not in
         the text, has another text, contains no word, or overlaps another.
         """
         places = _places(text, self._way)
-        found = sorted({(*_characters(text, span, places), span) for span in spans})
+        found = {(*_characters(text, span, places), span) for span in spans}
+        found = sorted(found, key=lambda one: (*one[:2], one[2].name))
         for (_, end, first), (begin, _, second) in itertools.pairwise(found):
             if begin < end:
                 raise RowError(
@@ -96,7 +98,7 @@ class Texts:
             tags += [f"{'I' if at else 'B'}-{span.name}" for at in range(len(inside))]
             if not inside:
                 raise RowError(f"must have a word in the span {span}.")
-            if _is_inside(text, begin) or _is_inside(text, end):
+            if _is_cut(text, begin, end):
                 whole = _around(text, begin, end)
                 self.cut.append(f"{text[begin:end]!r} of {whole!r} in {place} ({span})")
         self.count += len(found)
@@ -104,13 +106,11 @@ class Texts:
 
     def remarks(self) -> list[str]:
         """Returns what is unusual about the spans of all texts, for people."""
-        remarks = []
+        remarks, (suit, others) = [], self._fits
         if self._way != _WAYS[0]:
-            unit, ends = self._way
-            suit, others = self._fits
             remarks.append(
-                f"spans count {unit}{ends}, not {_CHARACTERS}, and are read so: {suit:,} of them "
-                f"suit their texts, {others:,} if they counted {_CHARACTERS}"
+                f"spans count {''.join(self._way)}, not {_CHARACTERS}, and are read so: {suit:,} "
+                f"of them suit their texts, {others:,} if they counted {_CHARACTERS}"
             )
         if self.cut:
             remarks.append(
@@ -157,32 +157,23 @@ def _fit(text, spans, way):
     """Counts the spans that suit a text: that have its characters, or begin and end with words."""
     places, count = _places(text, way), 0
     for span in spans:
-        begin, end = places.get(span.begin), places.get(span.end)
-        if begin is not None and end is not None:
+        with contextlib.suppress(RowError):
+            begin, end = _characters(text, span, places)
             inside = text[begin:end]
-            is_whole = inside == inside.strip() and not _is_inside(text, begin)
-            is_whole &= not _is_inside(text, end)
-            count += is_whole if span.text is None else inside.split() == span.text.split()
+            is_whole = inside == inside.strip() and not _is_cut(text, begin, end)
+            count += span.text is not None or is_whole
     return count
 
 
 def _places(text, way):
     """Returns the characters at which spans may begin and end, by what a program counts there."""
-    unit, ends = way
-    if text.isascii() and "\n" not in text:
+    if way == _WAYS[0] or text.isascii() and "\n" not in text:
         return dict(enumerate(range(len(text) + 1)))
-    length, line_end, places, at = _UNITS[unit], _LINE_ENDS[ends], {0: 0}, 0
-    for number, (character, after) in enumerate(itertools.pairwise(f"{text}\0"), start=1):
-        is_first = character == "\r" and after == "\n"  # of two characters for one line end
-        is_second = character == "\n" and text[number - 2 : number - 1] == "\r"
-        if line_end and (is_first or is_second):
-            at += 0 if is_first else len(line_end)
-        elif line_end and character == "\n":
-            at += len(line_end)
-        else:
-            at += length(character)
-        if not (line_end and is_first):
-            places[at] = number
+    length, line_end, places, at = _UNITS[way[0]], _LINE_ENDS[way[1]], {0: 0}, 0
+    for match in _CHARACTER.finditer(text):
+        is_line_end = line_end and match[0].endswith("\n")
+        at += len(line_end) if is_line_end else sum(map(length, match[0]))
+        places[at] = match.end()
     return places
 
 
@@ -190,6 +181,10 @@ def _is_mark(character):
     """Returns whether a character is shown together with the one before it."""
     is_tone = "\U0001f3fb" <= character <= "\U0001f3ff"  # of the skin of an emoji
     return unicodedata.category(character)[0] == "M" or character == _JOINER or is_tone
+
+
+def _is_cut(text, begin, end):
+    return _is_inside(text, begin) or _is_inside(text, end)
 
 
 def _is_inside(text, at):

@@ -198,3 +198,19 @@ def test_damaged_rules_of_the_normalizer_are_refused(albert):
     files = {"tokenizer.json": json.dumps(damaged).encode()}
     with pytest.raises(InputError, match="tokenizer.json of `x` is damaged"):
         vocabulary_of(files, "x")
+
+
+@pytest.mark.parametrize("name", ["do_lower_case", "strip_accents", "tokenize_chinese_chars"])
+def test_a_misspelt_setting_is_no_default(name, word_pieces):
+    renamed = name[:-1] + chr(ord(name[-1]) ^ 1)
+    for key in (name, renamed):
+        settings = {"do_lower_case": False, "strip_accents": False} if key == name else {}
+        settings |= {key: name == "tokenize_chinese_chars"}
+        files = {"vocab.txt": word_pieces, "tokenizer_config.json": json.dumps(settings).encode()}
+        if key == name:
+            vocabulary_of(files, "x")
+        else:
+            with pytest.raises(
+                InputError, match=f"has no `{name}`, but `{renamed}`, which is unkn"
+            ):
+                vocabulary_of(files, "x")
