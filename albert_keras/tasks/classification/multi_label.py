@@ -73,22 +73,18 @@ def own_thresholds(truth: np.ndarray, probabilities: np.ndarray, metric: str) ->
         "SCut" of Yang 2001, "A study of thresholding strategies for text categorization"; for
         micro F1 the iteration of Dinkelbach 1967, "On nonlinear fractional programming".
     """
-    common = common_threshold(truth, probabilities, metric)
-    fitted, totals = np.full(truth.shape[1], common), truth.sum(axis=0)
+    fitted = np.full(truth.shape[1], common_threshold(truth, probabilities, metric))
+    totals, is_micro = truth.sum(axis=0), metric in ("micro_f1", "exact_match")
     often = np.flatnonzero(totals >= _LEAST_EXAMPLES)
-    if metric not in ("micro_f1", "exact_match"):
-        for label in often:
-            column = slice(label, label + 1)
-            fitted[label] = common_threshold(truth[:, column], probabilities[:, column], metric)
-        return fitted
     cuts = {label: _cuts(truth[:, label], probabilities[:, label]) for label in often}
-    score, best = float(_f1(truth, probabilities >= fitted, None)), -1.0
-    while score > best:  # at most as often as there are sets of cuts, in practice a few times
+    score, best = 0.0, -1.0
+    while score > best:  # for micro F1 a few times, for that of each label twice
         best, result = score, fitted.copy()
         for label, (found, thresholds) in cuts.items():
-            gains = 2 * found - best * np.arange(len(found))
-            fitted[label] = thresholds[np.argmax(np.where(np.isnan(thresholds), -np.inf, gains))]
-        score = float(_f1(truth, probabilities >= fitted, None))
+            counts = np.arange(len(found))
+            gains = 2 * found - best * counts if is_micro else found / (counts + totals[label])
+            fitted[label] = thresholds[np.argmax(np.where(found < 0, -np.inf, gains))]
+        score = float(_f1(truth, probabilities >= fitted, None if is_micro else 0).mean())
     return result
 
 
@@ -96,7 +92,7 @@ def _cuts(truth, probabilities):
     """Returns how many of the most probable entries are true, and the threshold that selects them.
 
     Both are arrays over the number of entries from 0. A threshold is in the middle between two
-    probabilities, and NaN between equal ones, where `found` is -1.
+    probabilities; between equal ones there is none, and the first is -1.
     """
     order = np.argsort(-probabilities, kind="stable")
     values = np.concatenate([[1.0], probabilities[order], [0.0]])
@@ -104,7 +100,7 @@ def _cuts(truth, probabilities):
     thresholds = (values[1:] + values[:-1]) / 2
     is_between_equals = values[1:] == values[:-1]
     is_between_equals[0] = False
-    return np.where(is_between_equals, -1, found), np.where(is_between_equals, np.nan, thresholds)
+    return np.where(is_between_equals, -1, found), thresholds
 
 
 #: How thresholds are fitted, for people.

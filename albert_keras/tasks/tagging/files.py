@@ -40,6 +40,8 @@ _NAMES = {
 #: The same for a text with spans of characters.
 _SPANS = {"text": ("text",), "label": ("label", "labels", "entities", "spans")}
 _NUMBERS = {"text": ("0",), "label": ("-1",)}  # if columns have no names
+#: More different tags than this, and twice as many as words, are words.
+_MANY_TAGS = 20
 _DOCUMENT_START = "-DOCSTART-"
 _WHITE_SPACE = re.compile(r"[ \t]+")  # a no-break space belongs to a word
 #: CoNLL-U: the numbers of words that stand for several others, or are not in the text.
@@ -278,7 +280,9 @@ def _check_columns(path, rows, wanted, keys):
             f"`{tags.pop()}` in each line. Columns that differ, counted from 0: "
             f"{', '.join(others) or 'none'}."
         )
-    if None in wanted.values() and has_entities(words) and not has_entities(tags):
+    is_swapped = has_entities(words) and not has_entities(tags)
+    is_swapped |= len(tags) > _MANY_TAGS and 2 * len(words) < len(tags)
+    if None in wanted.values() and is_swapped:
         shown = ", ".join(sorted(words)[:5])
         raise InputError(
             f"`{path}` seems to have tags in the column of words, {keys[0]}, and words in that of "
@@ -287,12 +291,16 @@ def _check_columns(path, rows, wanted, keys):
         )
 
 
+def _is_blank(row):
+    return row.problem is None and not any(map(str.strip, row.fields.values()))
+
+
 def _table_words(path, wanted, encoding):
     """Yields the words of a table with a word in each row, as `_column_words`."""
     table = read_raw_table(path, encoding=encoding)
     names = {name.lower(): name for name in table.names}
     (place, *keys), sentence = _keys(names, {"sentence": None} | wanted, _NAMES), ""
-    ends = [not row.raw.strip() for row in table.rows]
+    ends = [not row.raw.strip() or _is_blank(row) for row in table.rows]
     if None in keys or len({place, *keys}) < 1 + len(keys) or place is None and not any(ends):
         raise InputError(
             f"`{path}` must have a column with one word in each row and one with its tag, which "

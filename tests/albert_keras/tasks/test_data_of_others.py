@@ -303,6 +303,7 @@ def read_as(name, path, content, **settings):
         ("a.csv", KAGGLE, {}, 'Anna/B "/O, Zürich/B'),
         ("a.tsv", NAMED, {}, "Anna/B slept/O, Bonn/B"),
         ("a.tsv", 'word\tner\nAnna\tB\n\n"\tO\nBonn\tB\n\n"\tO', {}, 'Anna/B, "/O Bonn/B, "/O'),
+        ("a.csv", "Word;Tag\nAnna;B\n;\nBonn;O\n;\n;", {}, "Anna/B, Bonn/O"),
         (
             "a.csv",
             "sent_id,token,label\n0,Anna,B\n0,slept,O\n1,Bonn,B",
@@ -340,6 +341,11 @@ def test_taggings_of_popular_tools_are_read(name, content, settings, words, tmp_
         ("a.conll", "word tag\nAnna B", "Received: names of columns in its first line"),
         ("a.conll", "Anna B-PER 0\nleft O 0", "`0` in each line. Columns that differ, .* 0: 1\\."),
         ("a.conll", "O Anna\nB-PER left\nO so", "Give both: `text=1` and `label=0`. .*: B-PER, O"),
+        (
+            "a.conll",
+            "\n".join(f"{'NN VB'.split()[n % 2]} w{n}" for n in range(90)),
+            "Give both: `text=1` and `label=0`. .*: NN, VB",
+        ),
         ("a.conll", "Anna B\nleft not one\nso O", "Separate columns by tabs if words or tags"),
         (
             "a.conll",
