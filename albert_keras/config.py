@@ -261,8 +261,9 @@ class AlbertConfig(Settings):
                 unknown key that resembles a missing one, or has an invalid value.
         """
         values = read_json(path)
-        values.pop("foreign_keys", None)
-        check_keys(values, path, cls.model_fields)
+        others = values.pop("foreign_keys", None) or ()  # in a file of ours, which names them
+        ours = {name: value for name, value in values.items() if name not in others}
+        check_keys(ours, path, cls.model_fields)
         known = {name: value for name, value in values.items() if name in cls.model_fields}
         foreign = {name: value for name, value in values.items() if name not in known}
         return cls(**known, foreign_keys=foreign)

@@ -228,7 +228,8 @@ def read_labels(values: dict, num_classes: int) -> tuple[str, ...]:
     labels = tuple(map(str, labels))
     if isinstance(ids := values.get("label2id"), dict):
         wrong = [name for name, label in enumerate(labels) if ids.get(label) != name]
-        if 0 < len(wrong) < len(labels):  # in files without names they are others altogether
+        # Of a damaged name; in files of earlier labels they are others altogether.
+        if len(ids) == len(labels) > len(wrong) == 1:
             raise InputError(
                 "`label2id` must be the inverse of `id2label`. Received: "
                 f"{labels[wrong[0]]!r} for {wrong[0]} there, which it does not have."

@@ -31,6 +31,11 @@ _ALLOWED: dict[str, tuple[Any, ...]] = {
     "subword_tokenizer_type": ("wordpiece", None),
     "auto_map": ({}, None),  # code in the folder
 }
+#: Keys whose default would change how text is split.
+_KEYS = (
+    *("do_lower_case", "strip_accents", "tokenize_chinese_chars"),
+    *("do_basic_tokenize", "tokenizer_class"),
+)
 #: Names of classes of transformers that split text as our tokenizers do, by kind of vocabulary.
 _CLASSES = {
     "wordpiece": r"(Albert|Bert|DistilBert|Electra|MobileBert|ConvBert|Funnel|LayoutLM|Lxmert)",
@@ -48,8 +53,7 @@ def check_settings(settings: dict, source: str) -> None:
     Raises:
         InputError: With the setting, and what to do; or with a key that seems to be misspelt.
     """
-    known = (*_ALLOWED, "do_lower_case", "strip_accents", "tokenizer_class")
-    check_keys(settings, f"tokenizer_config.json of {source}", known, ())
+    check_keys(settings, f"tokenizer_config.json of {source}", _KEYS, ())
     for name, allowed in _ALLOWED.items():
         if settings.get(name) not in allowed:
             raise InputError(

@@ -108,6 +108,9 @@ def test_a_reference_file_must_have_the_shape_and_its_names(tmp_path):
         path.write_text(json.dumps(renamed))
         with pytest.raises(InputError, match=f"has no `{name}`, but `{name[:-1]}.`, which is unkn"):
             AlbertConfig.from_reference_json(path)
+    kept = AlbertConfig(**shape, foreign_keys={"position_embedding_type": "absolute"})
+    kept.save(path)  # a key of transformers, as a converted model has it
+    assert AlbertConfig.from_reference_json(path) == kept
 
 
 @pytest.mark.parametrize(
