@@ -14,7 +14,6 @@ from safetensors.numpy import save_file
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import CONFIG, HUGGING_FACE_WEIGHTS
 from albert_keras.formats.hugging_face_config import (
-    check_config,
     class_of,
     family_for,
     family_of,
@@ -72,7 +71,6 @@ def read(path):
     folder = encoder_folder(Path(path))
     values = read_json(folder / CONFIG)
     family = family_of(values)
-    check_config(family, values, folder / CONFIG)
     is_tied = values.get("tie_word_embeddings") is not False
     theirs, prefix_notes = _without_wrapper(_read_weights(folder), family)
     theirs = _with_current_names(theirs, family, source)
