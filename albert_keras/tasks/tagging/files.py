@@ -205,14 +205,16 @@ def _has_names(path, encoding):
 def _column_words(path, wanted, encoding, is_training):
     """Yields the words of a file with columns as Rows of the columns wanted, see `_sentences`."""
     rows = line_rows(path, encoding)
-    counts = {row.fields.count("\t") for row in rows if row.fields.strip() and not row.problem}
-    if len(counts) == 1 and counts != {0}:  # columns of words with spaces
-        split = [[field.strip() for field in row.fields.split("\t")] for row in rows]
-        lines = [(row, one) for row, one in zip(rows, split, strict=True)]
-    else:
-        lines = [(row, _WHITE_SPACE.split(row.fields.strip(" \t"))) for row in rows]
+    no_columns = ("#", _DOCUMENT_START)
+    texts = [row.fields for row in rows if not row.fields.startswith(no_columns)]
+    counts = {text.count("\t") for text in texts if text.strip()}
+    # If all lines have as many tabs, only these separate columns: words may contain spaces.
+    split = (
+        re.compile(r" *\t *").split if len(counts - {0}) == len(counts) == 1 else _WHITE_SPACE.split
+    )
+    lines = [(row, split(row.fields.strip(" \t"))) for row in rows]
     no_words = ("", _DOCUMENT_START, "#")
-    words = [line for line in lines if line[1][0] not in no_words]
+    words = [line for line in lines if line[1][0].partition(" ")[0] not in no_words]
     if not words:
         return
     if {"text", "label"} <= {
@@ -242,9 +244,8 @@ def _column_words(path, wanted, encoding, is_training):
             Mistake.NO_COLUMN,
         )
     if is_training:
-        _check_columns(
-            path, [columns for _, columns in words if len(columns) == width], wanted, keys
-        )
+        whole = [columns for _, columns in words if len(columns) == width]
+        _check_columns(path, whole, wanted, keys)
     for row, columns in lines:
         if columns[0] in ("", _DOCUMENT_START):
             is_start = True
@@ -279,6 +280,11 @@ def _check_columns(path, rows, wanted, keys):
             f"`{path}` must have the tags in its last column unless `label` is given. Received: "
             f"`{tags.pop()}` in each line. Columns that differ, counted from 0: "
             f"{', '.join(others) or 'none'}."
+        )
+    if 2 * sum(row[keys[0]].count(" ") > 2 for row in rows) > len(rows):
+        raise InputError(
+            f"`{path}` must have a word in each line. Received: whole texts, such as "
+            f"{rows[0][keys[0]][:60]!r}. Use `task=classification` for texts with labels."
         )
     is_swapped = has_entities(words) and not has_entities(tags)
     is_swapped |= len(tags) > _MANY_TAGS and 2 * len(words) < len(tags)

@@ -346,6 +346,11 @@ def test_taggings_of_popular_tools_are_read(name, content, settings, words, tmp_
             "\n".join(f"{'NN VB'.split()[n % 2]} w{n}" for n in range(90)),
             "Give both: `text=1` and `label=0`. .*: NN, VB",
         ),
+        (
+            "a.tsv",
+            "A whole text of it\tpos\nSo is this one too\tneg",
+            "Received: whole texts, such",
+        ),
         ("a.conll", "Anna B\nleft not one\nso O", "Separate columns by tabs if words or tags"),
         (
             "a.conll",
