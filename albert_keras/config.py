@@ -4,7 +4,9 @@ The keys are the same as in the reference's `albert_config.json`, so that either
 other's files; `sharing` and the fields after it are additions. TensorFlow is not needed here.
 """
 
+import difflib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -52,6 +54,16 @@ LATER_FIELDS = (
     "pooler",
     "pooler_activation",
 ) + ATTENTION_SETTINGS
+#: Keys without which a file does not describe a model, whatever the default of its program is.
+SHAPE_KEYS = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+)
+#: How alike an unknown key and a missing one must be, from 0 to 1, to be taken for the same.
+_RESEMBLES = 0.8
 #: Blocks of the longest sequence: the table of random blocks has the square of this number.
 _MOST_BLOCKS = 2048
 
@@ -241,19 +253,20 @@ class AlbertConfig(Settings):
     def from_reference_json(cls, path: str | Path) -> "AlbertConfig":
         """Reads an `albert_config.json` of the reference.
 
-        Unknown keys are stored in `foreign_keys`. Missing keys take the defaults of the reference,
-        which describe xxlarge, not the defaults of this class.
+        Unknown keys are stored in `foreign_keys`. Missing keys have the defaults of the reference,
+        which are those of this class, except `SHAPE_KEYS`.
 
         Raises:
-            InputError: If the file does not exist, lacks `vocab_size`, or has an invalid value.
+            InputError: If the file does not exist, lacks a key that defines the shape, has an
+                unknown key that resembles a missing one, or has an invalid value.
         """
         values = read_json(path)
-        values.pop("foreign_keys", None)
-        if "vocab_size" not in values:
-            raise InputError(f"`vocab_size` is required in {path}. Received: {sorted(values)}.")
+        others = values.pop("foreign_keys", None) or ()  # in a file of ours, which names them
+        ours = {name: value for name, value in values.items() if name not in others}
+        check_keys(ours, path, cls.model_fields)
         known = {name: value for name, value in values.items() if name in cls.model_fields}
         foreign = {name: value for name, value in values.items() if name not in known}
-        return cls(**(_REFERENCE_DEFAULTS | known), foreign_keys=foreign)
+        return cls(**known, foreign_keys=foreign)
 
     @property
     def position_rows(self) -> int:
@@ -328,6 +341,47 @@ class AlbertConfig(Settings):
             temporary.write_text(self.to_json(), encoding="utf-8")
 
 
+def check_keys(
+    values: dict[str, Any],
+    source: str | Path,
+    known: Iterable[str],
+    required: Iterable[str] = SHAPE_KEYS,
+) -> None:
+    """Raises InputError if a file of a shape lacks a required key, or a key seems to be misspelt.
+
+    A key that would then have a default instead of its value is one that resembles a missing key.
+    """
+    missing = [name for name in known if name not in values]
+    for name in values.keys() - set(known):
+        if near := difflib.get_close_matches(name, missing, 1, _RESEMBLES):
+            raise InputError(
+                f"`{source}` has no `{near[0]}`, but `{name}`, which is unknown. Correct the name, "
+                f"or add `{near[0]}`."
+            )
+    if lacking := [name for name in required if name not in values]:
+        raise InputError(
+            f"`{source}` must have the keys that define the shape of a model. Missing: "
+            f"{', '.join(lacking)}. Received: {', '.join(sorted(values)) or 'no keys'}."
+        )
+
+
+def check_same_shape(shapes: dict[str, AlbertConfig], what: str) -> None:
+    """Raises InputError unless all shapes, by where they are from, agree for the weights of `what`.
+
+    Settings that weights do not depend on may differ.
+    """
+    (first, shape), *others = shapes.items()
+    for source, other in others:
+        problems = [
+            f"{key}: {value!r} in {first}, {getattr(other, key)!r} in {source}"
+            for key, value in shape
+            if key not in FREE_SETTINGS and value != getattr(other, key)
+        ]
+        if problems:
+            listing = "\n  ".join(problems)
+            raise InputError(f"The shapes given for the weights of {what} differ:\n  {listing}")
+
+
 def size_hint(name: str) -> str:
     """Completes an error about a name that is no size, as `did_you_mean` does.
 
@@ -341,13 +395,6 @@ def size_hint(name: str) -> str:
             "another shape, and `init_from` continues it."
         )
     return hint
-
-
-_REFERENCE_DEFAULTS = {
-    "hidden_size": 4096,
-    "num_attention_heads": 64,
-    "intermediate_size": 16_384,
-}
 
 
 def _sizes(layers, hidden, heads, intermediate, embedding=128, dropout=0.0, **others):

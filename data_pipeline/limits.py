@@ -6,6 +6,7 @@ uses this module; code that reads a file piece by piece checks its own limits.
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import stat
@@ -29,6 +30,9 @@ MAX_DATA_BYTES = 512 * 2**20
 MAX_COLUMNS = 4096
 #: Longest line of examples. A line takes about 25 times its size in memory.
 MAX_LINE_BYTES = 1 << 24
+
+#: Key of a record for the SHA-256 of its other values, see `with_digest`.
+_DIGEST = "content_sha256"
 
 #: Brackets of YAML that are open at once.
 _MAX_LEVELS = 100
@@ -129,8 +133,9 @@ def reading_json(
         **options: Passed to `json.loads`.
 
     Raises:
-        InputError: If the file cannot be read, or is not JSON of this kind, or if the block raises
-            what a missing key or a value of another type causes.
+        InputError: If the file cannot be read, is not JSON of this kind or has other values than
+            its digest says, or if the block raises what a missing key or a value of another type
+            causes.
 
     Example:
         with reading_json(path, "Remove it.") as values:
@@ -146,6 +151,13 @@ def reading_json(
         if not isinstance(values, kind):
             wanted = "object" if kind is dict else kind.__name__
             raise TypeError(f"it must contain a JSON {wanted}. Received: {type(values).__name__}")
+        digest = values.pop(_DIGEST, None) if isinstance(values, dict) else None
+        if digest not in (None, _digest_of(values)):
+            raise InputError(
+                f"`{path}` is damaged or was edited: its values must have the SHA-256 {digest}. "
+                f"Received: {_digest_of(values)}. To keep a change of your own, remove the line "
+                f"`{_DIGEST}`.{advice}"
+            )
         yield values
     except InputError:
         raise
@@ -154,6 +166,19 @@ def reading_json(
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else error
         raise InputError(f"`{path}` is damaged: {reason}.{advice}") from error
+
+
+def with_digest(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns a record with the digest of its values, which reading it compares and removes.
+
+    So a value that changed by itself is an error. Records of earlier versions have no digest.
+    """
+    return {_DIGEST: _digest_of(values)} | values
+
+
+def _digest_of(values):
+    plain = json.loads(json.dumps(values))  # with the keys that a file has
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def read_json(path: str | Path, advice: str = "") -> dict:

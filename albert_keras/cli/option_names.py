@@ -37,7 +37,9 @@ class OptionNames:
             else [one.metavar or one.name.upper()]
             for one in context.command.params
         }
-        for keyword, option in (options_of(config) if config else {}).items():
+        options = options_of(config) if config else {}
+        self._has_sections = any(len(option.path) > 1 for option in options.values())
+        for keyword, option in options.items():
             self._names[".".join(option.path)] = self._names[keyword]
 
     def put_into(self, message: str | Exception) -> str:
@@ -45,7 +47,9 @@ class OptionNames:
         text = str(message)
         if isinstance(message, SettingsError):
             text = re.sub(r"^(\d+ problems?) in [A-Z]\w+:", r"\1 in the settings:", text)
-            if "assignments" in self._names:  # the keys are those of --set and of files
+            if (
+                "assignments" in self._names and self._has_sections
+            ):  # the keys are those of --set and of files
                 return text
         return _NAME.sub(self._shown, text)
 

@@ -30,6 +30,7 @@ from albert_keras.tasks.kinds import (
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder, write_json
+from data_pipeline.limits import with_digest
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _HUGGING_FACE = "hugging-face"
@@ -134,6 +135,11 @@ def convert(
             weights = with_padding_at(weights, opened.tokenizer.pad_id)
         shape = weights.config
         files = files_for(vocabulary, to, shape.max_position_embeddings, shape.type_vocab_size > 1)
+        if to == _HUGGING_FACE and getattr(opened.tokenizer.config, "program", "") == "google":
+            notes.append(
+                "transformers reads words of more than 100 characters as unknown (here: 200), "
+                "deletes private characters, and writes a Greek Σ at the end of a word as σ"
+            )
         described = {
             "pieces": opened.tokenizer.vocab_size,
             "source": vocabulary.source,
@@ -180,7 +186,7 @@ def convert(
         )
         record = result._asdict()
         record.pop("path")
-        write_json(folder / CONVERSION_RECORD, record, ensure_ascii=False)
+        write_json(folder / CONVERSION_RECORD, with_digest(record), ensure_ascii=False)
     return result
 
 

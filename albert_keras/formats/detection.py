@@ -13,6 +13,7 @@ from typing import NamedTuple
 from albert_keras.formats.sentence_transformers import encoder_folder
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.files import DIGESTS, find_damage
 from data_pipeline.limits import read_json, reading_json
 
 RUN_RECORD, EXPORT_RECORD, RESULTS = "run.json", "export.json", "results.json"
@@ -176,9 +177,22 @@ def version_folder(path: str | Path) -> Path:
 
 
 def read_export_record(folder: Path) -> dict:
-    """Reads `export.json` of a version; {} if there is none: a SavedModel may come without it."""
+    """Reads `export.json` of a version; {} if there is none: a SavedModel may come without it.
+
+    InputError if it is not the file that was exported; early versions have no digests.
+    """
     path = folder / EXPORT_RECORD
-    return read_json(path, AFTER_DAMAGE) if path.is_file() else {}
+    if not path.is_file():
+        return {}
+    if (folder / DIGESTS).is_file() and (damage := find_damage(folder, [EXPORT_RECORD])):
+        raise InputError(f"`{folder}` is damaged: {damage}. {AFTER_DAMAGE}")
+    return read_json(path, AFTER_DAMAGE)
+
+
+def read_conversion_record(path: Path) -> dict:
+    """Reads `conversion.json` in a folder, or beside a file, that `convert` wrote; {} if none."""
+    path = (path if path.is_dir() else path.parent) / CONVERSION_RECORD
+    return read_json(path) if path.is_file() else {}
 
 
 def find_prefixes(path: str | Path) -> list[str]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from albert_keras.config import AlbertConfig
+from albert_keras.config import SHAPE_KEYS, AlbertConfig, check_keys
 from albert_keras.formats.detection import BERT_CONFIG, find_beside, one_prefix
 from albert_keras.formats.model_weights import (
     BERT_DEFAULTS,
@@ -74,13 +74,12 @@ def _rows(names, config):
 
 def _read_config(path):
     values = read_json(path)
-    if "vocab_size" not in values:
-        raise InputError(f"`vocab_size` is missing in `{path}`. Received: {sorted(values)}.")
+    check_keys(values, path, (*SHAPE_KEYS, *_DEFAULTS))
     form = values.pop(_FORM, "erf")
     if form not in _GELU:
         raise InputError(f"`{_FORM}` in `{path}` must be one of {list(_GELU)}. Received: {form!r}.")
     known = {name: values.pop(name, default) for name, default in _DEFAULTS.items()}
-    known["vocab_size"] = values.pop("vocab_size")
+    known |= {name: values.pop(name) for name in SHAPE_KEYS}
     if str(known["hidden_act"]).lower() == "gelu":
         known["hidden_act"] = _GELU[form]
     clash = sorted(values.keys() & AlbertConfig.model_fields.keys())
@@ -102,7 +101,7 @@ def _config_values(config) -> dict:
         "hidden_act": _ACTIVATIONS,
     }
     check_expressible("google-research/bert", config, allowed)
-    values = {name: getattr(config, name) for name in ("vocab_size", *_DEFAULTS)}
+    values = {name: getattr(config, name) for name in (*SHAPE_KEYS, *_DEFAULTS)}
     for form, activation in _GELU.items():
         if config.hidden_act == activation:
             values |= {"hidden_act": "gelu", _FORM: form}

@@ -2,34 +2,25 @@
 
 import re
 
-from albert_keras.config import AlbertConfig
+from albert_keras.config import SHAPE_KEYS, AlbertConfig, check_keys
+from albert_keras.formats.detection import CONFIG
 from albert_keras.formats.hugging_face_tables import FAMILIES, Family
 from albert_keras.formats.model_weights import BERT_DEFAULTS, albert_sharing, check_expressible
 from data_pipeline.errors import InputError
 
-#: Defaults of transformers for missing keys, under our names.
-_BERT = BERT_DEFAULTS | {
-    "vocab_size": 30_522,
-    "type_vocab_size": 2,
-    "layer_norm_epsilon": 1e-12,
-}
-_DEFAULTS = {
+#: Defaults of transformers for keys that may be missing, under our names.
+_BERT = BERT_DEFAULTS | {"type_vocab_size": 2, "layer_norm_epsilon": 1e-12}
+_DEFAULTS = dict.fromkeys(("bert", "roberta"), _BERT) | {
     "albert": _BERT
     | {
-        "vocab_size": 30_000,
         "embedding_size": 128,
-        "hidden_size": 4096,
         "num_hidden_groups": 1,
-        "num_attention_heads": 64,
-        "intermediate_size": 16_384,
         "inner_group_num": 1,
         "down_scale_factor": 1,  # unknown there, but present in the released files
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
     },
-    "bert": _BERT,
-    "roberta": _BERT | {"vocab_size": 50_265},
-    "distilbert": BERT_DEFAULTS | {"vocab_size": 30_522, "num_hidden_layers": 6},
+    "distilbert": BERT_DEFAULTS,
 }
 #: Keys that have another name there than here.
 _KEYS = dict.fromkeys(("albert", "bert", "roberta"), {"layer_norm_epsilon": "layer_norm_eps"}) | {
@@ -149,17 +140,22 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
     """Converts the values of a `config.json` of a model with these heads into ours.
 
     Keys without a meaning here that `to_values` would not write become `foreign_keys`.
-    transformers' ALBERT always projects the embeddings. InputError if our models cannot express it.
+    transformers' ALBERT always projects the embeddings. InputError if our models cannot express it,
+    or as `check_keys`.
     """
     name = family.name
     fixed, their_name = _FIXED.get(name, {}), _KEYS[name]
+    check_keys(
+        values, CONFIG, _keys_of(name), [their_name.get(field, field) for field in SHAPE_KEYS]
+    )
     if _NORM not in their_name.values():
         _check_value(values, _NORM, (1e-12,))
     for key, allowed in _ALLOWED.items():
         _check_value(values, key, allowed)
+    fields = dict.fromkeys(SHAPE_KEYS) | _DEFAULTS[name]
     ours = fixed | {
         field: values.get(their_name.get(field, field), default)
-        for field, default in _DEFAULTS[name].items()
+        for field, default in fields.items()
     }
     key = their_name.get(_ACTIVATION, _ACTIVATION)
     activation = values.get(key, _DEFAULT_ACTIVATION.get(name, "gelu"))
@@ -219,6 +215,14 @@ def read_labels(values: dict, num_classes: int) -> tuple[str, ...]:
         if not isinstance(label, str | int) or not _NAME.fullmatch(str(label)):
             raise InputError(f"`id2label` must have names of classes. Received: {label!r}.")
     labels = tuple(map(str, labels))
+    if isinstance(ids := values.get("label2id"), dict):
+        wrong = [name for name, label in enumerate(labels) if ids.get(label) != name]
+        # Of a damaged name; in files of earlier labels they are others altogether.
+        if len(ids) == len(labels) > len(wrong) == 1:
+            raise InputError(
+                "`label2id` must be the inverse of `id2label`. Received: "
+                f"{labels[wrong[0]]!r} for {wrong[0]} there, which it does not have."
+            )
     if labels == _numbered(len(labels)) or (num_classes == 1 and len(labels) != 1):
         return ()
     if len(labels) != num_classes:
@@ -240,7 +244,7 @@ def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_class
     foreign = dict(config.foreign_keys)
     values = {"architectures": [class_of(family, heads, foreign)], "model_type": family.name}
     their_name = _KEYS[family.name]
-    for field in _DEFAULTS[family.name]:
+    for field in (*SHAPE_KEYS, *_DEFAULTS[family.name]):
         values[their_name.get(field, field)] = getattr(config, field)
     if family.shares:
         values["num_hidden_groups"] = groups
@@ -270,10 +274,15 @@ def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_class
     return values
 
 
+def _keys_of(name):
+    """Returns the keys that have a meaning here, as a kind of model calls them."""
+    fields = (*SHAPE_KEYS, *_DEFAULTS[name], _ACTIVATION)
+    return {_KEYS[name].get(field, field) for field in fields}
+
+
 def _foreign_keys(family, values, heads):
     """Returns the keys that are neither known here nor written in any case."""
-    their_name = _KEYS[family.name]
-    known = {their_name.get(field, field) for field in (*_DEFAULTS[family.name], _ACTIVATION)}
+    known = _keys_of(family.name)
     known |= {"model_type", "tie_word_embeddings", "torch_dtype", _NORM}
     if family.name == "roberta":
         known.add(_PAD)

@@ -22,12 +22,8 @@ POOLER = "bert/pooler/dense"
 TYPES = "bert/embeddings/token_type_embeddings"
 POSITIONS = "bert/embeddings/position_embeddings"
 _MOST_PADDING = 128
-#: Defaults of BERT in google-research/bert and in transformers, for missing keys.
+#: Defaults of BERT in google-research/bert and in transformers, for keys that may be missing.
 BERT_DEFAULTS = {
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
     "hidden_dropout_prob": 0.1,
     "attention_probs_dropout_prob": 0.1,
     "max_position_embeddings": 512,

@@ -10,15 +10,17 @@ import logging
 from pathlib import Path
 from types import ModuleType
 
-from albert_keras.config import FREE_SETTINGS, AlbertConfig
+from albert_keras.config import AlbertConfig, check_same_shape
 from albert_keras.formats import own
 from albert_keras.formats.detection import (
     ALBERT_CONFIG,
+    CONVERSION_RECORD,
     FORMATS,
     OURS,
     RUN_RECORD,
     detect,
     folders_of,
+    read_conversion_record,
 )
 from albert_keras.formats.loading import ArrayTensors
 from albert_keras.formats.model_weights import groups_are_rounded_alike, without_padded_rows
@@ -27,6 +29,8 @@ from albert_keras.formats.vocabulary import Vocabulary, read_vocabulary, stored_
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
+#: Settings of a shape that no tensor shows, and that formats have in common.
+_CONVERTED = ("num_hidden_layers", "num_attention_heads", "hidden_act", "layer_norm_epsilon")
 #: Formats whose weights `own.find_weights` finds.
 _WITH_OUR_NAMES = (OURS, "google")
 
@@ -92,11 +96,39 @@ def open_model(
             shape.num_hidden_groups,
         )
     known = {"path": name, "albert_config": shape}
+    record = read_conversion_record(place.path) if place is not None else {}
+    _check_conversion(name, record, found, shape)
     if vocabulary is not None:
-        _check_tokenizer(name, vocabulary, shape, found.tokenizer_digest)
+        digest = found.tokenizer_digest
+        if is_ours and tokenizer is None:
+            digest = digest or (record.get("vocabulary") or {}).get("digest")
+        _check_tokenizer(name, vocabulary, shape, digest)
         known |= {"_tokenizer": vocabulary.tokenizer, "tokenizer_source": vocabulary.source}
         known["notes"] = (*found.notes, *vocabulary.notes)
     return dataclasses.replace(found, **known)
+
+
+def _check_conversion(name, record, found, shape):
+    """Raises InputError unless a converted model is the one that its `conversion.json` describes.
+
+    A run compares its weights and labels by its own digests and record.
+    """
+    pairs = {}
+    if "albert_config" in record:
+        converted = AlbertConfig.from_dict(record["albert_config"])
+        pairs = {key: (getattr(converted, key), getattr(shape, key)) for key in _CONVERTED}
+    if found.kind != "run":
+        labels = tuple(record.get("labels") or ())
+        pairs["labels"] = (labels, found.labels if labels and found.labels else labels)
+        if digest := record.get("encoder_digest"):
+            pairs["encoder_digest"] = (digest, found.digest)
+    for key, (wanted, value) in pairs.items():
+        if wanted != value:
+            raise InputError(
+                f"`{key}` of `{name}` must be {wanted!r}, as when it was converted. Received: "
+                f"{value!r}. If you changed the model, remove its {CONVERSION_RECORD}; otherwise "
+                "convert it again."
+            )
 
 
 def _shapes_beside(place):
@@ -165,17 +197,8 @@ def _shape(name, shapes, given, vocab_size):
             "`albert_config`; a checkpoint of google-research/bert needs its "
             "bert_config.json beside it."
         )
-    (first, shape), *others = shapes.items()
-    for source, other in others:
-        problems = [
-            f"{key}: {value!r} in {first}, {getattr(other, key)!r} in {source}"
-            for key, value in shape
-            if key not in FREE_SETTINGS and value != getattr(other, key)
-        ]
-        if problems:
-            listing = "\n  ".join(problems)
-            raise InputError(f"The shapes given for the weights of `{name}` differ:\n  {listing}")
-    return shape
+    check_same_shape(shapes, f"`{name}`")
+    return next(iter(shapes.values()))
 
 
 def _given(tokenizer) -> Vocabulary | None:

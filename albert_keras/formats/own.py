@@ -13,10 +13,10 @@ from pathlib import Path
 
 from albert_keras.formats.detection import (
     ALBERT_CONFIG,
-    CONVERSION_RECORD,
-    EXPORT_RECORD,
     Place,
     one_prefix,
+    read_conversion_record,
+    read_export_record,
     run_above,
     run_of,
 )
@@ -104,8 +104,7 @@ def _of_checkpoint(prefix):
     known = {"kind": "checkpoint", "place": prefix, "step": step, "_open": open_it}
     above = run_above(folder)
     if above is None:
-        record = folder / CONVERSION_RECORD
-        embedding = _object(read_json(record).get("embedding")) if record.is_file() else {}
+        embedding = _object(read_conversion_record(folder).get("embedding"))
         known |= {name: embedding[name] for name in EMBEDDING if name in embedding}
         return OpenedModel(**known)
     run = Run.open(above)
@@ -129,7 +128,7 @@ def _of_export(folder):
 
 def _of_keras_file(path, kind, place):
     folder = path.with_suffix("")  # the version folder, if it is the model of an export
-    record = read_json(folder / EXPORT_RECORD) if (folder / EXPORT_RECORD).is_file() else {}
+    record = read_export_record(folder)
     run, task = _object(record.get("run")), _object(record.get("task"))
     return OpenedModel(
         kind=kind,

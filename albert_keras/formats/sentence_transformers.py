@@ -4,6 +4,7 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+from albert_keras.config import check_keys
 from data_pipeline.errors import InputError
 from data_pipeline.limits import reading_json
 
@@ -51,7 +52,9 @@ def embedding_of(folder: Path) -> dict[str, Any]:
             f"{prompt!r}, which sentence-transformers puts before each text. Set it to null, and "
             "begin your texts with it."
         )
-    with _settings(folder / modules[0][1] / _LENGTHS) as values:
+    path = folder / modules[0][1] / _LENGTHS
+    with _settings(path) as values:
+        check_keys(values, path, ("max_seq_length", "do_lower_case"), ())
         longest = values.get("max_seq_length")
         longest = None if longest is None else int(longest)
     return {

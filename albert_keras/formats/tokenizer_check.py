@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from albert_keras.config import check_keys
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -17,6 +18,7 @@ SAMPLE = (
     "пятница, Ёлка и подъезд",
     "मैं हिन्दी बोलता हूँ",
     "unbelievably re-entrant covid-19 e-mail@example.org 3.14%",
+    f"ΟΔΟΣ {'a' * 100} {'a' * 101} \ue000b",  # what programs treat differently
 )
 #: Words alone, for SentencePiece: its program cuts differently around punctuation.
 _WORDS = ("the old ferry left before sunrise", "nothing was known about these houses")
@@ -29,6 +31,11 @@ _ALLOWED: dict[str, tuple[Any, ...]] = {
     "subword_tokenizer_type": ("wordpiece", None),
     "auto_map": ({}, None),  # code in the folder
 }
+#: Keys whose default would change how text is split.
+_KEYS = (
+    *("do_lower_case", "strip_accents", "tokenize_chinese_chars"),
+    *("do_basic_tokenize", "tokenizer_class"),
+)
 #: Names of classes of transformers that split text as our tokenizers do, by kind of vocabulary.
 _CLASSES = {
     "wordpiece": r"(Albert|Bert|DistilBert|Electra|MobileBert|ConvBert|Funnel|LayoutLM|Lxmert)",
@@ -44,8 +51,9 @@ def check_settings(settings: dict, source: str) -> None:
     """Refuses settings of a `tokenizer_config.json` that our tokenizers cannot follow.
 
     Raises:
-        InputError: With the setting, and what to do.
+        InputError: With the setting, and what to do; or with a key that seems to be misspelt.
     """
+    check_keys(settings, f"tokenizer_config.json of {source}", _KEYS, ())
     for name, allowed in _ALLOWED.items():
         if settings.get(name) not in allowed:
             raise InputError(

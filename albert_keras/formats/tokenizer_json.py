@@ -17,11 +17,14 @@ from albert_keras.formats.tokenizer_json_writing import (
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
 from data_pipeline.tokenizers.vocabulary import CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
+from data_pipeline.tokenizers.wordpiece import MAX_WORD_CHARACTERS
 
 _SPACE = "▁"
 _Piece = ModelProto.SentencePiece
 #: The steps of a normalizer that our clean-up, or a SentencePiece model, takes as well.
 _STEPS = ("NFKD", "StripAccents", "NFC", "NFKC", "Lowercase", "Precompiled", "Replace")
+#: Longest word of the library tokenizers, if its file says nothing else.
+USUAL_LONGEST = 100
 #: What the tokenizers of transformers replace in English text; google-research/albert does not.
 _QUOTES = ("``", "''")
 _QUOTES_NOTE = (
@@ -37,6 +40,7 @@ class FromJson(NamedTuple):
     lower_case: bool
     strip_accents: bool
     notes: tuple[str, ...]  #: Differences from transformers, for people.
+    max_word_characters: int = MAX_WORD_CHARACTERS  #: Longer words are unknown, in WordPiece.
 
 
 def read_tokenizer_json(content: bytes, name: str = "tokenizer.json") -> FromJson:
@@ -75,7 +79,12 @@ def _read_unigram(values, name):
     for step in _steps(values.get("pre_tokenizer"), "pretokenizers"):
         _check_pre_tokenizer(step, name)
     vocab = [(str(piece), float(score)) for piece, score in model["vocab"]]
-    types = _types(values.get("added_tokens") or (), vocab, model["unk_id"], name)
+    if type(unk_id := model.get("unk_id")) is not int or not 0 <= unk_id < len(vocab):
+        raise InputError(
+            f"`model.unk_id` of `{name}` must be the id of the piece for unknown text, from 0 to "
+            f"{len(vocab) - 1:,}. Received: {unk_id!r}."
+        )
+    types = _types(values.get("added_tokens") or (), vocab, unk_id, name)
     return FromJson("spiece.model", _unigram_model(vocab, types, charsmap), *settings, notes)
 
 
@@ -169,8 +178,12 @@ def _read_word_pieces(values, name):
     if model.get("continuing_subword_prefix", "##") != "##":
         prefix = model["continuing_subword_prefix"]
         raise _inexpressible(name, "model.continuing_subword_prefix", prefix)
-    if (longest := model.get("max_input_chars_per_word", 100)) < 100:
-        raise _inexpressible(name, "model.max_input_chars_per_word", longest)
+    longest = model.get("max_input_chars_per_word", USUAL_LONGEST)
+    if type(longest) is not int or longest < 1:
+        raise InputError(
+            f"`model.max_input_chars_per_word` of `{name}` must be a number of characters. "
+            f"Received: {longest!r}."
+        )
     ids = model["vocab"]
     pieces = sorted(ids, key=ids.get)
     if [ids[piece] for piece in pieces] != list(range(len(pieces))):
@@ -184,7 +197,7 @@ def _read_word_pieces(values, name):
     for step in _steps(values.get("pre_tokenizer"), "pretokenizers"):
         if step["type"] != "BertPreTokenizer":
             raise _inexpressible(name, "pre_tokenizer", step["type"])
-    return FromJson("vocab.txt", content, lower_case, strip_accents, notes)
+    return FromJson("vocab.txt", content, lower_case, strip_accents, notes, longest)
 
 
 def added_tokens(values: dict) -> dict[str, int]:

@@ -18,7 +18,12 @@ from albert_keras.formats.tokenizer_check import (
     lower_cases,
     overrides,
 )
-from albert_keras.formats.tokenizer_json import added_tokens, append_pieces, read_tokenizer_json
+from albert_keras.formats.tokenizer_json import (
+    USUAL_LONGEST,
+    added_tokens,
+    append_pieces,
+    read_tokenizer_json,
+)
 from albert_keras.formats.tokenizer_json_writing import special_tokens, template, tokenizer_json
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError, Mistake
@@ -87,7 +92,7 @@ def stored_vocabulary(place: Place) -> Vocabulary | None:
     if place.format == "hugging-face":
         folder = encoder_folder(place.path)
         files, usual = _read_files(folder), read_json(folder / CONFIG).get("tokenizer_class")
-        vocabulary = vocabulary_of(files, place.path, usual) if files else None
+        vocabulary = vocabulary_of(files, place.path, usual or "None") if files else None
         if vocabulary and not vocabulary.tokenizer.config.lower_case and needs_small(place.path):
             raise InputError(
                 f"`do_lower_case` of sentence-transformers in `{place.path}` must be false for a "
@@ -147,7 +152,8 @@ def vocabulary_of(
 ) -> Vocabulary:
     """Finds the vocabulary among files stored beside weights.
 
-    `usual_class` is the class of transformers that reads it if `tokenizer_config.json` has none.
+    `usual_class` is the class of transformers that reads it if `tokenizer_config.json` has none;
+    "None" if there is none, and None if it may be another program.
 
     Raises:
         InputError: If there are several vocabularies, none among the files, or it is damaged.
@@ -165,7 +171,8 @@ def vocabulary_of(
     if len(files) == 1 and next(iter(files)).endswith(".json") and CONFIG_FILE not in files:
         json_name = next(iter(files))
     lists = sorted(name for name in files if name.startswith("vocab") and name.endswith(".txt"))
-    origin = source
+    origin, longest = source, USUAL_LONGEST
+    is_theirs = json_name is not None or bool(theirs) or usual_class is not None
     notes: tuple[str, ...] = ()
     if models:
         name, settings = models[0], _normalization(theirs)
@@ -175,6 +182,7 @@ def vocabulary_of(
     elif json_name is not None:
         found = read_tokenizer_json(files[json_name], json_name)
         name, content, notes = found.file_name, found.content, found.notes
+        longest = found.max_word_characters
         origin, files = f"{source}: {json_name}", {PIECES_FILE: files[json_name]}
         settings = {"lower_case": found.lower_case, "strip_accents": found.strip_accents}
         if name == "vocab.txt" and overrides(theirs):
@@ -190,6 +198,11 @@ def vocabulary_of(
             f"{', '.join(sorted(files))}."
         )
     vocabulary = _load({name: content}, origin, name, settings)._replace(notes=notes)
+    if is_theirs and vocabulary.tokenizer.config.kind == "wordpiece":
+        config = vocabulary.tokenizer.config.replace(
+            program="tokenizers", max_word_characters=longest
+        )
+        vocabulary = vocabulary._replace(tokenizer=Tokenizer(content, config))
     kind, class_name = vocabulary.tokenizer.config.kind, theirs.get("tokenizer_class", usual_class)
     check_class(class_name, kind, json_name is not None, source)
     if not models:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 
-from albert_keras.config import AlbertConfig
+from albert_keras.config import AlbertConfig, check_same_shape
 from albert_keras.models.feature_settings import FeatureSettings
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.report import shortened
@@ -36,6 +36,7 @@ from albert_keras.runs.run_record import (
 )
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import FolderLock, check_output_folder, whole_folder, write_json
+from data_pipeline.limits import with_digest
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -72,6 +73,15 @@ class Run:
                 "Create one with `albert-keras pretrain`."
             )
         record = read_record(path / _RECORD)
+        if (path / _SHAPE).is_file():
+            shape, recorded = (
+                AlbertConfig.from_json_file(path / _SHAPE),
+                AlbertConfig.from_dict(record["albert_config"]),
+            )
+            check_same_shape(
+                {f"`{path / _RECORD}`": recorded, f"`{path / _SHAPE}`": shape},
+                f"`{path}`",
+            )
         check_tokenizer(
             path / TOKENIZER_FOLDER,
             record["tokenizer_digest"],
@@ -276,7 +286,7 @@ class Run:
         self.record = self.record | record | ({"changes": history} if history else {})
 
     def _write_record(self, folder):
-        write_json(folder / _RECORD, self.record)
+        write_json(folder / _RECORD, with_digest(self.record))
 
     def _write_missing(self, folder, source):
         if not (folder / _SHAPE).is_file():

@@ -22,7 +22,8 @@ from albert_keras.tasks.examples import (
 )
 from albert_keras.tasks.kinds import CLASSIFICATION, TAGGING
 from albert_keras.tasks.metrics import count_caution
-from albert_keras.tasks.tagging.scores import why_no_entities
+from albert_keras.tasks.tagging.scores import has_entities, outside_tag, why_no_entities
+from albert_keras.tasks.tagging.words import SPLITS, find_rule
 from albert_keras.tasks.task import Task, one_line
 from albert_keras.tasks.task_config import OWN_TASKS
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -36,8 +37,8 @@ _SIGNS = re.compile(r"(?<=\w)[\s_/-]+|[\u200b-\u200f\u2060\ufeff]")  # the latte
 _JOINTS = re.compile(r"\s*[,;|/+&]\s*")
 _WHOLE_NUMBER = re.compile(r"(\d+)\.0+")
 
-#: The name of the finding that `finetune` reports in another way.
-IN_TRAINING = "in training"
+#: The names of findings that `finetune` reports in another way.
+IN_TRAINING, WORD_SPLIT = "in training", "word split"
 
 
 class SplitReport(NamedTuple):
@@ -156,6 +157,9 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
     if scores:
         text = f"min {min(scores):.4g}, mean {np.mean(scores):.4g}, max {max(scores):.4g}"
         yield Finding(None, "scores", text)
+    blank = sum(isinstance(one, QuestionExample) and not one.question.strip() for one in examples)
+    if blank:
+        yield Finding(False, "blank", f"{blank:,} of the {len(examples):,} questions have no text")
     labels = count_labels(task, examples)
     if not labels:
         return
@@ -180,8 +184,15 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
     yield Finding(is_good, "labels", text)
     if is_training:
         yield from _joined_names(task, examples, labels)
-    if task.kind is TAGGING and is_training and (reason := why_no_entities(task.labels)):
+    if task.kind is TAGGING and is_training and (reason := why_no_entities(labels)):
         yield Finding(False, "entities", reason)
+    elif task.kind is TAGGING and is_training and has_entities(labels) and "O" not in labels:
+        if (outside := outside_tag(labels)) in labels:
+            yield Finding(None, "entities", f"words outside of them are tagged `{outside}`")
+    if task.kind is TAGGING and is_training and task.config.word_split is None:
+        rule = find_rule(examples)
+        text = f"plain text is split {SPLITS[rule.rule]}: {percent(rule.share)} of the words found"
+        yield Finding(not rule.warning, WORD_SPLIT, rule.warning or text)
     similar = near_equal(labels) if is_training and task.labels else []
     if similar:
         groups = "; ".join(" and ".join(f"`{name}`" for name in group) for group in similar)
@@ -223,6 +234,7 @@ def _token_findings(task, examples, tokenizer) -> list[Finding]:
         Finding(None, "tokens per row", text),
         rows,
         *([_long_answers(answers, task.config.max_answer_length, tokenizer)] if answers else []),
+        *_cut_questions(examples, features, task.config.max_query_length),
         _unknown_tokens(examples, tokenizer),
     ]
 
@@ -237,6 +249,19 @@ def _long_answers(answers, longest, tokenizer) -> Finding:
             f"`task.max_answer_length={int(max(counts))}` allows all"
         )
     return Finding(not num_long, "answers", text)
+
+
+def _cut_questions(examples, features, longest) -> Iterator[Finding]:
+    """Yields how many questions are longer than a model reads, if the examples are questions."""
+    if not isinstance(next(iter(examples), None), QuestionExample):
+        return
+    dropped = features.dropped_tokens
+    num_cut = int(np.count_nonzero(dropped))
+    text = f"{num_cut:,} of {len(examples):,} are longer than `max_query_length`, {longest} tokens"
+    if num_cut:
+        needed = longest + int(max(dropped))
+        text += f", after which they are not read: `task.max_query_length={needed}` reads all"
+    yield Finding(not num_cut, "questions", text)
 
 
 def _unknown_tokens(examples, tokenizer) -> Finding:

@@ -14,7 +14,7 @@ from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.strategy import build_strategy, describe_devices
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import write_json
-from data_pipeline.limits import reading_json
+from data_pipeline.limits import reading_json, with_digest
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def is_converted(run: Run) -> bool:
 
 def save_tuned(run: Run, tuned: dict[str, float]):
     """Saves the result of `Task.tuned_answers` in the folder of a run."""
-    write_json(run.path / _TUNED, tuned, indent=None)
+    write_json(run.path / _TUNED, with_digest(tuned), indent=None)
 
 
 def read_tuned(run: Run) -> dict[str, float]:

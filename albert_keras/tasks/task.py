@@ -98,10 +98,12 @@ class Task(abc.ABC):
         self.config = config
         #: By file, the rows that could not be used and that `skip_bad_rows` allowed to skip.
         self.skipped_rows: dict[str, list[SkippedRow]] = {}
+        #: By file, what is unusual about it, for people.
+        self.remarks: dict[str, list[str]] = {}
 
     def skipping(self, path) -> list[SkippedRow] | None:
         """Returns a new list for the rows of a file to skip; None if such rows are an error."""
-        self.skipped_rows[str(path)] = []
+        self.skipped_rows[str(path)], self.remarks[str(path)] = [], []
         return self.skipped_rows[str(path)] if self.config.skip_bad_rows else None
 
     def data_dir_for(self, split, files) -> str:

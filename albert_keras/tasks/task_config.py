@@ -31,7 +31,7 @@ def _only_for(setting: str, tasks: tuple[str, ...]) -> Rule:
     )
 
 
-WordSplit = Literal["characters", "punctuation", "white_space"]
+WordSplit = Literal["characters", "punctuation", "elisions", "contractions", "white_space"]
 #: How taggers of earlier versions split plain text.
 AT_WHITE_SPACE: WordSplit = "white_space"
 
@@ -132,8 +132,9 @@ class TaskConfig(Settings):
     word_split: WordSplit | None = setting(
         None,
         "tagging: how plain text becomes words: characters; at white space with punctuation "
-        "(and Chinese characters) apart; or at white_space alone. None is as the words of the "
-        "training examples were split.",
+        "(and Chinese characters) apart, and with elisions (French l') or contractions (English "
+        "n't) apart as well; or at white_space alone. None is as the words of the training "
+        "examples were split.",
     )
     max_seq_length: int | None = option(
         None, "Tokens per row.", default_text="128; squad 384, race 512", ge=8

@@ -16,7 +16,7 @@ from albert_keras.runs.trained_data import (
     find_overlap,
     read_digests,
 )
-from albert_keras.tasks.example_report import IN_TRAINING, report_examples
+from albert_keras.tasks.example_report import IN_TRAINING, WORD_SPLIT, report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.examples import digest_of_texts, normalised, row_of
 from albert_keras.tasks.finetune_config import FinetuneConfig
@@ -161,8 +161,8 @@ def _log_reports(reports):
     """Logs what the examples are like, and warnings about them."""
     for split, report in reports.items():
         for finding in report.findings:
-            # `check_overlap` reports the examples that are in the training examples, too.
-            if finding.is_good is not True and finding.name != IN_TRAINING:
+            # `check_overlap` reports what is in the training examples, `with_word_split` the rule.
+            if finding.is_good is not True and finding.name not in (IN_TRAINING, WORD_SPLIT):
                 level = logging.INFO if finding.is_good is None else logging.WARNING
                 logger.log(level, "%s: %s: %s", split, finding.name, finding.text)
 

@@ -1,5 +1,6 @@
 """Checks a corpus before a build: what it contains, what is wrong with it, what it becomes."""
 
+import contextlib
 import itertools
 import logging
 import re
@@ -23,10 +24,18 @@ from data_pipeline.randomness import key_of, permute, subkeys
 from data_pipeline.records.examples import encode_instances
 from data_pipeline.text import storage
 from data_pipeline.text.corpus import Document, corpus_ranges, read_corpus, read_range
-from data_pipeline.text.corpus_formats import check_format, detect_format
-from data_pipeline.text.letters import language_fault, languages_of_script, scripts_of, words_of
+from data_pipeline.text.corpus_formats import check_format, detect_format, has_sentence_lines
+from data_pipeline.text.letters import (
+    UNSPACED_SCRIPTS,
+    detect_language,
+    language_fault,
+    languages_of_script,
+    scripts_of,
+    words_of,
+)
 from data_pipeline.text.sentences import check_splitter, split_sentences
 from data_pipeline.text.text_files import TextRange, find_files, split_file
+from data_pipeline.tokenizers.cleanup import run_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -51,6 +60,9 @@ _MARKUP = re.compile(
 )
 #: A paragraph with fewer letters among its characters other than spaces is no text.
 _FEWEST_LETTERS, _FEWEST_CHARACTERS = 0.5, 8
+#: A word to compare texts by; and what stretches a line or a word: soft hyphen, Arabic kashida.
+_PLAIN_WORD = re.compile(rf"(?=\w)[{UNSPACED_SCRIPTS}]|[^\W_{UNSPACED_SCRIPTS}]+")
+_FILLERS = "\u00ad\u0640"
 #: Words of a run, and the fraction of all runs that is looked at: one in this number.
 _RUN, _ONE_IN = 8, 16
 #: Texts that share this fraction of the runs of the shorter one are reported, if at least this
@@ -76,11 +88,11 @@ class Estimate(NamedTuple):
 
 
 class NearDuplicate(NamedTuple):
-    """Two texts with many equal runs of 8 words."""
+    """Two texts with many equal runs of 8 words, or one that repeats itself."""
 
     name: str
     other: str  # the text that was read first
-    share: float  # fraction of the runs of `name` that `other` contains
+    share: float  # fraction of the runs of `name` that `other`, or an earlier part, contains
     held_out: bool  # whether `name` is of the held-out text, and `other` is not
 
 
@@ -100,7 +112,9 @@ class CorpusReport(NamedTuple):
     repeated_documents: float  # fraction of the documents that are equal to an earlier one
     repeated_text: float  # fraction of the text in such documents
     near_duplicates: list[NearDuplicate]  # the largest share first
-    markup: list[str]  # some paragraphs that look like markup, each after the name of its text
+    held_out_share: float | None  # fraction of the runs of 8 words of held-out text in the corpus
+    sentence_files: list[str]  # read as prose, but each line seems to be a sentence
+    markup: list[str]  # paragraphs that look like markup, of several texts, each after its name
     sentence_lengths: dict[str, int]  # quantiles, in tokens, or characters without a tokenizer
     unknown_characters: list[tuple[str, int]]  # the most frequent ones not in the vocabulary
     scripts: dict[str, float]  # fraction of the letters by script, the largest first
@@ -143,13 +157,15 @@ def check_corpus(
     files, refused = find_files(sources), {}
     formats: Counter[str] = Counter()
     ranges: list[TextRange] = []
-    num_bytes = 0
+    num_bytes, sentence_files = 0, []
     for file in files:
         try:
             num_bytes += storage.size_of(file.path)
             format = detect_format(file.path) if corpus_format == "auto" else corpus_format
             ranges += split_file(file, format)
             formats[format] += 1
+            if corpus_format == "auto" and format == "prose" and has_sentence_lines(file.path):
+                sentence_files.append(str(file.path))
         except InputError as error:
             refused[str(file.path)] = str(error)
     ranges, share = _sampled(ranges, sample_mb * 1e6, config.seed)
@@ -179,6 +195,7 @@ def check_corpus(
         if reason := why_no_records(counts, config):
             problems.append(Problem("", reason))
     characters = max(seen.counts["characters"], 1)
+    examples = itertools.chain.from_iterable(itertools.zip_longest(*seen.markup.values()))
     return CorpusReport(
         problems=problems,
         files=len(files),
@@ -190,12 +207,28 @@ def check_corpus(
         repeated_documents=seen.repeated["documents"] / max(seen.counts["documents"], 1),
         repeated_text=seen.repeated["document text"] / characters,
         near_duplicates=seen.runs.near_duplicates(),
-        markup=seen.markup,
+        held_out_share=seen.runs.held_out_share(),
+        sentence_files=sentence_files,
+        markup=list(filter(None, examples))[:_EXAMPLES],
         sentence_lengths=_quantiles(seen.sentence_lengths),
         unknown_characters=seen.unknown_characters(),
         scripts=scripts_of(seen.characters),
         estimate=estimate,
     )
+
+
+def detected_language(sources: list[str | Path], corpus_format: str = "auto") -> str:
+    """Returns the code of the language of a corpus by the letters of a sample.
+
+    Files that cannot be read are left out. InputError if a source is missing.
+    """
+    files = find_files(sources)
+    texts: list[str] = []
+    for number in np.unique(np.linspace(0, len(files) - 1, _NUM_RANGES).astype(int)):
+        with contextlib.suppress(InputError):
+            ranges = corpus_ranges(files[number].path, corpus_format)
+            texts += (one.text for one in _spread(ranges, _SAMPLE_CHARS // _NUM_RANGES))
+    return detect_language("\n".join(texts))
 
 
 def check_before_build(
@@ -214,6 +247,16 @@ def check_before_build(
             corpus, or as `read_corpus`.
     """
     check_splitter(config.splitter, config.language)
+    if corpus_format == "auto":
+        for file in find_files(sources)[:_NUM_RANGES]:
+            if detect_format(file.path) == "prose" and has_sentence_lines(file.path):
+                logger.warning(
+                    "`%s` seems to have one sentence per line and blank lines between documents, "
+                    "as the corpus of BERT and ALBERT has. It is read as prose, as one document: "
+                    "use `corpus_format=sentences`.",
+                    file.path,
+                )
+                break
     seen = _Statistics(tokenizer, config)
     letters: Counter[str] = Counter()
     for document in _spread(corpus_ranges(sources, corpus_format)):
@@ -259,7 +302,8 @@ def check_before_build(
 class WordRuns:
     """Finds texts that share runs of 8 words, in a sample of the runs that only their words decide.
 
-    A text is a file, or a document of a file with many.
+    Words are compared by their letters and digits, as editions of a text differ in case, accents
+    and punctuation. A text is a file, or a document of a file with many.
 
     Source: "shingles" of Broder (1997): On the resemblance and containment of documents.
     """
@@ -276,30 +320,56 @@ class WordRuns:
         if held_out:
             name = f"{name} (held out)"
             self._held_out.add(name)
-        words = [zlib.crc32(word.encode()) for word in words_of(document.text.lower())]
+        words = [zlib.crc32(word.encode()) for word in plain_words(document.text)]
         if len(words) < _RUN:
             return
         of_runs = np.lib.stride_tricks.sliding_window_view(np.array(words, np.uint64), _RUN)
         runs = subkeys(np.arange(_RUN, dtype=np.uint64), of_runs).sum(axis=1, dtype=np.uint64)
-        chosen = np.unique(runs[runs % np.uint64(_ONE_IN) == 0]).tolist()
+        chosen = runs[runs % np.uint64(_ONE_IN) == 0].tolist()
         self._sizes[name] += len(chosen)
         for run in chosen:
-            if (other := self._first.setdefault(run, name)) != name:
-                self._shared[name, other] += 1
+            if run in self._first:  # perhaps earlier in the same text
+                self._shared[name, self._first[run]] += 1
+            else:
+                self._first[run] = name
 
     def near_duplicates(self) -> list[NearDuplicate]:
-        """Returns the pairs of texts that share many runs, the largest share first."""
+        """Returns the pairs of texts that share many runs, the largest share first.
+
+        A held-out text is compared with the whole corpus, and `other` shares most of it.
+        """
+        shared = Counter(self._shared)
+        for name in self._held_out:
+            others = [pair for pair in shared if pair[0] == name and pair[1] not in self._held_out]
+            if others:
+                most = max(others, key=shared.__getitem__)
+                shared[most] = sum(shared.pop(pair) for pair in others)
         found = [
-            NearDuplicate(
-                name,
-                other,
-                shared / self._sizes[name],
-                name in self._held_out and other not in self._held_out,
-            )
-            for (name, other), shared in self._shared.items()
-            if self._sizes[name] >= _FEWEST_RUNS and shared / self._sizes[name] >= _NEAR_SHARE
+            NearDuplicate(name, other, count / self._sizes[name], self._is_leak(name, other))
+            for (name, other), count in shared.items()
+            if self._sizes[name] >= _FEWEST_RUNS and count / self._sizes[name] >= _NEAR_SHARE
         ]
         return sorted(found, key=lambda pair: (-pair.share, pair.name))
+
+    def held_out_share(self) -> float | None:
+        """Returns the fraction of the runs of all held-out text that are in the corpus."""
+        total = sum(self._sizes[name] for name in self._held_out)
+        leaked = sum(count for pair, count in self._shared.items() if self._is_leak(*pair))
+        return leaked / max(total, 1) if self._held_out else None
+
+    def _is_leak(self, name, other):
+        return name in self._held_out and other not in self._held_out
+
+
+def plain_words(text: str) -> list[str]:
+    """Returns the letters and digits of each word, without case, accents and vowel points."""
+    if not text.isascii():
+        text = run_of(_is_left_out).sub("", unicodedata.normalize("NFKD", text))
+    return _PLAIN_WORD.findall(text.casefold())
+
+
+def _is_left_out(character):
+    return unicodedata.category(character)[0] == "M" or character in _FILLERS
 
 
 def looks_like_markup(paragraph: str) -> bool:
@@ -319,7 +389,8 @@ class _Statistics:
         self.counts, self.characters = Counter(), Counter()
         self.sentence_lengths, self.repeated = Counter(), Counter()
         self._sample, self._sampled_tokens = [], 0
-        self.markup, self.runs = [], WordRuns()
+        self.markup: dict[str, list[str]] = {}  # a few paragraphs of each file
+        self.runs = WordRuns()
         self._hashes: set[int] = set()  # of all documents
 
     def add(self, document: Document) -> None:
@@ -356,8 +427,9 @@ class _Statistics:
         for paragraph in document.paragraphs:
             if looks_like_markup(paragraph):
                 self.counts["markup_paragraphs"] += 1
-                if len(self.markup) < _EXAMPLES:
-                    self.markup.append(f"{document.name}: {paragraph[:60]}")
+                examples = self.markup.setdefault(re.split("[:#@]", document.name)[0], [])
+                if len(examples) < _EXAMPLES:
+                    examples.append(f"{document.name}: {paragraph[:60]}")
         self._hashes.add(hash(text))
 
     def estimate(self, num_tokens: float) -> Estimate:
@@ -419,13 +491,13 @@ def _sampled(ranges, max_bytes, seed):
     return [ranges[index] for index in chosen], float(sizes[chosen].sum() / sizes.sum())
 
 
-def _spread(ranges: list[TextRange]) -> Iterable[Document]:
-    """Yields some documents of ranges that are spread over the corpus."""
+def _spread(ranges: list[TextRange], characters: int = _SAMPLE_CHARS) -> Iterable[Document]:
+    """Yields documents of about so many characters, of ranges that are spread over the corpus."""
     chosen = np.unique(np.linspace(0, len(ranges) - 1, _NUM_RANGES).astype(int)) if ranges else []
     for number in chosen:
         size = 0
         for document in read_range(ranges[number]):
             yield document
             size += len(document.text)
-            if size >= _SAMPLE_CHARS / len(chosen):
+            if size >= characters / len(chosen):
                 break

@@ -7,6 +7,7 @@ with file, line or byte, and reason.
 import codecs
 import html
 import io
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import PurePath
@@ -42,6 +43,12 @@ _OTHER_FILES = {
     codecs.BOM_UTF32_LE: "in UTF-32: `iconv -f UTF-32 -t UTF-8` converts it",
     codecs.BOM_UTF32_BE: "in UTF-32: `iconv -f UTF-32 -t UTF-8` converts it",
 }
+#: Signs of one sentence per line, and what is looked at: lines with two sentences, lines that end
+#: with a mark, and among lines without marks those that are not full.
+_LINES_LOOKED_AT, _FEWEST_BLOCKS, _FEWEST_LINES = 5_000, 3, 10
+_TWO_SENTENCES = re.compile(r"\w[.!?…؟।][\"')\]»”’]*\s+\S|[。！？]\w")
+_LAST_MARK = re.compile(r"[.!?…؟।。！？][\"')\]»”’」』]*$")
+_MOST_TWO, _MOST_ENDS, _FEW_MARKS, _SOME_FIT = 0.25, 0.8, 0.02, 0.4
 _JSON_WITH_TEXT = re.compile(r'\{.*"text"\s*:\s*"')
 
 
@@ -61,6 +68,30 @@ def detect_format(path) -> str:
     if first.startswith("<doc "):
         return "wikiextractor"
     return "jsonl" if _JSON_WITH_TEXT.match(first) else "prose"
+
+
+def has_sentence_lines(path) -> bool:
+    """Returns whether a file seems to have one sentence per line, and blank lines between texts.
+
+    That is the format "sentences", as the input of BERT and ALBERT, and read as prose it would be a
+    single document. Lines that were wrapped end within a sentence, where the next word did not fit.
+    """
+    lines = itertools.islice(_text_lines(path, MAX_DOCUMENT_CHARS), _LINES_LOOKED_AT)
+    groups = itertools.groupby(map(str.strip, lines), key=bool)
+    blocks = [list(block) for is_text, block in groups if is_text]
+    pairs = [pair for block in blocks for pair in itertools.pairwise(block)]
+    if len(blocks) < _FEWEST_BLOCKS or len(pairs) < max(len(blocks), _FEWEST_LINES):
+        return False
+    texts = [line for block in blocks for line in block]
+    if sum(bool(_TWO_SENTENCES.search(line)) for line in texts) > _MOST_TWO * len(texts):
+        return False
+    ends = sum(bool(_LAST_MARK.search(line)) for line in texts)
+    if ends > _FEW_MARKS * len(texts):
+        return ends >= _MOST_ENDS * len(texts)
+    # Without marks: whether the first word of the next line would have fitted into most lines.
+    width = sorted(len(line) for line, _ in pairs)[len(pairs) * 9 // 10]
+    fits = sum(len(line) + 1 + len(after.split()[0]) <= width for line, after in pairs)
+    return fits >= _SOME_FIT * len(pairs)
 
 
 def paragraphs_of(text_range) -> Iterator[tuple[tuple[int, str], str]]:

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 #: Characters of Han, kana, Thai, Lao, Burmese and Khmer, for a regular expression: each counts as a
 #: word.
 UNSPACED_SCRIPTS = UNSPACED + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_UNSPACED_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
+UNSPACED_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
 _WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
 #: Scripts, each with its languages of `sentences.LANGUAGES`; the others use Latin letters.
 _LANGUAGES_OF_SCRIPTS = (
@@ -68,7 +68,7 @@ _DOTLESS = "ıİ"
 
 def words_of(text: str) -> list[str]:
     """Returns what white space separates; in scripts without spaces each character is a word."""
-    if text.isascii() or not _UNSPACED_CHARACTER.search(text):
+    if text.isascii() or not UNSPACED_CHARACTER.search(text):
         return text.split()
     return _WORD.findall(text)
 

@@ -16,7 +16,7 @@ from data_pipeline.tokenizers.byte_bpe_graph import ByteBPEGraphTokenizer, to_ut
 from data_pipeline.tokenizers.cleanup import character_class, character_ranges, class_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import SPACE
-from data_pipeline.tokenizers.wordpiece import CONTINUATION, MAX_WORD_CHARACTERS, UNKNOWN
+from data_pipeline.tokenizers.wordpiece import CONTINUATION, FINAL_SIGMA, UNKNOWN
 
 #: `tf.strings.lower` ends the text at a NUL. This character is unknown to any vocabulary, too.
 _INSTEAD_OF_NUL = "\U0010ffff"
@@ -156,15 +156,17 @@ class WordPieceGraphTokenizer(tf.Module):
 
     def __init__(self, tokenizer: Tokenizer, name="tokenizer"):
         super().__init__(name=name)
-        self._lower_case = tokenizer.config.lower_case
-        self._strip_accents = tokenizer.config.strip_accents
+        config = tokenizer.config
+        self._lower_case, self._strip_accents = config.lower_case, config.strip_accents
+        self._by_character = config.program == "tokenizers"
+        self._max_characters = config.max_word_characters
         pieces = tokenizer.model.vocabulary
         self.pieces = tf.constant(pieces)
         try:
             self._wordpiece = tf_text.FastWordpieceTokenizer(
                 list(pieces),
                 suffix_indicator=CONTINUATION,
-                max_bytes_per_word=4 * MAX_WORD_CHARACTERS,  # in UTF-8
+                max_bytes_per_word=4 * self._max_characters,  # in UTF-8
                 token_out_type=tf.int32,
                 unknown_token=UNKNOWN,
                 no_pretokenization=True,
@@ -180,7 +182,7 @@ class WordPieceGraphTokenizer(tf.Module):
         """Returns words [B, None], and the same with long ones replaced, flat."""
         words = self.words(texts)
         # The operation counts bytes. The unknown piece itself is sure to be encoded as unknown.
-        is_long = tf.strings.length(words.flat_values, "UTF8_CHAR") > MAX_WORD_CHARACTERS
+        is_long = tf.strings.length(words.flat_values, "UTF8_CHAR") > self._max_characters
         return words, tf.where(is_long, UNKNOWN, words.flat_values)
 
     def continuation(self, texts):
@@ -197,7 +199,10 @@ class WordPieceGraphTokenizer(tf.Module):
 
     def words(self, texts):
         """Returns the words of `BasicTokenizer.words`, string [B] to ragged string [B, None]."""
-        texts = tf.strings.regex_replace(to_utf8(texts), class_of(wordpiece.is_dropped), "")
+        dropped = wordpiece.is_dropped_or_private if self._by_character else wordpiece.is_dropped
+        texts = tf.strings.regex_replace(to_utf8(texts), class_of(dropped), "")
+        if self._lower_case and self._by_character:
+            texts = tf.strings.regex_replace(texts, *FINAL_SIGMA)
         if self._lower_case:
             texts = _lower(texts)
         if self._strip_accents:

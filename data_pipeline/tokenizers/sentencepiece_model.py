@@ -26,6 +26,8 @@ _NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
 #: SentencePiece trains pieces of at most 16 characters; users may define longer ones.
 _MAX_PIECE_LENGTH = 1_000
 
+#: What shows whether the rules of a model fold case and accents.
+_NORMALISED = "Aaée"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 #: The marks that are words of their own in google-research/albert, `create_pretraining_data.py`.
@@ -216,6 +218,8 @@ def _parse(model_bytes):
         if not model.pieces:  # an empty file is a valid protocol buffer
             raise InputError("The file is not a SentencePiece model: it contains no pieces.")
         for id, piece in enumerate(model.pieces):
+            if not isinstance(piece.piece, str):  # protobuf gives other bytes than UTF-8 as bytes
+                raise InputError(f"The file is damaged: piece {id} is not UTF-8: {piece.piece!r}.")
             # The library ends the process for an empty text, and recurses over the characters.
             if not 0 < len(piece.piece) <= _MAX_PIECE_LENGTH or "\0" in piece.piece:
                 raise InputError(
@@ -223,8 +227,10 @@ def _parse(model_bytes):
                     f"{_MAX_PIECE_LENGTH:,} characters, none of them NUL. Received: piece {id} "
                     f"with {len(piece.piece):,} characters."
                 )
-        return model, sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
-    except (DecodeError, RuntimeError) as error:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
+        processor.normalize(_NORMALISED)  # fails if the rules are damaged
+        return model, processor
+    except (DecodeError, RuntimeError, UnicodeDecodeError) as error:
         raise InputError(
             "The file is not a SentencePiece model. Give a folder written by `albert-keras vocab`, "
             "a SentencePiece model or a WordPiece vocab.txt."

@@ -199,7 +199,7 @@ def write_vocabulary(
 def write_tokenizer_files(folder: Path, model: bytes, config: Any) -> None:
     """Writes the files of a tokenizer of any kind into a folder, the configuration last."""
     files = {FILES[config.kind]: model}
-    unused: set[str] = set()
+    unused: set[str] = getattr(config, "unused", set())
     if config.kind == "unigram":
         pieces = "".join(f"{piece.piece}\t{piece.score:g}\n" for piece in read_model(model).pieces)
         files[VOCAB_FILE] = pieces.encode()

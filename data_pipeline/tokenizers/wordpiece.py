@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 UNKNOWN = "[UNK]"
 #: The mark of a piece that continues a word.
 CONTINUATION = "##"
-#: Longer words are unknown.
+#: Longer words are unknown, unless the vocabulary comes from a program with another limit.
 MAX_WORD_CHARACTERS = 200
 
 #: In the order of `special_ids`.
@@ -46,6 +46,8 @@ IDEOGRAPHS = (
     (0x2F800, 0x2FA1F),
 )
 
+#: What becomes another letter at the end of a word, and what it becomes elsewhere.
+FINAL_SIGMA = ("Σ", "σ")
 _BREAKS = "\t\n\r"  # white space, though their category is Cc
 _REPLACEMENT = "\ufffd"
 
@@ -53,15 +55,26 @@ _REPLACEMENT = "\ufffd"
 class WordPieceConfig(Settings):
     """The content of `tokenizer_config.json`, which describes the `vocab.txt` beside it.
 
-    `lower_case` and `strip_accents` are the settings of `BasicTokenizer`.
+    `lower_case`, `strip_accents` and `program` are the settings of `BasicTokenizer`.
     """
 
     kind: Literal["wordpiece"] = "wordpiece"
     lower_case: bool
     strip_accents: bool
+    #: What text is split like: google-research/albert, or the library tokenizers.
+    program: Literal["google", "tokenizers"] = "google"
+    max_word_characters: int = MAX_WORD_CHARACTERS
     vocab_size: int
     sha256: str  # of the file, in hexadecimal
     version: Literal[1] = 1  # of this format
+
+    @property
+    def unused(self) -> set[str]:
+        """Names of the settings that files and digests had no entry for, and still have the value
+        of that time.
+        """
+        names = ("program", "max_word_characters")
+        return {one for one in names if getattr(self, one) == type(self).model_fields[one].default}
 
 
 class WordPieceModel:
@@ -86,12 +99,15 @@ class WordPieceModel:
         self._unk_id = self._ids[UNKNOWN]
         is_ordinary = [piece != " " and not _SYMBOL.fullmatch(piece) for piece in self.vocabulary]
         self.ordinary_ids = np.flatnonzero(is_ordinary).astype(np.int32)
-        settings = config.model_dump_json(include={"kind", "lower_case", "strip_accents"})
+        others = {"vocab_size", "sha256", "version"}
+        settings = config.model_dump_json(exclude=others | config.unused)
         # The hash of the pieces, not of the file, so that line ends do not matter.
         content = "\n".join([*self.vocabulary, settings])
         self.digest = hashlib.sha256(content.encode()).hexdigest()
-        self.basic = BasicTokenizer(config.lower_case, config.strip_accents)
-        self._ids_of_chunk = _IdsOfChunk(self.basic, self._ids, self._unk_id)
+        self.basic = BasicTokenizer(config.lower_case, config.strip_accents, config.program)
+        self._ids_of_chunk = _IdsOfChunk(
+            self.basic, self._ids, self._unk_id, config.max_word_characters
+        )
 
     @classmethod
     def config_of_file(cls, model_bytes, path, settings) -> WordPieceConfig:
@@ -170,8 +186,9 @@ class WordPieceModel:
 class _IdsOfChunk(dict):
     """Cache: chunk of `BasicTokenizer` -> ids of its pieces, int32, as bytes."""
 
-    def __init__(self, basic, ids, unk_id):
+    def __init__(self, basic, ids, unk_id, max_word_characters):
         self._basic, self._ids, self._unk_id = basic, ids, unk_id
+        self._max_word_characters = max_word_characters
         self._longest = max(len(piece.removeprefix(CONTINUATION)) for piece in ids)
 
     def __missing__(self, chunk):
@@ -179,13 +196,13 @@ class _IdsOfChunk(dict):
         for word in self._basic.words_of_chunk(chunk):
             ids += self._split(word) or [self._unk_id]
         encoded = np.array(ids, np.int32).tobytes()
-        if len(chunk) <= MAX_WORD_CHARACTERS and len(self) < _MAX_CACHED_CHUNKS:
+        if len(chunk) <= self._max_word_characters and len(self) < _MAX_CACHED_CHUNKS:
             self[chunk] = encoded
         return encoded
 
     def _split(self, word):
         """Returns the ids of the longest first piece, of the longest next one, ...; or None."""
-        if len(word) > MAX_WORD_CHARACTERS:
+        if len(word) > self._max_word_characters:
             return None
         ids, start = [], 0
         while start < len(word):
@@ -205,14 +222,18 @@ class BasicTokenizer:
     """Cleans up text and splits it into words.
 
     With `strip_accents`, it decomposes text (NFD) and deletes characters of category Mn. The
-    original does so if it lower-cases letters.
+    original does so if it lower-cases letters. For the `program` "tokenizers", private characters
+    are deleted, too, and `Σ` becomes `σ` at the end of a word as well, as in transformers.
 
-    Source: `BasicTokenizer` in google-research/albert, `tokenization.py`.
+    Source: `BasicTokenizer` in google-research/albert, `tokenization.py`; `BertNormalizer` in
+    huggingface/tokenizers, `bert.rs`.
     """
 
-    def __init__(self, lower_case: bool, strip_accents: bool):
+    def __init__(self, lower_case: bool, strip_accents: bool, program: str = "google"):
         self._lower_case = lower_case
         self._strip_accents = strip_accents
+        self._by_character = program == "tokenizers"
+        self._dropped = run_of(is_dropped_or_private if self._by_character else is_dropped)
 
     def words(self, text: str) -> list[str]:
         """Returns the words of a text; an ideograph or punctuation mark is a word of its own."""
@@ -224,9 +245,9 @@ class BasicTokenizer:
         The remaining step, `words_of_chunk`, needs one chunk only, so its results can be cached.
         """
         if not text.isprintable() or _REPLACEMENT in text:  # rare, and quickly decided
-            text = run_of(is_dropped).sub("", text)
+            text = self._dropped.sub("", text)
         if self._lower_case:  # a sigma changes at the end of a word
-            text = text.lower()
+            text = text.replace(*FINAL_SIGMA).lower() if self._by_character else text.lower()
         if text.isascii():
             return _chunks_up_to(0x7F).findall(text)
         is_beyond = _BEYOND_16_BITS.search(text) is not None
@@ -244,6 +265,10 @@ def is_dropped(character: str) -> bool:
     """Returns whether a character is deleted: U+FFFD, controls, formats and surrogates."""
     is_control = unicodedata.category(character) in ("Cc", "Cf", "Cs")
     return character == _REPLACEMENT or (is_control and character not in _BREAKS)
+
+
+def is_dropped_or_private(character: str) -> bool:
+    return is_dropped(character) or unicodedata.category(character) == "Co"
 
 
 def is_space(character: str) -> bool:

@@ -72,6 +72,7 @@ def test_a_reference_file_keeps_every_key_through_a_round_trip(tmp_path):
     original = {
         "vocab_size": 21128,
         "hidden_size": 768,
+        "num_hidden_layers": 12,
         "num_attention_heads": 12,
         "intermediate_size": 3072,
         "hidden_act": "relu",
@@ -91,10 +92,25 @@ def test_a_reference_file_keeps_every_key_through_a_round_trip(tmp_path):
     assert config.replace(vocab_size=10).foreign_keys == config.foreign_keys
 
 
-def test_a_reference_file_without_sizes_means_xxlarge(tmp_path):
+def test_a_reference_file_must_have_the_shape_and_its_names(tmp_path):
     path = tmp_path / "albert_config.json"
-    path.write_text('{"vocab_size": 30000}')
-    assert AlbertConfig.from_reference_json(path) == AlbertConfig.from_name("albert-xxlarge")
+    shape = {"vocab_size": 300, "hidden_size": 32, "num_hidden_layers": 2}
+    shape |= {"num_attention_heads": 4, "intermediate_size": 64}
+    path.write_text(json.dumps(shape))
+    assert AlbertConfig.from_reference_json(path) == AlbertConfig(**shape)
+    for name in shape:
+        path.write_text(json.dumps({key: value for key, value in shape.items() if key != name}))
+        with pytest.raises(InputError, match=f"define the shape of a model. Missing: {name}. Rec"):
+            AlbertConfig.from_reference_json(path)
+    for name in (*shape, "hidden_act", "type_vocab_size", "layer_norm_epsilon", "embedding_size"):
+        renamed = shape | {name: 1}
+        renamed[name[:-1] + chr(ord(name[-1]) ^ 1)] = renamed.pop(name)
+        path.write_text(json.dumps(renamed))
+        with pytest.raises(InputError, match=f"has no `{name}`, but `{name[:-1]}.`, which is unkn"):
+            AlbertConfig.from_reference_json(path)
+    kept = AlbertConfig(**shape, foreign_keys={"position_embedding_type": "absolute"})
+    kept.save(path)  # a key of transformers, as a converted model has it
+    assert AlbertConfig.from_reference_json(path) == kept
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What a file of others contains cannot make a program read, allocate or recurse without end."""
 
 import io
+import json
 import os
 import time
 
@@ -15,7 +16,9 @@ from data_pipeline.limits import (
     check_regular_file,
     parse_json,
     parse_yaml,
+    read_json,
     read_limited,
+    with_digest,
 )
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import read_model
@@ -34,6 +37,29 @@ def test_a_file_is_read_up_to_its_limit(tmp_path):
         read_limited("/dev/zero")
     for other in (path, tmp_path, tmp_path / "none"):
         check_regular_file(other)
+
+
+def test_a_record_whose_values_changed_is_refused(tmp_path):
+    """One bit of a value, a key or the digest at a time; only the name of the digest may change."""
+    path, record = tmp_path / "run.json", {"layers": 2, "task": {"labels": ["a", "b"], "x": 0.25}}
+    path.write_text(json.dumps(with_digest(record), indent=2))
+    assert read_json(path) == record
+    content = path.read_bytes()
+    for at in range(8 * len(content)):
+        changed = bytearray(content)
+        changed[at // 8] ^= 1 << at % 8
+        path.write_bytes(changed)
+        try:
+            found = read_json(path)
+        except InputError:
+            continue
+        kept = {name: value for name, value in found.items() if name in record}
+        assert kept == record
+    path.write_text(json.dumps(with_digest(record)).replace("0.25", "0.75"))
+    with pytest.raises(InputError, match="damaged or was edited: .* Remove it. *$|remove the line"):
+        read_json(path, "Remove it.")
+    path.write_text(json.dumps(record))  # as earlier versions wrote it
+    assert read_json(path) == record
 
 
 def test_a_line_is_read_up_to_its_limit(monkeypatch):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import typer
 
+from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.parameters import refuse
 from albert_keras.report import Finding, bytes_text, count_of, percent
@@ -20,6 +21,7 @@ _MOST_REPEATED, _MOST_ONE_SENTENCE, _MOST_UNKNOWN, _MOST_TRUNCATED = 0.01, 0.1, 
 _MOST_PIECES_PER_WORD, _LEAST_IN_SCRIPT = 2.5, 0.5
 _PROBLEMS_SHOWN, _UNKNOWN_SHOWN, _LEAST_NAMED = 10, 5, 0.005
 _PAIRS_SHOWN, _FILES_SHOWN, _MARKUP_SHOWN, _MOST_MARKUP = 5, 5, 3, 0.01
+_MOST_LEAKED = 0.05
 
 
 class ExampleOptions(TaskConfig):
@@ -49,11 +51,12 @@ def check(
     flags,
     tokenizer: Path | None = None,
     corpus_format: str = "auto",
-    language: str = "en",
+    language: str | None = None,
     splitter: str = "sentencex",
     copies: int = 1,
     sample_mb: float = 50,
     heldout: list[str] | None = None,
+    assignments: list[str] | None = None,
 ):
     """Check a corpus before `data build`, or the examples of a task before `finetune`.
 
@@ -71,11 +74,12 @@ def check(
       tokenizer max_seq_length
       task data_dir train dev text pair label
       corpus_format
-      language: Corpus: language code for sentence splitting.
+      language (by its letters): Corpus: language code for sentence splitting.
       splitter: Corpus: sentence splitter: sentencex or line.
       copies: Corpus: passes over it.
       sample_mb: Corpus: megabytes to read from a larger corpus.
       heldout PATH: Corpus: held-out text, which must not repeat it.
+      assignments
     """
     if bool(corpus) == ("task" in flags):
         raise InputError(
@@ -84,18 +88,19 @@ def check(
         )
     if corpus:
         others = options_of(ExampleOptions).keys() - {"max_seq_length"}
+        others |= {"assignments"}
         refuse(context, others, "is an option for the examples of a task; add `--task`.")
     else:
         refuse(context, _OF_A_CORPUS, "is an option for a corpus, not for examples of a task.")
-        return _check_task(flags, tokenizer)
+        return _check_task(flags, tokenizer, assignments)
     from albert_keras.formats.vocabulary import load_tokenizer
     from data_pipeline.config import PretrainingDataConfig
-    from data_pipeline.reports.corpus_check import check_corpus
+    from data_pipeline.reports.corpus_check import check_corpus, detected_language
 
     config = PretrainingDataConfig(
         max_seq_length=flags.get("max_seq_length", _USUAL_LENGTH),
         copies=copies,
-        language=language,
+        language=language or detected_language(corpus, corpus_format),
         splitter=splitter,
     )
     loaded = load_tokenizer(tokenizer) if tokenizer else None
@@ -107,10 +112,16 @@ def check(
     return Output(values, [*lines, count_of(len(warnings), "warning")], _refusal(report))
 
 
-def _check_task(flags, tokenizer):
+def _check_task(flags, tokenizer, assignments):
     """Checks the examples of a task; `flags` are the values by the keywords of ExampleOptions."""
     paths = {keyword: option.path for keyword, option in options_of(ExampleOptions).items()}
-    config = TaskConfig(**{paths[keyword][0]: value for keyword, value in flags.items()})
+    values = read_values(None, assignments, kind=None)
+    if others := values.keys() - {"task"}:
+        raise InputError(
+            f"`--set` must have settings of the task, such as task.labels. Received: {min(others)}."
+        )
+    given = {paths[keyword][0]: value for keyword, value in flags.items()}
+    config = TaskConfig(**values.get("task", {}) | given)
     from albert_keras.formats.vocabulary import load_tokenizer
     from albert_keras.tasks.example_report import report_task
     from albert_keras.tasks.kinds import build_task
@@ -127,6 +138,9 @@ def _check_task(flags, tokenizer):
     if tokenizer is None:
         text = "give --tokenizer for lengths in tokens and unknown tokens"
         lines += Finding(None, "tokens", text).lines()
+    for text in (text for texts in task.remarks.values() for text in texts):
+        warnings.append(f"files: {text}")
+        lines += Finding(False, "files", text).lines()
     if skipped:
         warnings.append(f"skipped rows: {count_of(len(skipped), 'row')} cannot be used")
         text = f"{len(skipped):,}; --json lists all of them"
@@ -179,6 +193,10 @@ def _findings(report, config):
 
     count, estimate = report.counts, report.estimate
     yield _files(report)
+    if lines := report.sentence_files:
+        text = f"{count_of(len(lines), 'file')} with one sentence per line and blank lines between "
+        text += f"documents, such as {lines[0]}, read as prose: give --format sentences"
+        yield Finding(False, "format", text)
     if not count["documents"]:
         return
 
@@ -190,6 +208,9 @@ def _findings(report, config):
     text += f"{percent(report.repeated_text)} of the text"
     yield Finding(repeated <= _MOST_REPEATED, "repeated", text)
     yield from _near_duplicates(report.near_duplicates)
+    if (leaked := report.held_out_share) is not None:
+        text = f"{percent(leaked)} of its runs of 8 words are in the corpus"
+        yield Finding(leaked <= _MOST_LEAKED, "held-out text", text)
     markup = share("markup_paragraphs", "paragraphs")
     text = f"{percent(markup)} of the paragraphs look like it"
     if report.markup:
@@ -221,6 +242,8 @@ def _findings(report, config):
     is_good = not scripts or expected >= _LEAST_IN_SCRIPT
     hint = f": not the script of --language {config.language}; choose "
     hint = "" if is_good else hint + languages_of_script(next(iter(scripts)))
+    if is_good and config.language != "en":
+        hint = f": `data build` requires --language {config.language}"
     yield Finding(is_good, "letters", f"{named}{hint}")
     text = "give --tokenizer for an estimate of tokens and records"
     if estimate:
@@ -249,7 +272,8 @@ def _near_duplicates(pairs):
         yield Finding(True, name, "no two texts share a fifth of their runs of 8 words")
     for pair in pairs[:_PAIRS_SHOWN]:
         leak = ": held-out text must not be in the corpus" if pair.held_out else ""
-        shared = f"{percent(pair.share)} of its runs of 8 words are in {pair.other}"
+        where = "in it twice" if pair.other == pair.name else f"in {pair.other}"
+        shared = f"{percent(pair.share)} of its runs of 8 words are {where}"
         yield Finding(False, name, f"{pair.name}: {shared}{leak}")
     if (more := len(pairs) - _PAIRS_SHOWN) > 0:
         yield Finding(False, name, f"{more:,} more pairs, see --json")

@@ -7,8 +7,7 @@ from albert_keras.serving.graph.string_model import string_function
 from albert_keras.serving.graph.string_tasks import TaskModel
 from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows, max_context
 from albert_keras.tasks.tagging.features import window_stride
-from albert_keras.tasks.tagging.words import GIVEN_WORDS, word_pattern
-from albert_keras.tasks.task_config import AT_WHITE_SPACE
+from albert_keras.tasks.tagging.words import GIVEN_WORDS, word_steps
 from data_pipeline.limits import LONG_TEXT_FACTOR
 
 
@@ -92,9 +91,9 @@ class TaggingModel(TaskModel):
 
     def _split(self, part, text):
         """Splits parts of texts into words, as `split_words` the whole: ragged string [B, None]."""
-        rule = self._config.word_rule
-        if rule != AT_WHITE_SPACE:
-            is_given = tf.strings.substr(text, 0, len(GIVEN_WORDS)) == GIVEN_WORDS
-            apart = tf.strings.regex_replace(part, word_pattern(rule), r"\0 ")
-            part = tf.where(is_given, part, apart)
+        is_given = tf.strings.substr(text, 0, len(GIVEN_WORDS)) == GIVEN_WORDS
+        apart = part
+        for expression, replacement in word_steps(self._config.word_rule):
+            apart = tf.strings.regex_replace(apart, expression, replacement)
+        part = tf.where(is_given, part, apart)
         return tf.strings.split(tf.strings.regex_replace(part, f"{WHITE_SPACE}+", " "))

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import logging
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +17,10 @@ from albert_keras.tasks.task import Error, one_line, with_dropped_tokens
 #: A label applies from this probability on, unless a threshold was set or fitted.
 THRESHOLD = 0.5
 #: Examples with a label from which the threshold of this label is fitted on its own.
-_LEAST_EXAMPLES = 5
+_LEAST_EXAMPLES = 20
 _NO_LABEL = "(none)"
+
+logger = logging.getLogger(__name__)
 
 
 class LabelsAnswer(NamedTuple):
@@ -29,45 +32,79 @@ class LabelsAnswer(NamedTuple):
     dropped_tokens: int = 0  # tokens of the input that the model did not read
 
 
-def fitted_thresholds(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """Returns the threshold of each label with the highest F1 on labelled examples.
+def common_threshold(truth: np.ndarray, probabilities: np.ndarray, metric: str) -> float:
+    """Returns the threshold of all labels with the highest score on labelled examples.
 
-    A label with fewer than five examples takes the threshold with the highest F1 over all labels
-    together, as its own would follow single examples.
+    The score is exact match for the metric "exact_match", and micro F1 for all others.
 
     Args:
         truth: int [N, C]. 1 if a label applies.
         probabilities: float [N, C].
 
     Returns:
-        float64 [C]. `THRESHOLD` if no label applies to any example.
-
-    Source:
-        The "SCut" of Yang 2001, "A study of thresholding strategies for text categorization".
+        `THRESHOLD` if no label applies to any example.
     """
-    common = _best_threshold(truth.ravel(), probabilities.ravel())
-    return np.array(
-        [
-            _best_threshold(truth[:, label], probabilities[:, label])
-            if truth[:, label].sum() >= _LEAST_EXAMPLES
-            else common
-            for label in range(truth.shape[1])
-        ]
-    )
-
-
-def _best_threshold(truth, probabilities):
-    """Returns the threshold with the highest F1, in the middle between two probabilities."""
     if not truth.any():
         return THRESHOLD
+    if metric != "exact_match":
+        found, thresholds = _cuts(truth.ravel(), probabilities.ravel())
+        scores = 2 * found / (np.arange(len(found)) + truth.sum())
+        return float(thresholds[np.argmax(scores)])
+    # An example is right above its labels that do not apply, and up to those that do.
+    lows = np.where(truth, -np.inf, probabilities).max(axis=1)
+    highs = np.where(truth, probabilities, np.inf).min(axis=1)
+    lows, highs = np.sort(lows[lows < highs]), np.sort(highs[lows < highs])
+    edges = np.unique(np.concatenate([[0.0, 1.0], lows, highs]))
+    edges = edges[np.isfinite(edges)]
+    thresholds = (edges[1:] + edges[:-1]) / 2
+    counts = np.searchsorted(lows, thresholds) - np.searchsorted(highs, thresholds)
+    return float(thresholds[np.argmax(counts)])
+
+
+def own_thresholds(truth: np.ndarray, probabilities: np.ndarray, metric: str) -> np.ndarray:
+    """Returns the thresholds of labels with the highest score on labelled examples, float64 [C].
+
+    The score is micro F1 for the metrics "micro_f1" and "exact_match"; for others it is the F1 of
+    each label, as the mean over labels is then the highest one. A label with fewer than 20
+    examples has the `common_threshold`, as its own would follow single examples. Arguments are as
+    there.
+
+    Source:
+        "SCut" of Yang 2001, "A study of thresholding strategies for text categorization"; for
+        micro F1 the iteration of Dinkelbach 1967, "On nonlinear fractional programming".
+    """
+    fitted = np.full(truth.shape[1], common_threshold(truth, probabilities, metric))
+    totals, is_micro = truth.sum(axis=0), metric in ("micro_f1", "exact_match")
+    often = np.flatnonzero(totals >= _LEAST_EXAMPLES)
+    cuts = {label: _cuts(truth[:, label], probabilities[:, label]) for label in often}
+    score, best = 0.0, -1.0
+    while score > best:  # for micro F1 a few times, for that of each label twice
+        best, result = score, fitted.copy()
+        for label, (found, thresholds) in cuts.items():
+            counts = np.arange(len(found))
+            gains = 2 * found - best * counts if is_micro else found / (counts + totals[label])
+            fitted[label] = thresholds[np.argmax(np.where(found < 0, -np.inf, gains))]
+        score = float(_f1(truth, probabilities >= fitted, None if is_micro else 0).mean())
+    return result
+
+
+def _cuts(truth, probabilities):
+    """Returns how many of the most probable entries are true, and the threshold that selects them.
+
+    Both are arrays over the number of entries from 0. A threshold is in the middle between two
+    probabilities; between equal ones there is none, and the first is -1.
+    """
     order = np.argsort(-probabilities, kind="stable")
-    found, values = np.cumsum(truth[order]), probabilities[order]
-    counts = np.arange(1, len(values) + 1)
-    scores = 2 * found / (counts + truth.sum())
-    # Equal probabilities are on the same side of a threshold.
-    scores[:-1][values[:-1] == values[1:]] = -1
-    best = int(np.argmax(scores))
-    return float((values[best] + values[best + 1]) / 2 if best + 1 < len(values) else values[best])
+    values = np.concatenate([[1.0], probabilities[order], [0.0]])
+    found = np.concatenate([[0], np.cumsum(truth[order])])
+    thresholds = (values[1:] + values[:-1]) / 2
+    is_between_equals = values[1:] == values[:-1]
+    is_between_equals[0] = False
+    return np.where(is_between_equals, -1, found), thresholds
+
+
+#: How thresholds are fitted, for people.
+_WAYS = {"one for all labels": common_threshold, "one for each label": own_thresholds}
 
 
 class MultiLabelTask(TextTask):
@@ -88,21 +125,30 @@ class MultiLabelTask(TextTask):
         return example._replace(label=tuple(sorted(names, key=self.labels.index)))
 
     def tuned_answers(self, examples, features, outputs):
-        """Fits the threshold of each label, unless `threshold` is set; see `fitted_thresholds`.
+        """Fits thresholds to the metric of the task, unless `threshold` is set.
 
-        Each half of the examples is answered with the thresholds that were fitted to the other, so
-        that the scores are those of examples that the thresholds were not fitted to. The thresholds
-        that are returned were fitted to all examples.
+        One for all labels and one for each label are compared, and the better is used. Each half of
+        the examples is answered with the thresholds that were fitted to the other, so that scores
+        are those of examples that the thresholds were not fitted to. The thresholds that are
+        returned were fitted to all examples.
         """
         if self.config.threshold is not None or not examples:
             return self.answers(examples, features, outputs), {}
         truth, probabilities = self._truth(examples), self._values(examples, outputs)
-        fitted = fitted_thresholds(truth, probabilities)
-        thresholds = np.tile(fitted, (len(examples), 1))
-        for half in (slice(0, None, 2), slice(1, None, 2)) if len(examples) > 1 else ():
-            other = slice(1 - half.start, None, 2)
-            thresholds[half] = fitted_thresholds(truth[other], probabilities[other])
-        answers = self._applied(examples, probabilities, thresholds)
+        crossed, scores = {}, {}
+        for way, fit in _WAYS.items():
+            thresholds = np.empty(truth.shape)
+            thresholds[:] = fit(truth, probabilities, self.metric)
+            for half in (slice(0, None, 2), slice(1, None, 2)) if len(examples) > 1 else ():
+                other = slice(1 - half.start, None, 2)
+                thresholds[half] = fit(truth[other], probabilities[other], self.metric)
+            crossed[way] = thresholds
+            scores[way] = self._scores_of(truth, probabilities >= thresholds)[self.metric]
+        best = max(scores, key=scores.__getitem__)  # of equals the first
+        listing = ", ".join(f"{score:.3f} with {way}" for way, score in scores.items())
+        logger.info("thresholds fitted to %s: %s; used: %s", self.metric, listing, best)
+        fitted = np.broadcast_to(_WAYS[best](truth, probabilities, self.metric), truth.shape[1:])
+        answers = self._applied(examples, probabilities, crossed[best])
         tuned = dict(zip(self.labels, fitted.tolist(), strict=True))
         return with_dropped_tokens(answers, features), tuned
 

@@ -269,6 +269,7 @@ class TextTask(Task):
             all_columns=all_columns,
             pair_may_be_blank=self.pair_may_be_blank,
             may_have_header=not known_labels,
+            remarks=self.remarks[str(path)],
         )
 
     def label_kind(self, known_labels):

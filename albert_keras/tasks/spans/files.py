@@ -1,5 +1,6 @@
 """Reads SQuAD: questions of version 1.1 and 2.0."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from albert_keras.tasks.tables.rows import (
     checked,
     examples_from,
     read_checked,
+    remark,
 )
 
 #: The official files of answers: id of a question -> text, "" for no answer; and of scores for "no
@@ -25,6 +27,12 @@ _RULES = {
     1: "must have an answer; squad2 is for questions without answers",
     2: "must have an answer or be impossible",
 }
+
+
+#: What is unusual about questions, after their number.
+_NO_ANSWERS = "questions have no answers and no `is_impossible`, and are read as impossible"
+_ANSWERS = "questions are impossible and have answers, with which they are scored but not trained"
+_WHOLE_NUMBER = re.compile(r"\s*-?\d+\s*")
 
 
 class _Answer(BaseModel):
@@ -53,6 +61,7 @@ def read_questions(
     needs_positions: bool = True,
     version: int | None = None,
     skipped: list[SkippedRow] | None = None,
+    remarks: list[str] | None = None,
 ) -> list[QuestionExample]:
     """Returns the questions of a SQuAD file of version 1.1 or 2.0, in the order of the file.
 
@@ -60,19 +69,23 @@ def read_questions(
     Questions of one paragraph share one `context` object. As other programs write them, ids may be
     whole numbers, white space around an answer does not belong to it, blank answers of an
     impossible question are left out, and each question may have its `context`, as in the data sets
-    of Hugging Face, also in a .jsonl.
+    of Hugging Face, also in a .jsonl. A question of version 2.0 with an empty list of answers and
+    without `is_impossible` is impossible, as for the official scripts; to train on, so is one that
+    is impossible and has answers.
 
     Args:
         needs_positions: Whether answers must be in the context at their `answer_start`; scores
             only compare their texts.
         version: 1 or 2 if questions must be labelled; None if they need no answers.
         skipped: Receives the questions that cannot be used. None makes them an error.
+        remarks: Receives what is unusual about the file, which is logged in any case.
 
     Raises:
         InputError: If there is no such file, it is not JSON of this form, or a question cannot be
             used: its id occurs twice, an answer is not where it should be, or none is known.
     """
     seen: dict[str, int] = {}
+    unusual: dict[str, list[str]] = {_NO_ANSWERS: [], _ANSWERS: []}
 
     def example(number, row):
         place, context, fields = row.fields
@@ -83,6 +96,13 @@ def read_questions(
             if (id := str(question.id)) in seen:
                 raise RowError(f"must have an `id` of its own. Received: {id!r}, as in {seen[id]}.")
             seen[id] = f"question {number + 1}"
+            if fields.get("answers") == [] and question.is_impossible is None and version == 2:
+                question.is_impossible = True
+                unusual[_NO_ANSWERS].append(place)
+            if question.is_impossible and any(one.text.strip() for one in question.answers):
+                unusual[_ANSWERS].append(place)
+                if needs_positions:
+                    question.answers = []
             made = _example(question, context, needs_positions)
             is_impossible = bool(made.is_impossible)
             if version == 1 and is_impossible or version and not (made.answers or is_impossible):
@@ -91,7 +111,12 @@ def read_questions(
             raise RowError(f"(`{place}`) {error}") from None
         return made
 
-    return examples_from(path, _questions(path), example, skipped, unit="question")
+    examples = examples_from(path, _questions(path), example, skipped, unit="question")
+    texts = [
+        f"{len(each):,} {what}; the first is {each[0]}" for what, each in unusual.items() if each
+    ]
+    remark(path, texts, remarks)
+    return examples
 
 
 def _questions(path) -> Iterator[Row]:
@@ -129,14 +154,20 @@ def _paragraphs(path):
 def _with_list_of_answers(question):
     """Returns a question whose answers are a list, which Hugging Face has as a list of each part.
 
-    There a question without answers is impossible.
+    There a question without answers is impossible. A position that is written as text is a number.
     """
-    answers = question.get("answers")
-    if not isinstance(answers, dict):
+    answers, added = question.get("answers"), {}
+    if isinstance(answers, dict):
+        columns = [values for values in answers.values() if isinstance(values, list)]
+        answers = [dict(zip(answers, row, strict=True)) for row in zip(*columns, strict=False)]
+        added = {} if answers else {"is_impossible": True}
+    if not isinstance(answers, list):
         return question
-    columns = [values for values in answers.values() if isinstance(values, list)]
-    rows = [dict(zip(answers, row, strict=True)) for row in zip(*columns, strict=False)]
-    return question | {"answers": rows} | ({} if rows else {"is_impossible": True})
+    for number, answer in enumerate(answers):
+        start = answer.get("answer_start") if isinstance(answer, dict) else None
+        if isinstance(start, str) and _WHOLE_NUMBER.fullmatch(start):
+            answers[number] = answer | {"answer_start": int(start)}
+    return question | {"answers": answers} | added
 
 
 def _example(question, context, needs_positions):
@@ -150,8 +181,6 @@ def _example(question, context, needs_positions):
         indent = len(answer.text) - len(answer.text.lstrip())
         # The position is of the text with its white space, or, in some files, of the text alone.
         begins = [at for at in (start + indent, start) if at >= 0 and context.startswith(text, at)]
-        if question.is_impossible:
-            raise RowError(f"is impossible and must have no `answers`. Received: {answer.text!r}.")
         if not text:
             raise RowError("must have answers with a text. Received: a blank one.")
         if not begins and needs_positions:

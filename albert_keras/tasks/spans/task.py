@@ -72,7 +72,8 @@ class SpanTask(Task):
 
     def _read(self, path, labelled, needs_positions):
         version = self._version if labelled else None
-        return read_questions(path, needs_positions, version, self.skipping(path))
+        skipped = self.skipping(path)
+        return read_questions(path, needs_positions, version, skipped, self.remarks[str(path)])
 
     def example(self, number, fields):
         """Returns an example of "question" and "context"; see `Task.example`."""

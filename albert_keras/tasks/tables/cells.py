@@ -36,18 +36,29 @@ _STRUCTURE = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 
+#: Lists as other languages write them, such as R's `c("a", "b")`: all in brackets, perhaps after a
+#: name, and with a sign between entries or around them, or empty. A text may look so, too.
+_LIST_OF_NAMES = re.compile(
+    r"[\w.]*\s*(?:\(\s*\)|<\s*>|\[\s*\]|\{\s*\}|[(<\[{].*[,;=|'\"].*[)>\]}])|\w+\(0\)", re.DOTALL
+)
+
 #: How the cells of the columns of a label become the label of an example: from values and columns.
 Label = Callable[[list[Any], Sequence[str | int]], Any]
 
 
 def class_of(values: list[Any], columns: Sequence[str | int], known: Sequence[str] = ()) -> str:
     """Returns the name of a class, without white space around it; `known`, if any, are allowed."""
-    value = _named(values[0])
+    value = values[0]
+    if isinstance(value, list) and len(value) == 1:  # as doccano writes a class
+        value = value[0]
+    value = _named(value)
     if not isinstance(value, str) or not value.strip():
-        advice = " `label_separator` is for several." if isinstance(value, list) else ""
+        is_list = isinstance(value, list) and value
+        advice = " `label_separator` is for several." if is_list else ""
         raise RowError(f"must have a name as label. Received: {value!r}.{advice}")
     name = value.strip()
-    check_plain(name, "one name as label")
+    if name not in known:
+        check_plain(name, "one name as label", _LIST_OF_NAMES)
     _check_known(name, known)
     return name
 
@@ -87,7 +98,7 @@ def listed_labels(
     """
     [value] = values
     if isinstance(value, str):
-        check_plain(value, f"names between `{separator}` as label")
+        check_plain(value, f"names between `{separator}` as label", _LIST_OF_NAMES)
         value = value.split(separator)
     if isinstance(value, list):
         value = [_named(one) for one in value]
@@ -104,9 +115,9 @@ def listed_labels(
     return tuple(names)
 
 
-def check_plain(value: str, what: str) -> None:
-    """Raises RowError for a list, a dictionary or an array that was written as text."""
-    if _STRUCTURE.fullmatch(value.strip()):
+def check_plain(value: str, what: str, others: re.Pattern = _STRUCTURE) -> None:
+    """Raises RowError for a list, a dictionary or an array written as text, or for `others`."""
+    if _STRUCTURE.fullmatch(value.strip()) or others.fullmatch(value.strip()):
         raise RowError(
             f"must have {what}. Received a list or another structure written as text: "
             f"{value[:60]!r}. Write it as .jsonl, or its parts in columns of their own."
@@ -152,6 +163,8 @@ def _named(value):
 
 
 def _check_known(name, known):
+    if (problem := text_problem(name)) is not None:
+        raise RowError(f"label {problem}")
     if not known and name in _MISSING:
         raise RowError(
             f"must have a name as label. Received {name}, which means none. If it is the name of a "

@@ -11,7 +11,14 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.labels import check_few
 from albert_keras.tasks.tables.cells import Label, class_of, text_of
 from albert_keras.tasks.tables.raw_table import read_raw_table
-from albert_keras.tasks.tables.rows import Row, SkippedRow, examples_from, is_number, warn_skipped
+from albert_keras.tasks.tables.rows import (
+    Row,
+    SkippedRow,
+    examples_from,
+    is_number,
+    remark,
+    warn_skipped,
+)
 from data_pipeline.errors import InputError, Mistake
 
 #: Usual names of the columns of a text and of a label, in lower case.
@@ -35,6 +42,7 @@ def read_table(
     skips_short_rows: bool = False,
     may_skip: bool = True,
     may_have_header: bool = True,
+    remarks: list[str] | None = None,
 ) -> list[TextExample]:
     """Reads a table: .tsv, .csv or .jsonl; see `read_raw_table`.
 
@@ -54,6 +62,7 @@ def read_table(
         may_skip: Whether there is an option to skip rows that cannot be used.
         may_have_header: Whether a first row that seems to have the names of the columns cannot be
             used, although all columns are numbers. Not if it has the name of a known class.
+        remarks: Receives what is unusual about the file, which is logged in any case.
 
     Returns:
         `id` is the number of the row in `RawTable.rows`, from 0, unless it has a column. `label`
@@ -72,6 +81,11 @@ def read_table(
     rows = table.rows
     if may_have_header and table.names and not has_header and not is_official:
         rows = with_header_as_problem(rows, table.keys[0], table.keys[-1] if labels else None)
+    if not is_official:
+        blank = [row for row in rows if row.problem is None and _is_blank(row.fields)]
+        rows = [row for row in rows if row.problem is not None or not _is_blank(row.fields)]
+        said = f"left out {len(blank):,} rows in which all columns are blank, the first in line "
+        remark(path, [f"{said}{blank[0].line}"] if blank else [], remarks)
     if skips_short_rows:
         short = [row for row in rows if len(row.fields) < len(table.names)]
         rows = [row for row in rows if len(row.fields) >= len(table.names)]
@@ -91,6 +105,11 @@ def read_table(
         return TextExample(name, first, second, value)
 
     return examples_from(path, rows, example, skipped, may_skip)
+
+
+def _is_blank(fields):
+    """Returns whether a row has no value, as Excel writes rows whose cells were emptied."""
+    return len(fields) > 1 and not any(map(str.strip, map(str, fields.values())))
 
 
 def with_header_as_problem(rows: list[Row], text, label=None) -> list[Row]:

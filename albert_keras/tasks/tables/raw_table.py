@@ -32,7 +32,12 @@ _QUOTED_FIELD = re.compile(r'(?:^|\t)"(?:[^"\t]|"")*""(?:[^"\t]|"")*"(?:\t|\r?\n
 _QUOTED_LINE = re.compile(r'"[^"\t]*"(?:\t"[^"\t]*")+\s*')
 _QUOTED_COMMA = re.compile(r'(?:^|\t)"[^"\t]*,[^"\t]*"(?=\t|\r?\n?$)')
 _LEAST_COMMAS = 3
+#: A line that is a text and what is known of it, not an array of objects.
+_PAIR = re.compile(r'\[\s*".*\}\s*\]', re.DOTALL)
 _USUAL_ENCODING = "utf-8"
+#: Lines in a field that are rows if no column has a kind.
+_LEAST_SWALLOWED = 5
+_NUMBER = re.compile(r"\s*[-+]?[\d.,]+(?:[eE][-+]?\d+)?\s*")
 #: Rows that are read to detect the delimiter, and the least share of them that must be as wide as
 #: the first.
 _SAMPLE_ROWS, _SAME_WIDTH = 200, 0.9
@@ -115,6 +120,8 @@ def read_raw_table(
         delimiter = named[1] if named else _detect_delimiter(lines, ending, columns, has_header)
         quoting = _detect_quoting(lines, ending, delimiter)
     rows = _rows(lines, delimiter, quoting, first)
+    if quoting is not _UNQUOTED:
+        rows = _without_swallowed(list(rows), delimiter, quoting)
     _log_detected(path, None if given else encoding, ending, delimiter, quoting)
     rows = [_decodable(row, encoding, given) for row in _without_last_blanks(rows)]
     if not rows:
@@ -127,10 +134,11 @@ def read_raw_table(
     header = top.fields if has_header else list(map(str, range(len(top.fields))))
     if has_header:
         header = _with_unnamed_column(header, [row.fields for row in rows[1:] if not row.problem])
-    positions, names = _positions(path, header, columns), []
+    positions, names, seen = _positions(path, header, columns), [], set()
     for number, name in enumerate(header, start=1):
         name = name.strip() or f"column_{number}"
-        names.append(name if name not in names else f"{name}_{number}")
+        names.append(name if name not in seen else f"{name}_{number}")
+        seen.add(name)
     rows = [_with_names(row, names) for row in rows[has_header:]]
     return RawTable(names, [names[number] for number in positions], rows)
 
@@ -152,10 +160,14 @@ def line_rows(path: str | PurePath, encoding: str | None = None) -> list[Row]:
 def object_rows(
     path: str | PurePath, encoding: str | None = None, names: Sequence[str] = ()
 ) -> Iterator[Row]:
-    """Yields the objects of a .jsonl or .json as Rows: one in each line, or all in an array."""
+    """Yields the objects of a .jsonl or .json as Rows: one in each line, or all in an array.
+
+    A pair such as `["a text", {"entities": []}]`, as spaCy has it, is an object with that `text`.
+    """
     lines = line_rows(path, encoding)
     first = next((row.fields.strip() for row in lines if row.fields.strip()), "")
-    for row in _entries(lines) if first.startswith("[") else lines:
+    is_array = first.startswith("[") and not _PAIR.fullmatch(first)
+    for row in _entries(lines) if is_array else lines:
         yield object_row(row, names)
 
 
@@ -163,7 +175,7 @@ def _entries(lines):
     """Yields the entries of a JSON array that takes all lines as Rows."""
     text, decoder, line = "".join(row.raw for row in lines), json.JSONDecoder(strict=False), 1
     begin, end = 0, text.index("[") + 1
-    while begin < len(text):
+    for number in itertools.count(1):
         start = re.compile(r"[\s,]*").match(text, end).end()
         line += text.count("\n", begin, start)
         begin = start
@@ -174,8 +186,10 @@ def _entries(lines):
             _, end = decoder.raw_decode(text, begin)
         except (ValueError, RecursionError):
             end = len(text)
-        yield Row(line, text[begin:end], text[begin:end])
+        yield Row(line, text[begin:end], text[begin:end], entry=number)
         begin = end
+        if begin == len(text):
+            return
 
 
 def object_row(row: Row, names: Sequence[str] = ()) -> Row:
@@ -187,6 +201,8 @@ def object_row(row: Row, names: Sequence[str] = ()) -> Row:
         record = parse_json(text, strict=False)
     except ValueError:
         record = None
+    if isinstance(record, list) and list(map(type, record)) == [str, dict]:
+        record = {"text": record[0]} | record[1]
     if not isinstance(record, dict):
         problem = f"must be a JSON object. Received: {text[:40] or 'nothing'}."
         return row._replace(fields=[text], problem=problem)  # blank like those of other formats
@@ -254,6 +270,51 @@ def _rows(lines, delimiter, quoting, first=1) -> Iterator[Row]:
         except csv.Error as error:
             yield Row(first + start, [lines[start]], lines[start], f"must be CSV: {error}.")
         begin = start + 1
+
+
+def _without_swallowed(rows, delimiter, quoting) -> Iterator[Row]:
+    """Yields rows; one whose lines are rows themselves has a problem, and its lines are read again.
+
+    That is what a quotation mark makes of the lines up to the next mark if it is only meant as
+    text, such as that of inches. Lines are rows if all of them have as many fields as the others,
+    of the same kinds: in a column of numbers a number, and in one of a few names one of these.
+    """
+    width = len(rows[0].fields) if rows else 0
+    single = [row.fields for row in rows[1:] if "\n" not in row.raw.rstrip() and not row.problem]
+    columns = list(zip(*(fields for fields in single if len(fields) == width), strict=True))
+    kinds = [_kind_of(column) for column in columns]
+    pending = rows[::-1]
+    while pending:
+        row = pending.pop()
+        lines = row.raw.splitlines(keepends=True) if row.problem is None else []
+        cells = [line.rstrip("\r\n").split(delimiter) for line in lines]
+        is_swallowed = len(lines) > 1 < width and {len(fields) for fields in cells} == {width}
+        if is_swallowed and any(kinds):
+            is_swallowed = all(
+                kind is None or kind(fields[at])
+                for fields in cells
+                for at, kind in enumerate(kinds)
+            )
+        elif is_swallowed:
+            is_swallowed = len(lines) >= _LEAST_SWALLOWED and all(map(all, cells))
+        if is_swallowed:
+            problem = (
+                f"has a quotation mark that is closed in line {row.line + len(lines) - 1}, "
+                "but the lines up to there are rows. Double the mark if it belongs to the text, "
+                "and put the field into marks, or remove it."
+            )
+            yield row._replace(fields=[lines[0]], raw=lines[0], problem=problem)
+            pending += list(_rows(lines[1:], delimiter, quoting, row.line + 1))[::-1]
+        else:
+            yield row
+
+
+def _kind_of(column):
+    """Returns whether a value is of the kind of a column, as a function; None if any value is."""
+    values = set(column)
+    if all(map(_NUMBER.fullmatch, values)):
+        return _NUMBER.fullmatch
+    return values.__contains__ if 2 * len(values) <= len(column) else None
 
 
 def _without_last_blanks(rows: Iterable[Row]) -> Iterator[Row]:

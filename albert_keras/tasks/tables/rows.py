@@ -36,6 +36,11 @@ class Row(NamedTuple):
     raw: str  # as in the file, with its line breaks
     problem: str | None = None  # why it cannot be used, as in RowError
     file: str | None = None  # if the rows of several files are read together
+    entry: int | None = None  # its number in an array, of which a line may have many
+
+    def place(self, unit: str = "line") -> str:
+        """Returns where it is in its file, for people; `unit` is what `line` counts."""
+        return f"{unit} {self.line}" if self.entry is None else f"entry {self.entry}"
 
 
 class SkippedRow(NamedTuple):
@@ -101,9 +106,17 @@ def warn_skipped(path: str | PurePath, bad: list[Row], count: int, unit: str = "
     logger.warning("%s: skipped %s of %s rows. %s", path, f"{len(bad):,}", f"{count:,}", listing)
 
 
+def remark(path: str | PurePath, texts: Iterable[str], remarks: list[str] | None = None):
+    """Logs warnings about a file, and adds them to `remarks`."""
+    for text in texts:
+        logger.warning("%s: %s.", path, text)
+        if remarks is not None:
+            remarks.append(f"{path}: {text}")
+
+
 def _listing(path, bad, unit, advice=""):
     """Returns the first few problems of a file, with advice that begins with a full stop."""
-    shown = [f"`{row.file or path}` {unit} {row.line} {row.problem}" for row in bad[:_SHOWN]]
+    shown = [f"`{row.file or path}` {row.place(unit)} {row.problem}" for row in bad[:_SHOWN]]
     if len(bad) == 1:
         return f"{shown[0]}{advice[1:]}{'.' if advice else ''}"
     some = f", the first {_SHOWN}" if len(bad) > _SHOWN else ""

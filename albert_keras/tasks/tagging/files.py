@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from albert_keras.report import shortened_value
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.tables.cells import check_plain
 from albert_keras.tasks.tables.raw_table import (
@@ -19,8 +18,15 @@ from albert_keras.tasks.tables.raw_table import (
     object_rows,
     read_raw_table,
 )
-from albert_keras.tasks.tables.rows import RowError, SkippedRow, checked, examples_from
-from albert_keras.tasks.tagging.words import split_words
+from albert_keras.tasks.tables.rows import (
+    RowError,
+    SkippedRow,
+    checked,
+    examples_from,
+    remark,
+)
+from albert_keras.tasks.tagging.scores import has_entities
+from albert_keras.tasks.tagging.spans import Texts, spans_of
 from albert_keras.tasks.task_config import WordSplit
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import check_columns
@@ -34,8 +40,9 @@ _NAMES = {
 }
 #: The same for a text with spans of characters.
 _SPANS = {"text": ("text",), "label": ("label", "labels", "entities", "spans")}
-_BORDERS = (("start", "start_offset"), ("end", "end_offset"), ("label", "labels"))
 _NUMBERS = {"text": ("0",), "label": ("-1",)}  # if columns have no names
+#: More different tags than this, and twice as many as words, are words.
+_MANY_TAGS = 20
 _DOCUMENT_START = "-DOCSTART-"
 _WHITE_SPACE = re.compile(r"[ \t]+")  # a no-break space belongs to a word
 #: CoNLL-U: the numbers of words that stand for several others, or are not in the text.
@@ -61,6 +68,7 @@ def read_tagged(
     encoding: str | None = None,
     skipped: list[SkippedRow] | None = None,
     split: WordSplit = "punctuation",
+    remarks: list[str] | None = None,
 ) -> list[TaggedExample]:
     """Reads a file of tagged sentences.
 
@@ -69,7 +77,8 @@ def read_tagged(
     word per row, and columns with names, one of them for the number of the sentence; in a .tsv or
     .txt with such names, too. In a .jsonl or .json: objects such as
     `{"words": ["Ada", "slept"], "tags": ["B-PER", "O"]}`, perhaps with an "id"; or with spans of
-    characters, `{"text": "Ada slept", "label": [[0, 3, "PER"]]}`.
+    characters, `{"text": "Ada slept", "label": [[0, 3, "PER"]]}`, as pairs of spaCy as well, see
+    `Texts`.
 
     Args:
         text, label: Columns of words and tags: a name; or where columns have none, a number from 0,
@@ -79,6 +88,7 @@ def read_tagged(
         encoding: See `read_raw_table`.
         skipped: Receives the sentences that cannot be used. None makes them an error.
         split: How a text becomes words, which end where a span does, see `split_words`.
+        remarks: Receives what is unusual about the file, which is logged in any case.
 
     Returns:
         The id is the number of the sentence unless the file has one.
@@ -90,14 +100,21 @@ def read_tagged(
     ending = path.suffix.lower()
     is_json = ending in JSON_ENDINGS
     if is_json:
-        rows = (row for row in object_rows(path, encoding) if row.raw.strip())
+        rows = [row for row in object_rows(path, encoding) if row.raw.strip()]
+        texts = Texts(_texts_with_spans(rows, wanted))
     else:
         is_table = ending == ".csv" or ending in (".tsv", ".txt") and _has_names(path, encoding)
-        read = _table_words if is_table else _column_words
-        rows = _sentences(read(path, wanted, encoding))
+        if is_table:
+            words = _table_words(path, wanted, encoding)
+        else:
+            words = _column_words(path, wanted, encoding, is_training=has_tags and not known)
+        rows = _sentences(words)
 
     def example(number, row):
-        fields = _named(row.fields, wanted, split) if is_json else row.fields
+        fields = _named(row.fields, wanted) if is_json else row.fields
+        if isinstance(fields["words"], str):
+            text, spans = fields["words"], spans_of(fields.get("tags", ()))
+            fields["words"], fields["tags"] = texts.words(row.place(), text, spans, split)
         tags = fields.get("tags")
         if isinstance(tags, list) and tags and all(type(tag) is int for tag in tags):
             if not 0 <= min(tags) <= max(tags) < len(known):
@@ -120,7 +137,20 @@ def read_tagged(
         id = str(number + 1 if sentence.id is None else sentence.id)
         return TaggedExample(id, words, tags if has_tags else None)
 
-    return examples_from(path, rows, example, skipped)
+    examples = examples_from(path, rows, example, skipped)
+    remark(path, texts.remarks() if is_json else (), remarks)
+    return examples
+
+
+def _texts_with_spans(rows, wanted):
+    """Yields the texts of rows that have spans, with these."""
+    for row in rows:
+        try:
+            fields = _named(row.fields, wanted) if row.problem is None else {"words": ()}
+            if isinstance(fields["words"], str):
+                yield fields["words"], spans_of(fields.get("tags", ()))
+        except RowError:  # which is reported with the others
+            pass
 
 
 def _keys(names, wanted, usual):
@@ -132,7 +162,7 @@ def _keys(names, wanted, usual):
     ]
 
 
-def _named(record, wanted, split):
+def _named(record, wanted):
     """Returns the words, tags and id of an object under these names; RowError if it has others."""
     names = {name.lower(): name for name in record}
     for usual in (_NAMES, _SPANS):
@@ -140,47 +170,18 @@ def _named(record, wanted, split):
         if None not in keys:
             break
     else:
+        if _keys(names, {"text": None}, _SPANS) != [None] and wanted.get("label") is None:
+            raise RowError(
+                "has a text without spans: none of the keys "
+                f"{', '.join(_SPANS['label'])}. A text without marks has an empty list."
+            )
         raise RowError(
             "must have lists of words and tags, called `words` and `tags` or as `text` and `label` "
             "say, or a text with spans, as doccano and JSON_MIN of Label Studio. "
             f"Received: {', '.join(record)}."
         )
     values = [record[key] for key in keys]
-    if isinstance(values[0], str):
-        values = _words_of_spans(*values, split=split)
     return dict(zip(_Sentence.model_fields, values, strict=False)) | {"id": record.get("id")}
-
-
-def _words_of_spans(text, spans=(), split="punctuation"):
-    """Returns the words of a text, and their tags: B and I in a span of characters, and O."""
-    found = sorted(map(_span, spans) if isinstance(spans, list | tuple) else [_span(spans)])
-    borders = [0, *(border for begin, end, _ in found for border in (begin, end)), len(text)]
-    if borders != sorted(borders):
-        raise RowError("must have spans in its text that do not overlap.")
-    words, tags = [], []
-    for number, (begin, end) in enumerate(itertools.pairwise(borders)):
-        inside = split_words(text[begin:end], split)
-        name = found[number // 2][2] if number % 2 else None
-        words += inside
-        tags += [f"{'I' if place else 'B'}-{name}" if name else "O" for place in range(len(inside))]
-        if name and not inside:
-            raise RowError(f"must have a word in the span from {begin} to {end}.")
-    return words, tags
-
-
-def _span(span):
-    """Returns first character, end and name of a span, in the forms of several programs."""
-    if isinstance(span, dict):
-        span = [next((span[name] for name in some if name in span), None) for some in _BORDERS]
-    if isinstance(span, list) and len(span) == 3:
-        begin, end, name = span
-        name = name[0] if isinstance(name, list) and len(name) == 1 else name
-        if type(begin) is type(end) is int and begin < end and isinstance(name, str) and name:
-            return begin, end, name
-    raise RowError(
-        f'must have spans such as [0, 4, "PER"], or with `start`, `end` and `label`. '
-        f"Received: {shortened_value(span)}."
-    )
 
 
 def _sentences(words):
@@ -202,13 +203,19 @@ def _has_names(path, encoding):
     return all(names.intersection(_NAMES[option]) for option in ("text", "label"))
 
 
-def _column_words(path, wanted, encoding):
+def _column_words(path, wanted, encoding, is_training):
     """Yields the words of a file with columns as Rows of the columns wanted, see `_sentences`."""
-    lines = [
-        (row, _WHITE_SPACE.split(row.fields.strip(" \t"))) for row in line_rows(path, encoding)
-    ]
+    rows = line_rows(path, encoding)
+    no_columns = ("#", _DOCUMENT_START)
+    texts = [row.fields for row in rows if not row.fields.startswith(no_columns)]
+    counts = {text.count("\t") for text in texts if text.strip()}
+    # If all lines have as many tabs, only these separate columns: words may contain spaces.
+    split = (
+        re.compile(r" *\t *").split if len(counts - {0}) == len(counts) == 1 else _WHITE_SPACE.split
+    )
+    lines = [(row, split(row.fields.strip(" \t"))) for row in rows]
     no_words = ("", _DOCUMENT_START, "#")
-    words = [line for line in lines if line[1][0] not in no_words]
+    words = [line for line in lines if line[1][0].partition(" ")[0] not in no_words]
     if not words:
         return
     if {"text", "label"} <= {
@@ -238,6 +245,9 @@ def _column_words(path, wanted, encoding):
             f"their numbers, counted from 0, are `text` and `label`. Received: {text}.",
             Mistake.NO_COLUMN,
         )
+    if is_training:
+        whole = [columns for _, columns in words if len(columns) == width]
+        _check_columns(path, whole, wanted, keys)
     for row, columns in lines:
         if columns[0] in ("", _DOCUMENT_START):
             is_start = True
@@ -253,6 +263,8 @@ def _column_words(path, wanted, encoding):
             columns = row.fields.split("\t")  # words with spaces
         if len(columns) != width:
             rule = f"must have {width} columns, like the other lines. Received: {len(columns)}."
+            if len(columns) > width:
+                rule += " Separate columns by tabs if words or tags contain spaces."
             yield row._replace(problem=row.problem or rule)
         else:
             yield row._replace(fields=[columns[key] for key in keys])
@@ -260,12 +272,43 @@ def _column_words(path, wanted, encoding):
         logger.info("%s: left out %s comments and numbers of several words.", path, left_out)
 
 
+def _check_columns(path, rows, wanted, keys):
+    """Raises InputError if a column that was not given seems to have something else."""
+    columns = [set(column) for column in zip(*rows, strict=True)]
+    words, tags = (columns[key] for key in keys)
+    if wanted["label"] is None and len(tags) == 1 and len(columns) > 2 and len(rows) > 1:
+        others = [str(at) for at, column in enumerate(columns) if len(column) > 1 and at != keys[0]]
+        raise InputError(
+            f"`{path}` must have the tags in its last column unless `label` is given. Received: "
+            f"`{tags.pop()}` in each line. Columns that differ, counted from 0: "
+            f"{', '.join(others) or 'none'}."
+        )
+    if 2 * sum(row[keys[0]].count(" ") > 2 for row in rows) > len(rows):
+        raise InputError(
+            f"`{path}` must have a word in each line. Received: whole texts, such as "
+            f"{rows[0][keys[0]][:60]!r}. Use `task=classification` for texts with labels."
+        )
+    is_swapped = has_entities(words) and not has_entities(tags)
+    is_swapped |= len(tags) > _MANY_TAGS and 2 * len(words) < len(tags)
+    if None in wanted.values() and is_swapped:
+        shown = ", ".join(sorted(words)[:5])
+        raise InputError(
+            f"`{path}` seems to have tags in the column of words, {keys[0]}, and words in that of "
+            f"tags, {keys[1]}. Give both: `text={keys[1]}` and `label={keys[0]}`. Received words: "
+            f"{shown}."
+        )
+
+
+def _is_blank(row):
+    return row.problem is None and not any(map(str.strip, row.fields.values()))
+
+
 def _table_words(path, wanted, encoding):
     """Yields the words of a table with a word in each row, as `_column_words`."""
     table = read_raw_table(path, encoding=encoding)
     names = {name.lower(): name for name in table.names}
     (place, *keys), sentence = _keys(names, {"sentence": None} | wanted, _NAMES), ""
-    ends = [not row.raw.strip() for row in table.rows]
+    ends = [not row.raw.strip() or _is_blank(row) for row in table.rows]
     if None in keys or len({place, *keys}) < 1 + len(keys) or place is None and not any(ends):
         raise InputError(
             f"`{path}` must have a column with one word in each row and one with its tag, which "

@@ -71,7 +71,10 @@ class TagTask(Task):
         config, skipped = self.config, self.skipping(path)
         split = config.word_split or "punctuation"
         columns = config.text, config.label
-        return read_tagged(path, *columns, labelled, known, config.encoding, skipped, split)
+        remarks = self.remarks[str(path)]
+        return read_tagged(
+            path, *columns, labelled, known, config.encoding, skipped, split, remarks
+        )
 
     def example(self, number, fields):
         names = ("text", "words")

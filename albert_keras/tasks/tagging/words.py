@@ -1,14 +1,16 @@
 """How plain text becomes the words of a tagger: as its training files were split.
 
 The rules are expressions that Python and the RE2 of a graph read alike, so that both find the same
-words.
+words: each is replaced, and at the end words are what white space separates.
 """
 
 import functools
+import itertools
 import logging
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.kinds import TAGGING
@@ -21,12 +23,20 @@ from data_pipeline.tokenizers.wordpiece import IDEOGRAPHS
 GIVEN_WORDS = "\x1f"  # "unit separator", itself white space
 #: Signs that stay in a word if letters or digits are on both sides.
 _INNER = re.escape(".,:'’-_/@&")
+#: Stands before a word that is written together with the one before it; itself white space.
+_JOINT = "\x1e"
+#: What English writes together with the word before it, as in the Penn Treebank.
+_CONTRACTED = "(?i:n['’]t|['’](?:s|m|d|re|ve|ll))"
 #: Training sentences that are looked at, at regular distances.
-_MOST_EXAMPLES = 10_000
+_MOST_EXAMPLES = 2_000
+#: A rule that finds less than this share of the words of training sentences is a warning.
+_LEAST_FOUND = 0.9
 #: How each rule splits a text, for people.
 SPLITS: dict[WordSplit, str] = {
     "characters": "into characters",
     "punctuation": "at white space, with punctuation and Chinese characters apart from words",
+    "elisions": "at white space, punctuation and after apostrophes (l' | ami)",
+    "contractions": "at white space, punctuation and before contractions (do | n't, Anna | 's)",
     AT_WHITE_SPACE: "at white space",
 }
 
@@ -34,55 +44,99 @@ logger = logging.getLogger(__name__)
 
 
 @functools.cache
-def word_pattern(rule: WordSplit) -> str:
-    """Returns the expression that finds each word of a text, for `re` and RE2."""
+def word_steps(rule: WordSplit) -> tuple[tuple[str, str], ...]:
+    """Returns what is replaced in a text until there is white space between its words.
+
+    Expressions and replacements, which `re` and RE2 read alike, one after the other.
+    """
     space = characters_of(character_ranges(str.isspace))
     sign = characters_of(character_ranges(_is_sign))
     # Marks belong to what they stand on, and a joiner to the emoji before it.
     marks = f"[{characters_of(character_ranges(_is_mark))}]*"
     ideographs = characters_of(IDEOGRAPHS)
-    letters = f"[^{space}{sign}{ideographs}]+"
-    return {
-        "characters": f"[^{space}]{marks}",
-        "punctuation": f"{letters}(?:[{_INNER}]{letters})*|[{sign}{ideographs}]{marks}",
-        AT_WHITE_SPACE: f"[^{space}]+",
-    }[rule]
+    letter, others = f"[^{space}{sign}{ideographs}]", f"[{space}{sign}{ideographs}]"
+    word = f"{letter}+(?:[{_INNER}]{letter}+)*"
+    words = f"{word}|[{sign}{ideographs}]{marks}"
+    steps = {
+        AT_WHITE_SPACE: (),
+        "characters": ((f"([^{space}]{marks})", r"\1 "),),
+        "punctuation": ((f"({words})", r"\1 "),),
+        "elisions": (
+            (f"({letter}['’])({letter})", rf"\1{_JOINT}\2"),
+            (f"({word}['’]{_JOINT}|{words})", r"\1 "),
+            (f"((?i:aujourd)['’]){_JOINT} ((?i:hui))", r"\1\2"),  # one word of today's French
+        ),
+        "contractions": (
+            (f"({letter})({_CONTRACTED})({others}|$)", rf"\1{_JOINT}\2\3"),
+            (f"({_JOINT}{letter}?['’]{letter}+|{words})", r"\1 "),
+        ),
+    }
+    return steps[rule]
 
 
 def split_words(text: str, rule: WordSplit) -> list[str]:
     """Returns the words of a plain text."""
-    if rule == AT_WHITE_SPACE or text.startswith(GIVEN_WORDS):
-        return text.split()
-    return re.findall(word_pattern(rule), text)
+    if not text.startswith(GIVEN_WORDS):
+        for expression, replacement in word_steps(rule):
+            text = re.sub(expression, replacement, text)
+    return text.split()
+
+
+class FoundWords(NamedTuple):
+    """The rule that finds most words of tagged sentences again in their text."""
+
+    rule: WordSplit
+    share: float  # of the words that it finds
+
+    @property
+    def warning(self) -> str:
+        """Why no rule suits, for people; "" if this one does."""
+        if self.share >= _LEAST_FOUND:
+            return ""
+        return (
+            "no rule splits plain text as the training sentences were split: the best one finds "
+            f"{self.share:.0%} of their words. Give sentences as lists of words, or files in which "
+            "words are split by one of the rules of `task.word_split`"
+        )
+
+
+def find_rule(examples: Sequence[TaggedExample]) -> FoundWords:
+    """Finds the rule by which the words of sentences were split; of equals the first."""
+    examples = examples[:: 1 + len(examples) // _MOST_EXAMPLES]
+    texts = [_text_of(example.words) for example in examples]
+    best, most = FoundWords(AT_WHITE_SPACE, 1.0 if not examples else 0.0), 0.0
+    total = sum(len(example.words) for example in examples)
+    for rule in ("characters", AT_WHITE_SPACE, "punctuation", "elisions", "contractions"):
+        pairs = [
+            (_places(example.words), _places(split_words(text, rule)))
+            for example, text in zip(examples, texts, strict=True)
+        ]
+        right = sum(len(wanted & found) for wanted, found in pairs)
+        score = right / max(1, total + sum(len(found) for _, found in pairs))
+        if score > most:
+            best, most = FoundWords(rule, right / total), score
+    return best
+
+
+def _places(words):
+    """Returns where words begin and end in their text without spaces."""
+    ends = list(itertools.accumulate(map(len, words)))
+    return set(zip([0, *ends], ends, strict=False))
 
 
 def with_word_split(config: TaskConfig, examples: Sequence[TaggedExample]) -> TaskConfig:
     """Returns the configuration of a tagger with the rule by which its examples were split.
 
-    It is the one that finds the words of most sentences again in their text. Logs the rule, and
-    warns if no rule suits them, as for words of Chinese or Thai.
+    It is the one that finds most words again in their text. Logs the rule, and warns if no rule
+    suits them, as for words of Chinese or Thai.
     """
     if config.name not in TAGGING.own_tasks:
         return config
     if config.word_split is None:
-        examples = examples[:: 1 + len(examples) // _MOST_EXAMPLES]
-        texts = [_text_of(example.words) for example in examples]
-        # Of equals the first: a sentence without punctuation says nothing about it.
-        found = {
-            rule: sum(
-                split_words(text, rule) == list(example.words)
-                for text, example in zip(texts, examples, strict=True)
-            )
-            for rule in ("characters", AT_WHITE_SPACE, "punctuation")
-        }
-        best = max(found, key=found.__getitem__)
-        config = config.replace(word_split=best if found[best] else AT_WHITE_SPACE)
-        if 2 * found[best] < len(examples):
-            logger.warning(
-                "No rule splits plain text as the training sentences were split: the best one "
-                "finds the words of %.0f %% of them. Give sentences as lists of words.",
-                100 * found[best] / len(examples),
-            )
+        found = find_rule(examples)
+        config = config.replace(word_split=found.rule)
+        if found.warning:
+            logger.warning("word split: %s.", found.warning)
     log_word_split(config)
     return config
 
@@ -96,7 +150,9 @@ def log_word_split(config: TaskConfig) -> None:
 def _unwritten_space():
     """Returns the expression for spaces that texts do not have between their words."""
     sign = characters_of(character_ranges(_is_sign))
-    return re.compile(f"(?<=[{UNSPACED_SCRIPTS}]) (?=[{UNSPACED_SCRIPTS}])| (?=[{sign}]+(?: |$))")
+    between = f"(?<=[{UNSPACED_SCRIPTS}]) (?=[{UNSPACED_SCRIPTS}])"
+    elided = r"(?<=[^\W\d_]['’]) (?=[^\W\d_])"
+    return re.compile(f"{between}|{elided}| (?=(?:[{sign}]+|{_CONTRACTED})(?: |$))")
 
 
 def _text_of(words):

@@ -70,3 +70,16 @@ def test_official_files_are_checked_with_and_without_development_examples(tmp_pa
     train = ["--train", str(tmp_path / "CoLA" / "train.tsv")]
     assert main(["data", "check", "--task", "cola", *train]) == 0
     assert "dev:" not in capsys.readouterr().out
+
+
+def test_numbers_as_tags_are_named_by_a_setting(tmp_path, capsys):
+    rows = [{"tokens": ["Anna", f"left{n}"], "ner_tags": [1, 0]} for n in range(8)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    command = ["data", "check", "--task", "tagging", "--train", str(tmp_path / "a.jsonl")]
+    assert main(command) == 2
+    advice = "`--set 'task.labels=[O, B-PER, I-PER]'`"
+    assert advice in capsys.readouterr().err
+    assert main([*command, "--set", "task.labels=[O, B-PER]"]) == 0
+    assert re.search(r"labels +O \d \(50.0 %\), B-PER \d", capsys.readouterr().out)
+    assert main([*command, "--set", "training.steps=3"]) == 2
+    assert "`--set` must have settings of the task" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from albert_keras.conversion.convert import convert
-from albert_keras.formats import own
+from albert_keras.formats import hugging_face, own
 from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS
 from albert_keras.formats.open_model import open_model
 from data_pipeline.errors import InputError
@@ -18,6 +18,7 @@ from tests.albert_keras.formats.random_weights import (
     GROUPS,
     ROBERTA,
     pretraining_weights,
+    task_weights,
 )
 from tests.albert_keras.serving.small_exports import make_model, write_run
 from tests.albert_keras.tasks.small_tasks import make_task
@@ -53,12 +54,58 @@ def leftovers(folder):
 
 def test_the_record_tells_where_it_came_from(google, tmp_path):
     result = convert(google, tmp_path / "ours")
-    record = json.loads((tmp_path / "ours" / CONVERSION_RECORD).read_text())
+    record = read_json(tmp_path / "ours" / CONVERSION_RECORD)
     wanted = json.loads(json.dumps(result._asdict() | {"path": None}))
     assert record | {"path": None} == wanted
     assert record["source_format"] == "google" and record["vocabulary"]["pieces"] == 307
     with pytest.raises(InputError, match="nothing is ever overwritten"):
         convert(google, tmp_path / "ours")
+
+
+NAMES = {"google-bert": "bert_config.json", "hugging-face": "config.json"}
+
+
+@pytest.mark.parametrize("to", [OURS, "google", "google-bert", "hugging-face"])
+@pytest.mark.parametrize("key", ["num_hidden_layers", "num_attention_heads", "hidden_act"])
+def test_a_value_of_a_converted_model_that_changed_is_named(to, key, own_folder, tmp_path):
+    """The tensors of layers that share weights do not show their number."""
+    source = own_folder(pretraining_weights(vocab_size=307, **BERT if to == "google-bert" else {}))
+    path = convert(source, tmp_path / "new", to="google" if to == OURS else to).path
+    path = convert(path, tmp_path / "ours").path if to == OURS else path
+    file = path / NAMES.get(to, "albert_config.json")
+    values = read_json(file)
+    file.write_text(json.dumps(values | {key: "relu" if key == "hidden_act" else 4}))
+    with pytest.raises(InputError, match="as when it was converted|missing"):
+        open_model(path)
+    file.write_text(json.dumps(values))
+    assert open_model(path).albert_config.num_hidden_layers == 2
+
+
+def test_weights_vocabulary_and_labels_are_those_of_the_conversion(own_folder, tmp_path):
+    google = convert(own_folder(pretraining_weights(vocab_size=307)), tmp_path / "a", to="google")
+    path = convert(google.path, tmp_path / "ours").path
+    record = read_json(path / CONVERSION_RECORD)
+    for changes, says in (
+        ({"encoder_digest": "0" * 64}, "as when it was converted"),
+        ({"vocabulary": record["vocabulary"] | {"digest": "0" * 64}}, "as in its training"),
+    ):
+        (path / CONVERSION_RECORD).write_text(json.dumps(record | changes))
+        with pytest.raises(InputError, match=says):
+            open_model(path)
+    (path / CONVERSION_RECORD).unlink()
+    assert open_model(path).digest == record["encoder_digest"]
+    weights = task_weights("classification", 3, ("neg", "neu", "pos"), vocab_size=307)
+    (tmp_path / "b").mkdir()
+    hugging_face.write(weights, tmp_path / "b")
+    theirs = convert(tmp_path / "b", tmp_path / "c", to="hugging-face").path
+    text = (theirs / "config.json").read_text()
+    for old, new, says in (
+        ('"neu"', '"net"', "`labels` of .* as when it was converted"),
+        ('"1": "neu"', '"1": "net"', "`label2id` must be the inverse of `id2label`"),
+    ):
+        (theirs / "config.json").write_text(text.replace(old, new))
+        with pytest.raises(InputError, match=says):
+            open_model(theirs)
 
 
 def test_a_changed_number_is_named_and_leaves_nothing(google, tmp_path, monkeypatch):
@@ -131,7 +178,11 @@ def test_word_pieces_travel(own_folder, word_pieces, tmp_path):
         convert(source, target, to=to or OURS)
         source = target
     first, last = (open_model(tmp_path / number).tokenizer for number in "02")
-    assert first.model_bytes == word_pieces and last.digest == first.digest
+    assert first.model_bytes == last.model_bytes == word_pieces
+    # With the limits of transformers, which the first conversion to it announced.
+    assert last.config == first.config.replace(program="tokenizers", max_word_characters=100)
+    [note] = read_json(tmp_path / "1" / "conversion.json")["notes"]
+    assert "words of more than 100 characters as unknown (here: 200)" in note
 
 
 def test_the_positions_of_a_roberta_start_after_the_padding_of_its_vocabulary(own_folder, tmp_path):

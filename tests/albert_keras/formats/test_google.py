@@ -177,7 +177,9 @@ def test_either_form_of_gelu_comes_back(tmp_path, activation):
 
 
 def test_missing_keys_take_the_defaults_of_bert(tmp_path):
-    (tmp_path / "bert_config.json").write_text('{"vocab_size": 7}')
+    shape = {"vocab_size": 7, "hidden_size": 768, "num_hidden_layers": 12}
+    shape |= {"num_attention_heads": 12, "intermediate_size": 3072}
+    (tmp_path / "bert_config.json").write_text(json.dumps(shape))
     write_tensors(tmp_path / "bert_model.ckpt", {"x": np.zeros(1, np.float32)})
     with pytest.raises(InputError, match=r"token_type_embeddings \[16, 768\]"):
         google_bert.read(tmp_path)

@@ -157,6 +157,21 @@ def test_names_of_other_days_are_read(albert, source):
         assert_same_weights(hugging_face.read(source), albert)
 
 
+@pytest.mark.parametrize("prefix", ["module.", "model.", "net.encoder."])
+def test_a_model_that_was_a_part_of_another_is_read_and_told(prefix, albert, source, caplog):
+    tensors = tensors_of(source)
+    change(source, {prefix + name: array for name, array in tensors.items()})
+    found = hugging_face.read(source)
+    assert_same_weights(found, albert)
+    assert found.notes == (f"the names of its tensors begin with `{prefix}`, which is removed",)
+    assert found.notes[0] in caplog.text
+    bare = {name: array for name, array in tensors.items() if name.startswith("albert.")}
+    bare = {prefix + name.removeprefix("albert."): array for name, array in bare.items()}
+    change(source, bare | {"loss.weight": np.zeros(2, np.float32)})
+    found = hugging_face.read(source)
+    assert found.heads == () and "dropped: loss.weight" in found.notes[1]
+
+
 def test_an_output_layer_of_its_own_is_refused(albert, source):
     change(source, tie_word_embeddings=False)
     with pytest.raises(InputError, match="predictions.decoder.weight.*tie_word_embeddings"):

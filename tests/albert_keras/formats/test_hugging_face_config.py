@@ -27,6 +27,14 @@ from tests.albert_keras.formats.random_weights import (
 )
 
 BOTH = ("masked_lm", "sentence_order")
+SIZES = {"vocab_size": 50, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+SIZES |= {"intermediate_size": 12}
+NAMES = {"distilbert": ("vocab_size", "dim", "n_layers", "n_heads", "hidden_dim")}
+
+
+def sizes_of(family, **others):
+    """Returns a shape with the keys of a family."""
+    return dict(zip(NAMES.get(family, SIZES), SIZES.values(), strict=True)) | others
 
 
 @pytest.mark.parametrize(
@@ -39,7 +47,7 @@ BOTH = ("masked_lm", "sentence_order")
     ],
 )
 def test_activations_keep_their_formula(theirs, ours, back):
-    config = to_albert_config(FAMILIES["albert"], {"hidden_act": theirs}, BOTH)
+    config = to_albert_config(FAMILIES["albert"], sizes_of("albert", hidden_act=theirs), BOTH)
     assert config.hidden_act == ours
     assert to_values(config, BOTH)["hidden_act"] == back
 
@@ -47,13 +55,26 @@ def test_activations_keep_their_formula(theirs, ours, back):
 def test_missing_keys_mean_what_they_mean_to_transformers():
     roberta = {"type_vocab_size": 2, "layer_norm_epsilon": 1e-12, "max_position_embeddings": 510}
     for family, name, changes in (
-        ("albert", "albert-xxlarge", {}),
-        ("bert", "bert-base", {}),
-        ("roberta", "roberta-base", roberta),
-        ("distilbert", "distilbert-base", {}),
+        ("albert", "albert-xxlarge", {"embedding_size": 128}),
+        ("bert", "bert-base", {"embedding_size": 8}),
+        ("roberta", "roberta-base", roberta | {"embedding_size": 8}),
+        ("distilbert", "distilbert-base", {"embedding_size": 8}),
     ):
-        expected = AlbertConfig.from_name(name, **changes)
-        assert to_albert_config(FAMILIES[family], {}) == expected
+        expected = AlbertConfig.from_name(name, **SIZES | changes)
+        assert to_albert_config(FAMILIES[family], sizes_of(family)) == expected
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_shape_is_required_and_a_misspelt_key_is_no_default(family):
+    values = sizes_of(family)
+    for name in values:
+        rest = {key: value for key, value in values.items() if key != name}
+        with pytest.raises(InputError, match=f"define the shape of a model. Missing: {name}. Rec"):
+            to_albert_config(FAMILIES[family], rest)
+    for name in ("max_position_embeddings", "initializer_range"):
+        renamed = values | {name[:-1] + chr(ord(name[-1]) ^ 2): 40}
+        with pytest.raises(InputError, match=f"has no `{name}`, but `{name[:-1]}"):
+            to_albert_config(FAMILIES[family], renamed)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +93,7 @@ def test_missing_keys_mean_what_they_mean_to_transformers():
 )
 def test_a_value_that_cannot_be_expressed_is_named(family, key, value):
     with pytest.raises(InputError, match=f"`{key}`"):
-        to_albert_config(FAMILIES[family], {key: value}, ("masked_lm",))
+        to_albert_config(FAMILIES[family], sizes_of(family, **{key: value}), ("masked_lm",))
 
 
 def test_another_kind_of_model_is_named():
@@ -83,7 +104,7 @@ def test_another_kind_of_model_is_named():
 
 
 def test_what_means_nothing_to_us_is_kept():
-    theirs = {
+    theirs = SIZES | {
         "model_type": "albert",
         "architectures": ["AlbertForPreTraining"],
         "layer_norm_eps": 1e-5,
@@ -93,7 +114,7 @@ def test_what_means_nothing_to_us_is_kept():
         "net_structure_type": 0,
     }
     config = to_albert_config(FAMILIES["albert"], theirs, BOTH)
-    known = {"model_type", "architectures", "layer_norm_eps"}
+    known = {"model_type", "architectures", "layer_norm_eps", *SIZES}
     assert config.foreign_keys.keys() == theirs.keys() - known
     assert config.layer_norm_epsilon == 1e-5
     assert to_values(config, BOTH).items() >= (theirs | {"dtype": "float32"}).items()
@@ -102,7 +123,7 @@ def test_what_means_nothing_to_us_is_kept():
 def test_depths_that_are_grouped_otherwise_there_are_refused():
     sizes = {"num_hidden_layers": 18, "num_hidden_groups": 14}
     for convert in (
-        lambda: to_albert_config(FAMILIES["albert"], sizes),
+        lambda: to_albert_config(FAMILIES["albert"], sizes_of("albert", **sizes)),
         lambda: family_for(AlbertConfig(**sizes)),
     ):
         with pytest.raises(InputError, match="`num_hidden_groups` must be another number"):

@@ -5,12 +5,14 @@ import copy
 import json
 
 import pytest
+import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from albert_keras.formats.tokenizer_check import check_ids
 from albert_keras.formats.tokenizer_json import read_tokenizer_json
 from albert_keras.formats.vocabulary import vocabulary_of
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import read_model
 
@@ -96,11 +98,55 @@ def test_the_rebuilt_model_gives_the_same_ids(albert, official_model, tmp_path):
 def test_a_cased_file_that_keeps_accents(short):
     cased = copy.deepcopy(short)
     cased["normalizer"]["normalizers"] = cased["normalizer"]["normalizers"][5:]
-    assert read(cased)[2:] == (False, False, ())
+    assert read(cased)[2:5] == (False, False, ())
 
 
 def test_word_pieces_become_a_list(bert, word_pieces):
-    assert read(bert) == ("vocab.txt", word_pieces, False, False, ())
+    assert read(bert) == ("vocab.txt", word_pieces, False, False, (), 100)
+
+
+GREEK = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abοσς", *(f"##{one}" for one in "abοσς"))
+LIMITS = [f"{'a' * 7} {'a' * 8} {'b' * 100} {'b' * 101} {'ab' * 100} {'b' * 201}"]
+LIMITS += ["ΟΣ ΟΣΟ", "Σ", "οσ ος", "a\ue000b", "a\U000f1234 b"]
+
+
+@pytest.mark.parametrize("longest", [7, 100, 150, 250, None])
+@pytest.mark.parametrize("form", ["tokenizer.json", "vocab.txt", "bare"])
+def test_the_limits_of_the_program_of_word_pieces_are_taken_over(form, longest, tmp_path):
+    """The ids are those of the library tokenizers; a bare list is read as Google's program does."""
+    tokenizers = pytest.importorskip("tokenizers")
+    ids = {piece: id for id, piece in enumerate(GREEK)}
+    limit = {} if longest is None else {"max_input_chars_per_word": longest}
+    model = tokenizers.models.WordPiece(ids, unk_token="[UNK]", **limit)
+    theirs = tokenizers.Tokenizer(model)
+    theirs.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    content = "\n".join(GREEK).encode()
+    files = {"tokenizer.json": {"tokenizer.json": theirs.to_str().encode()}}
+    files["vocab.txt"] = {"vocab.txt": content, "tokenizer_config.json": b'{"do_lower_case": true}'}
+    found = vocabulary_of(files.get(form, {"vocab.txt": content}), "x").tokenizer
+    found.save(tmp_path)
+    loaded = Tokenizer.load(tmp_path)
+    assert (loaded.digest, loaded.config) == (found.digest, found.config)
+    assert graph_tokenizer(loaded)(tf.constant(LIMITS)).to_list() == list(
+        map(loaded.encode, LIMITS)
+    )
+    if form == "bare":
+        assert loaded.config.max_word_characters == 200
+        assert loaded.pieces("ΟΣ ΟΣΟ") == ["ο", "##ς", "ο", "##σ", "##ο"]
+        assert loaded.encode("a\ue000b") == [1] and loaded.encode("a" * 201) == [1]
+        assert "program" not in (tmp_path / "tokenizer_config.json").read_text()
+    elif form == "tokenizer.json" or longest in (100, None):  # a list has the usual limit
+        for text in LIMITS:
+            assert loaded.encode(text) == theirs.encode(text, add_special_tokens=False).ids
+        assert loaded.pieces("ΟΣ") == ["ο", "##σ"] and loaded.pieces("a\ue000b") == ["a", "##b"]
+
+
+@pytest.mark.parametrize("id", [-1, 20, None, "1"])
+def test_the_unknown_piece_must_be_in_the_vocabulary(short, id):
+    changed = short | {"model": short["model"] | {"unk_id": id}}
+    with pytest.raises(InputError, match=f"`model.unk_id` .* from 0 to 19. Received: {id!r}"):
+        read(changed)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +181,6 @@ def test_what_cannot_be_expressed_is_named(short, place, value, named):
         ("normalizer", "handle_chinese_chars", False),
         ("pre_tokenizer", "type", "Whitespace"),
         ("model", "continuing_subword_prefix", "@@"),
-        ("model", "max_input_chars_per_word", 3),
     ],
 )
 def test_what_our_word_pieces_do_not_do_is_named(bert, part, key, value):
@@ -153,3 +198,19 @@ def test_damaged_rules_of_the_normalizer_are_refused(albert):
     files = {"tokenizer.json": json.dumps(damaged).encode()}
     with pytest.raises(InputError, match="tokenizer.json of `x` is damaged"):
         vocabulary_of(files, "x")
+
+
+@pytest.mark.parametrize("name", ["do_lower_case", "strip_accents", "tokenize_chinese_chars"])
+def test_a_misspelt_setting_is_no_default(name, word_pieces):
+    renamed = name[:-1] + chr(ord(name[-1]) ^ 1)
+    for key in (name, renamed):
+        settings = {"do_lower_case": False, "strip_accents": False} if key == name else {}
+        settings |= {key: name == "tokenize_chinese_chars"}
+        files = {"vocab.txt": word_pieces, "tokenizer_config.json": json.dumps(settings).encode()}
+        if key == name:
+            vocabulary_of(files, "x")
+        else:
+            with pytest.raises(
+                InputError, match=f"has no `{name}`, but `{renamed}`, which is unkn"
+            ):
+                vocabulary_of(files, "x")

@@ -1,6 +1,7 @@
 """The folder of a run: it goes on as what it was, and says what was changed."""
 
 import json
+import re
 import shutil
 import sys
 
@@ -12,6 +13,7 @@ from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import git_commit
 from albert_keras.training.record_source import RecordSource
 from data_pipeline.errors import InputError
+from data_pipeline.limits import read_json
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -58,13 +60,25 @@ def other_tokenizer(tiny_tokenizer):
 
 
 def read(run):
-    return json.loads((run.path / "run.json").read_text())
+    return read_json(run.path / "run.json")  # without its digest
 
 
 def edit(run, change):
     record = read(run)
     change(record)
     (run.path / "run.json").write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize("name", ["run.json", "albert_config.json"])
+def test_a_shape_that_changed_by_itself_is_refused(begin, name):
+    path = begin().path / name
+    content = path.read_text()
+    [layers] = set(re.findall(r'"num_hidden_layers": (\d)', content))
+    path.write_text(content.replace(f'layers": {layers}', 'layers": 7'))
+    with pytest.raises(InputError, match="num_hidden_layers|is damaged or was edited"):
+        Run.open(path.parent)
+    path.write_text(content)
+    Run.open(path.parent)
 
 
 def test_a_record_tells_where_a_run_comes_from(begin, records, monkeypatch):

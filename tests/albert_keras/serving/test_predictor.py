@@ -189,6 +189,7 @@ def halve(path):
         ("saved_model.pb", halve, "`saved_model.pb` has"),
         ("export.json", halve, "export.json"),
         ("fingerprint.pb", halve, "fingerprint.pb"),
+        ("export.json", flip, "`export.json` has SHA-256"),
         ("variables/variables.index", flip, "`variables/variables.index` has"),
     ],
 )

@@ -31,6 +31,7 @@ from albert_keras.tasks.classification.regression import ScoreAnswer
 from albert_keras.tasks.classification.task import ClassAnswer
 from albert_keras.tasks.models import AlbertForClassification
 from data_pipeline.errors import InputError
+from data_pipeline.limits import read_json
 from tests.albert_keras.serving.local.running import running
 from tests.albert_keras.serving.small_exports import assert_alike, make_model, write_run
 from tests.albert_keras.serving.test_string_tasks import DIRTY
@@ -392,7 +393,7 @@ def test_a_run_in_another_precision_is_compared_with_its_export(
     monkeypatch.setattr(checks, "_documentation", lambda: tiny_corpus)
     run = shutil.copytree(run_of_kind("classification"), tmp_path / "run")
     assert compare(open_source(run), "float32", None, {}) == {}
-    record = json.loads((run / "run.json").read_text())
+    record = read_json(run / "run.json")
     record["config"]["training"]["precision"] = "mixed_bfloat16"
     (run / "run.json").write_text(json.dumps(record))
     ((name, loss),) = compare(open_source(run), "float32", None, {}).items()

@@ -160,13 +160,21 @@ def test_words_beyond_the_bytes_that_are_read_are_counted(of_kind, space):
     assert not blank["tags"][0].any() and not blank["probability"][0].any()
 
 
-@pytest.mark.parametrize("rule", ["characters", "punctuation"])
+@pytest.mark.parametrize("rule", ["characters", "punctuation", "elisions", "contractions"])
 def test_words_are_split_as_in_python(rule, of_kind, tiny_tokenizer, tiny_corpus):
     task, model, _ = of_kind("tagging")
     task = build_task(task.config.replace(word_split=rule))
     task_model = build_task_model(model, tiny_tokenizer, task)
     texts = [MIXED_TEXT, *tiny_corpus[:2], "a" * 99 + ","]
-    texts += ["\u0301a\u200d \u3000b-", "x'y'' #1,000-z\n"]
+    texts += [
+        "\u0301a\u200d \u3000b-",
+        "x'y'' #1,000-z\n",
+        "L'ami d’Anne n'a 'rien' qu'aujourd'hui, '",
+    ]
+    texts += [
+        "Don't, he'd say: I'M Anna's (WON’T) 'so' dogs' it's",
+        "a'b'c'd's 't x'S\u00e9 y'll\n",
+    ]
     examples = [task.example(number, {"text": text}) for number, text in enumerate(texts)]
     found = call(task_model, "tags", texts)
     for row, example in zip(found["words"], examples, strict=True):
@@ -178,7 +186,7 @@ def test_words_are_split_as_in_python(rule, of_kind, tiny_tokenizer, tiny_corpus
         assert one.words == other.words and one.tags == other.tags
     long = "x " * (task_model.max_bytes // 2 - 1) + "ab" + "cd, efg,"
     [dropped] = call(task_model, "tags", [long])["dropped_words"]
-    assert dropped == {"characters": 7, "punctuation": 3}[rule]
+    assert dropped == (7 if rule == "characters" else 3)
 
 
 def test_options_and_questions_that_are_too_long_are_read_from_their_ends(of_kind, tiny_tokenizer):

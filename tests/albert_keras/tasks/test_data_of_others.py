@@ -79,25 +79,46 @@ def test_every_scheme_marks_the_same_entities(scheme, order):
     "tags, named",
     [
         ("PER O", "`PER`"),
-        ("B-PER 0", "`0`"),
-        ("B-PER o", "`o`"),
-        ("PER-B PER-I 0", "`0`"),
-        ("I-PER OUT", "`OUT`"),
+        ("PER 0", "`PER`"),
+        ("PER OTHER PER", "`PER`"),
+        ("PER OTHER OTHER OTHER LOC PER PER", "`LOC`, `PER`"),
+        ("B-PER null OTHER", "`null`"),
         ("B-PER LOC-B O", "`LOC-B`"),
         ("b-per O", "`b-per`"),
-        ("NN VB", None),
+        ("NN VB DT", None),
+        ("NN VB X . _ DT", None),
+        ("PER LOC AWAY AWAY AWAY", "`LOC`, `PER`"),
+        ("S N V", None),
         ("B_PER O", None),
         ("W-PER B-LOC M-LOC E-LOC O", None),
     ],
 )
 def test_tags_that_mark_no_entities_are_named(tags, named, tmp_path):
-    rows = [f"word{number} {tag}" for number, tag in enumerate(tags.split())]
+    rows = [f"word{number} {tag}" for number, tag in enumerate(tags.split() * 20)]
     train = write(tmp_path / "a.conll", *rows, "", "other " + tags.split()[0])
-    task = build_task(TaskConfig(name="tagging", train=str(train)))
+    task = build_task(TaskConfig(name="tagging", train=str(train), dev=str(train)))
     assert task.metric == ("entity_f1" if named is None and "O" in tags else "accuracy")
     findings = report_task(task)["train"].findings
     found = [one.text for one in findings if one.name == "entities"]
     assert len(found) == (named is not None) and all(f"Received: {named}" in one for one in found)
+
+
+@pytest.mark.parametrize("outside", ["OTHER", "NONE", "X", "_", "-", "null", "0", "out"])
+@pytest.mark.parametrize("form", ["{}-PER", "PER-{}", "{}"])
+def test_words_outside_of_entities_may_have_any_tag(outside, form, tmp_path):
+    """The scores are those of the same entities with O, which equal seqeval's."""
+    truth = [form.format(one) if one in "BI" else one for one in "BIOOBOBI"]
+    given = [form.format(one) if one in "BI" else one for one in "BIOOBIOB"]
+    wanted = entity_scores([truth], [given])
+    assert wanted["f1"] == pytest.approx(2 / 6)
+    pair = [[outside if tag == "O" else tag for tag in tags] for tags in (truth, given)]
+    assert entity_scores(pair[:1], pair[1:]) == wanted
+    rows = [f"word{number} {tag}" for number, tag in enumerate(pair[0])]
+    train = write(tmp_path / "a.conll", *rows, "", f"other {outside}")
+    task = build_task(TaskConfig(name="tagging", train=str(train)))
+    assert task.metric == "entity_f1"
+    findings = report_task(task)["train"].findings
+    assert (None, f"words outside of them are tagged `{outside}`") in [one[::2] for one in findings]
 
 
 @pytest.mark.parametrize(
@@ -134,6 +155,60 @@ def test_a_structure_written_as_text_is_no_name_and_no_text(cell, tmp_path):
     texts = ["[Music] he said [so]", "{sic}", "(laughs)", "(2020)", "[[a link]]", "set it (now)"]
     path = write(tmp_path / "t.tsv", "text\tlabel", *(f"{text}\ta" for text in texts))
     assert [one.first for one in read_table(path, "text", label="label")] == texts
+
+
+@pytest.mark.parametrize(
+    "label",
+    ['c("a", "b")', "character(0)", "[a, b]", "{a,b}", "WrappedArray(a, b)", "List()", "<a; b>"],
+)
+def test_a_list_of_another_language_is_no_name(label, tmp_path):
+    path = tmp_path / "t.jsonl"
+    rows = [{"text": "one", "label": label}, {"text": "two", "label": "b"}]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    for settings in ({}, {"label_separator": ","}):
+        config = TaskConfig(name="classification", train=str(path), text="text", label="label")
+        with pytest.raises(InputError, match="line 1 .*another structure written as text"):
+            build_task(config.replace(**settings)).read_file(str(path), labelled=True)
+    names = ("other (old, new)", "f(x)", "(none)", "[UNK]", "a/b", label)
+    rows = [{"text": name, "label": name} for name in names]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    task = build_task(config.replace(labels=names))
+    assert [one.label for one in task.read_file(str(path), labelled=True)] == list(names)
+
+
+@pytest.mark.parametrize("label", ["a\ud800", ["a\udfff", "b"]])
+def test_a_label_with_half_a_character_is_refused_before_training(label, tmp_path):
+    path = tmp_path / "t.jsonl"
+    rows = [{"text": f"text {n}", "label": "b" if n else label} for n in range(4)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    config = TaskConfig(name="classification", train=str(path), text="text", label="label")
+    settings = {"label_separator": "|"} if isinstance(label, list) else {}
+    with pytest.raises(InputError, match="line 1 label must be Unicode. It has half a surrogate"):
+        build_task(config.replace(**settings)).read_file(str(path), labelled=True)
+
+
+def test_a_list_of_one_name_is_a_class(tmp_path):
+    path = tmp_path / "t.jsonl"
+    rows = [{"text": f"text {n}", "label": [["pos"], ["neg"]][n % 2]} for n in range(4)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    config = TaskConfig(name="classification", train=str(path), text="text", label="label")
+    assert build_task(config).labels == ("neg", "pos")
+    path.write_text(path.read_text() + '\n{"text": "so", "label": ["neg", "pos"]}')
+    with pytest.raises(InputError, match="line 5 must have a name .* `label_separator` is for sev"):
+        build_task(config).read_file(str(path), labelled=True)
+
+
+def test_rows_that_a_spreadsheet_left_empty_are_counted(tmp_path):
+    rows = ["text;label", "one;a", ";", "two;b", ";", " ; ", ";b", "three;a"]
+    path = tmp_path / "t.csv"
+    path.write_text("\r\n".join(rows))
+    config = TaskConfig(name="classification", train=str(path), text="text", label="label")
+    with pytest.raises(InputError, match="line 7 `text` must be a text. It is blank"):
+        build_task(config).read_file(str(path), labelled=True)
+    task = build_task(config.replace(skip_bad_rows=True))
+    assert len(task.read_file(str(path), labelled=True)) == 3
+    says = "left out 3 rows in which all columns are blank, the first in line 3"
+    assert task.remarks[str(path)] == [f"{path}: {says}"]
 
 
 def test_what_stands_for_nothing_is_no_label(tmp_path):
@@ -221,11 +296,14 @@ def read_as(name, path, content, **settings):
         ("u", CONLL_U, {"text": 1, "label": 3}, "Anna/PROPN ate/VERB vamos/VERB 10 000/NUM, #/SYM"),
         ("a.tsv", GERMEVAL, {"text": 1, "label": 2}, "Anna/B-PER schlief/O, Berlin/B-LOC"),
         ("a.txt", WORDS, {}, "#/O Anna/B, Bonn/B"),
+        ("a.conll", "Anna\tthe name\nleft\tno name", {}, "Anna/the name left/no name"),
+        ("a.conll", "New York\tB-X\n\nBonn \tO", {}, "New York/B-X, Bonn/O"),
         ("a.jsonl", HF, {"labels": TAGS}, "Anna/B-PER slept/O"),
         ("a.jsonl", HF, {"label": "pos_tags", "labels": NAMES}, "Anna/N slept/V"),
         ("a.csv", KAGGLE, {}, 'Anna/B "/O, Zürich/B'),
         ("a.tsv", NAMED, {}, "Anna/B slept/O, Bonn/B"),
         ("a.tsv", 'word\tner\nAnna\tB\n\n"\tO\nBonn\tB\n\n"\tO', {}, 'Anna/B, "/O Bonn/B, "/O'),
+        ("a.csv", "Word;Tag\nAnna;B\n;\nBonn;O\n;\n;", {}, "Anna/B, Bonn/O"),
         (
             "a.csv",
             "sent_id,token,label\n0,Anna,B\n0,slept,O\n1,Bonn,B",
@@ -249,22 +327,31 @@ def test_taggings_of_popular_tools_are_read(name, content, settings, words, tmp_
     [
         ("a.conllu", CONLL_U, "number of each word in its first column. .*`text=1` and `label=3`"),
         ("a.jsonl", HF, r"line 1 has numbers as tags. .*`task.labels=\[O, B-PER"),
-        (
-            "a.jsonl",
-            '{"text": "Anna"}',
-            "line 1 must have lists of words and tags, .* JSON_MIN of L",
-        ),
+        ("a.jsonl", '{"title": "Anna"}', "line 1 must have lists of words .* JSON_MIN of L"),
         ("a.jsonl", DOCCANO.replace("9", "2"), "line 1 must have spans .* that do not overlap"),
         ("a.jsonl", DOCCANO.replace("[0, 4,", "[4, 0,"), r"such as \[0, 4, .PER.\].*: \[4, 0"),
         (
             "a.jsonl",
             DOCCANO.replace("[0, 4,", "[5, 6,"),
-            "must have a word in the span from 5 to 6",
+            "must have a word in the span PER from 5 to 6",
         ),
         ("a.csv", "Word,Tag\nAnna,B-PER", "such as `Word`, `Tag` and `Sentence #`"),
         ("a.csv", "sentence,word,tag\n1,Anna,\"['B', 'O']\"", "must have a tag for each word. Rec"),
         ("a.csv", "sentence,word,tag\n1,Anna,B\n,,O", "line 3 must have a word in `word`"),
         ("a.conll", "word tag\nAnna B", "Received: names of columns in its first line"),
+        ("a.conll", "Anna B-PER 0\nleft O 0", "`0` in each line. Columns that differ, .* 0: 1\\."),
+        ("a.conll", "O Anna\nB-PER left\nO so", "Give both: `text=1` and `label=0`. .*: B-PER, O"),
+        (
+            "a.conll",
+            "\n".join(f"{'NN VB'.split()[n % 2]} w{n}" for n in range(90)),
+            "Give both: `text=1` and `label=0`. .*: NN, VB",
+        ),
+        (
+            "a.tsv",
+            "A whole text of it\tpos\nSo is this one too\tneg",
+            "Received: whole texts, such",
+        ),
+        ("a.conll", "Anna B\nleft not one\nso O", "Separate columns by tabs if words or tags"),
         (
             "a.conll",
             "\n".join(f"w{n}/N v{n}/V{n}" for n in range(30)),

@@ -112,3 +112,24 @@ def test_answers_that_can_never_be_given_are_counted(tiny_tokenizer):
         task = build_task(TaskConfig(name="squad1", max_answer_length=allowed))
         report = report_examples(task, {"train": examples}, tiny_tokenizer)["train"]
         assert re.match(text, finding_of(report, "answers").text)
+
+
+def test_blank_questions_and_those_that_are_cut_are_counted(tiny_tokenizer):
+    """A tokenizer cuts a question to the first tokens, as the reference does."""
+    task = build_task(TaskConfig(name="squad2", max_query_length=12))
+    long = " ".join(["What left the old harbour?"] * 4)
+    questions = ["What left?", "", " \n", long]
+    examples = [
+        QuestionExample(str(n), one, TEXT, (Answer("ferry", 8),)) for n, one in enumerate(questions)
+    ]
+    report = report_examples(task, {"train": examples}, tiny_tokenizer)["train"]
+    length = len(tiny_tokenizer.encode(long))
+    assert length > 12
+    cut = finding_of(report, "questions")
+    assert cut.is_good is False and cut.text.startswith("1 of 4 are longer than `max_query_length`")
+    assert f"`task.max_query_length={length}` reads all" in cut.text
+    blank = finding_of(report, "blank")
+    assert (blank.is_good, blank.text) == (False, "2 of the 4 questions have no text")
+    report = report_examples(task, {"train": examples[:1]}, tiny_tokenizer)["train"]
+    assert finding_of(report, "questions").is_good
+    assert "blank" not in [one.name for one in report.findings]

@@ -1,6 +1,8 @@
 """A check finds what was planted in a corpus, and says what a build would make of it."""
 
 import json
+import re
+import textwrap
 
 import pytest
 
@@ -214,6 +216,102 @@ def test_texts_that_share_runs_of_words_are_named(tmp_path, tiny_corpus):
     assert leak.share > 0.9
     assert (pair.name, pair.other, pair.held_out) == ("b.txt", "a.txt", False)
     assert pair.share == pytest.approx(0.5, abs=0.2)
+
+
+def edition(text):
+    """Returns the same words with other case, accents and punctuation."""
+    words = text.replace("é", "e\u0301").split()
+    return "\n".join(
+        f"«{word.title()}»," if at % 3 else f"{word} —" for at, word in enumerate(words)
+    )
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "le café numéro {} ferme tôt, dit l'hôte au client {}.",
+        "كَتَبَ الرجلُ رقم {} رسالةً إلى المدينة {}.",
+    ],
+)
+def test_a_leak_is_found_in_another_edition(sentence, tmp_path):
+    """The share is that of all runs of 8 words without marks, counted here by sets."""
+    first = [sentence.format(n, 3 * n) for n in range(400)]
+    second = [sentence.format(n + 10_000, 7 * n) for n in range(200)]
+    (tmp_path / "a.txt").write_text(" ".join(first), encoding="utf-8")
+    kept = [edition(one) for one in first[:300]]
+    (tmp_path / "dev.txt").write_text("\n".join([*kept, *second]), encoding="utf-8")
+    report = check_corpus([tmp_path / "a.txt"], heldout=[tmp_path / "dev.txt"])
+    size = len(
+        re.sub(r"\W+", " ", first[0].replace("َ", "").replace("ُ", "").replace("ً", "")).split()
+    )
+    shared = (300 * size - 7) / (500 * size - 7)
+    assert report.held_out_share == pytest.approx(shared, abs=0.08)
+    [leak] = report.near_duplicates
+    assert (leak.held_out, leak.other) == (True, "a.txt")
+
+
+def test_a_leak_from_many_texts_is_added_up(tmp_path, tiny_corpus):
+    for number in range(10):
+        sentences = tiny_corpus[number * 10 : number * 10 + 10]
+        (tmp_path / f"{number}.txt").write_text(" ".join(sentences))
+    (tmp_path / "dev").write_text(" ".join(tiny_corpus[:300]))
+    report = check_corpus([tmp_path / "*.txt"], heldout=[tmp_path / "dev"])
+    assert report.held_out_share == pytest.approx(1 / 3, abs=0.08)
+    assert [pair.share for pair in report.near_duplicates if pair.held_out] == [
+        report.held_out_share
+    ]
+    assert check_corpus([tmp_path / "*.txt"]).held_out_share is None
+
+
+def test_a_text_that_repeats_itself_is_named(tmp_path, tiny_corpus):
+    (tmp_path / "a.txt").write_text("\n\n".join([*tiny_corpus[:60], *tiny_corpus[20:60]]))
+    [pair] = check_corpus([tmp_path]).near_duplicates
+    assert (pair.name, pair.other, pair.held_out) == ("a.txt", "a.txt", False)
+    assert pair.share == pytest.approx(0.4, abs=0.1)
+
+
+def test_examples_of_markup_are_of_several_files(tmp_path):
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text("\n\n".join(f"<p>{n}</p>" for n in range(9)))
+    names = [example.partition(":")[0] for example in check_corpus([tmp_path]).markup]
+    assert names == ["a.txt", "b.txt", "c.txt", "a.txt", "b.txt"]
+
+
+SENTENCES = ["The old ferry left.", "Nobody wondered why it was late!", "“Was it?”", "So."]
+WRAPPED = "the old ferry left the harbour and nobody wondered why it was late that day " * 40
+
+
+@pytest.mark.parametrize(
+    "text, is_so",
+    [
+        ("\n\n".join("\n".join(SENTENCES[n % 2 :]) for n in range(8)), True),
+        (
+            "\n\n".join("渡船很早就离开了港口。\n没有人知道为什么。\n后来呢？" for _ in range(6)),
+            True,
+        ),
+        (
+            "\n\n".join("\n".join(WRAPPED[n : n + 9 + n % 31] for n in range(6)) for _ in range(6)),
+            True,
+        ),
+        ("\n\n".join(textwrap.fill(WRAPPED[: 900 + n], 72) for n in range(6)), False),
+        ("\n\n".join(textwrap.fill("It left. Nobody knew. " * 20, 60) for n in range(6)), False),
+        ("\n".join(SENTENCES * 9), False),  # one text
+        ("\n\n".join(SENTENCES * 9), False),  # paragraphs
+        ("\n\n".join("\n".join([f"{one} {one}" for one in SENTENCES]) for _ in range(6)), False),
+        (
+            "\n\n".join(
+                "\n".join(["O ferry, old ferry,", "that left,", "so late."]) for _ in "abcdef"
+            ),
+            False,
+        ),
+    ],
+)
+def test_a_sentence_per_line_is_told_from_wrapped_lines(text, is_so, warnings_of, tmp_path):
+    found = [one for one in warnings_of(text, count=1) if "one sentence per line" in one]
+    assert bool(found) == is_so
+    report = check_corpus([tmp_path / "0.txt"])
+    assert report.sentence_files == ([str(tmp_path / "0.txt")] if is_so else [])
+    assert not check_corpus([tmp_path / "0.txt"], corpus_format="sentences").sentence_files
 
 
 def test_lines_that_look_like_markup():

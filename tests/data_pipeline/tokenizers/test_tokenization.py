@@ -111,3 +111,12 @@ def test_a_cleanup_inside_the_model_cannot_be_changed(tiny_vocabulary):
     assert Tokenizer.load(tiny_vocabulary.path, lower_case=True).config.lower_case
     with pytest.raises(InputError, match="`lower_case` is part of this model"):
         Tokenizer.load(tiny_vocabulary.path, lower_case=False)
+
+
+def test_a_piece_that_is_not_utf8_is_a_damaged_file(tiny_vocabulary, tmp_path):
+    content = (tiny_vocabulary.path / "tokenizer.model").read_bytes()
+    assert "▁the".encode() in content
+    path = tmp_path / "flipped.model"
+    path.write_bytes(content.replace("▁the".encode(), b"\xe2\x16\x81the", 1))
+    with pytest.raises(InputError, match="file is damaged: piece .* is not UTF-8: b.* Received: "):
+        Tokenizer.load(path)

@@ -4,6 +4,7 @@ import pytest
 
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.spans.files import NULL_ODDS, PREDICTIONS, read_questions
+from albert_keras.tasks.spans.scores import official_scores
 from albert_keras.tasks.tables.rows import read_checked
 from data_pipeline.errors import InputError
 
@@ -56,8 +57,8 @@ def test_questions_come_in_order_with_everything_that_is_known(write):
         (lambda q: q.pop("id"), "[0]`) `id` is missing."),
         (lambda q: q.update(id="q2"), "[1]`) must have an `id` of its own. Received: 'q2', as in"),
         (
-            lambda q: q.update(is_impossible=True),
-            "[0]`) is impossible and must have no `answers`. Received: 'Rome'",
+            lambda q: q["answers"][0].update(answer_start="x"),
+            "[0]`) `answers[0].answer_start` must",
         ),
         (lambda q: q["answers"].append("x"), '[0]`) `answers[2]` must be an object. Received: "x"'),
         (
@@ -117,6 +118,33 @@ def test_files_of_other_programs_are_read(write):
     found = read_questions(write(file))
     assert found[0].id == "7" and found[0].answers == (Answer("Rome", 14), Answer("lives", 5))
     assert found[1].answers == () and found[1].is_impossible
+
+
+def test_what_the_official_scripts_read_is_read_and_told(write, caplog):
+    """Version 2.0 scores the answers of a question, whether or not it is called impossible."""
+    file = content()
+    first, second = file["data"][0]["paragraphs"][0]["qas"]
+    first["answers"][0]["answer_start"] = " 14"
+    del second["is_impossible"]
+    remarks = []
+    found = read_questions(write(file), version=2, remarks=remarks)
+    assert found[0].answers[0] == Answer("Rome", 14)
+    assert found[1].is_impossible and found[1].answers == ()
+    assert "1 questions have no answers and no `is_impossible`, and are read as imp" in remarks[0]
+    assert "the first is data[0].paragraphs[0].qas[1]" in remarks[0] and remarks[0] in caplog.text
+    first["is_impossible"] = True
+    train, dev = (
+        read_questions(write(file), is_training, 2, remarks=remarks)
+        for is_training in (True, False)
+    )
+    assert train[0].answers == () and train[0].is_impossible
+    assert [answer.text for answer in dev[0].answers] == ["Rome", "in Rome"]
+    assert official_scores(dev, {"q1": "Rome", "q2": ""}, 2)["HasAns_total"] == 1
+    assert "1 questions are impossible and have answers, with which they are scored" in remarks[-1]
+    for changes, version in (({"is_impossible": False}, 2), ({}, 1)):
+        second |= changes
+        with pytest.raises(InputError, match="must have an answer"):
+            read_questions(write(file), version=version)
 
 
 def test_scores_need_no_positions(write):

@@ -53,6 +53,27 @@ def test_exact_match_and_f1_of_both_versions(gold, predicted, exact, first, seco
     assert f1(gold, predicted, version=2) == pytest.approx(second, abs=1e-15)
 
 
+@pytest.mark.parametrize(
+    "gold, predicted, exact, same, given, wanted",
+    [
+        ("서울특별시에", "서울특별시", 0, 5, 5, 6),
+        ("《춘향전》(1800년)", "춘향전 1800년", 1, 8, 8, 8),
+        ("1987년", "1987", 0, 4, 4, 5),
+        ("the 한국 A", "한국", 0, 2, 2, 6),  # articles of English stay
+        ("대한민국", "일본", 0, 0, 2, 4),
+    ],
+)
+def test_korean_is_compared_as_by_the_script_of_korquad(
+    gold, predicted, exact, same, given, wanted
+):
+    """F1 of a bag of characters, see `f1_score` in its evaluate-v1.0.py."""
+    precision, recall = same / given, same / wanted
+    score = 2 * precision * recall / (precision + recall) if same else 0
+    for version in (1, 2):
+        assert f1(gold, predicted, version) == pytest.approx(score)
+    assert question_scores([question("1", gold)], {"1": predicted})[0] == {"1": exact}
+
+
 def test_version_1_takes_the_best_answer_and_counts_missing_ones_as_wrong(caplog):
     examples = [question("1", "Rome", "in Rome"), question("2", "old"), question("3", "x")]
     with caplog.at_level(logging.WARNING):

@@ -105,3 +105,54 @@ def test_a_line_without_end_is_an_error_before_it_is_read(tmp_path, monkeypatch)
     monkeypatch.setattr(limits, "MAX_LINE_BYTES", 9)
     with pytest.raises(InputError, match="line 2 must have at most 9 bytes"):
         read(tmp_path, "x.tsv", b"a\tb\n" + b"a" * 20, ())
+
+
+def swallowing(first, last, label):
+    """Returns a table with a mark before a text and another one after the text of a later row."""
+    rows = [f"row {n},{label(n)},{n % 2}" for n in range(60)]
+    rows[first], rows[last] = f'"{rows[first]}', rows[last].replace(",", '",', 1)
+    return "\n".join(["text,label,flag", *rows])
+
+
+@pytest.mark.parametrize("label", ["ab".__getitem__, str], ids=["names", "numbers"])
+@pytest.mark.parametrize("first, last", [(20, 59), (3, 4), (0, 12)])
+def test_a_mark_that_swallows_rows_is_one_row_that_cannot_be_used(first, last, label, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(swallowing(first, last, lambda n: label(n % 2 if label is not str else n)))
+    rows = read_raw_table(path, ["text", "label"]).rows
+    assert len(rows) == 60
+    [bad] = [row for row in rows if row.problem]
+    assert bad.line == first + 2 and f"closed in line {last + 2}" in bad.problem
+    assert rows[last].fields["text"] == f'row {last}"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "one, two\nthree, four",
+        "a\nb\nc\nd\ne",
+        "Dear all, I\nagree, and\nso, too\n, do\nwe, here",
+        "x,a\ny",
+    ],
+)
+def test_texts_of_several_lines_stay_texts(text, tmp_path):
+    path = tmp_path / "x.csv"
+    rows = [
+        f'"{text}","{"ab"[n % 2]}"' if n % 7 == 0 else f"row {n},{'ab'[n % 2]}" for n in range(50)
+    ]
+    path.write_text("\n".join(["text,label", *rows]))
+    found = read_raw_table(path, ["text", "label"]).rows
+    assert [row.problem for row in found] == [None] * 50
+    assert found[0].fields["text"] == text
+
+
+def test_many_columns_take_time_in_proportion(tmp_path):
+    def seconds(count):
+        names = [f"c{number}" for number in range(count)]
+        (tmp_path / "x.csv").write_text("\n".join([",".join(names), ",".join(["1"] * count)]))
+        begin = time.perf_counter()
+        assert read_raw_table(tmp_path / "x.csv").names == names
+        return time.perf_counter() - begin
+
+    seconds(100)
+    assert seconds(40_000) < 30 * seconds(4_000)

@@ -2,10 +2,11 @@
 
 import pytest
 
+from albert_keras.cli import main
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.predict import predict_task
-from albert_keras.tasks.tagging.words import split_words, with_word_split
+from albert_keras.tasks.tagging.words import find_rule, split_words, with_word_split
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from tests.albert_keras.tasks.small_tasks import MIXED_TEXT
@@ -18,6 +19,29 @@ WORDS = {
     + ["हिन्दी", "،", "عَرَبِيّ", "؟", "👩‍", "🔬", "❤️", "$", "5", "x", "y"],
     "white_space": MIXED_TEXT.split(),
 }
+WORDS |= dict.fromkeys(("elisions", "contractions"), WORDS["punctuation"])
+
+
+@pytest.mark.parametrize(
+    "rule, text, words",
+    [
+        (
+            "elisions",
+            "L'ami d’Anne n'est qu'à 'Aix', dit-on.",
+            "L'|ami|d’|Anne|n'|est|qu'|à|'|Aix|'|,|dit-on|.",
+        ),
+        (
+            "elisions",
+            "Aujourd'hui, dell'arte; (l'eau-de-vie)",
+            "Aujourd'hui|,|dell'|arte|;|(|l'|eau-de-vie|)",
+        ),
+        ("contractions", "Don't say: WON’T 'it's'", "Do|n't|say|:|WO|N’T|'|it|'s|'"),
+        ("contractions", "I'll go, they've no dogs' food", "I|'ll|go|,|they|'ve|no|dogs|'|food"),
+        ("punctuation", "Don't say l'ami", "Don't|say|l'ami"),
+    ],
+)
+def test_elisions_and_contractions_are_apart(rule, text, words):
+    assert split_words(text, rule) == words.split("|")
 
 
 @pytest.mark.parametrize("rule", WORDS)
@@ -37,7 +61,8 @@ def test_text_is_split_by_its_rule_and_lists_are_not(rule):
         (['" Well-known , " said O\'Neill ( 41 ) .', "no end"], "punctuation"),
         (["Anna, aged 3, slept.", "(So did Bert)"], "white_space"),
         (["show me flights from Boston", "now"], "white_space"),
-        (["王明 住 在 北京 。", "上海 很 大 。"], "white_space"),
+        (["L' ami d' Anne vit à Oslo .", "C' est l' été , dit-elle ."], "elisions"),
+        (["Anna 's dogs do n't bark .", "We 'll see , wo n't we ?"], "contractions"),
         ([], "white_space"),
     ],
 )
@@ -51,12 +76,26 @@ def test_the_rule_is_that_of_most_training_sentences(sentences, rule, caplog):
     )
 
 
-def test_words_that_no_rule_finds_again_are_a_warning(caplog):
-    examples = [TaggedExample("0", tuple(text.split())) for text in ("王明 住在 北京 。", "很 大")]
-    with_word_split(TAGGING, examples)
-    assert "finds the words of 50 % of them" not in caplog.text
-    with_word_split(TAGGING, examples[:1])
-    assert "finds the words of 0 % of them. Give sentences as lists of words" in caplog.text
+def test_the_share_of_the_words_that_a_rule_finds_is_told(tmp_path, caplog, capsys):
+    """Of the words of a Chinese text it finds single characters; of the other text 7 of 8."""
+    rows = [f"{word} {'B-X' if word == '王明' else 'O'}" for word in "王明 住在 北京 。".split()]
+    path = tmp_path / "a.conll"
+    path.write_text("\n\n".join("\n".join([*rows, f"{n} O"]) for n in "王明住在北京。上海很大"))
+    task = build_task(TaskConfig(name="tagging", train=str(path)))
+    says = (
+        "no rule splits plain text as the training sentences were split: the best one finds 40% of"
+    )
+    assert find_rule(task.read("train"))[:1] == ("characters",)
+    with_word_split(task.config, task.read("train"))
+    assert says in caplog.text
+    assert main(["data", "check", "--task", "tagging", "--train", str(path)]) == 0
+    assert f"⚠ word split         {says}" in capsys.readouterr().out
+    sentence = TaggedExample("0", tuple("Anna slept , and Bert went-off - quietly".split()))
+    assert find_rule([sentence]) == ("punctuation", 1.0)
+    sentence = TaggedExample("0", tuple("Anna slept , and Bert went - off".split()))
+    assert find_rule([sentence]) == ("punctuation", 1.0)
+    sentence = TaggedExample("0", tuple("Anna 12 . 5 slept , and Bert".split()))
+    assert find_rule([sentence]).share == 1.0
 
 
 def test_other_tasks_and_earlier_versions_have_no_rule():
