@@ -196,10 +196,11 @@ def _write_predict(outputs: dict[str, np.ndarray], in_rows: bool) -> bytes:
 def _with_bytes(value):
     """Returns values of JSON as an array of objects, in which strings in base64 are bytes."""
     array = np.array(value, object)
-    for number, one in enumerate(array.flat):
+    values = array.reshape(-1)  # a view
+    for number, one in enumerate(values):
         if isinstance(one, dict) and _is_base64(one):
             try:
-                array.flat[number] = base64.b64decode(one["b64"], validate=True)
+                values[number] = base64.b64decode(one["b64"], validate=True)
             except ValueError as error:
                 raise InputError("`b64` must be base64 in the standard alphabet.") from error
     return array

@@ -172,22 +172,23 @@ def to_array(value: Any, spec: tf.TensorSpec) -> np.ndarray:
         InputError: If the lists have another depth or different lengths, or if a value has another
             type or does not fit into the dtype.
     """
-    array, dtype = np.array(value, object), spec.dtype  # lists of different lengths remain lists
+    array = np.array(value, object, order="C")  # lists of different lengths remain lists
+    values, dtype = array.reshape(-1), spec.dtype  # a view, in which there may be any rank
     allowed = next((types for kind, types in _TYPES.items() if getattr(dtype, kind)), (str, bytes))
     fits = spec.shape.is_compatible_with(array.shape) and all(
         issubclass(one, allowed) and (one is not bool or dtype.is_bool)
-        for one in set(map(type, array.flat))
+        for one in set(map(type, values))
     )
     if fits and dtype.is_integer and array.size:
         fits = dtype.min <= array.min() and array.max() <= dtype.max
     if not fits:
         raise InputError(
             f"The input `{spec.name}` must be {dtype.name} of the shape {spec.shape}, and lists in "
-            f"a list equally long. Received: {shortened_value(array.flat[:9].tolist())} of the "
+            f"a list equally long. Received: {shortened_value(values[:9].tolist())} of the "
             f"shape {array.shape}."
         )
     if dtype == tf.string:
-        array.flat = [bytes_of(one) if isinstance(one, str) else one for one in array.flat]
+        values[:] = [bytes_of(one) if isinstance(one, str) else one for one in values]
         return array
     with np.errstate(over="ignore"):
         return array.astype(dtype.as_numpy_dtype)

@@ -155,5 +155,5 @@ def test_ours_trains_for_the_time_and_is_scored_as_evaluate_scores_it(
     again = learn.benchmark_learn(tiny_records, held_out_records, out, 1 / 6, **settings)
     assert again["learners"][0] == ours  # it is not trained again
     assert any("ours" in line for line in learn.learn_lines(result))
-    with pytest.raises(InputError, match="Choose another `out`"):
+    with pytest.raises(InputError, match="Choose another --out"):
         learn.benchmark_learn(tiny_records, held_out_records, out, 1 / 3, **settings)
