@@ -38,7 +38,11 @@ class OptionNames:
             for one in context.command.params
         }
         options = options_of(config) if config else {}
-        self._has_sections = any(len(option.path) > 1 for option in options.values())
+        # Options that are called otherwise than their keys: `--task` is the name of a task.
+        self._renames = any(
+            len(option.path) == 1 and option.path != (keyword,)
+            for keyword, option in options.items()
+        )
         for keyword, option in options.items():
             self._names[".".join(option.path)] = self._names[keyword]
 
@@ -47,9 +51,8 @@ class OptionNames:
         text = str(message)
         if isinstance(message, SettingsError):
             text = re.sub(r"^(\d+ problems?) in [A-Z]\w+:", r"\1 in the settings:", text)
-            if (
-                "assignments" in self._names and self._has_sections
-            ):  # the keys are those of --set and of files
+            # The keys are those of --set and of files.
+            if "assignments" in self._names and not self._renames:
                 return text
         return _NAME.sub(self._shown, text)
 
