@@ -120,7 +120,7 @@ class AlbertForPretraining(ObjectiveModel):
         self,
         optimizer: Any = "lamb",
         sentence_order_weight: float = 1.0,
-        clip_norm: float | None = 1.0,
+        clip_norm: float | str | None = "auto",
         accumulation_steps: int = 1,
         masked_lm_weight: float = 1.0,
         objective_weights: Mapping[str, float] | None = None,

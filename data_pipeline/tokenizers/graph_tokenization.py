@@ -30,13 +30,17 @@ _LOCALE_LETTERS = tuple((capital, capital.lower()) for capital in "IİJĮÌÍĨ"
 def graph_tokenizer(
     tokenizer: Tokenizer,
 ) -> "GraphTokenizer | WordPieceGraphTokenizer | ByteBPEGraphTokenizer":
-    """Rebuilds a tokenizer of any kind for a graph."""
+    """Rebuilds a tokenizer of any kind for a graph.
+
+    Its tables belong to no graph, so that it may be built while one is traced, and used in others.
+    """
     classes = {
         "unigram": GraphTokenizer,
         "wordpiece": WordPieceGraphTokenizer,
         "bpe": ByteBPEGraphTokenizer,
     }
-    return classes[tokenizer.config.kind](tokenizer)
+    with tf.init_scope():
+        return classes[tokenizer.config.kind](tokenizer)
 
 
 class GraphTokenizer(tf.Module):

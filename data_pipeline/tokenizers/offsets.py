@@ -254,7 +254,8 @@ def aligning_tokenizer(
         "wordpiece": AligningWordPiece,
         "bpe": AligningByteBPE,
     }
-    return classes[tokenizer.config.kind](tokenizer)
+    with tf.init_scope():
+        return classes[tokenizer.config.kind](tokenizer)
 
 
 _aligning_tokenizer_of = functools.lru_cache(maxsize=1)(aligning_tokenizer)
