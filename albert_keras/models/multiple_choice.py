@@ -171,6 +171,9 @@ class AlbertForMultipleChoice(AlbertForTexts):
         """Returns the cross-entropy of the right option, and 1 where it is chosen."""
         return of_classes(outputs["logits"], features["labels"])
 
+    def sample_inputs(self) -> dict[str, Any]:
+        return super().sample_inputs() | {"options": tf.constant([["a text", "another"]])}
+
     def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         count = max(map(len, plain(columns["options"])), default=0)
         names = list(map(str, range(count)))

@@ -145,5 +145,8 @@ class AlbertForSimilarity(AlbertForTexts):
     def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         return numbers_of(labels, 1)
 
+    def target_specs(self, shape: tf.TensorShape) -> dict[str, tf.TensorSpec]:
+        return {"labels": tf.TensorSpec([None], tf.float32)}
+
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"pooling": self.head.pooling}

@@ -329,7 +329,6 @@ class AlbertForSpans(AlbertForTexts):
     usual_length = 384
     takes_losses = False
     row_targets = ("start_positions", "end_positions", "is_impossible")
-    sample = (("text",), ("question",))
 
     def __init__(
         self,

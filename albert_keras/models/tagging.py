@@ -173,7 +173,6 @@ class AlbertForTagging(LabelsModel):
 
     preprocessor_class = AlbertTaggingPreprocessor
     row_targets = ("tag_ids",)
-    sample = ("text",)
 
     def _outputs(self, inputs, training, dropout_seed):
         hidden = self._sequence(inputs, training, dropout_seed)
@@ -224,6 +223,9 @@ class AlbertForTagging(LabelsModel):
         if self.preprocessor.word_split is None and "words" in examples.columns:
             self.preprocessor.word_split, _ = rule_of(examples.columns["words"])
 
+    def sample_inputs(self) -> dict[str, Any]:
+        return {"text": tf.constant(["text"])}
+
     def _check_words(self, columns, ids):
         """Raises InputError unless there is a tag for each word."""
         for at, words in enumerate(plain(columns.get("words", ()))):
@@ -233,6 +235,12 @@ class AlbertForTagging(LabelsModel):
                     f"Label {at + 1} of {len(ids)}: there must be a tag for each of {len(words)} "
                     f"words. Received: {len(ids[at])}."
                 )
+
+    def initialize_output_bias(self, targets: Any) -> None:
+        is_of_sentences = isinstance(targets, list)
+        super().initialize_output_bias(
+            np.concatenate(targets).astype(np.int64) if is_of_sentences else targets
+        )
 
     def initial_output_bias(self, targets: np.ndarray) -> np.ndarray:
         counts = 1 + np.bincount(targets, minlength=self.num_labels)

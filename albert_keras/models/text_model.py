@@ -152,6 +152,10 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
         """Returns the labels of a user as arrays, [N, ...] by name; InputError if one is wrong."""
         raise NotImplementedError
 
+    def target_specs(self, shape: tf.TensorShape) -> dict[str, tf.TensorSpec]:
+        """Returns dtypes and shapes of the `targets` for labels of a shape in a data set."""
+        return {"labels": tf.TensorSpec([None], tf.int32)}
+
     def initial_output_bias(self, targets: np.ndarray) -> np.ndarray | None:
         """Returns the bias of an untrained head, see `initialize_output_bias`; None is zeros."""
         return None
@@ -318,10 +322,19 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
             learning_rate,
             **{name: value for name, value in further.items() if value is not None},
         )
-        given = {"loss": loss, "metrics": chosen, "weighted_metrics": weighted_metrics}
-        self._compiled_with |= {
+        self._given_to_compile = {
+            "loss": loss,
+            "metrics": chosen,
+            "weighted_metrics": weighted_metrics and list(weighted_metrics),
+        }
+
+    def get_compile_config(self) -> dict[str, Any] | None:
+        config = super().get_compile_config()
+        if config is None:
+            return None
+        return config | {
             name: keras.saving.serialize_keras_object(value)
-            for name, value in given.items()
+            for name, value in self._given_to_compile.items()
             if value is not None
         }
 
@@ -681,6 +694,17 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
         else:
             labels = tf.maximum(labels, 0)
         return tf.convert_to_tensor(labels), self.predictions(outputs)
+
+    def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Saves the model as Keras does: a `.keras` file, or a folder if there is no suffix."""
+        if self.preprocessor is not None and self.save_spec() is None:
+            self(self.sample_inputs())  # a folder has the call of the model, for texts
+        super().save(filepath, *args, **kwargs)
+
+    def sample_inputs(self) -> dict[str, Any]:
+        """Returns an example of the texts that the model takes, as tensors by their names."""
+        names = [name for name in self.text_names if name != "pair" or self.pairs]
+        return {name: tf.constant(["text"]) for name in names}
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
