@@ -167,7 +167,7 @@ class AlbertForMultipleChoice(AlbertForTexts):
     def predictions(self, outputs: Tensors) -> Any:
         return tf.nn.softmax(tf.cast(outputs["logits"], tf.float32))
 
-    def losses(self, outputs: Tensors, features: Tensors) -> Losses:
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the cross-entropy of the right option, and 1 where it is chosen."""
         return of_classes(outputs["logits"], features["labels"])
 

@@ -16,7 +16,7 @@ from tensorflow import keras
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import compiled_kernels, is_on_cpu
 from albert_keras.layers.rows import token_mask
-from albert_keras.models.planned_rates import PlannedRates
+from albert_keras.models.planned_rates import PlannedRates, check_schedule
 from albert_keras.models.step_state import LossScale, Running, UpdateGuard
 from albert_keras.optimization.build import clip_gradients, optimizer_of
 from albert_keras.optimization.config import default_warmup_steps, pretraining_lr
@@ -147,6 +147,8 @@ class ObjectiveModel(keras.Model):
             TypeError: For `loss`, `metrics` and unknown arguments.
         """
         allowed = ("steps_per_execution", "jit_compile", "run_eagerly")
+        kwargs.pop("from_serialized", None)  # as Keras loads a folder, with None for what is unset
+        kwargs = {name: value for name, value in kwargs.items() if value is not None}
         for name in kwargs:
             if name not in allowed:
                 raise TypeError(
@@ -262,6 +264,8 @@ class ObjectiveModel(keras.Model):
         check_vocabulary(x, self.config.vocab_size)
         if getattr(self, "_planned", None) is not None:
             self._planned.plan(x, **kwargs)
+        elif getattr(self, "optimizer", None) is not None:
+            check_schedule(self.optimizer)
         return super().fit(x, *args, **kwargs)
 
     def forget_graphs(self) -> None:

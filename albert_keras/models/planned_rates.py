@@ -118,6 +118,21 @@ class PlannedRates:
         return OptimizerConfig(name=name).with_values(name, lr)
 
 
+def check_schedule(optimizer: Any) -> None:
+    """Raises ValueError if the learning rate of an optimizer is 0 from now on."""
+    schedule = getattr(optimizer, "_learning_rate", None)
+    done = int(optimizer.iterations.numpy())
+    if (
+        isinstance(schedule, WarmupPolynomialDecay)
+        and schedule.power
+        and done >= schedule.num_steps
+    ):
+        raise ValueError(
+            f"The schedule of the learning rate has ended after {schedule.num_steps:,} updates: it "
+            "is 0. Call `compile` with another one before you train the model further."
+        )
+
+
 def _num_batches(data):
     """Returns the number of batches of a data set or a Sequence; None if it is unknown."""
     if isinstance(data, keras.utils.Sequence):

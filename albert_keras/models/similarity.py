@@ -115,7 +115,7 @@ class AlbertForSimilarity(AlbertForTexts):
         )
         return tf.math.l2_normalize(self.head(outputs, token_mask(texts)), axis=-1)
 
-    def losses(self, outputs: Tensors, features: Tensors) -> Losses:
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Compares the pairs of a batch, or of a replica's part of it, with each other.
 
         With scores, the loss is CoSENT (Su, 2022, https://kexue.fm/archives/8847): the logarithm

@@ -365,7 +365,7 @@ class AlbertForSpans(AlbertForTexts):
         )
         return search.answers(windows, self.thresholds.get("null_threshold", 0.0))
 
-    def losses(self, outputs: Tensors, features: Tensors) -> Losses:
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the mean of the cross-entropies of start and end, and 1 where both are right.
 
         With `can_be_none` it is half the sum of the cross-entropies of start, end (after the right

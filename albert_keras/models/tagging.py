@@ -191,7 +191,7 @@ class AlbertForTagging(LabelsModel):
         )
         return words.with_flat_values(tf.gather_nd(probabilities, places))
 
-    def losses(self, outputs: Tensors, features: Tensors) -> Losses:
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the cross-entropies of the tags of all positions, and 1 where they are right."""
         # Positions that are not scored have weight 0 and receive any valid tag.
         return of_classes(outputs["logits"], tf.maximum(features["tag_ids"], 0))

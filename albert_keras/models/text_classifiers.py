@@ -138,7 +138,7 @@ class AlbertForClassification(LabelsModel):
     def predictions(self, outputs: Tensors) -> Any:
         return tf.nn.softmax(tf.cast(outputs["logits"], tf.float32))
 
-    def losses(self, outputs: Tensors, features: Tensors) -> Losses:
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the cross-entropy of the class, and 1 where it is right."""
         return of_classes(outputs["logits"], features["labels"])
 
@@ -184,7 +184,7 @@ class AlbertForRegression(AlbertForClassification):
     def predictions(self, outputs: Tensors) -> Any:
         return tf.cast(outputs["logits"], tf.float32)
 
-    def losses(self, outputs: Tensors, features: Tensors) -> Losses:
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the mean of the squared errors of the numbers; none is counted as right."""
         logits = tf.cast(outputs["logits"], tf.float32)
         labels = tf.cast(features["labels"], tf.float32)
@@ -225,7 +225,7 @@ class AlbertForMultiLabel(AlbertForClassification):
     def predictions(self, outputs: Tensors) -> Any:
         return tf.sigmoid(tf.cast(outputs["logits"], tf.float32))
 
-    def losses(self, outputs: Tensors, features: Tensors) -> Losses:
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the mean of the binary cross-entropies, and 1 where all labels are right."""
         logits = tf.cast(outputs["logits"], tf.float32)
         labels = tf.cast(features["labels"], tf.float32)

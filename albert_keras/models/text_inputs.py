@@ -496,7 +496,9 @@ class Converter:
     def _windows(self, data, size):
         """Returns the windows of a data set in batches of that size."""
         specs = data.element_spec
-        sample = self._preprocessor.rows(self._preprocessor.columns(self._model.sample_inputs()), True)
+        sample = self._preprocessor.rows(
+            self._preprocessor.columns(self._model.sample_inputs()), True
+        )
         x, y, weights = keras.utils.unpack_x_y_sample_weight(specs)
         wanted = dict.fromkeys(sample, tf.int32)
         if self._has_targets and y is not None:

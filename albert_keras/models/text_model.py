@@ -137,7 +137,7 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
         rows = self.preprocessor.rows(columns, self.needs_fixed_length)
         return self.predictions(self.outputs_of(rows, training))
 
-    def losses(self, outputs: Tensors, features: Tensors) -> Losses:
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the loss of each row and 1 where the answer is right, float32 [B].
 
         Override it for an objective of your own.
@@ -221,7 +221,7 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
 
     def objectives(self, features):
         weights = self.weights_of(features)
-        losses = with_autograph(self.losses)
+        losses = with_autograph(self.compute_losses)
 
         def of_rows(outputs):
             found, is_right = losses(outputs, features)
@@ -271,6 +271,7 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
         steps_per_execution: int | None = None,
         run_eagerly: bool | None = None,
         jit_compile: bool | None = None,
+        **kwargs: Any,
     ) -> None:
         """Configures the training; without it, `fit` uses the defaults of `finetune`.
 
@@ -287,6 +288,7 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
                 "auto" is the `global_clipnorm` of the optimizer, or 1 if it clips nothing.
             accumulation_steps, skip_spikes: See `ObjectiveModel.compile`.
             steps_per_execution, run_eagerly, jit_compile: As in Keras.
+            **kwargs: None; other arguments are a TypeError.
 
         Raises:
             InputError, TypeError, ValueError: For arguments that do not fit.
@@ -300,7 +302,7 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
         if not self.takes_losses and (loss is not None or own or weighted_metrics):
             raise InputError(
                 f"`compile` of {type(self).__name__} takes no loss and no metrics of Keras: its "
-                "answers are spans. Override `losses` for an objective of your own."
+                "answers are spans. Override `compute_losses` for an objective of your own."
             )
         if chosen is not None and has_accuracy and not self.has_accuracy:
             raise InputError("`metrics` must not have accuracy: numbers are not right or wrong.")
@@ -320,7 +322,8 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
             accumulation_steps,
             skip_spikes,
             learning_rate,
-            **{name: value for name, value in further.items() if value is not None},
+            **further,
+            **kwargs,
         )
         self._given_to_compile = {
             "loss": loss,
@@ -739,7 +742,8 @@ def config_of_earlier_versions(config: Mapping[str, Any]) -> dict[str, Any]:
     if task is None and tokenizer is None:
         return config
     task = task or {}
-    config |= {"labels": task.get("labels") or [], "thresholds": thresholds or {}}
+    config |= {"labels": task["labels"]} if task.get("labels") else {}
+    config["thresholds"] = thresholds or {}
     if task.get("name") in ("classification", "pair", "regression"):
         config["pairs"] = task.get("pair") is not None
     if task.get("threshold") is not None and not config["thresholds"]:

@@ -15,7 +15,7 @@ from data_pipeline.tokenizers import wordpiece
 from data_pipeline.tokenizers.byte_bpe_graph import ByteBPEGraphTokenizer, to_utf8
 from data_pipeline.tokenizers.cleanup import character_class, character_ranges, class_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import SPACE
+from data_pipeline.tokenizers.vocabulary_files import SPACE
 from data_pipeline.tokenizers.wordpiece import CONTINUATION, MAX_WORD_CHARACTERS, UNKNOWN
 
 #: `tf.strings.lower` ends the text at a NUL. This character is unknown to any vocabulary, too.
