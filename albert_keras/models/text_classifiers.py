@@ -11,13 +11,13 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.pair_encoding import (
+from albert_keras.models.pooling import (
     COMPARISON_WIDTHS,
     PAIR_ENCODINGS,
     comparison,
+    mean_over_tokens,
     separate_texts,
 )
-from albert_keras.models.pooling import mean_over_tokens
 from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.targets import class_ids, label_ids, numbers_of, zeros_and_ones
 from albert_keras.models.task_heads import LinearHead

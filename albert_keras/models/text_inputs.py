@@ -410,7 +410,7 @@ class Converter:
         return data.map(self._features, num_parallel_calls=tf.data.AUTOTUNE).prefetch(_PREFETCHED)
 
     def _in_batches(self, data, batch_size):
-        """Returns a data set in batches, and the number of examples in one, if it is known."""
+        """Returns a data set in batches, and the number of examples in one."""
         spec = data.element_spec
         x, y, _ = keras.utils.unpack_x_y_sample_weight(spec)
         if self._is_batched(x, y):
@@ -419,7 +419,10 @@ class Converter:
                     "`batch_size` must not be given with a data set in batches. "
                     f"Received: {batch_size}."
                 )
-            return data, tf.nest.flatten(x)[0].shape[0]
+            size = tf.nest.flatten(x)[0].shape[0]
+            if size is None and self._preprocessor.uses_windows:
+                size = next((len(tf.nest.flatten(batch)[0]) for batch in data.take(1)), None)
+            return data, size
         size = batch_size or BATCH_SIZE
         is_even = all(
             isinstance(each, tf.TensorSpec) and each.shape.is_fully_defined()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.models.pair_encoding import comparison, separate_texts
+from albert_keras.models.pooling import comparison, separate_texts
 from albert_keras.tasks.kinds import CLASSIFICATION
 from albert_keras.tasks.models import AlbertForClassification
 from data_pipeline.instances.segments import pack
