@@ -12,7 +12,7 @@ from albert_keras.layers.kernels import inference
 from albert_keras.layers.rows import token_mask
 from albert_keras.layers.weights import NamedLayer
 from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.encoder_inputs import encoder_inputs
+from albert_keras.models.encoder_inputs import encoder_inputs, with_input_mask
 from albert_keras.models.feature_settings import EMBEDDINGS, FeatureSettings
 from albert_keras.models.pooling import mean_over_tokens
 
@@ -135,7 +135,7 @@ class AlbertForTask(keras.Model):
     ) -> dict[str, Any]:
         """Returns the outputs for features: what the loss and exports read, such as "logits"."""
         with inference(not training):
-            return self._outputs(features, training, dropout_seed)
+            return self._outputs(with_input_mask(features), training, dropout_seed)
 
     def _outputs(self, inputs, training, dropout_seed):
         """Returns the outputs for features; each model defines its own."""

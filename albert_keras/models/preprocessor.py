@@ -106,8 +106,8 @@ class TextPreprocessor(keras.layers.Layer):
             if column.shape.rank != rank or not is_even:
                 shapes = ", ".join(f"{name} {each.shape}" for name, each in columns.items())
                 raise ValueError(
-                    "Texts must be strings [B] or a scalar, with as many of each part"
-                    f"{', and options [B, C]' if 'options' in names else ''}. "
+                    "Texts must be strings [B] or a scalar, and all parts must have the same number "
+                    f"of texts{', options [B, C]' if 'options' in names else ''}. "
                     f"Received the shapes: {shapes}."
                 )
         return columns
@@ -237,20 +237,18 @@ def restored_tokenizer(tokenizer: Any) -> Tokenizer:
 
 def _parts_of(inputs, names):
     """Returns the parts of examples, columns in the order of `names`, see `TextPreprocessor`."""
-    is_list = isinstance(inputs, list | tuple)
-    if not is_list or not inputs or isinstance(inputs[0], str | bytes):
-        return (inputs,)  # also a tuple of texts
-    if isinstance(inputs, list) and isinstance(inputs[0], list | tuple):
-        if len(names) == 1 or names[1] == "words":
-            return (inputs,)
+    is_list = isinstance(inputs, list) and inputs and not isinstance(inputs[0], str | bytes)
+    if is_list and isinstance(inputs[0], list | tuple) and len(names) > 1:
         raise ValueError(
             f"Examples of several texts must be columns, ({', '.join(names)}), each with one text "
             "of every example. A list of lists might as well be one row for each example: use "
             f"`tuple(zip(*rows))`. Received: a list of {len(inputs)} lists."
         )
-    if len(inputs) > len(names):
+    if not is_list and not isinstance(inputs, tuple):
+        return (inputs,)
+    if not 0 < len(inputs) <= len(names):
         raise ValueError(
-            f"Inputs must be at most {len(names)} columns, ({', '.join(names)}). "
+            f"A tuple of texts must be at most {len(names)} columns, ({', '.join(names)}). "
             f"Received: {len(inputs)}."
         )
     return tuple(inputs)
@@ -258,9 +256,8 @@ def _parts_of(inputs, names):
 
 def _is_scalar(texts):
     """Returns whether the texts of a call argument are those of one example."""
-    first = next(iter(tf.nest.flatten(texts)), None)
-    if isinstance(texts, list | tuple) and (not texts or isinstance(texts[0], str | bytes)):
-        return False
+    first = next(iter(texts.values())) if isinstance(texts, Mapping) else texts
+    first = first[0] if isinstance(first, tuple) else first
     return isinstance(first, str | bytes) or getattr(first, "shape", (0,)) == ()
 
 

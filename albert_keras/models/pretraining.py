@@ -223,6 +223,9 @@ class AlbertForPretraining(ObjectiveModel):
                 outputs["sentence_order_logits"] = order_head(outputs["pooled_output"])
         return outputs
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.config.summary()}>"
+
     def get_config(self) -> dict[str, Any]:
         return {
             "config": self.config.to_dict(),

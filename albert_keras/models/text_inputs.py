@@ -421,7 +421,7 @@ class Converter:
                 )
             size = tf.nest.flatten(x)[0].shape[0]
             if size is None and self._preprocessor.uses_windows:
-                size = next((len(tf.nest.flatten(batch)[0]) for batch in data.take(1)), None)
+                size = next((tf.nest.flatten(batch)[0].shape[0] for batch in data.take(1)), None)
             return data, size
         size = batch_size or BATCH_SIZE
         is_even = all(

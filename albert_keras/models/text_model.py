@@ -726,12 +726,9 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
         return super().from_config(config)
 
     def __repr__(self) -> str:
-        parts = [
-            str(self.config.num_hidden_layers) + " layers",
-            f"hidden size {self.config.hidden_size}",
-        ]
-        parts += [f"labels {', '.join(self.labels)}"] if self.labels else []
-        return f"<{type(self).__name__} {', '.join(parts)}, {self.preprocessor!r}>"
+        labels = f", labels {', '.join(self.labels)}" if self.labels else ""
+        of_texts = "" if self.preprocessor is None else f", {self.preprocessor!r}"
+        return f"<{type(self).__name__} {self.config.summary()}{labels}{of_texts}>"
 
 
 def config_of_earlier_versions(config: Mapping[str, Any]) -> dict[str, Any]:
