@@ -37,7 +37,7 @@ from data_pipeline.tokenizers.byte_bpe import (
     write_bpe,
 )
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
+from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE
 
 _MODELS = (".model", ".spm")
 #: Google's releases have `30k-clean.model`, `vocab_chinese.txt` and `vocab.txt`.
@@ -67,7 +67,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     """Loads a tokenizer, or the tokenizer of a model.
 
     Args:
-        path: str or Path. A tokenizer, see `read_vocabulary`; or a model, as for `open_model`.
+        path: str or Path. A tokenizer, see `read_vocabulary`; or a model, as for `open_weights`.
 
     Raises:
         InputError: If there is no tokenizer, or it is damaged.

@@ -22,8 +22,10 @@ from albert_keras.layers.kernels import (
     is_on_cpu,
 )
 from albert_keras.layers.rows import token_mask
+from albert_keras.models.compiling import PlannedRates, check_schedule
 from albert_keras.models.step_state import LossScale, Running, UpdateGuard
 from albert_keras.optimization.build import clip_gradients, optimizer_of
+from albert_keras.optimization.config import default_warmup_steps, pretraining_lr
 from albert_keras.optimization.lamb import Lamb
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
@@ -124,20 +126,23 @@ class ObjectiveModel(keras.Model):
         self,
         optimizer: Any = "lamb",
         objective_weights: Mapping[str, float] | None = None,
-        clip_norm: float | None = 1.0,
+        clip_norm: float | str | None = "auto",
         accumulation_steps: int = 1,
         skip_spikes: bool = False,
+        learning_rate: Any = "auto",
         jit_compile: bool | str | None = "auto",
         **kwargs: Any,
     ) -> None:
         """Configures the training; call it in the scope of the strategy that the model is made in.
 
         Args:
-            optimizer: "lamb", "adamw" or "muon", see `Lamb`; an optimizer of Keras or its name; or
-                None for a model that is only evaluated.
+            optimizer: "lamb", "adamw" or "muon", with the learning rate that `pretrain` and
+                `finetune` choose by default, see `PlannedRates`; an optimizer of Keras or its name;
+                or None for a model that is only evaluated.
             objective_weights: dict of str to float. Weight of each objective in the loss.
-            clip_norm: float or None. Largest global norm of the gradients of the whole batch. It
-                replaces the `global_clipnorm` of the optimizer.
+            clip_norm: float, None or "auto". Largest global norm of the gradients of the whole
+                batch; None does not clip. "auto" is the `global_clipnorm` of the optimizer, or 1 if
+                it clips nothing.
             accumulation_steps: int. Parts of a replica's batch, computed one after the other, which
                 need less memory.
             skip_spikes: bool. Whether to skip updates whose loss is an outlier, see `UpdateGuard`.
@@ -145,6 +150,8 @@ class ObjectiveModel(keras.Model):
             jit_compile: bool, str or None. What XLA compiles of a step: True or "step" for all of
                 it, "kernels" for what lies between the products, False or "none" for nothing.
                 "auto" or None chooses, see `compiled_part`.
+            learning_rate: float, schedule or "auto". Peak rate of an optimizer that is named, or
+                its schedule.
             **kwargs: `steps_per_execution` and `run_eagerly` of Keras.
 
         Raises:
@@ -152,6 +159,8 @@ class ObjectiveModel(keras.Model):
             ValueError: For another value of `jit_compile`.
         """
         allowed = ("steps_per_execution", "jit_compile", "run_eagerly")
+        kwargs.pop("from_serialized", None)  # as Keras loads a folder, with None for what is unset
+        kwargs = {name: value for name, value in kwargs.items() if value is not None}
         for name in kwargs:
             if name not in allowed:
                 raise TypeError(
@@ -165,7 +174,14 @@ class ObjectiveModel(keras.Model):
                 "`jit_compile` must be True, False, or one of step, kernels, none and auto. "
                 f"Received: {jit_compile!r}."
             )
+        self._planned = PlannedRates.of(self, optimizer, learning_rate)
+        with self.distribute_strategy.scope():
+            if self._planned is not None:
+                optimizer = self._planned.optimizer()
+            elif learning_rate != "auto":
+                optimizer = optimizer_of(optimizer, learning_rate)
         super().compile(optimizer=optimizer, **kwargs)
+        clip_norm = _clip_norm(self.optimizer) if clip_norm == "auto" else clip_norm
         # The logs of a step are those of the whole batch on each replica; Keras would add them up.
         self.distribute_reduction_method = "first"
         self._compiled_with: dict[str, Any] = {
@@ -198,13 +214,22 @@ class ObjectiveModel(keras.Model):
             return None
         settings = dict(self._compiled_with)
         settings["objective_weights"] = dict(self.objective_weights)
+        if self._planned is not None:
+            settings["planned"] = self._planned.settings
         return settings | {"optimizer": keras.saving.serialize_keras_object(self.optimizer)}
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         config = {name: value for name, value in config.items() if name != "hard_examples"}  # old
+        planned = config.pop("planned", None)
         optimizer = keras.saving.deserialize_keras_object(config["optimizer"])
-        ObjectiveModel.compile(self, **config | {"optimizer": optimizer})
+        self._compile_again(**config | {"optimizer": optimizer})
+        if planned is not None:
+            self._planned = PlannedRates(self, **planned)
         optimizer.build(self.trainable_variables)  # so that Keras can restore the moments
+
+    def _compile_again(self, **settings):
+        """Compiles a loaded model with what `get_compile_config` returned."""
+        ObjectiveModel.compile(self, **settings)
 
     def _get_optimizer(self, optimizer):
         # Keras would wrap it for float16; here the guard must see the gradients before that.
@@ -229,6 +254,39 @@ class ObjectiveModel(keras.Model):
     def metrics(self) -> list[Any]:
         # By their names Keras knows that logs are means already; `reset_metrics` resets them.
         return [*getattr(self, "means", {}).values()]
+
+    @property
+    def metrics_names(self) -> list[str]:
+        """list of str. Names of what `evaluate` returns, in order."""
+        return [name for name in getattr(self, "means", {}) if name != "gradient_norm"]
+
+    def usual_lr(self, optimizer: str, batch_size: int) -> float:
+        """Returns the default of the peak learning rate of an optimizer that is named."""
+        return pretraining_lr(optimizer, batch_size, self.config.hidden_size)
+
+    def usual_warmup(self, num_steps: int) -> int:
+        """Returns the warm-up of a training of so many steps."""
+        return default_warmup_steps(num_steps)
+
+    def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> keras.callbacks.History:
+        """Trains the model, see `fit` of Keras.
+
+        Raises:
+            ValueError: For `class_weight`, which has no meaning for the objectives; or if the
+                records in a data set have another vocabulary than the model.
+        """
+        if kwargs.pop("class_weight", None) is not None:
+            raise ValueError(
+                "`class_weight` must not be given: the predictions of this model are weighted by "
+                "its `objectives`, and examples by `example_weights` in the batches."
+            )
+        check_vocabulary(x, self.config.vocab_size)
+        planned: PlannedRates | None = getattr(self, "_planned", None)
+        if planned is not None:
+            planned.plan(x, **kwargs)
+        elif getattr(self, "optimizer", None) is not None:
+            check_schedule(self.optimizer)
+        return super().fit(x, *args, **kwargs)
 
     def forget_graphs(self) -> None:
         """Makes the next `fit` and `evaluate` build new graphs, as required for other shapes.
@@ -291,11 +349,9 @@ class ObjectiveModel(keras.Model):
             return "step" if given else "none"
         if given not in (None, "auto"):
             return given
-        if is_on_cpu():
-            return "kernels"
-        if is_distributed_without_gpu():
-            return "none"
-        return "step" if self.has_fixed_shapes else "kernels"
+        if _is_on_gpu():
+            return "step" if self.has_fixed_shapes else "kernels"
+        return "kernels" if is_on_cpu() else "none"
 
     def train_step(self, features):
         """Makes one optimizer step; Keras calls it on each replica with its part of the batch."""
@@ -359,8 +415,7 @@ class ObjectiveModel(keras.Model):
 
     def test_step(self, features):
         """Scores one batch; rows with `example_weights` 0 do not count."""
-        # On a CPU, TensorFlow itself joins the operations of inference with the products.
-        with compiled_kernels(self.compiled_part != "none" and not is_on_cpu()):
+        with compiled_kernels(_is_on_gpu() and self.compiled_part != "none"):
             sums = _over_replicas(self._sums(features, training=False))
         self._count(sums, tf.constant(0.0), tf.constant(True))
         results = self._results()
@@ -370,6 +425,11 @@ class ObjectiveModel(keras.Model):
             weight * results[f"{name}_loss"] for name, weight in self.objective_weights.items()
         ]
         return results | {"loss": tf.add_n(losses)}
+
+    def predict_step(self, data):
+        """Returns the predictions for one batch; Keras calls it."""
+        with compiled_kernels(_is_on_gpu()):
+            return super().predict_step(data)
 
     def make_train_function(self, force=False):
         """Returns the function that `fit` calls for each step; it measures the wait for data."""
@@ -442,6 +502,32 @@ class ObjectiveModel(keras.Model):
 
 
 _MEANS = ("loss", "accuracy")
+
+
+def _is_on_gpu():
+    # On a CPU, TensorFlow itself joins the operations of inference with products.
+    return not is_on_cpu() and not is_distributed_without_gpu()
+
+
+def _clip_norm(optimizer):
+    """Returns the largest norm of gradients that an optimizer was made with; 1 if it has none."""
+    given = getattr(optimizer, "global_clipnorm", None)
+    clips = any(getattr(optimizer, name, None) is not None for name in ("clipnorm", "clipvalue"))
+    return given if given is not None else None if clips else 1.0
+
+
+def check_vocabulary(data: Any, vocab_size: int) -> None:
+    """Raises ValueError if a data set reads records with another number of pieces than a model."""
+    while data is not None:
+        found = getattr(data, "vocab_size", vocab_size)
+        if found != vocab_size:
+            raise ValueError(
+                f"The records have a vocabulary of {found:,} pieces, and the model one of "
+                f"{vocab_size:,}. Make the configuration with `records=`, as in "
+                '`AlbertConfig.from_name("albert-base", records=records)`.'
+            )
+        inputs = data._inputs() if isinstance(data, tf.data.Dataset) else ()
+        data = inputs[0] if inputs else None
 
 
 def _sum_over_parts(function, features, num_parts, like):

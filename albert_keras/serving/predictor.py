@@ -159,11 +159,11 @@ class Predictor:
         task = self._finetuned()
         return answer_by_signatures(self.ask, task, examples, _tuned_of(self._record, task))
 
-    def fill_mask(self, texts: list[str], top_k: int = 5) -> list[FilledMask]:
+    def fill_mask(self, texts: list[str] | str, top_k: int = 5) -> list[FilledMask]:
         """Fills each `[MASK]` of some texts.
 
         Args:
-            texts: list of str.
+            texts: list of str, or one of them.
             top_k: int. Candidates per mask, at most 10.
 
         Returns:
@@ -175,10 +175,11 @@ class Predictor:
         if not 1 <= top_k <= TOP_K:
             raise InputError(f"`top_k` must be from 1 to {TOP_K}. Received: {top_k}.")
         self._check_signature("fill_mask")
-        for text in texts:
+        given = _listed(texts)
+        for text in given:
             if MASK_LITERAL not in text:
                 raise InputError(f"`{text}` contains no {MASK_LITERAL} to fill.")
-        answers = call_by_rows(self.ask, "fill_mask", text=texts)
+        answers = call_by_rows(self.ask, "fill_mask", text=given)
         return [
             FilledMask(
                 text,
@@ -186,14 +187,16 @@ class Predictor:
                 _candidates(answer["pieces"], answer["scores"], text.count(MASK_LITERAL), top_k),
                 int(answer.get("dropped_tokens", 0)),
             )
-            for text, answer in zip(texts, answers, strict=True)
+            for text, answer in zip(given, answers, strict=True)
         ]
 
-    def sentence_order(self, firsts: list[str], seconds: list[str]) -> list[SentenceOrder]:
+    def sentence_order(
+        self, firsts: list[str] | str, seconds: list[str] | str
+    ) -> list[SentenceOrder]:
         """Returns the probability that pairs of texts are in this order.
 
         Args:
-            firsts, seconds: list of str, equally long.
+            firsts, seconds: list of str, equally long; or one text each.
 
         Returns:
             list of SentenceOrder.
@@ -202,20 +205,21 @@ class Predictor:
             InputError: If the model has no sentence-order head, or a text is blank.
         """
         self._check_signature("sentence_order")
-        for first, second in zip(firsts, seconds, strict=True):
+        pairs = _listed(firsts), _listed(seconds)
+        for first, second in zip(*pairs, strict=True):
             check_text("first", first)
             check_text("second", second)
-        answers = call_by_rows(self.ask, "sentence_order", first=firsts, second=seconds)
+        answers = call_by_rows(self.ask, "sentence_order", first=pairs[0], second=pairs[1])
         return [
             SentenceOrder(
                 first, second, float(answer["in_order"]), int(answer.get("dropped_tokens", 0))
             )
-            for first, second, answer in zip(firsts, seconds, answers, strict=True)
+            for first, second, answer in zip(*pairs, answers, strict=True)
         ]
 
-    def encode(self, texts: list[str]) -> np.ndarray:
-        """Returns a vector for each text: `pooled_output`, float32 [B, H]."""
-        return self.ask("encode", text=texts)["pooled_output"]
+    def encode(self, texts: list[str] | str) -> np.ndarray:
+        """Returns a vector for each text, or for one: `pooled_output`, float32 [B, H]."""
+        return self.ask("encode", text=_listed(texts))["pooled_output"]
 
     def ask(self, signature: str, **inputs: list[Any]) -> dict[str, np.ndarray]:
         """Calls a signature over strings, with all rows in one batch.
@@ -281,9 +285,9 @@ class Predictor:
             raise InputError(f"`{self.path}` has no signature `{name}`.")
 
 
-def fill_mask(export: str | Path, texts: list[str], top_k: int = 5) -> list[FilledMask]:
+def fill_mask(model: str | Path, texts: list[str] | str, top_k: int = 5) -> list[FilledMask]:
     """Fills the masks of some texts with an exported model; see `Predictor.fill_mask`."""
-    return Predictor(export).fill_mask(texts, top_k)
+    return Predictor(model).fill_mask(texts, top_k)
 
 
 def _short_message(error):
@@ -292,6 +296,11 @@ def _short_message(error):
     if not lines:
         return type(error).__name__
     return lines[-1] if lines[0] == "Graph execution error:" else lines[0]
+
+
+def _listed(texts):
+    """Returns texts as a list; a single one is a list of one."""
+    return [texts] if isinstance(texts, str) else list(texts)
 
 
 def _candidates(pieces, scores, num_masks, top_k):

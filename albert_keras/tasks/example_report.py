@@ -23,10 +23,10 @@ from albert_keras.tasks.examples import (
 from albert_keras.tasks.kinds import CLASSIFICATION, TAGGING
 from albert_keras.tasks.metrics import count_caution
 from albert_keras.tasks.tagging.scores import has_entities, outside_tag, why_no_entities
-from albert_keras.tasks.tagging.words import SPLITS, find_rule
 from albert_keras.tasks.task import Task, one_line
 from albert_keras.tasks.task_config import OWN_TASKS
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.words import SPLITS, find_rule
 
 #: Beyond these limits a finding is a warning: fractions of the examples, of the tokens, and the
 #: number of training examples of a class.
@@ -190,7 +190,7 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
         if (outside := outside_tag(labels)) in labels:
             yield Finding(None, "entities", f"words outside of them are tagged `{outside}`")
     if task.kind is TAGGING and is_training and task.config.word_split is None:
-        rule = find_rule(examples)
+        rule = find_rule([example.words for example in examples])
         text = f"plain text is split {SPLITS[rule.rule]}: {percent(rule.share)} of the words found"
         yield Finding(not rule.warning, WORD_SPLIT, rule.warning or text)
     similar = near_equal(labels) if is_training and task.labels else []

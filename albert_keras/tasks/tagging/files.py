@@ -27,7 +27,7 @@ from albert_keras.tasks.tables.rows import (
 )
 from albert_keras.tasks.tagging.scores import has_entities
 from albert_keras.tasks.tagging.spans import Texts, spans_of
-from albert_keras.tasks.task_config import WordSplit
+from data_pipeline.config import WordSplit
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import check_columns
 from data_pipeline.settings import did_you_mean

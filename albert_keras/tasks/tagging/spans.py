@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from albert_keras.report import shortened_value
 from albert_keras.tasks.tables.rows import RowError
-from albert_keras.tasks.tagging.words import split_words
-from albert_keras.tasks.task_config import WordSplit
+from data_pipeline.config import WordSplit
 from data_pipeline.text.letters import UNSPACED_CHARACTER
+from data_pipeline.tokenizers.words import split_words
 
 #: Names of the parts of a span that is an object: begin, end, name, and perhaps its text.
 _KEYS = (

@@ -9,7 +9,7 @@ import pytest
 from albert_keras.conversion.convert import convert
 from albert_keras.formats import hugging_face, own
 from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.limits import read_json
 from data_pipeline.tokenizers.library_training import train_byte_bpe
@@ -76,9 +76,9 @@ def test_a_value_of_a_converted_model_that_changed_is_named(to, key, own_folder,
     values = read_json(file)
     file.write_text(json.dumps(values | {key: "relu" if key == "hidden_act" else 4}))
     with pytest.raises(InputError, match="as when it was converted|missing"):
-        open_model(path)
+        open_weights(path)
     file.write_text(json.dumps(values))
-    assert open_model(path).albert_config.num_hidden_layers == 2
+    assert open_weights(path).albert_config.num_hidden_layers == 2
 
 
 def test_weights_vocabulary_and_labels_are_those_of_the_conversion(own_folder, tmp_path):
@@ -91,9 +91,9 @@ def test_weights_vocabulary_and_labels_are_those_of_the_conversion(own_folder, t
     ):
         (path / CONVERSION_RECORD).write_text(json.dumps(record | changes))
         with pytest.raises(InputError, match=says):
-            open_model(path)
+            open_weights(path)
     (path / CONVERSION_RECORD).unlink()
-    assert open_model(path).digest == record["encoder_digest"]
+    assert open_weights(path).digest == record["encoder_digest"]
     weights = task_weights("classification", 3, ("neg", "neu", "pos"), vocab_size=307)
     (tmp_path / "b").mkdir()
     hugging_face.write(weights, tmp_path / "b")
@@ -105,7 +105,7 @@ def test_weights_vocabulary_and_labels_are_those_of_the_conversion(own_folder, t
     ):
         (theirs / "config.json").write_text(text.replace(old, new))
         with pytest.raises(InputError, match=says):
-            open_model(theirs)
+            open_weights(theirs)
 
 
 def test_a_changed_number_is_named_and_leaves_nothing(google, tmp_path, monkeypatch):
@@ -131,12 +131,12 @@ def test_a_vocabulary_and_a_shape_may_be_given(google, tiny_vocabulary, tmp_path
     with pytest.raises(InputError, match="has no albert_config. .* as `config`"):
         convert(prefix, tmp_path / "ours")
     with pytest.raises(InputError, match="must have 307 pieces.* Received: 16,000"):
-        shipped = open_model("albert-mini-en").place / "tokenizer"
+        shipped = open_weights("albert-mini-en").place / "tokenizer"
         convert(prefix, tmp_path / "ours", config=shape, tokenizer=shipped)
     assert not (tmp_path / "ours").exists()
     assert convert(prefix, tmp_path / "none", config=shape).vocabulary is None
     given = convert(prefix, tmp_path / "ours", config=shape, tokenizer=tiny_vocabulary.path)
-    assert given.vocabulary["digest"] == open_model(tmp_path / "ours").tokenizer.digest
+    assert given.vocabulary["digest"] == open_weights(tmp_path / "ours").tokenizer.digest
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_there_and_back_is_the_same_model(name, sizes, left, own_folder, tiny_co
     back = convert(tmp_path / "there", tmp_path / "back")
     assert back.source_format == name
     assert there.encoder_digest == back.encoder_digest
-    origins = [open_model(source), open_model(tmp_path / "back")]
+    origins = [open_weights(source), open_weights(tmp_path / "back")]
     first, second = (origin.weights() for origin in origins)
     assert second.heads == tuple(head for head in first.heads if head not in left)
     for tensor, array in second.tensors.items():
@@ -177,7 +177,7 @@ def test_word_pieces_travel(own_folder, word_pieces, tmp_path):
         target = tmp_path / str(number)
         convert(source, target, to=to or OURS)
         source = target
-    first, last = (open_model(tmp_path / number).tokenizer for number in "02")
+    first, last = (open_weights(tmp_path / number).tokenizer for number in "02")
     assert first.model_bytes == last.model_bytes == word_pieces
     # With the limits of transformers, which the first conversion to it announced.
     assert last.config == first.config.replace(program="tokenizers", max_word_characters=100)
@@ -199,7 +199,7 @@ def test_rotary_positions_stay_in_our_own_format(own_folder, tmp_path):
             convert(source, tmp_path / "there", to=name)
         assert not (tmp_path / "there").exists()
     convert(source, tmp_path / "there", to=OURS)
-    assert open_model(tmp_path / "there").albert_config.position_embedding == "rotary"
+    assert open_weights(tmp_path / "there").albert_config.position_embedding == "rotary"
 
 
 @pytest.mark.parametrize(

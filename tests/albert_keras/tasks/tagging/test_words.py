@@ -6,9 +6,10 @@ from albert_keras.cli import main
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.predict import predict_task
-from albert_keras.tasks.tagging.words import find_rule, split_words, with_word_split
+from albert_keras.tasks.tagging.words import with_word_split
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.words import find_rule, split_words
 from tests.albert_keras.tasks.small_tasks import MIXED_TEXT
 
 TAGGING = TaskConfig(name="tagging", labels=("O", "B-X"))
@@ -85,17 +86,17 @@ def test_the_share_of_the_words_that_a_rule_finds_is_told(tmp_path, caplog, caps
     says = (
         "no rule splits plain text as the training sentences were split: the best one finds 40% of"
     )
-    assert find_rule(task.read("train"))[:1] == ("characters",)
+    assert find_rule([example.words for example in task.read("train")])[:1] == ("characters",)
     with_word_split(task.config, task.read("train"))
     assert says in caplog.text
     assert main(["data", "check", "--task", "tagging", "--train", str(path)]) == 0
     assert f"⚠ word split         {says}" in capsys.readouterr().out
     sentence = TaggedExample("0", tuple("Anna slept , and Bert went-off - quietly".split()))
-    assert find_rule([sentence]) == ("punctuation", 1.0)
+    assert find_rule([sentence.words]) == ("punctuation", 1.0)
     sentence = TaggedExample("0", tuple("Anna slept , and Bert went - off".split()))
-    assert find_rule([sentence]) == ("punctuation", 1.0)
+    assert find_rule([sentence.words]) == ("punctuation", 1.0)
     sentence = TaggedExample("0", tuple("Anna 12 . 5 slept , and Bert".split()))
-    assert find_rule([sentence]).share == 1.0
+    assert find_rule([sentence.words]).share == 1.0
 
 
 def test_other_tasks_and_earlier_versions_have_no_rule():

@@ -1,0 +1,292 @@
+"""The base class of the models that learn from texts and answer texts: Keras models.
+
+A model is an encoder, a head and a loss; a preprocessor in front of it makes its features of texts.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.config import AlbertConfig
+from albert_keras.layers.dropout import DropoutSeed
+from albert_keras.layers.rows import shape_of
+from albert_keras.models.encoder_with_head import AlbertForTask
+from albert_keras.models.preprocessor import TextPreprocessor
+from albert_keras.models.presets import open_text_model
+from albert_keras.models.text_inputs import is_features
+from albert_keras.models.text_training import Tensors, TextTraining
+from data_pipeline.errors import InputError
+
+#: The loss of each row, and 1 where its answer is right, float32 [B].
+Losses = tuple[tf.Tensor, tf.Tensor]
+
+
+class AlbertForTexts(AlbertForTask, TextTraining):
+    """Base of the models of texts: encoder, head and loss, with a preprocessor in front.
+
+    `fit`, `evaluate`, `predict`, `train_on_batch` and the call take texts, see
+    `text_inputs.examples_of`, in memory, in data sets and from generators; or the features of the
+    preprocessor. Without `compile`, `fit` uses the defaults of `finetune`.
+
+    Args:
+        config: AlbertConfig.
+        preprocessor: TextPreprocessor, or None for a model that is only given features.
+        labels: list of str or int. Names of the labels in the order of their numbers, or how many
+            they are.
+        pairs: bool or None. Whether an example is a pair of texts, where that is not fixed; None
+            is decided by the first inputs of `fit`.
+        thresholds: dict of str to float. What `answer` compares probabilities with.
+        **kwargs: As in `AlbertForTask`: `head_dropout`, `seed`, `dtype`, `features`, ...
+    """
+
+    #: Whether an answer is simply right or wrong.
+    has_accuracy = True
+    #: Whether examples must have labels to be learned from.
+    needs_labels = True
+    #: Whether `compile` takes a loss and metrics of Keras.
+    takes_losses = True
+    #: Weights of the `objectives` in the loss.
+    usual_objective_weights: Mapping[str, float] = {"answer": 1.0}
+    #: Whether `labels` may name the outputs of the head.
+    has_labels = False
+    #: Tokens of a row, unless another number is given.
+    usual_length = 128
+    preprocessor_class: type[TextPreprocessor]
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        preprocessor: TextPreprocessor | None = None,
+        labels: Sequence[str] = (),
+        pairs: bool | None = None,
+        thresholds: Mapping[str, float] | None = None,
+        **kwargs: Any,
+    ):
+        kwargs.setdefault("name", re.sub("(?<=.)(?=[A-Z])", "_", type(self).__name__).lower())
+        super().__init__(config, **kwargs)
+        self.preprocessor: Any = preprocessor
+        self.labels, self.pairs = tuple(labels), pairs
+        self.thresholds = dict(thresholds or {})
+        self._shows_accuracy = self.has_accuracy
+
+    @classmethod
+    def from_preset(
+        cls,
+        source: str | Path,
+        labels: Sequence[str] | int | None = None,
+        sequence_length: int | None = None,
+        load_weights: bool = True,
+        step: int | str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Builds a model on a trained encoder, or opens a model that was trained before.
+
+        Args:
+            source: The name of a shipped model, a run, a checkpoint, an export, a `.keras` file, or
+                a model of Hugging Face, of google-research/albert or of KerasNLP. The folder of a
+                fine-tuning and a `.keras` file of this class, if no other labels are given, have
+                their heads as well.
+            labels: Names of the classes, tags or labels, in the order of their numbers; or how many
+                they are.
+            sequence_length: Tokens to which longer texts are truncated; None is the usual length of
+                the class, as in `finetune`.
+            load_weights: Whether to load the trained weights; if not, they are random.
+            step: Checkpoint of a run, or "best"; None means the newest, of a fine-tuning the best.
+            **kwargs: As in the class and its preprocessor: `head_dropout`, `seed`, `dtype`, ...
+
+        Raises:
+            InputError: If there is no such model, or it is damaged; or labels are missing.
+
+        Example:
+            model = AlbertForClassification.from_preset("albert-mini-en", labels=["neg", "pos"])
+            model.fit(["a gripping film", "a dull film"], ["pos", "neg"])
+            model.answer(["a film"])[0].label
+        """
+        return open_text_model(cls, source, labels, sequence_length, load_weights, step, **kwargs)
+
+    # === What a subclass defines
+
+    def predictions(self, outputs: Tensors) -> Any:
+        """Returns what the call of the model returns, from its outputs."""
+        raise NotImplementedError
+
+    def predictions_of_texts(self, columns: Mapping[str, Any], training: bool) -> Any:
+        """Returns the predictions for texts that take several rows, string [B] by name."""
+        rows = self.preprocessor.rows(columns, self.needs_fixed_length)
+        return self.predictions(self.outputs_of(rows, training))
+
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
+        """Returns the loss of each row and 1 where the answer is right, float32 [B].
+
+        Override it for an objective of your own.
+
+        Args:
+            outputs: What `outputs_of` returns.
+            features: With the targets of the rows, such as "labels".
+        """
+        raise NotImplementedError
+
+    def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the labels of a user as arrays, [N, ...] by name; InputError if one is wrong."""
+        raise NotImplementedError
+
+    def initial_output_bias(self, targets: np.ndarray) -> np.ndarray | None:
+        """Returns the bias of an untrained head, see `initialize_output_bias`; None is zeros."""
+        return None
+
+    # === The model
+
+    @property
+    def tokenizer(self) -> Any:
+        """Tokenizer of the preprocessor; None without one."""
+        return None if self.preprocessor is None else self.preprocessor.tokenizer
+
+    def call(
+        self,
+        inputs: Any,
+        training: bool | None = None,
+        dropout_seed: DropoutSeed | None = None,
+    ) -> Any:
+        if is_features(inputs):
+            return self.predictions(self.outputs_of(inputs, training, dropout_seed))
+        if self.preprocessor is None:
+            raise ValueError(
+                "A model without a preprocessor takes features, a dict with `input_ids`. "
+                f"Received: {type(inputs).__name__}."
+            )
+        columns = self.preprocessor.columns(inputs)
+        self.note_inputs(columns)
+        return self.predictions_of_texts(columns, bool(training))
+
+    @property
+    def needs_fixed_length(self) -> bool:
+        """Whether all rows must have the full length: outputs depend on the padding, or a TPU needs
+        static shapes."""
+        on_tpu = isinstance(self.distribute_strategy, tf.distribute.TPUStrategy)
+        return on_tpu or self.config.is_sparse_at(self.preprocessor.sequence_length)
+
+    @property
+    def text_names(self) -> tuple[str, ...]:
+        """Names of the texts of an example, in the order in which a tuple has them."""
+        return self.preprocessor.fields + self.preprocessor.optional_fields
+
+    def note_inputs(self, columns: Mapping[str, Any], learns: bool = False) -> None:
+        """Checks that examples are pairs of texts if, and only if, those of the training were.
+
+        Args:
+            columns: By the names of the texts.
+            learns: Whether the examples of a new model say what it takes.
+
+        Raises:
+            InputError: If they are not.
+        """
+        if "pair" not in self.preprocessor.optional_fields:
+            return
+        has_pairs = "pair" in columns
+        if self.pairs is None and learns:
+            self.pairs = has_pairs
+        if self.pairs is not None and self.pairs != has_pairs:
+            wanted, given = ("pairs of texts", "single texts")[:: 1 if self.pairs else -1]
+            raise InputError(f"This model was made for {wanted}. Received: {given}.")
+
+    def weights_of(self, features: Tensors) -> tf.Tensor:
+        """Returns the weight of each loss: 1 for a real row, 0 for one that fills up the batch."""
+        if "example_weights" not in features:
+            return tf.ones(tf.shape(features["input_ids"])[:1])
+        return tf.cast(features["example_weights"], tf.float32)
+
+    def initialize_output_bias(self, targets: np.ndarray) -> None:
+        """Initializes the bias of an untrained head with the frequencies of tags or labels.
+
+        Most words have the tag `O`, and most labels do not apply. The first updates would otherwise
+        learn this, with large gradients that are the same at all texts and tokens: of a small
+        encoder they destroy what it knows. A bias that is not zero was trained, and stays. Other
+        models do nothing: with two classes of MRPC, zeros are better (docs/measured.md).
+
+        Args:
+            targets: The "labels" of all rows, or the numbers of all tags.
+        """
+        values = None if targets is None else self.initial_output_bias(targets)
+        if values is not None and not self.head.output_bias.numpy().any():
+            self.head.output_bias.assign(values)
+
+    def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Saves the model as Keras does: a `.keras` file, or a folder if there is no suffix."""
+        if self.preprocessor is not None and self.save_spec() is None:
+            self(self.sample_inputs())  # a folder has the call of the model, for texts
+        super().save(filepath, *args, **kwargs)
+
+    def sample_inputs(self) -> dict[str, Any]:
+        """Returns an example of the texts that the model takes, as tensors by their names."""
+        names = [name for name in self.text_names if name != "pair" or self.pairs]
+        return {name: tf.constant(["text"]) for name in names}
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        if self.preprocessor is not None:
+            config["preprocessor"] = self.preprocessor.get_config()
+        known = {"labels": list(self.labels), "pairs": self.pairs, "thresholds": self.thresholds}
+        return config | {
+            name: value for name, value in known.items() if value not in (None, [], {})
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        config = config_of_earlier_versions(config)
+        if isinstance(config.get("preprocessor"), Mapping):
+            config["preprocessor"] = cls.preprocessor_class.from_config(config["preprocessor"])
+        return super().from_config(config)
+
+    def __repr__(self) -> str:
+        labels = f", labels {', '.join(self.labels)}" if self.labels else ""
+        of_texts = "" if self.preprocessor is None else f", {self.preprocessor!r}"
+        return f"<{type(self).__name__} {self.config.summary()}{labels}{of_texts}>"
+
+
+def config_of_earlier_versions(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the configuration of a model; earlier versions saved a task and a tokenizer."""
+    config = dict(config)
+    task, tokenizer = config.pop("task", None), config.pop("tokenizer", None)
+    thresholds = config.pop("tuned", None)
+    if task is None and tokenizer is None:
+        return config
+    task = task or {}
+    config |= {"labels": task["labels"]} if task.get("labels") else {}
+    config["thresholds"] = thresholds or {}
+    if task.get("name") in ("classification", "pair", "regression"):
+        config["pairs"] = task.get("pair") is not None
+    if task.get("threshold") is not None and not config["thresholds"]:
+        config["threshold"] = task["threshold"]
+    config |= {name: task[name] for name in ("n_best", "max_answer_length") if name in task}
+    if tokenizer is not None:
+        of_rows = ("word_split", "max_qa_length", "max_query_length", "doc_stride")
+        config["preprocessor"] = {
+            "tokenizer": tokenizer,
+            **({"sequence_length": task["max_seq_length"]} if "max_seq_length" in task else {}),
+            **{name: task[name] for name in of_rows if name in task},
+        }
+    return config
+
+
+def of_classes(logits: Any, labels: Any) -> Losses:
+    """Compares [..., C] with int [...]; returns cross-entropies and 1 where right, float32."""
+    labels, logits = tf.convert_to_tensor(labels), tf.cast(logits, tf.float32)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    is_right = tf.equal(tf.argmax(logits, -1, labels.dtype), labels)
+    return losses, tf.cast(is_right, tf.float32)
+
+
+def sequences_of_rows(inputs: Tensors, dropout_seed: Any) -> tuple[dict[str, Any], Any, Any]:
+    """Makes the sequences of rows, [B, C, S], the rows of a batch, [B C, S].
+
+    Returns:
+        dict of int [B C, S]; DropoutSeed or None for them; C.
+    """
+    _, count, length = shape_of(tf.convert_to_tensor(inputs["input_ids"]))
+    names = [name for name in ("input_ids", "input_mask", "segment_ids") if name in inputs]
+    texts = {name: tf.reshape(inputs[name], (-1, length)) for name in names}
+    return texts, dropout_seed and dropout_seed.of_sequences(count), count
