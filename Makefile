@@ -60,9 +60,12 @@ test-slow: $(READY) $(READY_DOCS)
 
 test-all: test test-slow test-newer test-beam
 
-test-newer:
+# With the newer TensorFlow, the tests of the core; with the other one, those that use both.
+test-newer: $(READY)
 	$(MAKE) setup VENV="$(VENV_NEWER)" PYTHON="$(PYTHON_NEWER)"
 	$(VENV_NEWER)/bin/python -m pytest $(IN_PROCESSES) $(CORE)
+	ALBERT_KERAS_OTHER_PYTHON="$(abspath $(VENV_NEWER))/bin/python" $(BIN)/python -m pytest -m slow \
+	  tests/test_both_tensorflows.py
 
 # Beam has requirements of its own, which pip adds to those of the project.
 test-beam:
