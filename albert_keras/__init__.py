@@ -14,9 +14,31 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.formats.vocabulary import load_tokenizer as load_tokenizer
     from albert_keras.models.encoder import AlbertEncoder as AlbertEncoder
     from albert_keras.models.encoder_with_head import AlbertForTask as AlbertForTask
+    from albert_keras.models.multiple_choice import (
+        AlbertForMultipleChoice as AlbertForMultipleChoice,
+        AlbertMultipleChoicePreprocessor as AlbertMultipleChoicePreprocessor,
+    )
     from albert_keras.models.objective_model import Objective as Objective
     from albert_keras.models.preprocessor import AlbertPreprocessor as AlbertPreprocessor
     from albert_keras.models.pretraining import AlbertForPretraining as AlbertForPretraining
+    from albert_keras.models.similarity import (
+        AlbertForSimilarity as AlbertForSimilarity,
+        AlbertSimilarityPreprocessor as AlbertSimilarityPreprocessor,
+    )
+    from albert_keras.models.spans import (
+        AlbertForSpans as AlbertForSpans,
+        AlbertSpansPreprocessor as AlbertSpansPreprocessor,
+    )
+    from albert_keras.models.tagging import (
+        AlbertForTagging as AlbertForTagging,
+        AlbertTaggingPreprocessor as AlbertTaggingPreprocessor,
+    )
+    from albert_keras.models.text_classifiers import (
+        AlbertForClassification as AlbertForClassification,
+        AlbertForMultiLabel as AlbertForMultiLabel,
+        AlbertForRegression as AlbertForRegression,
+    )
+    from albert_keras.models.text_model import AlbertForTexts as AlbertForTexts
     from albert_keras.optimization.config import OptimizerConfig as OptimizerConfig
     from albert_keras.optimization.lamb import AdamW as AdamW, Lamb as Lamb
     from albert_keras.optimization.muon import Muon as Muon
@@ -30,15 +52,6 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.tasks.finetune import finetune as finetune
     from albert_keras.tasks.finetune_config import FinetuneConfig as FinetuneConfig
     from albert_keras.tasks.finetuned import open_finetuned as open_finetuned
-    from albert_keras.tasks.models import (
-        AlbertForClassification as AlbertForClassification,
-        AlbertForMultiLabel as AlbertForMultiLabel,
-        AlbertForMultipleChoice as AlbertForMultipleChoice,
-        AlbertForRegression as AlbertForRegression,
-        AlbertForSimilarity as AlbertForSimilarity,
-        AlbertForSpans as AlbertForSpans,
-        AlbertForTagging as AlbertForTagging,
-    )
     from albert_keras.tasks.predict import predict_task as predict_task
     from albert_keras.tasks.task_config import TaskConfig as TaskConfig
     from albert_keras.texts.embed import embed as embed

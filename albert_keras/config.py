@@ -290,6 +290,13 @@ class AlbertConfig(Settings):
         few = self.attention_global_blocks  # blocks that attend to all positions
         return -(-(few * number * size + (number - few) * keys) // number)
 
+    def summary(self) -> str:
+        """Returns the shape in a few words, as models print it."""
+        return (
+            f"{self.num_hidden_layers} layers of {self.hidden_size}, {self.vocab_size:,} pieces, "
+            f"{self.max_position_embeddings} positions"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Returns plain JSON values; foreign keys are top-level and listed in `foreign_keys`."""
         values = self.model_dump()

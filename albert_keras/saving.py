@@ -10,10 +10,14 @@ import importlib
 for _module in (
     "albert_keras.models.encoder",
     "albert_keras.models.preprocessor",
+    "albert_keras.models.multiple_choice",
     "albert_keras.models.pretraining",
+    "albert_keras.models.similarity",
+    "albert_keras.models.spans",
+    "albert_keras.models.tagging",
+    "albert_keras.models.text_classifiers",
     "albert_keras.optimization.lamb",
     "albert_keras.optimization.muon",
     "albert_keras.optimization.schedules",
-    "albert_keras.tasks.models",
 ):
     importlib.import_module(_module)

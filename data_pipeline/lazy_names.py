@@ -26,11 +26,19 @@ def attach(
 
     def load(name):
         if name == "__version__":
-            from importlib import metadata
-
-            return metadata.version("albert-keras")
+            return program_version()
         if name not in homes:
             raise AttributeError(f"module `{package}` has no attribute `{name}`")
         return getattr(importlib.import_module(homes[name]), name)
 
     return load, lambda: [*vars(sys.modules[package]), *homes], sorted(homes)
+
+
+def program_version() -> str:
+    """Returns the version of this program, or "unknown" in a checkout that is not installed."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("albert-keras")
+    except metadata.PackageNotFoundError:
+        return "unknown"

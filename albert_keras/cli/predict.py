@@ -171,7 +171,7 @@ def _answer_task(path, is_export, texts, fields, of_file, **arguments):
         **arguments: Further arguments of `predict_task`.
     """
     from albert_keras.serving.predictor import Predictor
-    from albert_keras.tasks.finetuned import open_finetuned
+    from albert_keras.tasks.finetuned import TrainedTask
     from albert_keras.tasks.predict import answer_stream, collected, predict_task
     from albert_keras.tasks.tagging.words import log_word_split
 
@@ -182,7 +182,7 @@ def _answer_task(path, is_export, texts, fields, of_file, **arguments):
         found = predict_task(model, inputs, **of_file, **arguments)
     else:
         arriving = arriving_lines()
-        model = Predictor(path) if is_export else open_finetuned(path, strategy="auto")
+        model = Predictor(path) if is_export else TrainedTask.open(path, strategy="auto")
         if model.task.kind is TAGGING:
             log_word_split(model.task.config)
         stream = answer_stream(model.answers, _line_inputs(model.task, arriving, fields))

@@ -172,7 +172,7 @@ def taught_class(kind: TaskKind, settings: TaskTeachingConfig) -> type:
     """
 
     class TaughtModel(load_class(kind.model_class)):
-        objective_weights_of_task = {
+        usual_objective_weights = {
             "answer": settings.answer_weight,
             "soft_target": settings.soft_target_weight,
         }

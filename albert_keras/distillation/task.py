@@ -18,7 +18,7 @@ from albert_keras.formats.open_model import open_model
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.finetune import finetune
-from albert_keras.tasks.finetuned import find_run, open_finetuned
+from albert_keras.tasks.finetuned import TrainedTask, find_run
 from albert_keras.tasks.kinds import CHOICE, OF_TEXTS
 from albert_keras.tasks.results import FinetuneResult
 from albert_keras.tasks.task import Features
@@ -110,7 +110,7 @@ class TaskTeaching:
                 f"A task that is learned from a teacher must be of one of the kinds {kinds}. "
                 f"Received: {task.kind.name}. Fine-tune a distilled model instead."
             )
-        model = open_finetuned(self._folder)
+        model = TrainedTask.open(self._folder)
         found = model.task
         if found.kind is not task.kind or tuple(found.labels) != tuple(task.labels):
             raise InputError(

@@ -59,13 +59,17 @@ def shape_in_keras_file(path: Path) -> AlbertConfig:
 
 def open_keras_file(path: Path) -> ArrayTensors:
     """Loads the weights of a `.keras` file; raises as `shape_in_keras_file`."""
+    return ArrayTensors.of_model(open_keras_model(path))
+
+
+def open_keras_model(path: Path) -> keras.Model:
+    """Loads the model in a `.keras` file, not compiled; raises as `shape_in_keras_file`."""
     shape_in_keras_file(path)
     try:
         # Keras opens the HDF5 file in it without any check.
         with _open_archive(path) as archive, open_hdf5(_WEIGHTS, archive.read(_WEIGHTS)):
             pass
-        model = keras.models.load_model(path, compile=False, safe_mode=True)
-        return ArrayTensors.of_model(model)
+        return keras.models.load_model(path, compile=False, safe_mode=True)
     except (*_DAMAGED, LookupError, TypeError, tf.errors.OpError) as error:
         raise InputError(f"`{path}` cannot be loaded: {error}") from error
 

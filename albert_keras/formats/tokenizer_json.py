@@ -16,7 +16,8 @@ from albert_keras.formats.tokenizer_json_writing import (
 )
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
-from data_pipeline.tokenizers.vocabulary import CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
+from data_pipeline.tokenizers.vocabulary import USER_DEFINED_SYMBOLS
+from data_pipeline.tokenizers.vocabulary_files import CONTROL_SYMBOLS
 
 _SPACE = "▁"
 _Piece = ModelProto.SentencePiece

@@ -16,7 +16,8 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from data_pipeline.tokenizers.cleanup import character_class, character_ranges
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import SPACE, USER_DEFINED_SYMBOLS, is_unigram
+from data_pipeline.tokenizers.vocabulary import USER_DEFINED_SYMBOLS
+from data_pipeline.tokenizers.vocabulary_files import SPACE, is_unigram
 
 _Piece = ModelProto.SentencePiece
 #: The first of the private characters that replace user-defined symbols during normalization.

@@ -32,7 +32,7 @@ from data_pipeline.tokenizers.byte_bpe import (
     write_bpe,
 )
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
+from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE
 
 _MODELS = (".model", ".spm")
 #: Google's releases have `30k-clean.model`, `vocab_chinese.txt` and `vocab.txt`.

@@ -27,7 +27,7 @@ class TextPacker:
     """
 
     def __init__(self, tokenizer: Tokenizer, max_seq_length: int, fixed_length: bool = False):
-        self.max_seq_length = max_seq_length
+        self.max_seq_length, self.is_fixed = max_seq_length, fixed_length
         #: Bytes of a text that are read.
         self.max_bytes = BYTES_PER_POSITION * max_seq_length
         self._cls_id, self._sep_id = tokenizer.cls_id, tokenizer.sep_id

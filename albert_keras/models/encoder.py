@@ -245,6 +245,9 @@ class AlbertEncoder(keras.Model):
             preset.load(encoder)
         return encoder
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.config.summary()}>"
+
     def get_config(self) -> dict[str, Any]:
         return {
             "config": self.config.to_dict(),

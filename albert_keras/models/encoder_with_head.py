@@ -12,7 +12,7 @@ from albert_keras.layers.kernels import inference
 from albert_keras.layers.rows import token_mask
 from albert_keras.layers.weights import NamedLayer
 from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.encoder_inputs import encoder_inputs
+from albert_keras.models.encoder_inputs import encoder_inputs, with_input_mask
 from albert_keras.models.feature_settings import EMBEDDINGS, FeatureSettings
 from albert_keras.models.pooling import mean_over_tokens
 
@@ -74,10 +74,6 @@ class AlbertForTask(keras.Model):
             no dropout, its weights are not trainable, and the head reads `FrozenFeatures`; a head
             for whole texts then reads their mean over the real tokens, not the pooler.
 
-    Call arguments:
-        inputs: dict. The encoder's inputs, any B and S. Other keys, such as labels, are ignored.
-        dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
-
     Attributes:
         encoder: AlbertEncoder.
         features: FrozenFeatures or None.
@@ -131,17 +127,18 @@ class AlbertForTask(keras.Model):
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: the weights already exist."""
 
-    def call(
+    def outputs_of(
         self,
-        inputs: Mapping[str, Any],
-        training: bool | None = None,
+        features: Mapping[str, Any],
+        training: Any = False,
         dropout_seed: DropoutSeed | None = None,
     ) -> dict[str, Any]:
+        """Returns the outputs for features: what the loss and exports read, such as "logits"."""
         with inference(not training):
-            return self._call(inputs, training, dropout_seed)
+            return self._outputs(with_input_mask(features), training, dropout_seed)
 
-    def _call(self, inputs, training, dropout_seed):
-        """Returns the outputs of `call`; each model defines its own."""
+    def _outputs(self, inputs, training, dropout_seed):
+        """Returns the outputs for features; each model defines its own."""
         raise NotImplementedError
 
     def _sequence(self, inputs, training, dropout_seed):

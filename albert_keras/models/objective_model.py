@@ -16,8 +16,10 @@ from tensorflow import keras
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import compiled_kernels, is_on_cpu
 from albert_keras.layers.rows import token_mask
+from albert_keras.models.planned_rates import PlannedRates, check_schedule
 from albert_keras.models.step_state import LossScale, Running, UpdateGuard
 from albert_keras.optimization.build import clip_gradients, optimizer_of
+from albert_keras.optimization.config import default_warmup_steps, pretraining_lr
 from albert_keras.optimization.lamb import Lamb
 from data_pipeline.settings import did_you_mean
 
@@ -117,29 +119,36 @@ class ObjectiveModel(keras.Model):
         self,
         optimizer: Any = "lamb",
         objective_weights: Mapping[str, float] | None = None,
-        clip_norm: float | None = 1.0,
+        clip_norm: float | str | None = "auto",
         accumulation_steps: int = 1,
         skip_spikes: bool = False,
+        learning_rate: Any = "auto",
         **kwargs: Any,
     ) -> None:
         """Configures the training; call it in the scope of the strategy that the model is made in.
 
         Args:
-            optimizer: "lamb", "adamw" or "muon", see `Lamb`; an optimizer of Keras or its name; or
-                None for a model that is only evaluated.
+            optimizer: "lamb", "adamw" or "muon", with the learning rate that `pretrain` and
+                `finetune` choose by default, see `PlannedRates`; an optimizer of Keras or its name;
+                or None for a model that is only evaluated.
             objective_weights: dict of str to float. Weight of each objective in the loss.
-            clip_norm: float or None. Largest global norm of the gradients of the whole batch. It
-                replaces the `global_clipnorm` of the optimizer.
+            clip_norm: float, None or "auto". Largest global norm of the gradients of the whole
+                batch; None does not clip. "auto" is the `global_clipnorm` of the optimizer, or 1 if
+                it clips nothing.
             accumulation_steps: int. Parts of a replica's batch, computed one after the other, which
                 need less memory.
             skip_spikes: bool. Whether to skip updates whose loss is an outlier, see `UpdateGuard`.
                 Updates that are not finite are always skipped.
+            learning_rate: float, schedule or "auto". Peak rate of an optimizer that is named, or
+                its schedule.
             **kwargs: `steps_per_execution`, `jit_compile` and `run_eagerly` of Keras.
 
         Raises:
             TypeError: For `loss`, `metrics` and unknown arguments.
         """
         allowed = ("steps_per_execution", "jit_compile", "run_eagerly")
+        kwargs.pop("from_serialized", None)  # as Keras loads a folder, with None for what is unset
+        kwargs = {name: value for name, value in kwargs.items() if value is not None}
         for name in kwargs:
             if name not in allowed:
                 raise TypeError(
@@ -147,7 +156,14 @@ class ObjectiveModel(keras.Model):
                     f"{did_you_mean(name, allowed)} Its losses and metrics come from `objectives`, "
                     "which a subclass may override."
                 )
+        self._planned = PlannedRates.of(self, optimizer, learning_rate)
+        with self.distribute_strategy.scope():
+            if self._planned is not None:
+                optimizer = self._planned.optimizer()
+            elif learning_rate != "auto":
+                optimizer = optimizer_of(optimizer, learning_rate)
         super().compile(optimizer=optimizer, **kwargs)
+        clip_norm = _clip_norm(self.optimizer) if clip_norm == "auto" else clip_norm
         # The logs of a step are those of the whole batch on each replica; Keras would add them up.
         self.distribute_reduction_method = "first"
         self._compiled_with: dict[str, Any] = {
@@ -179,13 +195,22 @@ class ObjectiveModel(keras.Model):
             return None
         settings = dict(self._compiled_with)
         settings["objective_weights"] = dict(self.objective_weights)
+        if self._planned is not None:
+            settings["planned"] = self._planned.settings
         return settings | {"optimizer": keras.saving.serialize_keras_object(self.optimizer)}
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         config = {name: value for name, value in config.items() if name != "hard_examples"}  # old
+        planned = config.pop("planned", None)
         optimizer = keras.saving.deserialize_keras_object(config["optimizer"])
-        ObjectiveModel.compile(self, **config | {"optimizer": optimizer})
+        self._compile_again(**config | {"optimizer": optimizer})
+        if planned is not None:
+            self._planned = PlannedRates(self, **planned)
         optimizer.build(self.trainable_variables)  # so that Keras can restore the moments
+
+    def _compile_again(self, **settings):
+        """Compiles a loaded model with what `get_compile_config` returned."""
+        ObjectiveModel.compile(self, **settings)
 
     def _get_optimizer(self, optimizer):
         # Keras would wrap it for float16; here the guard must see the gradients before that.
@@ -210,6 +235,38 @@ class ObjectiveModel(keras.Model):
     def metrics(self) -> list[Any]:
         # By their names Keras knows that logs are means already; `reset_metrics` resets them.
         return [*getattr(self, "means", {}).values()]
+
+    @property
+    def metrics_names(self) -> list[str]:
+        """list of str. Names of what `evaluate` returns, in order."""
+        return [name for name in getattr(self, "means", {}) if name != "gradient_norm"]
+
+    def usual_lr(self, optimizer: str, batch_size: int) -> float:
+        """Returns the default of the peak learning rate of an optimizer that is named."""
+        return pretraining_lr(optimizer, batch_size, self.config.hidden_size)
+
+    def usual_warmup(self, num_steps: int) -> int:
+        """Returns the warm-up of a training of so many steps."""
+        return default_warmup_steps(num_steps)
+
+    def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> keras.callbacks.History:
+        """Trains the model, see `fit` of Keras.
+
+        Raises:
+            ValueError: For `class_weight`, which has no meaning for the objectives; or if the
+                records in a data set have another vocabulary than the model.
+        """
+        if kwargs.pop("class_weight", None) is not None:
+            raise ValueError(
+                "`class_weight` must not be given: the predictions of this model are weighted by "
+                "its `objectives`, and examples by `example_weights` in the batches."
+            )
+        check_vocabulary(x, self.config.vocab_size)
+        if getattr(self, "_planned", None) is not None:
+            self._planned.plan(x, **kwargs)
+        elif getattr(self, "optimizer", None) is not None:
+            check_schedule(self.optimizer)
+        return super().fit(x, *args, **kwargs)
 
     def forget_graphs(self) -> None:
         """Makes the next `fit` and `evaluate` build new graphs, as required for other shapes.
@@ -382,6 +439,27 @@ class ObjectiveModel(keras.Model):
 
 
 _MEANS = ("loss", "accuracy")
+
+
+def _clip_norm(optimizer):
+    """Returns the largest norm of gradients that an optimizer was made with; 1 if it has none."""
+    given = getattr(optimizer, "global_clipnorm", None)
+    clips = any(getattr(optimizer, name, None) is not None for name in ("clipnorm", "clipvalue"))
+    return given if given is not None else None if clips else 1.0
+
+
+def check_vocabulary(data: Any, vocab_size: int) -> None:
+    """Raises ValueError if a data set reads records with another number of pieces than a model."""
+    while data is not None:
+        found = getattr(data, "vocab_size", vocab_size)
+        if found != vocab_size:
+            raise ValueError(
+                f"The records have a vocabulary of {found:,} pieces, and the model one of "
+                f"{vocab_size:,}. Make the configuration with `records=`, as in "
+                '`AlbertConfig.from_name("albert-base", records=records)`.'
+            )
+        inputs = data._inputs() if isinstance(data, tf.data.Dataset) else ()
+        data = inputs[0] if inputs else None
 
 
 def _sum_over_parts(function, features, num_parts, like):

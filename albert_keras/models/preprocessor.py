@@ -1,6 +1,7 @@
 """Texts → the encoder's inputs, as a layer that is saved with a model."""
 
 import base64
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,13 @@ from tensorflow import keras
 
 from albert_keras.layers.text_packing import TextPacker, readable
 from albert_keras.models.presets import open_tokenizer
+from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer
 from data_pipeline.tokenizers.tokenization import MODELS, Tokenizer
 
 
-@keras.saving.register_keras_serializable("albert_keras")
-class AlbertPreprocessor(keras.layers.Layer):
-    """Tokenizes texts, or pairs of texts, and packs them into the inputs of `AlbertEncoder`.
+class TextPreprocessor(keras.layers.Layer):
+    """Base of the layers that turn texts into the inputs of a model, and of nothing else.
 
     It works eagerly, in `tf.data.Dataset.map`, and in a functional model over strings, with which
     it is saved: the vocabulary is a part of its configuration. It has no weights.
@@ -24,30 +25,19 @@ class AlbertPreprocessor(keras.layers.Layer):
     Args:
         tokenizer: Tokenizer; the folder of a tokenizer or a model, see `load_tokenizer`; or what
             `get_config` returned for one.
-        sequence_length: int. S, the length to which longer texts are truncated. Of a pair the
-            longer text is truncated at its end.
+        sequence_length: int. S, the length to which longer texts are truncated.
         pads_to: str. "sequence_length" pads all sequences to S, so that the shape is static, as
             TPUs and `Dataset.batch` require. "bucket" pads a batch to the next of 16, 32, 64, ...
             tokens, which saves most of the work for short texts.
-
-    Call arguments:
-        texts: string [B] or a scalar; as tensor, array, str or list of str. A tuple of two of
-            these, or a list of two tensors, is a pair: `[CLS] a [SEP] b [SEP]`. A text may contain
-            any bytes; those that are not UTF-8 are replaced.
-
-    Returns:
-        dict of int32 [B, S], or [S] for a scalar: "input_ids", "input_mask", 1 for a real token,
-        and "segment_ids", 1 for the second text.
-
-    Example:
-        preprocessor = AlbertPreprocessor.from_preset("albert-mini-en", sequence_length=32)
-        inputs = preprocessor(["The ship sailed.", "It was late."])
-        inputs["input_ids"].shape  # [2, 32]
-        preprocessor.detokenize(inputs["input_ids"])[0]  # the ship sailed.
-
-    Source:
-        `convert_single_example` in google-research/albert, `classifier_utils.py`.
     """
+
+    #: Names of the texts of an example, in the order in which they are given.
+    fields: tuple[str, ...] = ("text",)
+    #: Texts that an example may have besides.
+    optional_fields: tuple[str, ...] = ()
+    #: Whether a long text takes several rows.
+    uses_windows = False
+    _make_tokenizer = staticmethod(graph_tokenizer)
 
     def __init__(
         self,
@@ -57,7 +47,7 @@ class AlbertPreprocessor(keras.layers.Layer):
         name: str = "preprocessor",
         **kwargs: Any,
     ):
-        super().__init__(name=name, **kwargs)
+        super().__init__(name=name, **{"dtype": "float32", **kwargs})  # it has no weights
         if pads_to not in ("sequence_length", "bucket") or sequence_length < 4:
             raise ValueError(
                 "`pads_to` must be sequence_length or bucket, and `sequence_length` at least 4. "
@@ -65,19 +55,22 @@ class AlbertPreprocessor(keras.layers.Layer):
             )
         self.tokenizer = restored_tokenizer(tokenizer)
         self.sequence_length, self.pads_to = sequence_length, pads_to
-        self._graph_tokenizer = graph_tokenizer(self.tokenizer)
-        self._packer = TextPacker(self.tokenizer, sequence_length, pads_to == "sequence_length")
+        self.graph_tokenizer = self._make_tokenizer(self.tokenizer)
+        self._packers = {
+            is_fixed: TextPacker(self.tokenizer, sequence_length, is_fixed)
+            for is_fixed in (True, False)
+        }
         self.built = True
 
     @classmethod
     def from_preset(
         cls, source: str | Path | Tokenizer, sequence_length: int = 128, **kwargs: Any
-    ) -> "AlbertPreprocessor":
+    ) -> Any:
         """Returns the preprocessor with the tokenizer of a model.
 
         Args:
             source: As `AlbertEncoder.from_preset`; or a tokenizer or its folder.
-            sequence_length, **kwargs: As in `AlbertPreprocessor`.
+            sequence_length, **kwargs: As in the class.
 
         Raises:
             InputError: If the source has no tokenizer, or it is damaged.
@@ -85,29 +78,63 @@ class AlbertPreprocessor(keras.layers.Layer):
         return cls(open_tokenizer(source), sequence_length, **kwargs)
 
     def call(self, texts: Any) -> dict[str, tf.Tensor]:
-        parts = [_strings(part) for part in _parts_of(texts)]
-        is_scalar = parts[0].shape.rank == 0
-        if any(part.shape.rank not in (0, 1) for part in parts) or (
-            len(parts) == 2 and not parts[0].shape.is_compatible_with(parts[1].shape)
-        ):
-            shapes = ", ".join(str(part.shape) for part in parts)
+        return self.rows(self.columns(texts), is_fixed=self.pads_to == "sequence_length")
+
+    def columns(self, inputs: Any) -> dict[str, Any]:
+        """Returns the texts of B examples as string tensors [B] by their names, see `fields`.
+
+        Args:
+            inputs: The only text; a tuple of the texts in the order of `fields`; or a dict.
+        """
+        names = (*self.fields, *self.optional_fields)
+        if isinstance(inputs, Mapping):
+            if unknown := [name for name in inputs if name not in names]:
+                raise ValueError(f"`{unknown[0]}` is not an input{did_you_mean(unknown[0], names)}")
+            parts = dict(inputs)
+        else:
+            parts = dict(zip(names, _parts_of(inputs, names), strict=False))
+        if missing := [name for name in self.fields if name not in parts]:
             raise ValueError(
-                "Texts must be strings [B] or a scalar, and both parts of a pair must have the "
-                f"same number of texts. Received the shape(s) {shapes}."
+                f"Inputs must have {', '.join(f'`{name}`' for name in self.fields)}. Received "
+                f"no `{missing[0]}`."
             )
-        tokens = [
-            self._graph_tokenizer(readable(tf.reshape(part, [-1]), self._packer.max_bytes))
-            for part in parts
-        ]
-        second = tokens[1] if len(tokens) == 2 else None
-        packed = self._packer.pack(tokens[0], second, drops_empty=True)
-        if self.pads_to == "sequence_length":
-            rows = parts[0].shape[0] if not is_scalar else 1
-            packed = {
-                key: tf.ensure_shape(value, [rows, self.sequence_length])
-                for key, value in packed.items()
-            }
-        return {key: value[0] for key, value in packed.items()} if is_scalar else packed
+        columns = {name: strings_of(part) for name, part in parts.items()}
+        first = next(iter(columns.values()))
+        for name, column in columns.items():
+            rank = 2 if name == "options" else 1
+            is_even = column.shape[:1].is_compatible_with(first.shape[:1])
+            if column.shape.rank != rank or not is_even:
+                shapes = ", ".join(f"{name} {each.shape}" for name, each in columns.items())
+                raise ValueError(
+                    "Texts must be strings [B] or a scalar, and all parts must have the same number "
+                    f"of texts{', options [B, C]' if 'options' in names else ''}. "
+                    f"Received the shapes: {shapes}."
+                )
+        return columns
+
+    def rows(
+        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
+    ) -> dict[str, tf.Tensor]:
+        """Builds the rows of examples.
+
+        Args:
+            columns: As returned by `columns`.
+            is_fixed: Whether all rows have S tokens; otherwise as many as the next bucket.
+            targets: What is to be learned from each example, [B, ...] by name. A layer that uses
+                windows turns them into targets of its rows; others return them as they are.
+
+        Returns:
+            dict of [B, ...], or of as many rows as there are windows.
+        """
+        raise NotImplementedError
+
+    def packer(self, is_fixed: bool) -> TextPacker:
+        """Returns what packs the ids of texts; `is_fixed` as in `rows`."""
+        return self._packers[is_fixed]
+
+    def ids(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the ids of that part of texts, string [B], that is read: ragged [B, None]."""
+        return self.graph_tokenizer(readable(texts, self._packers[True].max_bytes))
 
     def detokenize(self, ids: Any) -> Any:
         """Returns the text of ids, without [CLS], [SEP] and padding.
@@ -130,6 +157,68 @@ class AlbertPreprocessor(keras.layers.Layer):
             "pads_to": self.pads_to,
         }
 
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} sequence_length={self.sequence_length}, "
+            f"pads_to={self.pads_to!r}, {self.tokenizer!r}>"
+        )
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertPreprocessor(TextPreprocessor):
+    """Tokenizes texts, or pairs of texts, and packs them into the inputs of `AlbertEncoder`.
+
+    It works eagerly, in `tf.data.Dataset.map`, and in a functional model over strings, with which
+    it is saved: the vocabulary is a part of its configuration. It has no weights.
+
+    Args:
+        tokenizer: Tokenizer; the folder of a tokenizer or a model, see `load_tokenizer`; or what
+            `get_config` returned for one.
+        sequence_length: int. S, the length to which longer texts are truncated. Of a pair the
+            longer text is truncated at its end.
+        pads_to: str. "sequence_length" pads all sequences to S, so that the shape is static, as
+            TPUs and `Dataset.batch` require. "bucket" pads a batch to the next of 16, 32, 64, ...
+            tokens, which saves most of the work for short texts.
+
+    Call arguments:
+        texts: string [B] or a scalar; as tensor, array, column of a table, str or list of str. A
+            tuple of two of these, or a list of two tensors or arrays, is a pair of columns:
+            `[CLS] a [SEP] b [SEP]`; so is a dict with "text" and "pair". A text may contain any
+            bytes; those that are not UTF-8 are replaced.
+
+    Returns:
+        dict of int32 [B, S], or [S] for a scalar: "input_ids", "input_mask", 1 for a real token,
+        and "segment_ids", 1 for the second text.
+
+    Example:
+        preprocessor = AlbertPreprocessor.from_preset("albert-mini-en", sequence_length=32)
+        inputs = preprocessor(["The ship sailed.", "It was late."])
+        inputs["input_ids"].shape  # [2, 32]
+        preprocessor.detokenize(inputs["input_ids"])[0]  # the ship sailed.
+
+    Source:
+        `convert_single_example` in google-research/albert, `classifier_utils.py`.
+    """
+
+    optional_fields = ("pair",)
+
+    def call(self, texts: Any) -> dict[str, tf.Tensor]:
+        columns = self.columns(texts)
+        is_fixed = self.pads_to == "sequence_length"
+        packed = self.rows(columns, is_fixed)
+        if is_fixed:
+            rows = next(iter(columns.values())).shape[0]
+            packed = {
+                name: tf.ensure_shape(value, [rows, self.sequence_length])
+                for name, value in packed.items()
+            }
+        return {name: value[0] for name, value in packed.items()} if _is_scalar(texts) else packed
+
+    def rows(self, columns, is_fixed, targets=None):
+        tokens = [self.ids(columns[name]) for name in ("text", "pair") if name in columns]
+        packed = self._packers[is_fixed].pack(*tokens, drops_empty=True)
+        return {**packed, **(targets or {})}
+
 
 def tokenizer_config(tokenizer: Tokenizer) -> dict[str, Any]:
     """Returns a tokenizer as plain JSON, as it is saved with a model."""
@@ -146,23 +235,54 @@ def restored_tokenizer(tokenizer: Any) -> Tokenizer:
     return Tokenizer(base64.b64decode(tokenizer["model"]), config)
 
 
-def _parts_of(texts):
-    """Returns the one or two texts of a call argument, see `AlbertPreprocessor`."""
-    is_pair = isinstance(texts, tuple) or (
-        isinstance(texts, list) and texts and not isinstance(texts[0], str | bytes)
-    )
-    if is_pair and len(texts) not in (1, 2):
-        raise ValueError(f"A tuple of texts must be a pair of them. Received: {len(texts)} texts.")
-    return tuple(texts) if is_pair else (texts,)
+def _parts_of(inputs, names):
+    """Returns the parts of examples, columns in the order of `names`, see `TextPreprocessor`."""
+    is_list = isinstance(inputs, list) and inputs and not isinstance(inputs[0], str | bytes)
+    if is_list and isinstance(inputs[0], list | tuple) and len(names) > 1:
+        raise ValueError(
+            f"Examples of several texts must be columns, ({', '.join(names)}), each with one text "
+            "of every example. A list of lists might as well be one row for each example: use "
+            f"`tuple(zip(*rows))`. Received: a list of {len(inputs)} lists."
+        )
+    if not is_list and not isinstance(inputs, tuple):
+        return (inputs,)
+    if not 0 < len(inputs) <= len(names):
+        raise ValueError(
+            f"A tuple of texts must be at most {len(names)} columns, ({', '.join(names)}). "
+            f"Received: {len(inputs)}."
+        )
+    return tuple(inputs)
 
 
-def _strings(texts):
+def _is_scalar(texts):
+    """Returns whether the texts of a call argument are those of one example."""
+    first = next(iter(texts.values())) if isinstance(texts, Mapping) else texts
+    first = first[0] if isinstance(first, tuple) else first
+    return isinstance(first, str | bytes) or getattr(first, "shape", (0,)) == ()
+
+
+def strings_of(texts: Any) -> Any:
+    """Returns texts, [B] or of one example, as a string tensor [B]; ragged if rows are lists."""
+    if isinstance(texts, tf.RaggedTensor):
+        return texts
     if isinstance(texts, np.ndarray) or hasattr(texts, "to_numpy"):  # a column of pandas
-        texts = [str(text) for text in np.asarray(texts).tolist()] if np.ndim(texts) else str(texts)
-    strings = tf.convert_to_tensor(texts)
+        values = np.asarray(texts)
+        others = [text for text in values.ravel().tolist() if not isinstance(text, str | bytes)]
+        if others and not np.issubdtype(values.dtype, np.number):
+            raise TypeError(f"Texts must be strings. Received: {others[0]!r}.")
+        texts = values if np.issubdtype(values.dtype, np.number) else values.tolist()
+    is_nested = isinstance(texts, list | tuple) and texts and isinstance(texts[0], list | tuple)
+    try:
+        strings = tf.ragged.constant(texts) if is_nested else tf.convert_to_tensor(texts)
+    except (ValueError, TypeError) as error:
+        raise TypeError(f"Texts must be strings. {error}") from error
     if strings.dtype != tf.string:
         raise TypeError(
             f"Texts must be strings. Received: {strings.dtype.name}. Ids need no preprocessor: "
             "they are the `input_ids` of the encoder."
         )
+    if strings.shape.rank == 0:
+        return strings[None]
+    if strings.shape.rank == 2 and strings.shape[1] == 1:  # a column of a table
+        return strings[:, 0]
     return strings

@@ -120,7 +120,7 @@ class AlbertForPretraining(ObjectiveModel):
         self,
         optimizer: Any = "lamb",
         sentence_order_weight: float = 1.0,
-        clip_norm: float | None = 1.0,
+        clip_norm: float | str | None = "auto",
         accumulation_steps: int = 1,
         masked_lm_weight: float = 1.0,
         objective_weights: Mapping[str, float] | None = None,
@@ -222,6 +222,9 @@ class AlbertForPretraining(ObjectiveModel):
             if (order_head := self.sentence_order_head) is not None:
                 outputs["sentence_order_logits"] = order_head(outputs["pooled_output"])
         return outputs
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.config.summary()}>"
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -14,10 +14,18 @@ from albert_keras.optimization.schedules import WarmupPolynomialDecay
 _NAMED: dict[str, Any] = {"lamb": Lamb, "adamw": AdamW, "muon": Muon}
 
 
-def optimizer_of(given: Any) -> Any:
-    """Returns an optimizer for its name: ours for "lamb", "adamw" and "muon", else Keras' own."""
+def optimizer_of(given: Any, learning_rate: Any = None) -> Any:
+    """Returns an optimizer for its name: ours for "lamb", "adamw" and "muon", else Keras' own.
+
+    Args:
+        given: The name; an optimizer is returned as it is.
+        learning_rate: A number or a schedule for an optimizer that is named; None is its default.
+    """
+    settings = {} if learning_rate is None else {"learning_rate": learning_rate}
     if isinstance(given, str) and given.lower() in _NAMED:
-        return _NAMED[given.lower()]()
+        return _NAMED[given.lower()](**settings)
+    if isinstance(given, str) and settings:
+        return type(keras.optimizers.get(given))(**settings)
     return keras.optimizers.get(given)
 
 

@@ -160,11 +160,11 @@ class Predictor:
         task = self._finetuned()
         return answer_by_signatures(self.ask, task, examples, _tuned_of(self._record, task))
 
-    def fill_mask(self, texts: list[str], top_k: int = 5) -> list[FilledMask]:
+    def fill_mask(self, texts: list[str] | str, top_k: int = 5) -> list[FilledMask]:
         """Fills each `[MASK]` of some texts.
 
         Args:
-            texts: list of str.
+            texts: list of str, or one of them.
             top_k: int. Candidates per mask, at most 10.
 
         Returns:
@@ -176,6 +176,7 @@ class Predictor:
         if not 1 <= top_k <= TOP_K:
             raise InputError(f"`top_k` must be from 1 to {TOP_K}. Received: {top_k}.")
         self._check_signature("fill_mask")
+        texts = _listed(texts)
         for text in texts:
             if MASK_LITERAL not in text:
                 raise InputError(f"`{text}` contains no {MASK_LITERAL} to fill.")
@@ -190,11 +191,13 @@ class Predictor:
             for text, answer in zip(texts, answers, strict=True)
         ]
 
-    def sentence_order(self, firsts: list[str], seconds: list[str]) -> list[SentenceOrder]:
+    def sentence_order(
+        self, firsts: list[str] | str, seconds: list[str] | str
+    ) -> list[SentenceOrder]:
         """Returns the probability that pairs of texts are in this order.
 
         Args:
-            firsts, seconds: list of str, equally long.
+            firsts, seconds: list of str, equally long; or one text each.
 
         Returns:
             list of SentenceOrder.
@@ -203,6 +206,7 @@ class Predictor:
             InputError: If the model has no sentence-order head, or a text is blank.
         """
         self._check_signature("sentence_order")
+        firsts, seconds = _listed(firsts), _listed(seconds)
         for first, second in zip(firsts, seconds, strict=True):
             check_text("first", first)
             check_text("second", second)
@@ -214,9 +218,9 @@ class Predictor:
             for first, second, answer in zip(firsts, seconds, answers, strict=True)
         ]
 
-    def encode(self, texts: list[str]) -> np.ndarray:
-        """Returns a vector for each text: `pooled_output`, float32 [B, H]."""
-        return self.ask("encode", text=texts)["pooled_output"]
+    def encode(self, texts: list[str] | str) -> np.ndarray:
+        """Returns a vector for each text, or for one: `pooled_output`, float32 [B, H]."""
+        return self.ask("encode", text=_listed(texts))["pooled_output"]
 
     def ask(self, signature: str, **inputs: list[Any]) -> dict[str, np.ndarray]:
         """Calls a signature over strings, with all rows in one batch.
@@ -279,7 +283,7 @@ class Predictor:
             raise InputError(f"`{self.path}` has no signature `{name}`.")
 
 
-def fill_mask(export: str | Path, texts: list[str], top_k: int = 5) -> list[FilledMask]:
+def fill_mask(export: str | Path, texts: list[str] | str, top_k: int = 5) -> list[FilledMask]:
     """Fills the masks of some texts with an exported model; see `Predictor.fill_mask`."""
     return Predictor(export).fill_mask(texts, top_k)
 
@@ -290,6 +294,11 @@ def _short_message(error):
     if not lines:
         return type(error).__name__
     return lines[-1] if lines[0] == "Graph execution error:" else lines[0]
+
+
+def _listed(texts):
+    """Returns texts as a list; a single one is a list of one."""
+    return [texts] if isinstance(texts, str) else list(texts)
 
 
 def _encoded(texts):

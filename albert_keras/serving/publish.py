@@ -5,7 +5,6 @@ import io
 import logging
 import zipfile
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +29,7 @@ from albert_keras.serving.saved_model.signatures import (
 )
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file, write_digests, write_json
+from data_pipeline.lazy_names import program_version
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ def export(
             "signatures": _describe(signatures),
             "fingerprint": fingerprint,
             "tensorflow": tf.__version__,
-            "albert-keras": metadata.version("albert-keras"),
+            "albert-keras": program_version(),
         }
         write_json(draft.folder / EXPORT_RECORD, record)
         _write_digests(draft)

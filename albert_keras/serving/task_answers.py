@@ -15,10 +15,9 @@ from albert_keras.tasks.classification.task import ClassAnswer
 from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, SPANS, TAGGING
 from albert_keras.tasks.spans.task import DecodedAnswer
 from albert_keras.tasks.tagging.task import TagAnswer
-from albert_keras.tasks.tagging.words import GIVEN_WORDS
 from albert_keras.tasks.task import Task
-from albert_keras.tasks.task_config import AT_WHITE_SPACE
 from data_pipeline.errors import InputError
+from data_pipeline.text.words import AT_WHITE_SPACE, GIVEN_WORDS
 
 #: Sequences that are computed at a time; of a choice, which has several for each example, fewer.
 ROWS, CHOICES = 32, 8

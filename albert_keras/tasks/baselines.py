@@ -176,7 +176,9 @@ def similarity_baselines(
     with strategy.scope():
         model = task.kind.build_model(data.albert_config, 1, dtype=training.precision)
         initial_weights.load(model)
-    predictor = RowPredictor(strategy, model, training.eval_batch_size)
+    predictor = RowPredictor(
+        strategy, model.outputs_of, training.eval_batch_size, config=model.config
+    )
     texts = [text for one in data.train.examples for text in (one.first, one.second) if text]
     words = {}
     for split, (examples, _) in data.dev.items():

@@ -17,9 +17,9 @@ from albert_keras.tasks.answer_table import check_required, write_skipped_rows
 from albert_keras.tasks.baselines import bag_of_words_answers
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetuned import (
+    TrainedTask,
     find_run,
     is_converted,
-    open_finetuned,
     task_of,
 )
 from albert_keras.tasks.kinds import OF_TEXTS, TAGGING
@@ -123,7 +123,7 @@ def evaluate_task(
         examples = task.read(split)
     overlap = _check_overlap(opened, examples, split, allow_trained_rows)
     write_skipped_rows(out, task.skipped_rows)
-    model = open_finetuned(opened.path, step, strategy=strategy)
+    model = TrainedTask.open(opened.path, step, strategy=strategy)
     features, outputs = model.compute_outputs(examples, batch_size)
     is_tuned_here = (
         not model.tuned

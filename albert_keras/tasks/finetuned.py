@@ -5,11 +5,17 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from tensorflow import keras
+
 from albert_keras.formats.detection import best_run, detect, kind_of_run
+from albert_keras.formats.keras_file import open_keras_model
+from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
-from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.task import Task
+from albert_keras.tasks.kinds import build_task, task_config_of
+from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.strategy import build_strategy, describe_devices
 from data_pipeline.errors import InputError, Mistake
@@ -69,13 +75,80 @@ def task_of(run: Run) -> Task:
     return build_task(TaskConfig(**run.record["config"]["task"]))
 
 
+class TrainedTask:
+    """A model with the task that it was trained for: examples → answers.
+
+    Args:
+        task: Task.
+        model: The model of its kind, with a preprocessor.
+        tuned: As `Task.tuned_answers` returned it.
+    """
+
+    def __init__(self, task: Task, model: AlbertForTexts, tuned: dict[str, float]):
+        self.task, self.model, self.tuned = task, model, tuned
+        self._predictor: RowPredictor | None = None
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        step: int | str | None = "best",
+        precision: str | None = None,
+        strategy: str | None = None,
+    ) -> "TrainedTask":
+        """Opens a fine-tuned run; arguments and errors as of `open_finetuned`."""
+        run = Run.open(find_run(path))
+        task, tuned = task_of(run), read_tuned(run)
+        scope = contextlib.nullcontext()
+        if strategy is not None:
+            built = build_strategy(strategy)
+            used = precision or run.record["config"]["training"]["precision"]
+            logger.info("predicting on %s in %s", describe_devices(built), used)
+            scope = built.scope()
+        with scope:
+            model = run.load_model(step, precision, task=task)
+        task.complete(model, run.tokenizer, tuned)
+        task = build_task(task.config.replace(train=None, dev=None, data_dir=None))
+        return cls(task, model, tuned)
+
+    @classmethod
+    def of_model(cls, model: AlbertForTexts) -> "TrainedTask":
+        """Returns the task of a model in memory."""
+        return cls(build_task(task_config_of(model)), model, model.thresholds)
+
+    def examples(self, inputs: list[dict[str, Any] | str]) -> list[Any]:
+        """Returns examples made from a user's inputs, see `Task.typed_examples`."""
+        return self.task.typed_examples(inputs)
+
+    def answers(self, examples: list[Any], batch_size: int = 64) -> list[Any]:
+        """Answers examples: list of named tuples, see `Task.answers`."""
+        features, outputs = self.compute_outputs(examples, batch_size)
+        return self.task.answers(examples, features, outputs, self.tuned or None)
+
+    def compute_outputs(
+        self, examples: list[Any], batch_size: int = 64
+    ) -> tuple[Features, dict[str, np.ndarray]]:
+        """Returns the features of examples, and the outputs of the model for them."""
+        features = self.task.features(examples, self.model.preprocessor.tokenizer)
+        if self._predictor is None or self._predictor.batch_size != batch_size:
+            model, per_position = self.model, self.task.kind.per_position
+            self._predictor = RowPredictor(
+                model.distribute_strategy,
+                model.outputs_of,
+                batch_size,
+                per_position,
+                config=model.config,
+            )
+        return features, self._predictor.predict(features)
+
+
 def open_finetuned(
     path: str | Path,
     step: int | str | None = "best",
     precision: str | None = None,
     strategy: str | None = None,
 ) -> Any:
-    """Returns a fine-tuned model, an AlbertTaskModel, with its task and its tokenizer.
+    """Returns a fine-tuned model, a Keras model with its preprocessor, labels and thresholds.
 
     Args:
         path: Folder of a fine-tuning or of one of its runs, see `find_run`.
@@ -88,18 +161,24 @@ def open_finetuned(
 
     Example:
         model = open_finetuned("runs/sst-2")
-        model.predict(["a gripping, funny film"])[0].label
+        model.answer(["a gripping, funny film"])[0].label
     """
-    run = Run.open(find_run(path))
-    task = task_of(run)
-    scope = contextlib.nullcontext()
-    if strategy is not None:
-        built = build_strategy(strategy)
-        used = precision or run.record["config"]["training"]["precision"]
-        logger.info("predicting on %s in %s", describe_devices(built), used)
-        scope = built.scope()
-    with scope:
-        model = run.load_model(step, precision, task=task)
-    model.task = build_task(task.config.replace(train=None, dev=None, data_dir=None))
-    model.tokenizer, model.tuned = run.tokenizer, read_tuned(run)
-    return model
+    return TrainedTask.open(path, step, precision, strategy).model
+
+
+def open_text_model_of(
+    path: Path, step: int | str | None = None, precision: str | None = None
+) -> Any:
+    """Returns the model of a fine-tuning or of a `.keras` file with its head; None if it has none.
+
+    Args:
+        path: As `source` of `AlbertForTexts.from_preset`.
+        step: Of a run; None is the best one.
+        precision: Of a run, see `Run.load_model`.
+    """
+    if path.suffix == ".keras" and path.is_file():
+        model: keras.Model = open_keras_model(path)
+        return model if isinstance(model, AlbertForTexts) and model.preprocessor else None
+    if kind_of_run(path) == "finetuning":
+        return open_finetuned(path, step or "best", precision)
+    return None

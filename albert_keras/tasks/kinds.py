@@ -25,7 +25,7 @@ class TaskKind:
 
     name: str  # as in `run.json`, `export.json` and on the command line of `tpu_check`
     task_class: str  # "module:class" of the Task
-    model_class: str  # "module:class" of the AlbertTaskModel: an encoder, a head and a loss
+    model_class: str  # "module:class" of the AlbertForTexts: an encoder, a head and a loss
     graph_class: str  # "module:class" of the module of an export that has the string signatures
     #: What a user gives for one example; a task that takes pairs has "pair" in addition. All are
     #: texts, except for "options", a list of texts.
@@ -56,13 +56,13 @@ class TaskKind:
         model_class: type | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Builds the model of this kind, a AlbertTaskModel with random weights.
+        """Builds the model of this kind, a AlbertForTexts with random weights.
 
         Args:
             config: AlbertConfig.
             num_outputs: Number of classes, labels or tags; ignored by kinds that have none.
             model_class: A subclass of the kind's class, to be built instead.
-            **kwargs: As in `AlbertTaskModel` and the class of the model.
+            **kwargs: As in `AlbertForTexts` and the class of the model.
 
         Example:
             model = KINDS["classification"].build_model(AlbertConfig.from_name("albert-tiny"), 3)
@@ -83,7 +83,7 @@ CLASSIFICATION = TaskKind(
     name="classification",
     own_tasks=("classification", "pair"),
     task_class="albert_keras.tasks.classification.task:TextTask",
-    model_class="albert_keras.tasks.models:AlbertForClassification",
+    model_class="albert_keras.models.text_classifiers:AlbertForClassification",
     graph_class="albert_keras.serving.graph.string_tasks:ClassificationModel",
     fields=("text",),
     targets={"labels": "int32"},
@@ -96,7 +96,7 @@ REGRESSION = dataclasses.replace(
     name="regression",
     own_tasks=("regression",),
     task_class="albert_keras.tasks.classification.regression:ScoreTask",
-    model_class="albert_keras.tasks.models:AlbertForRegression",
+    model_class="albert_keras.models.text_classifiers:AlbertForRegression",
     graph_class="albert_keras.serving.graph.string_tasks:RegressionModel",
     targets={"labels": "float32"},
     card_purpose="predicts a number for {texts}",
@@ -107,7 +107,7 @@ MULTI_LABEL = dataclasses.replace(
     name="multi_label",
     own_tasks=(),
     task_class="albert_keras.tasks.classification.multi_label:MultiLabelTask",
-    model_class="albert_keras.tasks.models:AlbertForMultiLabel",
+    model_class="albert_keras.models.text_classifiers:AlbertForMultiLabel",
     graph_class="albert_keras.serving.graph.string_tasks:MultiLabelModel",
     card_purpose="assigns any of {labels} labels to {texts}",
     has_several_labels=True,
@@ -117,7 +117,7 @@ MULTI_REGRESSION = dataclasses.replace(
     MULTI_LABEL,
     name="multi_regression",
     task_class="albert_keras.tasks.classification.regression:ScoreTask",
-    model_class="albert_keras.tasks.models:AlbertForRegression",
+    model_class="albert_keras.models.text_classifiers:AlbertForRegression",
     graph_class="albert_keras.serving.graph.string_tasks:MultiRegressionModel",
     targets={"labels": "float32"},
     card_purpose="predicts {labels} numbers for {texts}",
@@ -127,7 +127,7 @@ CHOICE = TaskKind(
     name="choice",
     official_tasks=("race",),
     task_class="albert_keras.tasks.choice.task:ChoiceTask",
-    model_class="albert_keras.tasks.models:AlbertForMultipleChoice",
+    model_class="albert_keras.models.multiple_choice:AlbertForMultipleChoice",
     graph_class="albert_keras.serving.graph.string_tasks:ChoiceModel",
     fields=("context", "question", "options"),
     targets={"labels": "int32"},
@@ -140,7 +140,7 @@ TAGGING = TaskKind(
     name="tagging",
     own_tasks=("tagging",),
     task_class="albert_keras.tasks.tagging.task:TagTask",
-    model_class="albert_keras.tasks.models:AlbertForTagging",
+    model_class="albert_keras.models.tagging:AlbertForTagging",
     graph_class="albert_keras.serving.graph.tagging_model:TaggingModel",
     fields=("text",),
     targets={"tag_ids": "int32"},
@@ -155,7 +155,7 @@ SPANS = TaskKind(
     name="spans",
     official_tasks=("squad1",),
     task_class="albert_keras.tasks.spans.task:SpanTask",
-    model_class="albert_keras.tasks.models:AlbertForSpans",
+    model_class="albert_keras.models.spans:AlbertForSpans",
     graph_class="albert_keras.serving.graph.span_model:SpanModel",
     fields=("context", "question"),
     targets=dict.fromkeys(("start_positions", "end_positions", "is_impossible"), "int32"),
@@ -178,7 +178,7 @@ SIMILARITY = TaskKind(
     name="similarity",
     own_tasks=("similarity",),
     task_class="albert_keras.tasks.classification.regression:SimilarityTask",
-    model_class="albert_keras.tasks.models:AlbertForSimilarity",
+    model_class="albert_keras.models.similarity:AlbertForSimilarity",
     graph_class="albert_keras.serving.graph.string_tasks:SimilarityModel",
     fields=("text",),
     targets={"labels": "float32"},
@@ -229,3 +229,51 @@ def build_task(config):
 def compares_pairs(task):
     """Returns whether a Task predicts classes or scores of pairs of texts."""
     return task.kind in OF_TEXTS and task.takes_pair
+
+
+def task_config_of(model: Any) -> Any:
+    """Returns the TaskConfig of a model of texts in memory."""
+    from albert_keras.tasks.task_config import TaskConfig
+
+    rows, labels = model.preprocessor.get_config(), tuple(model.labels)
+    settings: dict[str, Any] = {"max_seq_length": rows["sequence_length"]}
+    settings |= {"labels": labels} if labels else {}
+    name = next(base.__name__ for base in type(model).__mro__ if base.__name__ in _NAMES_OF_MODELS)
+    settings["name"] = _NAMES_OF_MODELS[name]
+    if settings["name"] in (*CLASSIFICATION.own_tasks, *REGRESSION.own_tasks):
+        settings |= {"text": "text", "pair": "pair" if model.pairs else None}
+        settings |= {"pair_encoding": model.pair_encoding if model.pairs else "joint"}
+        names = labels or tuple(map(str, range(model.num_labels)))
+        if name == "AlbertForMultiLabel":
+            settings |= {"label_separator": "|", "labels": names}
+        elif name == "AlbertForRegression":
+            settings.pop("labels", None)
+            settings["label"] = names if model.num_labels > 1 else "label"
+        else:
+            settings |= {"labels": names, "label": "label"}
+        settings["threshold"] = model.threshold
+    elif name == "AlbertForSimilarity":
+        settings |= {"text": "text", "pair": "pair", "label": "label"}
+        settings["pooling"] = model.head.pooling
+    elif name == "AlbertForSpans":
+        settings["name"] = "squad2" if model.can_be_none else "squad1"
+        settings |= {key: getattr(model, key) for key in ("n_best", "max_answer_length")}
+        settings |= {key: rows[key] for key in ("max_query_length", "doc_stride")}
+    elif name == "AlbertForTagging":
+        settings |= {"word_split": rows["word_split"] or "punctuation"}
+        settings["labels"] = labels or tuple(map(str, range(model.num_labels)))
+    else:
+        settings["max_qa_length"] = rows["max_qa_length"]
+    return TaskConfig(**settings)
+
+
+#: The task of a model in memory, by the name of its class.
+_NAMES_OF_MODELS = {
+    "AlbertForClassification": "classification",
+    "AlbertForMultiLabel": "classification",
+    "AlbertForRegression": "regression",
+    "AlbertForTagging": "tagging",
+    "AlbertForSpans": "squad1",
+    "AlbertForMultipleChoice": "race",
+    "AlbertForSimilarity": "similarity",
+}

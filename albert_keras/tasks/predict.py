@@ -15,7 +15,7 @@ from albert_keras.tasks.answer_table import (
     write_answer_table,
     write_skipped_rows,
 )
-from albert_keras.tasks.finetuned import find_run, open_finetuned, task_of
+from albert_keras.tasks.finetuned import TrainedTask, find_run, task_of
 from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.tagging.words import log_word_split
 from albert_keras.tasks.task import Task, known_fields
@@ -93,7 +93,7 @@ def predict_task(
     if isinstance(model, str | Path):
         run = find_run(model)
         task = task_of(Run.open(run)).changed(**changes)
-        opened = open_finetuned(run, step, strategy=strategy)
+        opened = TrainedTask.open(run, step, strategy=strategy)
         answer = functools.partial(opened.answers, batch_size=batch_size)
     else:
         task, answer = model.task.changed(**changes), model.answers
@@ -139,7 +139,7 @@ def answer_stream(
     """Answers inputs as they arrive, and logs at the end how many of them were truncated.
 
     Args:
-        answer: Answers examples: `answers` of an AlbertTaskModel, or of the Predictor of an export.
+        answer: Answers examples: `answers` of a TrainedTask, or of the Predictor of an export.
         inputs: Lists of inputs, each with its columns and its example. A list is answered before
             the next one is read; so memory does not grow with their number.
     """

@@ -158,9 +158,21 @@ class Task(abc.ABC):
         return {}
 
     def build_model(self, albert_config: AlbertConfig, **kwargs: Any) -> Any:
-        """Builds the model of the task, with random weights; `kwargs` as in `AlbertTaskModel`."""
+        """Builds the model of the task, with random weights; `kwargs` as in `AlbertForTexts`."""
         kwargs = self.model_settings | kwargs
         return self.kind.build_model(albert_config, self.num_outputs, **kwargs)
+
+    def complete(self, model: Any, tokenizer: Tokenizer, tuned: dict[str, float]) -> None:
+        """Gives a trained model what it needs to read texts and to answer them."""
+        model.labels, model.thresholds = tuple(self.labels), dict(tuned)
+        model.preprocessor = model.preprocessor_class(
+            tokenizer, self.max_seq_length, **self.preprocessor_settings
+        )
+
+    @property
+    def preprocessor_settings(self) -> dict[str, Any]:
+        """Arguments of the model's preprocessor that depend on the configuration."""
+        return {}
 
     @property
     def num_outputs(self) -> int:

@@ -8,6 +8,7 @@ from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, KINDS, REGRESSION, SIMILARITY, TAGGING
 from albert_keras.tasks.tables.raw_table import checked_encoding
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
+from data_pipeline.text.words import AT_WHITE_SPACE, WordSplit
 
 #: Tasks with official files, and tasks on the user's own files.
 OFFICIAL_TASKS = (
@@ -30,10 +31,6 @@ def _only_for(setting: str, tasks: tuple[str, ...]) -> Rule:
         f"requires one of the tasks {', '.join(tasks)}",
     )
 
-
-WordSplit = Literal["characters", "punctuation", "white_space"]
-#: How taggers of earlier versions split plain text.
-AT_WHITE_SPACE: WordSplit = "white_space"
 
 #: Hidden size from which `pair_encoding` auto encodes both texts of a pair as one sequence: with a
 #: size of 256, separate texts are better on each of five tasks (docs/measured.md).

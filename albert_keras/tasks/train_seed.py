@@ -25,7 +25,7 @@ from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.tasks.task_data import TaskData
 from albert_keras.training.batches import check_batch_size
-from albert_keras.training.build import model_settings, should_skip_padding
+from albert_keras.training.build import compile_step, model_settings, should_skip_padding
 from albert_keras.training.cluster import broadcast, is_chief
 from albert_keras.training.fitting import create_or_resume, fit, report_loaded
 from albert_keras.training.strategy import describe_devices
@@ -83,7 +83,7 @@ def train_seed(
         if first_step == 0:
             report_loaded(context, loaded.lines())
             if training.initial_output_bias == "frequencies":
-                model.initialize_output_bias(features)
+                model.initialize_output_bias(features.targets)
         if is_chief(strategy):
             # A killed process may have truncated the last line.
             keep_log_until(run.path, first_step)
@@ -92,7 +92,9 @@ def train_seed(
             for digests in own:
                 save_digests(run.path, ROWS, digests)
         size, per_position = training.eval_batch_size, task.kind.per_position
-        predictor = RowPredictor(strategy, model, size, per_position)
+        predictor = RowPredictor(
+            strategy, model.outputs_of, size, per_position, config=model.config
+        )
         scores = ScoreDev(
             run.path, task, data.dev, predictor.predict, training, first_step, is_chief(strategy)
         )
@@ -164,5 +166,5 @@ def build_trained(
         model_class=model_class,
         **model_settings(config.training, skips_padding),
     )
-    model.compile_for(config)
+    compile_step(model, config)
     return model

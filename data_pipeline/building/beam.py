@@ -42,7 +42,7 @@ from data_pipeline.text import storage
 from data_pipeline.text.corpus import corpus_ranges, read_range
 from data_pipeline.text.sentences import check_splitter
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import TokenizerConfig
+from data_pipeline.tokenizers.vocabulary_files import TokenizerConfig
 
 try:
     import apache_beam as beam

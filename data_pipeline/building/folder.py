@@ -7,7 +7,6 @@ import contextlib
 import logging
 import shutil
 from collections import Counter
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from data_pipeline.building.encoding import corpus_digest, range_digest
 from data_pipeline.config import SINGLE_SEGMENT_FORMATS, PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import FolderLock, check_output_folder, check_writable, write_json
+from data_pipeline.lazy_names import program_version
 from data_pipeline.limits import read_json
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.records.record_files import index_path
@@ -61,14 +61,6 @@ def warn_of_lost_text(result: BuildResult) -> BuildResult:
     return result
 
 
-def builder_version() -> str:
-    """Returns the version of this program, or "unknown" if it is not installed."""
-    try:
-        return version("albert-keras")
-    except PackageNotFoundError:
-        return "unknown"
-
-
 def info_of(parts, shards, tokenizer, config, from_files: bool = True) -> DatasetInfo:
     """Describes the result of a build, from all EncodedParts and FinishedShards or equal tuples.
 
@@ -90,7 +82,7 @@ def info_of(parts, shards, tokenizer, config, from_files: bool = True) -> Datase
         statistics=dict(sorted(counts.items())),
         config=config.model_dump(),
         corpus_digest=corpus_digest(digests) if from_files else None,
-        builder_version=builder_version(),
+        builder_version=program_version(),
     )
 
 
@@ -114,7 +106,7 @@ def is_result_of(info, ranges, tokenizer, config) -> bool:
     """
     return (
         info.tokenizer_digest == tokenizer.digest
-        and info.builder_version == builder_version()
+        and info.builder_version == program_version()
         and PretrainingDataConfig(**_EARLIER | info.config) == config
         and info.corpus_digest == corpus_digest(map(range_digest, ranges))
     )
@@ -134,7 +126,7 @@ class BuildFolder:
     def __init__(self, out: Path, config: PretrainingDataConfig, tokenizer: Tokenizer):
         self.out, self.work = out, out / WORK
         self._settings = {
-            "builder_version": builder_version(),
+            "builder_version": program_version(),
             "tokenizer_digest": tokenizer.digest,
             **config.model_dump(mode="json"),
         }

@@ -173,7 +173,9 @@ def _batches(steps, choose, batch_size, replicas, records, masks, seed, masking=
         }
 
     steps_at_once = max(1, _RECORDS_AT_ONCE // batch_size)
-    return read_ahead(steps.batch(steps_at_once), features_of, replicas)
+    dataset = read_ahead(steps.batch(steps_at_once), features_of, replicas)
+    dataset.vocab_size = info.vocab_size  # `fit` compares it with that of the model
+    return dataset
 
 
 def read_ahead(steps, features_of, replicas):

@@ -217,6 +217,13 @@ class RecordFiles:
         self._data = [None] * len(self.info.shards)
         self._first = np.cumsum([0, *(shard.num_records for shard in self.info.shards)])
 
+    def __repr__(self) -> str:
+        info = self.info
+        return (
+            f"<RecordFiles `{self.folder}`, {len(self):,} records of {info.max_seq_length} tokens, "
+            f"{info.vocab_size:,} pieces>"
+        )
+
     @classmethod
     def of(cls, records: "RecordFiles | str | Path") -> "RecordFiles":
         """Returns records as they are, or the records of a folder."""

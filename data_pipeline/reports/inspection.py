@@ -24,7 +24,7 @@ from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, Data
 from data_pipeline.records.decoding import read_features
 from data_pipeline.records.record_files import RecordFiles, index_path, scan_records
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import SPACE
+from data_pipeline.tokenizers.vocabulary_files import SPACE
 
 logger = logging.getLogger(__name__)
 

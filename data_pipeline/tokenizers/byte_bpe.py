@@ -15,7 +15,7 @@ from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import parse_json
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.sentencepiece_model import RULES, replace_surrogates
-from data_pipeline.tokenizers.vocabulary import FILES
+from data_pipeline.tokenizers.vocabulary_files import FILES
 
 PIECES_FILE = FILES["bpe"]
 #: In the order of `special_ids`; the names are RoBERTa's.

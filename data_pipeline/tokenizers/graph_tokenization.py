@@ -15,7 +15,7 @@ from data_pipeline.tokenizers import wordpiece
 from data_pipeline.tokenizers.byte_bpe_graph import ByteBPEGraphTokenizer, to_utf8
 from data_pipeline.tokenizers.cleanup import character_class, character_ranges, class_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import SPACE
+from data_pipeline.tokenizers.vocabulary_files import SPACE
 from data_pipeline.tokenizers.wordpiece import CONTINUATION, MAX_WORD_CHARACTERS, UNKNOWN
 
 #: `tf.strings.lower` ends the text at a NUL. This character is unknown to any vocabulary, too.
@@ -30,13 +30,17 @@ _LOCALE_LETTERS = tuple((capital, capital.lower()) for capital in "IİJĮÌÍĨ"
 def graph_tokenizer(
     tokenizer: Tokenizer,
 ) -> "GraphTokenizer | WordPieceGraphTokenizer | ByteBPEGraphTokenizer":
-    """Rebuilds a tokenizer of any kind for a graph."""
+    """Rebuilds a tokenizer of any kind for a graph.
+
+    Its tables belong to no graph, so that it may be built while one is traced, and used in others.
+    """
     classes = {
         "unigram": GraphTokenizer,
         "wordpiece": WordPieceGraphTokenizer,
         "bpe": ByteBPEGraphTokenizer,
     }
-    return classes[tokenizer.config.kind](tokenizer)
+    with tf.init_scope():
+        return classes[tokenizer.config.kind](tokenizer)
 
 
 class GraphTokenizer(tf.Module):

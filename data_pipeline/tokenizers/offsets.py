@@ -26,7 +26,7 @@ from data_pipeline.tokenizers.graph_tokenization import (
 )
 from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import SPACE, models_of_steps
+from data_pipeline.tokenizers.vocabulary_files import SPACE, models_of_steps
 from data_pipeline.tokenizers.wordpiece import is_space
 
 #: Of texts that are aligned together; what is computed of them takes a few hundred bytes for each.
@@ -254,7 +254,8 @@ def aligning_tokenizer(
         "wordpiece": AligningWordPiece,
         "bpe": AligningByteBPE,
     }
-    return classes[tokenizer.config.kind](tokenizer)
+    with tf.init_scope():
+        return classes[tokenizer.config.kind](tokenizer)
 
 
 _aligning_tokenizer_of = functools.lru_cache(maxsize=1)(aligning_tokenizer)

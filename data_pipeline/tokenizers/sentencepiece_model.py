@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.cleanup import clean_up
-from data_pipeline.tokenizers.vocabulary import (
+from data_pipeline.tokenizers.vocabulary_files import (
     CONTROL_SYMBOLS,
     SPACE,
     TokenizerConfig,

@@ -17,7 +17,7 @@ from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
 from data_pipeline.tokenizers.byte_bpe import ByteBPEConfig, ByteBPEModel
 from data_pipeline.tokenizers.sentencepiece_model import RULES, SentencePieceModel
-from data_pipeline.tokenizers.vocabulary import (
+from data_pipeline.tokenizers.vocabulary_files import (
     CONFIG_FILE,
     FILES,
     TokenizerConfig,

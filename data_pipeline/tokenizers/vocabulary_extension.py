@@ -18,13 +18,11 @@ from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import (
-    SPACE,
     TrainedVocabulary,
-    is_unigram,
-    read_model,
     train_unigram,
     write_vocabulary,
 )
+from data_pipeline.tokenizers.vocabulary_files import SPACE, is_unigram, read_model
 
 #: Score that a new piece has for each piece that it saves, above the rounding of long sums.
 _MARGIN = 0.01

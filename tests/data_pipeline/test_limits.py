@@ -18,7 +18,7 @@ from data_pipeline.limits import (
     read_limited,
 )
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import read_model
+from data_pipeline.tokenizers.vocabulary_files import read_model
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path):

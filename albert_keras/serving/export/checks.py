@@ -28,11 +28,11 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.pair_features import pair_features
 from albert_keras.tasks.row_predictor import RowPredictor
-from albert_keras.tasks.tagging.words import split_words
 from albert_keras.tasks.task import Task
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
 from data_pipeline.text.installed_docs import installed_documentation
+from data_pipeline.text.words import split_words
 
 logger = logging.getLogger(__name__)
 
@@ -239,7 +239,13 @@ def _answers(source, inputs, call=None, lite=None):
     if task is not None:
         features, strategy = task.features(inputs, source.tokenizer), tf.distribute.get_strategy()
         size = CHOICES if task.kind.has_options else ROWS
-        predictor = lite or RowPredictor(strategy, source.model, size, task.kind.per_position)
+        predictor = lite or RowPredictor(
+            strategy,
+            source.model.outputs_of,
+            size,
+            task.kind.per_position,
+            config=source.model.config,
+        )
         outputs = predictor.predict(features)
         return task.answers(inputs, features, outputs, source.tuned or None)
     if call is not None:

@@ -1,5 +1,6 @@
 """Any functional Keras model over strings as an export: one signature, `serving_default`."""
 
+import re
 from typing import Any
 
 import tensorflow as tf
@@ -18,8 +19,8 @@ class FunctionalModel(tf.Module):
 
     Args:
         model: keras.Model. Each input is string [B] or [B, n]; its name is the name of the input of
-            the signature. Outputs are tensors, whose names are those of the output layers, or a
-            dict.
+            the signature, "text" for the only input if Keras named it (`input_1`).
+            Outputs are tensors, whose names are those of the output layers, or a dict.
 
     Raises:
         InputError: If an input is not a string, or the model is not a functional one.
@@ -40,14 +41,16 @@ class FunctionalModel(tf.Module):
                 f"{type(model).__name__} with the inputs {', '.join(wrong) or 'none'}."
             )
         self.model = model
+        is_unnamed = len(inputs) == 1 and re.fullmatch(r"input_\d+", model.input_names[0])
+        self._names = ("text",) if is_unnamed else tuple(model.input_names)
         specs = [
             tf.TensorSpec(one.shape, tf.string, name)
-            for one, name in zip(inputs, model.input_names, strict=True)
+            for one, name in zip(inputs, self._names, strict=True)
         ]
 
         @tf.function(input_signature=specs, autograph=False)
         def serving_default(*texts):
-            return self.answers(dict(zip(model.input_names, texts, strict=True)))
+            return self.answers(dict(zip(self._names, texts, strict=True)))
 
         self.functions = {"serving_default": serving_default}
         self.token_functions: dict[str, Any] = {}
@@ -60,6 +63,8 @@ class FunctionalModel(tf.Module):
 
     def answers(self, inputs: dict[str, Any]) -> dict[str, tf.Tensor]:
         """Returns the outputs of the model by name."""
+        names = dict(zip(self._names, self.model.input_names, strict=True))
+        inputs = {names[name]: texts for name, texts in inputs.items()}
         outputs = self.model(inputs, training=False)
         if isinstance(outputs, dict):
             return outputs

@@ -25,12 +25,12 @@ from albert_keras.serving.layout import check_model_name, keras_file, size_of
 from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks import kinds
-from albert_keras.tasks.tagging.words import SPLITS
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 from data_pipeline.limits import BYTES_PER_POSITION, LONG_TEXT_FACTOR, read_json, read_yaml
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.settings import Settings, setting
+from data_pipeline.text.words import SPLITS
 
 logger = logging.getLogger(__name__)
 

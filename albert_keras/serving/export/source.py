@@ -12,12 +12,13 @@ from albert_keras.formats.detection import best_run, convert_command, detect, re
 from albert_keras.formats.open_model import open_model
 from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.runs.log_file import read_evaluations
 from albert_keras.runs.run import Run
 from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.graph.string_tasks import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
-from albert_keras.tasks.finetuned import read_tuned
+from albert_keras.tasks.finetuned import TrainedTask, read_tuned
 from albert_keras.tasks.kinds import SIMILARITY, build_task
 from albert_keras.tasks.results import baseline_scores, read_results
 from albert_keras.tasks.task import Task
@@ -132,11 +133,13 @@ def _of_run(run, step, max_seq_length):
 
 def _of_model(model, max_seq_length):
     """Takes a model of this package, see `is_of_package`, as it is in memory."""
-    tokenizer, task = model.tokenizer, getattr(model, "task", None)
+    tokenizer, task, tuned = model.tokenizer, None, {}
+    if isinstance(model, AlbertForTexts):
+        trained = TrainedTask.of_model(model)
+        task, tuned = trained.task, trained.tuned
     length = _length(model.config, max_seq_length, task and task.max_seq_length)
     if task is not None:
         task = build_task(task.config.replace(max_seq_length=length))
-    tuned = dict(getattr(model, "tuned", {}))
     if model.dtype_policy.name != "float32":
         copy = type(model).from_config(model.get_config() | {"dtype": "float32"})
         copy.set_weights(model.get_weights())

@@ -96,7 +96,7 @@ class StoredModel:
             return self._model.encoder(encoder_inputs(inputs), positions=positions, **options)
 
     def outputs(self, packed):
-        """Returns the outputs of a fine-tuned model, those of its `call`.
+        """Returns the outputs of a fine-tuned model, those of its `outputs_of`.
 
         Args:
             packed: dict of int32 [B, S] ([B, options, S] for choice): `input_ids`, `input_mask`,
@@ -104,7 +104,7 @@ class StoredModel:
         """
         rows, numbers = self._rows_of_text(packed["input_ids"])
         with self._weights_as_tensors(word_embeddings=rows):
-            return self._model(packed | {"input_ids": numbers}, training=False)
+            return self._model.outputs_of(packed | {"input_ids": numbers}, training=False)
 
     def _rows_of_text(self, ids):
         """Returns the word embeddings of ids, and ids that are numbers of these rows."""

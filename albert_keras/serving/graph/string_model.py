@@ -7,16 +7,17 @@ fine-tuned ones.
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
-from albert_keras.layers.text_packing import TextPacker, num_tokens_of, readable
+from albert_keras.layers.text_packing import num_tokens_of, readable
 from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.pooling import Pooling, mean_over_tokens
+from albert_keras.models.preprocessor import AlbertPreprocessor, TextPreprocessor
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.similarity import AlbertForSimilarity
 from albert_keras.serving.graph.precision import StoredModel
-from albert_keras.tasks.models import AlbertForSimilarity
-from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Positions whose attention is returned; the size of an answer grows with their square.
@@ -46,12 +47,13 @@ class StringModel(tf.Module):
         model: float32.
         max_seq_length: Longer texts are truncated, [CLS] and [SEP] included, S.
         precision: How the weights are stored and used, see `StoredModel`.
+        **of_rows: Further arguments of the preprocessor.
     """
 
     #: Shape of the inputs of `predict_tokens`: [B, S].
     ids_shape: tuple[int | None, ...] = (None, None)
-    #: Rebuilds the tokenizer for the graph.
-    _make_tokenizer = staticmethod(graph_tokenizer)
+    #: What makes the rows of texts, as for the model in training.
+    preprocessor_class: type[TextPreprocessor] = AlbertPreprocessor
 
     def __init__(
         self,
@@ -59,17 +61,20 @@ class StringModel(tf.Module):
         tokenizer: Tokenizer,
         max_seq_length: int,
         precision: str = "float32",
+        **of_rows: Any,
     ):
         super().__init__(name="string_model")
         self._pooling = model.head if isinstance(model, AlbertForSimilarity) else Pooling()
-        self.tokenizer = self._make_tokenizer(tokenizer)
+        # Only its tokenizer is tracked: a Keras layer would be saved with call functions.
+        rows = self.preprocessor_class(tokenizer, max_seq_length, "bucket", **of_rows)
+        vars(self)["rows"] = rows
+        self.tokenizer = rows.graph_tokenizer
         # Only the weights are tracked: a Keras model as an attribute would be saved a second
         # time, with all its call functions.
         self.stored = StoredModel(model, precision)
         self.weights = self.stored.variables
         # The blocks that a position attends to depend on the length of the whole batch.
-        is_sparse = model.config.is_sparse_at(max_seq_length)
-        self.packer = TextPacker(tokenizer, max_seq_length, fixed_length=is_sparse)
+        self.packer = rows.packer(model.config.is_sparse_at(max_seq_length))
         self.buckets = self.packer.buckets  # lengths of sequences, in tokens
         self._unk_id, self._mask_id = tokenizer.unk_id, tokenizer.mask_id
         # Traced and saved once for all signatures; as tf.functions they would be saved once more.

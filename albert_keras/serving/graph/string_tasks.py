@@ -8,23 +8,16 @@ Sequences are built as in Python (`Task.features`), and answers are the same as 
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import (
-    WHITE_SPACE,
     first_values,
-    num_tokens_of,
     readable,
-    row_slices,
 )
 from albert_keras.models.encoder_with_head import AlbertForTask
+from albert_keras.models.multiple_choice import AlbertMultipleChoicePreprocessor
 from albert_keras.serving.graph.string_model import StringModel, string_function
 from albert_keras.tasks.choice.task import EQUALLY_LIKELY
 from albert_keras.tasks.kinds import MULTI_LABEL, SPANS_OR_NONE, load_class
 from albert_keras.tasks.task import Task
-from data_pipeline.limits import BYTES_PER_POSITION
 from data_pipeline.tokenizers.tokenization import Tokenizer
-
-#: Blanks in a question, as in `choice_text` of the task.
-_BLANK = "_"
-_OTHER_BLANKS = "[\ufe33\ufe34\ufe4d-\ufe4f\uff3f]"
 
 
 class TaskModel(StringModel):
@@ -54,7 +47,9 @@ class TaskModel(StringModel):
             self._null_threshold = (tuned or {}).get("null_threshold", 0.0)
         if task.kind is MULTI_LABEL:
             self._thresholds = tf.constant(task.thresholds(tuned), tf.float32)
-        super().__init__(model, tokenizer, task.max_seq_length, precision)
+        super().__init__(
+            model, tokenizer, task.max_seq_length, precision, **task.preprocessor_settings
+        )
 
     def _predict_tokens(self, packed):
         return self.outputs(packed)
@@ -205,6 +200,7 @@ class ChoiceModel(TaskModel):
     """
 
     ids_shape = (None, None, None)
+    preprocessor_class = AlbertMultipleChoicePreprocessor
 
     def _functions(self):
         specs = [tf.TensorSpec([None], tf.string, name=name) for name in ("context", "question")]
@@ -213,26 +209,8 @@ class ChoiceModel(TaskModel):
         return {"serving_default": choose, "multiple_choice": choose}
 
     def _choose(self, context, question, options):
-        max_qa_length = self._config.max_qa_length or min(128, self.packer.max_seq_length // 4)
-        shape = tf.shape(options)
-        rows = tf.repeat(tf.range(shape[0], dtype=tf.int64), shape[1])
-        option = self._stripped(tf.reshape(options, [-1]))
-        filled = self._filled(tf.gather(self._stripped(question), rows), option)
-        max_qa_bytes = BYTES_PER_POSITION * max_qa_length
-        second = self.tokenizer(readable(filled, max_qa_bytes, from_end=True))
-        num_tokens = num_tokens_of(filled, second, max_qa_bytes)
-        surplus = tf.maximum(second.row_lengths() - max_qa_length, 0)
-        second = row_slices(second, surplus, second.row_lengths() - surplus)
-        first = self.ids(context)
-        num_tokens += tf.gather(self.num_tokens(context, first), rows)
-        room = self.packer.max_seq_length - self.packer.num_special - second.row_lengths()
-        lengths = tf.minimum(tf.gather(first.row_lengths(), rows), room)
-        packed = self.packer.join(row_slices(first, 0, lengths, rows), second, drops_empty=True)
-        dropped = tf.reshape(self.packer.num_dropped(packed, num_tokens), shape)
-        packed = {
-            name: tf.reshape(ids, [shape[0], shape[1], tf.shape(ids)[1]])
-            for name, ids in packed.items()
-        }
+        columns = {"context": context, "question": question, "options": options}
+        packed, dropped = self.rows.sequences(columns, self.packer.is_fixed)
         probabilities = tf.nn.softmax(self.outputs(packed)["logits"])
         # The first of equally likely options, whatever the rounding in another batch.
         best = tf.reduce_max(probabilities, axis=1, keepdims=True)
@@ -244,29 +222,6 @@ class ChoiceModel(TaskModel):
             "probabilities": probabilities,
             "dropped_tokens": tf.maximum(tf.reduce_max(dropped, axis=1), 0),
         }
-
-    def _stripped(self, text):
-        """Returns the end of texts, up to the byte limit, without surrounding white space."""
-        text = readable(text, self.packer.max_bytes, from_end=True)
-        return tf.strings.regex_replace(text, f"^{WHITE_SPACE}+|{WHITE_SPACE}+$", "")
-
-    def _filled(self, question, option):
-        """Joins questions and options as `choice_text` of the task, at least the end that is read.
-
-        Of many blanks, only the last ones are filled, until the text exceeds the byte limit.
-        """
-        max_bytes = self.packer.max_bytes
-        question = tf.strings.regex_replace(question, _OTHER_BLANKS, _BLANK)
-        parts = tf.strings.split(question, _BLANK)
-        lengths = tf.cast(tf.maximum(tf.strings.length(option), 1), tf.int64)
-        left = tf.minimum(parts.row_lengths(), 2 + max_bytes // lengths)
-        parts = row_slices(parts, parts.row_lengths() - left, left)
-        rest = parts[:, 1:]
-        repeated = tf.gather(option, rest.value_rowids())
-        rest = rest.with_flat_values(tf.strings.join([repeated, rest.flat_values]))
-        filled = tf.strings.join([first_values(parts), tf.strings.reduce_join(rest, axis=1)])
-        unfilled = tf.strings.join([question, " ", option])
-        return tf.where(rest.row_lengths() > 0, filled, unfilled)
 
 
 def build_task_model(

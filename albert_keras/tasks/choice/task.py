@@ -44,6 +44,10 @@ class ChoiceTask(Task):
     usual_length = 512
     test_splits = labelled_tests = ("test",)
 
+    @property
+    def preprocessor_settings(self):
+        return {"max_qa_length": self.config.max_qa_length}
+
     def _read_official(self, split):
         root = Path(self.data_dir_for(split, f"`RACE/{split}`"))
         inside = root / "RACE"

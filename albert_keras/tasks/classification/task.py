@@ -73,6 +73,10 @@ class TextTask(Task):
         encoding = "separate" if self.config.pair_encoding == "separate" else "joint"
         return {"pair_encoding": encoding}
 
+    def complete(self, model, tokenizer, tuned):
+        super().complete(model, tokenizer, tuned)
+        model.pairs, model.threshold = self.takes_pair, self.config.threshold
+
     @functools.cached_property
     def labels(self):
         if self._glue:

@@ -58,6 +58,15 @@ class SpanTask(Task):
         self.kind = SPANS if config.name in SPANS.official_tasks else SPANS_OR_NONE
         self._version = 1 if self.kind is SPANS else 2
 
+    @property
+    def model_settings(self):
+        names = ("n_best", "max_answer_length")
+        return {name: getattr(self.config, name) for name in names}
+
+    @property
+    def preprocessor_settings(self):
+        return {name: getattr(self.config, name) for name in ("max_query_length", "doc_stride")}
+
     def _read_official(self, split):
         name = f"{split}-v{'1.1' if self._version == 1 else '2.0'}.json"
         path = Path(self.data_dir_for(split, f"`{name}`")) / name

@@ -8,6 +8,7 @@ import logging
 
 import numpy as np
 
+from albert_keras.models.spans import check_room
 from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures
 from data_pipeline.errors import InputError
@@ -15,19 +16,6 @@ from data_pipeline.tokenizers.offsets import align_texts
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
-
-
-def check_room(max_seq_length: int, max_query_length: int, num_special: int) -> None:
-    """Raises InputError if a question could leave no room for the passage.
-
-    `num_special` is `Tokenizer.num_special`.
-    """
-    if max_seq_length <= max_query_length + num_special:
-        raise InputError(
-            f"`max_seq_length` must be more than `max_query_length` + {num_special}, the special "
-            f"tokens of this vocabulary. Received: max_seq_length={max_seq_length}, "
-            f"max_query_length={max_query_length}."
-        )
 
 
 def lay_out_windows(total: int, budget: int, stride: int) -> tuple[np.ndarray, np.ndarray]:

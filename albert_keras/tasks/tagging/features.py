@@ -4,15 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from albert_keras.models.tagging import NOT_SCORED, window_stride
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_texts, single_texts
 from albert_keras.tasks.spans.windows import lay_out_windows, max_context
 from data_pipeline.tokenizers.tokenization import Tokenizer
-
-#: In place of a tag where nothing is scored: [CLS], [SEP], padding, and all tokens of a word but
-#: the first.
-NOT_SCORED = -1
 
 
 class TagFeatures(PairFeatures):
@@ -84,11 +81,6 @@ def tag_features(
     if tag_names is not None:
         tags = label_numbers((tag for example in examples for tag in example.tags), tag_names)
     return TagFeatures(windows, tokenizer, max_seq_length, words, tags)
-
-
-def window_stride(room: int) -> int:
-    """Returns the number of tokens between the starts of two windows of up to `room` tokens."""
-    return max(1, room // 2)
 
 
 def _tokens_of_words(examples, tokenizer):

@@ -20,10 +20,10 @@ from albert_keras.tasks.tables.raw_table import (
     read_raw_table,
 )
 from albert_keras.tasks.tables.rows import RowError, SkippedRow, checked, examples_from
-from albert_keras.tasks.tagging.words import split_words
 from albert_keras.tasks.task_config import WordSplit
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import did_you_mean
+from data_pipeline.text.words import split_words
 
 #: Usual names of columns in lower case, by option; of several in a file the first one here is read.
 _NAMES = {

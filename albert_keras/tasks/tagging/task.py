@@ -15,10 +15,10 @@ from albert_keras.tasks.labels import check_answered, check_few, check_labels, l
 from albert_keras.tasks.tagging.features import tag_features
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.scores import entity_counts, entity_scores, has_entities
-from albert_keras.tasks.tagging.words import split_words
 from albert_keras.tasks.task import Error, Task, check_text, logits_of, one_line
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
+from data_pipeline.text.words import split_words
 
 
 class TagAnswer(NamedTuple):
@@ -48,6 +48,10 @@ class TagTask(Task):
             raise InputError(f"Tagging takes no `pair`. Received: {config.pair}.")
         if config.labels is not None:
             check_labels(config.labels, "`labels`")
+
+    @property
+    def preprocessor_settings(self):
+        return {"word_split": self.config.word_rule}
 
     @property
     def metric(self):

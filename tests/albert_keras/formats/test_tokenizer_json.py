@@ -12,7 +12,7 @@ from albert_keras.formats.tokenizer_json import read_tokenizer_json
 from albert_keras.formats.vocabulary import vocabulary_of
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import read_model
+from data_pipeline.tokenizers.vocabulary_files import read_model
 
 TEXTS = (
     "The old ferry left (before sunrise) at 9.",

@@ -15,7 +15,8 @@ from albert_keras.formats.tokenizer_json import read_tokenizer_json
 from albert_keras.formats.tokenizer_json_writing import tokenizer_json
 from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import CONTROL_SYMBOLS, train_vocabulary
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
+from data_pipeline.tokenizers.vocabulary_files import CONTROL_SYMBOLS
 
 TEXTS = (
     "The pre-season (which ended) took 9 days.",

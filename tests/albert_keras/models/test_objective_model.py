@@ -9,7 +9,9 @@ from tensorflow.python.autograph.impl import api
 from albert_keras import AlbertConfig, AlbertForPretraining
 from albert_keras.models.objective_model import Objective
 from albert_keras.models.step_state import SPIKE_WINDOW, LossScale, UpdateGuard
+from albert_keras.optimization.config import pretraining_lr
 from albert_keras.optimization.lamb import Lamb
+from data_pipeline.reader.reader import training_dataset
 
 B, S, P, V = 4, 12, 3, 40
 CONFIG = AlbertConfig(
@@ -243,3 +245,31 @@ def test_any_optimizer_of_keras_skips_what_is_not_finite(optimizer):
     np.testing.assert_array_equal(model(batch())["pooled_output"], before)
     model.train_step(batch())
     assert (model(batch())["pooled_output"] != before).numpy().any()
+
+
+def test_the_names_of_metrics_are_those_that_evaluate_returns():
+    model = build()
+    data = tf.data.Dataset.from_tensors(batch())
+    by_name = model.evaluate(data, return_dict=True, verbose=0)
+    assert model.metrics_names == [*by_name]
+    assert model.evaluate(data, verbose=0) == pytest.approx([*by_name.values()])
+
+
+def test_an_optimizer_that_is_named_has_the_rates_of_pretrain():
+    model, rates = build(optimizer="lamb"), []
+    show = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda *_: rates.append(float(model.optimizer.learning_rate))
+    )
+    data = tf.data.Dataset.from_tensors(batch()).repeat()
+    model.fit(data, steps_per_epoch=10, epochs=2, verbose=0, callbacks=[show])
+    peak = pretraining_lr("lamb", B, CONFIG.hidden_size)
+    assert rates[:3] == pytest.approx([0, peak / 2, peak * 18 / 20]) and peak == 0.01
+    assert rates[-1] == pytest.approx(peak / 20)
+
+
+def test_weights_of_classes_and_records_of_another_vocabulary_are_refused(tiny_records):
+    with pytest.raises(ValueError, match="`class_weight` must not be given"):
+        build().fit(tf.data.Dataset.from_tensors(batch()), class_weight={0: 2.0})
+    data = training_dataset(tiny_records, 4, seed=1).take(1)
+    with pytest.raises(ValueError, match="vocabulary of 307 pieces, and the model one of 40"):
+        build().fit(data)

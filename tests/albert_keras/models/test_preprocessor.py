@@ -6,6 +6,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras import AlbertConfig, AlbertEncoder, AlbertPreprocessor
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 TEXTS = ["The old ferry left the harbour.", "", "Seven geese crossed the frozen lake."]
 
@@ -62,6 +63,8 @@ def test_a_pair_has_two_segments(preprocessor):
         assert inputs["input_mask"].numpy().sum(axis=1).max() == 16
         assert inputs["segment_ids"].numpy().max() == 1
     assert preprocessor(("one", "two"))["input_ids"].shape == (16,)
+    by_name = preprocessor({"text": TEXTS, "pair": TEXTS[::-1]})
+    np.testing.assert_array_equal(by_name["input_ids"], inputs["input_ids"])
 
 
 def test_a_bucket_saves_the_padding(tiny_tokenizer):
@@ -101,3 +104,18 @@ def test_ids_and_wrong_pairs_are_refused(preprocessor):
         preprocessor(tf.constant([[1, 2]]))
     with pytest.raises(ValueError, match="same number of texts"):
         preprocessor((["a"], ["a", "b"]))
+    for rows in ([["a", "b"], ["c", "d"]], [("a", "b"), ("c", "d"), ("e", "f")]):
+        with pytest.raises(ValueError, match="list of lists might as well be one row"):
+            preprocessor(rows)
+    with pytest.raises(ValueError, match="at most 2 columns"):
+        preprocessor((["a"], ["b"], ["c"]))
+
+
+def test_it_is_printed_with_what_it_does(preprocessor):
+    assert repr(preprocessor).startswith("<AlbertPreprocessor sequence_length=16, pads_to=")
+
+
+def test_a_tokenizer_stays_usable_after_its_first_use_in_a_graph(tiny_tokenizer):
+    tokenizer = Tokenizer(tiny_tokenizer.model_bytes, tiny_tokenizer.config)
+    for text in tf.data.Dataset.from_tensor_slices(TEXTS[:1]).batch(1).map(tokenizer):
+        assert text.to_list() == tokenizer(tf.constant(TEXTS[:1])).to_list()

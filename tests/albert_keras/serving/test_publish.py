@@ -15,6 +15,7 @@ from albert_keras.conversion.convert import convert
 from albert_keras.formats.detection import versions
 from albert_keras.formats.keras_file import open_keras_file
 from albert_keras.models.preprocessor import AlbertPreprocessor
+from albert_keras.models.text_classifiers import AlbertForClassification
 from albert_keras.runs.run import Run
 from albert_keras.serving.export import checks
 from albert_keras.serving.export.checks import NUM_OF_RUN, NUM_TEXTS, compare, loss_of
@@ -28,7 +29,6 @@ from albert_keras.serving.saved_model.signatures import WARM_UP_FILE, read_signa
 from albert_keras.serving.serve_check import serve_check
 from albert_keras.tasks.classification.regression import ScoreAnswer
 from albert_keras.tasks.classification.task import ClassAnswer
-from albert_keras.tasks.models import AlbertForClassification
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.local.running import running
 from tests.albert_keras.serving.small_exports import assert_alike, make_model, write_run

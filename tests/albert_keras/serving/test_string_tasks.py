@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.models.windows import max_context
 from albert_keras.serving.graph.string_tasks import build_task_model
-from albert_keras.serving.graph.windows import max_context
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.rest_client import Signature
 from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops

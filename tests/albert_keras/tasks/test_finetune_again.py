@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from albert_keras.tasks.models import AlbertForClassification
+from albert_keras.models.text_classifiers import AlbertForClassification
 from data_pipeline.errors import InputError
 from data_pipeline.files import LOCK_FILE, FolderLock
 from tests.albert_keras.tasks.conftest import SHAPE

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from albert_keras.tasks.finetuned import find_run, open_finetuned
+from albert_keras.tasks.finetuned import TrainedTask, find_run
 from albert_keras.tasks.predict import predict_task
 
 TEXTS = ["The ferry left early.", "Nobody knew why, and nobody asked.", "Rain."]
@@ -21,7 +21,7 @@ def tuned(tuned_toy):
 @pytest.fixture(scope="module")
 def model(tuned):
     """Returns the model of the best seed."""
-    return open_finetuned(tuned)
+    return TrainedTask.open(tuned)
 
 
 def test_a_fine_tuning_means_its_best_seed(tuned, tmp_path):

@@ -88,7 +88,7 @@ def test_a_server_has_the_operations_of_the_head(tiny_tokenizer, features_of, tm
     write_export(tmp_path / "1", task, model, tiny_tokenizer)
     check_ops(tmp_path / "1")
     inputs = features_of("tagging").batch(np.arange(3))
-    expected = model(inputs)["logits"]
+    expected = model.outputs_of(inputs)["logits"]
     for precision, tolerance in (("float32", 1e-5), ("int8", 0.5)):
         module = build_task_model(model, tiny_tokenizer, task, precision)
         found = module.stored.outputs(inputs)["logits"]

@@ -105,7 +105,7 @@ def test_a_weighted_sum_begins_as_the_mean_and_is_learned(rows_of):
 def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path, rows_of):
     model, inputs = frozen_model(kind, combine="weighted-sum"), rows_of(kind)
     with tf.GradientTape() as tape:
-        loss = task_sums(KINDS[kind], model(inputs, training=True), inputs).loss
+        loss = task_sums(KINDS[kind], model.outputs_of(inputs, training=True), inputs).loss
     gradients = tape.gradient(loss, model.trained_weights)
     for weight, gradient in zip(model.trained_weights, gradients, strict=True):
         # A bias that a softmax cancels has none; these reach every layer of the head.
@@ -118,7 +118,7 @@ def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path,
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.get_config() == model.get_config()
-    expected, found = model(inputs), loaded(inputs)
+    expected, found = model.outputs_of(inputs), loaded.outputs_of(inputs)
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5)
 
@@ -126,10 +126,13 @@ def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path,
 @pytest.mark.parametrize("kind", ["tagging", "classification"])
 def test_neither_padding_nor_skipping_it_nor_training_changes_the_outputs(kind, rows_of):
     model, skipping = (frozen_model(kind, skips_padding=skips) for skips in (False, True))
-    expected = model(rows_of(kind))["logits"].numpy()
+    expected = model.outputs_of(rows_of(kind))["logits"].numpy()
     for inputs in (rows_of(kind), rows_of(kind, padding=7)):
         real = inputs["input_mask"][:, : expected.shape[1]].astype(bool)
-        for found in (model(inputs, training=True), skipping(inputs, training=True)):
+        for found in (
+            model.outputs_of(inputs, training=True),
+            skipping.outputs_of(inputs, training=True),
+        ):
             logits = found["logits"].numpy()
             if kind == "tagging":
                 assert logits.shape[1] == inputs["input_ids"].shape[1]

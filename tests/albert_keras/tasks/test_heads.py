@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from albert_keras.tasks.heads import LinearHead, SpansHead, SpansOrNoneHead
+from albert_keras.models.task_heads import LinearHead, SpansHead, SpansOrNoneHead
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks.conftest import SHAPE
 

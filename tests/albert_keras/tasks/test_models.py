@@ -31,7 +31,7 @@ def small_model(kind, changes=None, **arguments):
 def loss_and_gradients(kind, model, inputs):
     """Returns the loss and the gradients of exactly those weights that are said to be trained."""
     with tf.GradientTape() as tape:
-        loss = task_sums(KINDS[kind], model(inputs, training=True), inputs).loss
+        loss = task_sums(KINDS[kind], model.outputs_of(inputs, training=True), inputs).loss
     pairs = zip(
         model.trainable_variables, tape.gradient(loss, model.trainable_variables), strict=True
     )
@@ -58,7 +58,7 @@ def test_classes_are_read_off_the_pooled_output_and_tags_off_each_position(kind,
     weights, sequence, pooled = in_numpy(model, inputs)
     read = pooled if kind == "classification" else sequence
     expected = read @ weights["output_weights"].T + weights["output_bias"]
-    np.testing.assert_allclose(model(inputs)["logits"], expected, atol=1e-5)
+    np.testing.assert_allclose(model.outputs_of(inputs)["logits"], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_classes_are_read_off_the_pooled_output_and_tags_off_each_position(kind,
 def test_an_untrained_head_begins_with_the_frequencies_of_labels(kind, targets, expected):
     model = build_model(kind, SHAPE, 3)
     features = types.SimpleNamespace(targets=np.array(targets))
-    model.initialize_output_bias(features)
+    model.initialize_output_bias(features.targets)
     np.testing.assert_allclose(model.head.output_bias, expected, atol=1e-6)
     trained = model.head.output_bias + 1
     model.head.output_bias.assign(trained)
-    model.initialize_output_bias(features)
+    model.initialize_output_bias(features.targets)
     np.testing.assert_array_equal(model.head.output_bias, trained)
 
 
@@ -86,7 +86,9 @@ def test_options_are_scored_one_by_one(rows_of):
         text = {name: values[:, option] for name, values in inputs.items() if values.ndim == 3}
         weights, _, pooled = in_numpy(model, text)
         expected = pooled @ weights["output_weights"][0] + weights["output_bias"]
-        np.testing.assert_allclose(model(inputs)["logits"][:, option], expected, atol=1e-5)
+        np.testing.assert_allclose(
+            model.outputs_of(inputs)["logits"][:, option], expected, atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "pooler"])
@@ -100,8 +102,10 @@ def test_a_cosine_is_of_the_vectors_of_two_texts_alone(pooling, rows_of):
         mean = (sequence * mask).sum(axis=1) / mask.sum(axis=1)
         vector = {"mean": mean, "cls": sequence[:, 0], "pooler": pooled}[pooling]
         vectors.append(vector / np.linalg.norm(vector, axis=1, keepdims=True))
-    np.testing.assert_allclose(model(inputs)["cosine"], np.sum(np.prod(vectors, 0), 1), atol=1e-5)
-    trained = model(inputs, training=True)["vectors"]  # without dropout
+    np.testing.assert_allclose(
+        model.outputs_of(inputs)["cosine"], np.sum(np.prod(vectors, 0), 1), atol=1e-5
+    )
+    trained = model.outputs_of(inputs, training=True)["vectors"]  # without dropout
     np.testing.assert_allclose(trained, np.stack(vectors, axis=1), atol=1e-5)
     names = [weight.name for weight in model.trained_weights]
     assert ("bert/pooler/dense/kernel:0" in names) == (pooling == "pooler")
@@ -125,14 +129,14 @@ def test_a_batch_in_two_parts_drops_out_what_the_whole_does(kind, rows_of):
 
     def train(begin, end):
         part = {name: values[begin:end] for name, values in inputs.items()}
-        return model(
+        return model.outputs_of(
             part, training=True, dropout_seed=DropoutSeed(step, tf.constant(8 + begin, tf.int64))
         )
 
     whole, first, second = train(0, 4), train(0, 2), train(2, 4)
     for name, expected in whole.items():
         np.testing.assert_allclose(tf.concat([first[name], second[name]], 0), expected, atol=1e-5)
-    without = small_model(kind)(inputs, training=True)
+    without = small_model(kind).outputs_of(inputs, training=True)
     assert any(np.abs(whole[name] - without[name]).max() > 1e-3 for name in whole)
 
 
@@ -145,8 +149,8 @@ def test_a_saved_model_comes_back(tmp_path, rows_of):
     assert loaded.get_config() == model.get_config()
     assert loaded.get_config()["head_dropout"] == 0.3
     assert [weight.name for weight in loaded.weights] == [weight.name for weight in model.weights]
-    for name, expected in model(inputs).items():
-        np.testing.assert_array_equal(loaded(inputs)[name], expected)
+    for name, expected in model.outputs_of(inputs).items():
+        np.testing.assert_array_equal(loaded.outputs_of(inputs)[name], expected)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +162,7 @@ def test_mixed_precision_gives_finite_losses_and_float32_outputs(kind, dtype, ro
     assert loss.dtype == tf.float32
     assert all(np.isfinite(each).all() for each in [loss, *map(tf.convert_to_tensor, gradients)])
     for training in (False, True):
-        outputs = model(inputs, training=training)
+        outputs = model.outputs_of(inputs, training=training)
         floats = {name: each for name, each in outputs.items() if not name.endswith("indices")}
         assert {each.dtype for each in floats.values()} == {tf.float32}
     expected = loss_and_gradients(kind, small_model(kind), inputs)[0]

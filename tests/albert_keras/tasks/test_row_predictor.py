@@ -35,10 +35,12 @@ def check(kind, features, strategy=None, batch_size=4, model=None):
     """Compares with the model's own outputs at full length, wherever there is a piece."""
     strategy = strategy or tf.distribute.get_strategy()
     model = model or scrambled_model(kind, strategy)
-    found = RowPredictor(strategy, model, batch_size, KINDS[kind].per_position).predict(features)
+    found = RowPredictor(
+        strategy, model.outputs_of, batch_size, KINDS[kind].per_position, config=model.config
+    ).predict(features)
     rows = np.arange(len(features))
     inputs = getattr(features, "features", features).batch(getattr(features, "rows", rows))
-    expected = model(inputs, training=False)
+    expected = model.outputs_of(inputs, training=False)
     assert found.keys() == expected.keys()
     for name, values in expected.items():
         values, ours = values.numpy(), found[name]

@@ -12,7 +12,7 @@ from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.decoding import decode_instance
 from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.reports.inspection import inspect_records, verify_records
-from data_pipeline.tokenizers.vocabulary import VOCAB_FILE
+from data_pipeline.tokenizers.vocabulary_files import VOCAB_FILE
 
 FIRST, SECOND = (f"pretraining-0000{number}-of-00002" for number in range(2))
 

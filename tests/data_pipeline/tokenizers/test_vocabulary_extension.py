@@ -5,12 +5,12 @@ import itertools
 import pytest
 
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import read_model
 from data_pipeline.tokenizers.vocabulary_extension import (
     extend_vocabulary,
     is_extension,
     segments_of_added,
 )
+from data_pipeline.tokenizers.vocabulary_files import read_model
 
 DOMAIN = (
     "The cardiologist examined the electrocardiogram.",

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.tasks.classification.pair_encoding import comparison, separate_texts
+from albert_keras.models.pooling import comparison, separate_texts
+from albert_keras.models.text_classifiers import AlbertForClassification
 from albert_keras.tasks.kinds import CLASSIFICATION
-from albert_keras.tasks.models import AlbertForClassification
 from data_pipeline.instances.segments import pack
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks.conftest import SHAPE
@@ -90,7 +90,7 @@ def test_logits_compare_the_means_of_texts_encoded_alone():
     expected = compared @ weights["comparison/output_weights"].T
     expected += weights["comparison/output_bias"]
     assert np.ptp(expected, axis=0).min() > 1e-3  # otherwise the test shows nothing
-    np.testing.assert_allclose(model(inputs)["logits"], expected, atol=1e-4)
+    np.testing.assert_allclose(model.outputs_of(inputs)["logits"], expected, atol=1e-4)
     np.testing.assert_allclose(model(packed(TEXTS[:3], 20))["logits"], expected, atol=1e-4)
 
 
@@ -98,7 +98,7 @@ def test_every_weight_but_the_pooler_is_trained():
     model = build(skips_padding=True)
     inputs = packed() | {"labels": np.array([0, 1, 2, 1]), "example_weights": np.ones(4)}
     with tf.GradientTape() as tape:
-        loss = task_sums(CLASSIFICATION, model(inputs, training=True), inputs).loss
+        loss = task_sums(CLASSIFICATION, model.outputs_of(inputs, training=True), inputs).loss
     gradients = tape.gradient(loss, model.trainable_variables)
     pairs = zip(model.trainable_variables, gradients, strict=True)
     found = [weight.name for weight, gradient in pairs if gradient is not None]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.models.similarity import TEMPERATURE
 from albert_keras.tasks.kinds import SIMILARITY
-from albert_keras.tasks.models import TEMPERATURE
 from tests.albert_keras.tasks.small_tasks import task_sums
 
 

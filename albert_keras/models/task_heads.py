@@ -90,7 +90,7 @@ class SpansHead(LinearHead):
 class SpansOrNoneHead(NamedLayer):
     """Scores starts, ends given a start, and the absence of an answer (SQuAD 2.0).
 
-    In training, ends are given the right start, otherwise each of the five best.
+    Ends are given the right start if it is known, otherwise each of the five best.
 
     Args:
         config: AlbertConfig.
@@ -103,12 +103,12 @@ class SpansOrNoneHead(NamedLayer):
     Call arguments:
         sequence_output: float [B, S, H].
         inputs: dict. "p_mask" int [B, S], 1 where an answer can neither start nor end, 0 at [CLS];
-            "input_mask" int [B, S], 1 for a real token (all by default); in training
-            "start_positions" int [B].
+            "input_mask" int [B, S], 1 for a real token (all by default); "start_positions" int
+            [B], if answers are known.
         dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
 
     Returns:
-        dict. "null_logits" float32 [B], positive where there is no answer. In training
+        dict. "null_logits" float32 [B], positive where there is no answer. With known starts
         "start_log_probs" and "end_log_probs", float32 [B, S]; otherwise the best ones:
         "start_log_probs" float32 and "start_indices" int32 [B, 5], "end_log_probs" float32 and
         "end_indices" int32 [B, 25], the ends of the first start first. If S < 5, missing
@@ -140,7 +140,7 @@ class SpansOrNoneHead(NamedLayer):
         hidden = tf.cast(sequence_output, tf.float32)
         log_probs = _log_probs(self.start(hidden), is_out)  # [B, S]
         outputs = {"null_logits": self._null_logits(hidden, log_probs, dropout_seed, training)}
-        if training:
+        if "start_positions" in inputs:
             starts = tf.convert_to_tensor(inputs["start_positions"])[:, None]
             ends = self._end_log_probs(sequence_output, starts, is_out)[:, 0]
             return outputs | {"start_log_probs": log_probs, "end_log_probs": ends}

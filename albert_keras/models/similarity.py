@@ -1,0 +1,152 @@
+"""A model that compares two texts by their vectors."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.layers.rows import token_mask
+from albert_keras.models.encoder_inputs import encoder_inputs
+from albert_keras.models.pooling import Pooling
+from albert_keras.models.preprocessor import TextPreprocessor
+from albert_keras.models.targets import numbers_of
+from albert_keras.models.text_model import (
+    AlbertForTexts,
+    Losses,
+    Tensors,
+    of_classes,
+    sequences_of_rows,
+)
+
+#: Divides cosines, as in SimCSE; CoSENT's scale of 20 is the same.
+TEMPERATURE = 0.05
+#: In place of a difference that does not count: its exponential is 0.
+_NO_PAIR = -1e30
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertSimilarityPreprocessor(TextPreprocessor):
+    """Packs each of two texts into a sequence of its own, for `AlbertForSimilarity`.
+
+    Arguments are those of `AlbertPreprocessor`.
+
+    Call arguments:
+        texts: A tuple of two columns of texts, string [B], or a dict of "text" and "pair".
+
+    Returns:
+        dict of int32 [B, 2, S]: "input_ids", "input_mask", "segment_ids".
+    """
+
+    fields = ("text", "pair")
+
+    def rows(self, columns, is_fixed, targets=None):
+        both = tf.reshape(tf.stack([columns["text"], columns["pair"]], axis=1), [-1])
+        packed = self._packers[is_fixed].pack(self.ids(both))
+        packed = {name: tf.reshape(ids, [-1, 2, tf.shape(ids)[1]]) for name, ids in packed.items()}
+        return {**packed, **(targets or {})}
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertForSimilarity(AlbertForTexts):
+    """Compares two texts by the cosine of their vectors.
+
+    The two texts of a row are separate sequences, so that a vector depends on its text alone. The
+    encoder's weights are the only weights of the model; `head_dropout` is not used.
+
+    Args:
+        config: AlbertConfig.
+        pooling: str. See `Pooling`.
+        **kwargs: As in `AlbertForTexts`.
+
+    Call arguments:
+        inputs: A tuple of two columns of texts, string [B]; or the features of
+            `AlbertSimilarityPreprocessor`, int [B, 2, S], one sequence for each text.
+
+    Returns:
+        float32 [B]. Cosines, from -1 to 1. `outputs_of` returns the "vectors" float32 [B, 2, H], of
+        length 1, as well as the "cosine".
+
+    Example:
+        model = AlbertForSimilarity.from_preset("albert-mini-en")
+        pairs = ["a fine film", "a fine film"], ["a good movie", "the ferry left"]
+        model.fit(pairs, [5.0, 0.0])
+        model.predict(pairs)  # NumPy array [2]
+    """
+
+    preprocessor_class = AlbertSimilarityPreprocessor
+    has_accuracy = needs_labels = False
+
+    def __init__(self, config: AlbertConfig, pooling: str = "mean", **kwargs: Any):
+        self._reads_pooler = pooling == "pooler"  # before the encoder is built
+        super().__init__(config, **kwargs)
+        self.head = Pooling(pooling, dtype=self.dtype_policy)
+
+    def _outputs(self, inputs, training, dropout_seed):
+        texts, dropout_seed, _ = sequences_of_rows(inputs, dropout_seed)
+        vectors = self.vectors(texts, training, dropout_seed)  # [2 B, H]
+        vectors = tf.reshape(vectors, (-1, 2, self.config.hidden_size))
+        return {
+            "cosine": tf.reduce_sum(vectors[:, 0] * vectors[:, 1], axis=-1),
+            "vectors": vectors,
+        }
+
+    def predictions(self, outputs: Tensors) -> Any:
+        return outputs["cosine"]
+
+    def vectors(
+        self, texts: Tensors, training: bool | None = None, dropout_seed: Any = None
+    ) -> tf.Tensor:
+        """Returns the vectors of texts, float32 [N, H], of length 1.
+
+        Args:
+            texts: The inputs of the encoder, int [N, S].
+            training: Whether dropout is applied.
+            dropout_seed: DropoutSeed or None, as in the call of the model.
+        """
+        ids = tf.convert_to_tensor(texts["input_ids"])
+        outputs = self.encoder(
+            encoder_inputs(texts),
+            training=training,
+            dropout_seed=dropout_seed,
+            positions=tf.zeros_like(ids[:, :1]) if self.head.reads_cls_only else None,
+        )
+        return tf.math.l2_normalize(self.head(outputs, token_mask(texts)), axis=-1)
+
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
+        """Compares the pairs of a batch, or of a replica's part of it, with each other.
+
+        With scores, the loss is CoSENT (Su, 2022, https://kexue.fm/archives/8847): the logarithm
+        of 1 + the sum of exp((cos_j - cos_i) / temperature) over all i, j where i has the higher
+        score. It needs only the order of the scores. Each row gets the loss of the whole batch.
+
+        Without scores, the loss is the cross-entropy of finding the second text of a pair among the
+        second texts of all pairs (Gao et al., 2021, "SimCSE", https://arxiv.org/abs/2104.08821,
+        equation 1).
+        """
+        # [B, H] each, of length 1
+        first, second = tf.unstack(tf.cast(outputs["vectors"], tf.float32), axis=1)
+        is_row = self.weights_of(features) > 0  # the others fill up the batch
+        if "labels" not in features:
+            logits = tf.matmul(first, second, transpose_b=True) / TEMPERATURE
+            logits = tf.where(is_row[None, :], logits, _NO_PAIR)
+            losses, _ = of_classes(logits, tf.range(tf.shape(logits)[0]))
+            return losses, tf.zeros_like(losses)
+        cosines = tf.reduce_sum(first * second, axis=-1) / TEMPERATURE  # [B]
+        labels = tf.cast(features["labels"], tf.float32)
+        differences = cosines[None, :] - cosines[:, None]  # [i, j]
+        is_pair = (labels[:, None] > labels[None, :]) & is_row[:, None] & is_row[None, :]
+        differences = tf.where(is_pair, differences, _NO_PAIR)
+        loss = tf.reduce_logsumexp(tf.pad(tf.reshape(differences, [-1]), [[1, 0]]))
+        return tf.zeros_like(cosines) + loss, tf.zeros_like(cosines)
+
+    def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return numbers_of(labels, 1)
+
+    def target_specs(self, shape: tf.TensorShape) -> dict[str, tf.TensorSpec]:
+        return {"labels": tf.TensorSpec([None], tf.float32)}
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"pooling": self.head.pooling}

@@ -1,0 +1,259 @@
+"""A model that assigns a tag to each word of a text."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.layers.text_packing import WHITE_SPACE, readable, row_slices, unread
+from albert_keras.models.preprocessor import TextPreprocessor, strings_of
+from albert_keras.models.targets import label_ids, plain
+from albert_keras.models.text_classifiers import LabelsModel
+from albert_keras.models.text_model import Losses, Tensors, of_classes
+from albert_keras.models.windows import compute_in_parts, lay_out_windows, max_context
+from data_pipeline.errors import InputError
+from data_pipeline.limits import LONG_TEXT_FACTOR
+from data_pipeline.text.words import AT_WHITE_SPACE, GIVEN_WORDS, WordSplit, rule_of, word_pattern
+
+#: In place of a tag where nothing is scored: [CLS], [SEP], padding, and all tokens of a word but
+#: the first.
+NOT_SCORED = -1
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertTaggingPreprocessor(TextPreprocessor):
+    """Splits texts into words and packs their tokens into windows, for `AlbertForTagging`.
+
+    Args:
+        tokenizer, sequence_length, pads_to, **kwargs: As in `AlbertPreprocessor`. A longer text
+            takes several windows, which overlap.
+        word_split: str or None. How a text becomes words: "characters"; "punctuation", at white
+            space with punctuation and Chinese characters apart; or "white_space" alone. None is
+            the rule that the words of the first `fit` follow, and "punctuation" before it.
+
+    Call arguments:
+        inputs: Texts, string [B]; or their words, ragged string [B, None] or a list of lists.
+
+    Returns:
+        dict of int32 [W, S], W the number of windows: "input_ids", "input_mask", "segment_ids".
+    """
+
+    fields = ()
+    optional_fields = ("text", "words")
+    uses_windows = True
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        sequence_length: int = 128,
+        pads_to: str = "sequence_length",
+        word_split: WordSplit | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(tokenizer, sequence_length, pads_to, **kwargs)
+        self.word_split = word_split
+        self._unk_id = self.tokenizer.unk_id
+
+    @property
+    def max_bytes(self) -> int:
+        """Bytes of a text that are read."""
+        return LONG_TEXT_FACTOR * self._packers[True].max_bytes
+
+    def columns(self, inputs: Any) -> dict[str, Any]:
+        if isinstance(inputs, Mapping) and len(inputs) == 1 and {*inputs} <= {"text", "words"}:
+            [inputs] = inputs.values()
+        elif isinstance(inputs, Mapping):
+            raise ValueError(
+                "A sentence must have either `text` or `words`, not both or neither. "
+                f"Received: {', '.join(inputs) or 'nothing'}."
+            )
+        texts = strings_of(inputs)
+        if isinstance(texts, tf.RaggedTensor) or texts.shape.rank == 2:
+            return {"words": words_of(texts)}
+        return {"text": texts}
+
+    def rows(self, columns, is_fixed, targets=None):
+        words, word_ids = self.words(columns)
+        packed, places = self.windows(word_ids, is_fixed)
+        if not targets:
+            return packed
+        tags = targets["tag_ids"]  # ragged int32 [B, words]
+        tf.debugging.assert_equal(
+            tags.row_lengths(), words.row_lengths(), "There must be a tag for each word of a text."
+        )
+        tag_ids = tf.fill(tf.shape(packed["input_ids"], tf.int64), NOT_SCORED)
+        packed["tag_ids"] = tf.tensor_scatter_nd_update(tag_ids, places, tags.flat_values)
+        return packed
+
+    def words(self, columns: Mapping[str, Any]) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Returns the words of texts, ragged string [B, None], and their ids [B, None, None].
+
+        A word without tokens has the id of the unknown one.
+        """
+        words = columns.get("words")
+        if words is None:
+            text = readable(columns["text"], self.max_bytes)
+            words = self.split(text, text)
+        ids = self.graph_tokenizer(words.flat_values)  # [all words, None]
+        unknown = tf.fill([ids.nrows(), 1], self._unk_id)
+        is_empty = tf.cast(ids.row_lengths() == 0, tf.int64)
+        unknown = tf.RaggedTensor.from_tensor(unknown, lengths=is_empty)
+        return words, words.with_flat_values(tf.concat([ids, unknown], axis=1))
+
+    def split(self, part: tf.Tensor, text: tf.Tensor) -> tf.RaggedTensor:
+        """Splits parts of texts into words, as the whole texts: ragged string [B, None]."""
+        rule = self.word_split or "punctuation"
+        if rule != AT_WHITE_SPACE:
+            is_given = tf.strings.substr(text, 0, len(GIVEN_WORDS)) == GIVEN_WORDS
+            apart = tf.strings.regex_replace(part, word_pattern(rule), r"\0 ")
+            part = tf.where(is_given, part, apart)
+        return tf.strings.split(tf.strings.regex_replace(part, f"{WHITE_SPACE}+", " "))
+
+    def windows(
+        self, word_ids: tf.RaggedTensor, is_fixed: bool
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        """Lays out the ids of words in windows.
+
+        Returns:
+            The rows; and of each word, in order, the row and the position of its first token, in
+            the window that shows most of its context, int64 [words, 2].
+        """
+        packer = self._packers[is_fixed]
+        ids = word_ids.merge_dims(1, 2)
+        room = packer.max_seq_length - 2
+        rows, offsets, lengths = lay_out_windows(ids.row_lengths(), room, window_stride(room))
+        packed = packer.join(row_slices(ids, offsets, lengths, rows))
+        # Tokens are in the order of the texts, as windows are, and each is best in one window.
+        width = tf.shape(packed["input_ids"], tf.int64)[1]
+        positions = tf.range(width) - tf.ones_like(rows)[:, None]
+        firsts = tf.gather(ids.row_starts(), rows) + offsets
+        best = tf.where(max_context(positions, lengths, firsts))  # [tokens, 2]
+        first_tokens = tf.cumsum(word_ids.values.row_lengths(), exclusive=True)
+        return packed, tf.gather(best, first_tokens)
+
+    def num_dropped_words(self, text: tf.Tensor) -> tf.Tensor:
+        """Counts the words after the part of texts, string [B], that is read: int32 [B]."""
+        read, rest = readable(text, self.max_bytes), unread(text, self.max_bytes)
+        stripped = tf.strings.regex_replace(read, f"{WHITE_SPACE}$", "")
+        # The rest of a word that was read in part is not a word.
+        is_inside = (tf.strings.length(stripped) == tf.strings.length(read)) & (read != "")
+        last = tf.strings.regex_replace(read, "(?s)^.*(.)$", r"\1")
+        rest = self.split(tf.strings.join([tf.where(is_inside, last, ""), rest]), text)
+        return tf.cast(rest.row_lengths(), tf.int32) - tf.cast(is_inside, tf.int32)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"word_split": self.word_split}
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertForTagging(LabelsModel):
+    """Predicts a tag for each word.
+
+    Args:
+        config: AlbertConfig.
+        num_labels: int or None. T, number of tags; None takes that of `labels`.
+        **kwargs: As in `AlbertForTexts`.
+
+    Call arguments:
+        inputs: Texts, string [B]; their words, ragged string [B, None] or a list of lists; or the
+            features of `AlbertTaggingPreprocessor`, int [W, S].
+
+    Returns:
+        For texts a ragged float32 [B, None, T], the probabilities of the tags of each word, of
+        which `predict` makes an array, with zeros where a text has fewer words than the longest;
+        for features float32 [W, S, T]. `outputs_of` returns "logits" of features.
+
+    Example:
+        model = AlbertForTagging.from_preset("albert-mini-en", labels=["O", "PLACE"])
+        model.fit([["from", "Lisbon"], ["by", "ferry"]], [["O", "PLACE"], ["O", "O"]])
+        model.answer([["to", "Porto"]])[0].tags
+    """
+
+    preprocessor_class = AlbertTaggingPreprocessor
+    row_targets = ("tag_ids",)
+
+    def _outputs(self, inputs, training, dropout_seed):
+        hidden = self._sequence(inputs, training, dropout_seed)
+        return {"logits": self.head(hidden, dropout_seed, training=training)}
+
+    def predictions(self, outputs: Tensors) -> Any:
+        return tf.nn.softmax(tf.cast(outputs["logits"], tf.float32))
+
+    def predictions_of_texts(self, columns: Mapping[str, Any], training: bool) -> Any:
+        words, word_ids = self.preprocessor.words(columns)
+        packed, places = self.preprocessor.windows(word_ids, self.needs_fixed_length)
+        [probabilities] = compute_in_parts(
+            lambda rows: [self.predictions(self.outputs_of(rows, training))],
+            [tf.TensorSpec([None, None, self.num_labels], tf.float32)],
+            packed,
+        )
+        return words.with_flat_values(tf.gather_nd(probabilities, places))
+
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
+        """Returns the cross-entropies of the tags of all positions, and 1 where they are right."""
+        # Positions that are not scored have weight 0 and receive any valid tag.
+        return of_classes(outputs["logits"], tf.maximum(features["tag_ids"], 0))
+
+    def weights_of(self, features: Tensors) -> tf.Tensor:
+        """Returns 1 at the first token of each word that is scored, float32 [B, S]."""
+        is_scored = tf.convert_to_tensor(features["tag_ids"]) >= 0
+        return super().weights_of(features)[:, None] * tf.cast(is_scored, tf.float32)
+
+    def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
+        sentences = plain(labels)
+        ids = []
+        for at, tags in enumerate(sentences):
+            if not isinstance(tags, list):
+                raise InputError(
+                    f"Label {at + 1} of {len(sentences)}: it must be a list with a tag for each "
+                    f"word. Received: {tags!r}."
+                )
+            tags = [tag for tag in tags if tag != ""]  # a padded row of a batch
+            try:
+                ids.append(label_ids(tags, self.label_names).tolist())
+            except InputError as error:
+                raise InputError(f"Label {at + 1} of {len(sentences)}: {error}") from error
+        self._check_words(columns, ids)
+        return {"tag_ids": ids}
+
+    def _learn_inputs(self, examples):
+        super()._learn_inputs(examples)
+        if self.preprocessor.word_split is None and "words" in examples.columns:
+            self.preprocessor.word_split, _ = rule_of(examples.columns["words"])
+
+    def sample_inputs(self) -> dict[str, Any]:
+        return {"text": tf.constant(["text"])}
+
+    def _check_words(self, columns, ids):
+        """Raises InputError unless there is a tag for each word."""
+        for at, words in enumerate(plain(columns.get("words", ()))):
+            words = [word for word in words if word != ""]
+            if len(words) != len(ids[at]):
+                raise InputError(
+                    f"Label {at + 1} of {len(ids)}: there must be a tag for each of {len(words)} "
+                    f"words. Received: {len(ids[at])}."
+                )
+
+    def initialize_output_bias(self, targets: Any) -> None:
+        is_of_sentences = isinstance(targets, list)
+        super().initialize_output_bias(
+            np.concatenate(targets).astype(np.int64) if is_of_sentences else targets
+        )
+
+    def initial_output_bias(self, targets: np.ndarray) -> np.ndarray:
+        counts = 1 + np.bincount(targets, minlength=self.num_labels)
+        return np.log(counts / counts.sum())
+
+
+def window_stride(room: int) -> int:
+    """Returns the number of tokens between the starts of two windows of up to `room` tokens."""
+    return max(1, room // 2)
+
+
+def words_of(words: Any) -> tf.RaggedTensor:
+    """Returns words as a ragged tensor; of a padded one, string [B, W], without the empty words."""
+    if isinstance(words, tf.RaggedTensor):
+        return words
+    return tf.ragged.boolean_mask(words, words != "")

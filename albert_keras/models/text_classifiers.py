@@ -1,0 +1,268 @@
+"""Models that assign classes, labels or numbers to texts or to pairs of texts.
+
+Source: `classifier_utils.py` in google-research/albert.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.models.pooling import (
+    COMPARISON_WIDTHS,
+    PAIR_ENCODINGS,
+    comparison,
+    mean_over_tokens,
+    separate_texts,
+)
+from albert_keras.models.preprocessor import AlbertPreprocessor
+from albert_keras.models.targets import class_ids, label_ids, numbers_of, zeros_and_ones
+from albert_keras.models.task_heads import LinearHead
+from albert_keras.models.text_model import AlbertForTexts, Losses, Tensors, of_classes
+from data_pipeline.errors import InputError
+
+
+class LabelsModel(AlbertForTexts):
+    """A model whose head has an output for each label: a class, a number or a tag.
+
+    Args:
+        config: AlbertConfig.
+        num_labels: int or None. Their number; None takes that of `labels`.
+        **kwargs: As in `AlbertForTexts`.
+    """
+
+    has_labels = True
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        num_labels: int | None = None,
+        labels: Sequence[str] | int | None = None,
+        **kwargs: Any,
+    ):
+        labels = label_names(labels)
+        if num_labels is None and not labels:
+            raise InputError(
+                '`labels` must be the names of the labels, such as ["neg", "pos"], or their '
+                "number. Received: none."
+            )
+        super().__init__(config, labels=labels, **kwargs)
+        self.num_labels = num_labels or len(labels)
+        if labels and len(labels) != self.num_labels:
+            raise InputError(
+                f"`labels` must be {self.num_labels} names, as `num_labels` says. "
+                f"Received: {', '.join(labels)}."
+            )
+        self.head = LinearHead(config, self.num_labels, self.head_dropout, **self._of_head)
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """Names of the labels; without `labels` they are numbers from 0."""
+        return self.labels or tuple(map(str, range(self.num_labels)))
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"num_labels": self.num_labels}
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertForClassification(LabelsModel):
+    """Sorts texts or pairs of texts into classes.
+
+    Args:
+        config: AlbertConfig.
+        num_labels: int or None. C, number of classes; None takes that of `labels`.
+        pair_encoding: str. "joint" classifies the pooled output of `[CLS] a [SEP] b [SEP]`;
+            "separate" takes the same inputs, but encodes each text as a sequence of its own, and
+            classifies the comparison of their means over the real tokens, see `comparison`.
+        threshold: float or None. Probability from which `answer` chooses the second of two
+            classes; None chooses the more likely one.
+        **kwargs: As in `AlbertForTexts`.
+
+    Call arguments:
+        inputs: Texts, string [B], a tuple of two such tensors for pairs, or a dict of "text" and
+            "pair"; or the features of `AlbertPreprocessor`, int [B, S]: "input_ids", "input_mask",
+            1 for a real token (all by default), "segment_ids", 1 for the second text (0 by
+            default).
+
+    Returns:
+        float32 [B, C]. Probabilities of the classes. `outputs_of` returns their "logits".
+
+    Example:
+        model = AlbertForClassification.from_preset("albert-mini-en", labels=["neg", "pos"])
+        model.fit(["a gripping film", "a dull film"], ["pos", "neg"])
+        model.predict(["a film"])  # NumPy array [1, 2]
+        model.answer(["a film"])[0].label
+    """
+
+    preprocessor_class = AlbertPreprocessor
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        num_labels: int | None = None,
+        pair_encoding: str = "joint",
+        threshold: float | None = None,
+        **kwargs: Any,
+    ):
+        if pair_encoding not in PAIR_ENCODINGS:
+            raise ValueError(
+                f"`pair_encoding` must be one of {PAIR_ENCODINGS}. Received: {pair_encoding!r}."
+            )
+        self._reads_pooler = pair_encoding == "joint"  # before the encoder is built
+        self.pair_encoding = pair_encoding
+        super().__init__(config, num_labels, **kwargs)
+        self.threshold = threshold
+
+    @property
+    def _of_head(self):
+        of_head = super()._of_head
+        if self.pair_encoding == "separate":
+            # A name of its own: the classifier of other formats reads the pooled output.
+            size = COMPARISON_WIDTHS * (of_head["size"] or self.config.hidden_size)
+            of_head |= {"size": size, "scope": "comparison"}
+        return of_head
+
+    def _outputs(self, inputs, training, dropout_seed):
+        if self.pair_encoding == "separate":
+            texts = separate_texts(inputs)
+            of_texts = dropout_seed and dropout_seed.of_sequences(2)
+            hidden = self._sequence(texts, training, of_texts)
+            text = comparison(mean_over_tokens(hidden, texts["input_mask"]))
+        else:
+            text = self._pooled(inputs, training, dropout_seed)
+        return {"logits": self.head(text, dropout_seed, training=training)}
+
+    def predictions(self, outputs: Tensors) -> Any:
+        return tf.nn.softmax(tf.cast(outputs["logits"], tf.float32))
+
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
+        """Returns the cross-entropy of the class, and 1 where it is right."""
+        return of_classes(outputs["logits"], features["labels"])
+
+    def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return class_ids(labels, self.label_names)
+
+    def target_specs(self, shape: tf.TensorShape) -> dict[str, tf.TensorSpec]:
+        is_one_hot = shape.rank == 2 and shape[1] != 1
+        one_hot = {"one_hot": tf.TensorSpec([None, self.num_labels], tf.float32)}
+        return super().target_specs(shape) | (one_hot if is_one_hot else {})
+
+    def class_weights(self, class_weight: Mapping[Any, float]) -> np.ndarray:
+        weights = np.ones(self.num_labels, np.float32)
+        weights[label_ids([*class_weight], self.label_names)] = [*class_weight.values()]
+        return weights
+
+    def get_config(self) -> dict[str, Any]:
+        of_pairs = {"pair_encoding": self.pair_encoding} if self.pair_encoding != "joint" else {}
+        threshold = {} if self.threshold is None else {"threshold": self.threshold}
+        return super().get_config() | of_pairs | threshold
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertForRegression(AlbertForClassification):
+    """Predicts one or several numbers for texts or pairs of texts; see `AlbertForClassification`.
+
+    Returns:
+        float32 [B, C]. The numbers, one by default.
+
+    Example:
+        model = AlbertForRegression.from_preset("albert-mini-en")
+        model.fit(["a gripping film", "a dull film"], [4.5, 1.0])
+        model.predict(["a film"])  # NumPy array [1, 1]
+    """
+
+    has_accuracy = False
+
+    def __init__(self, config: AlbertConfig, num_labels: int | None = None, **kwargs: Any):
+        if not kwargs.get("labels"):
+            num_labels = num_labels or 1
+        super().__init__(config, num_labels, **kwargs)
+
+    def predictions(self, outputs: Tensors) -> Any:
+        return tf.cast(outputs["logits"], tf.float32)
+
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
+        """Returns the mean of the squared errors of the numbers; none is counted as right."""
+        logits = tf.cast(outputs["logits"], tf.float32)
+        labels = tf.cast(features["labels"], tf.float32)
+        labels = labels if labels.shape.rank == 2 else labels[:, None]
+        logits.shape.assert_is_compatible_with(labels.shape)
+        losses = tf.reduce_mean(tf.square(logits - labels), axis=-1)
+        return losses, tf.zeros_like(losses)
+
+    def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return numbers_of(labels, self.num_labels)
+
+    def target_specs(self, shape: tf.TensorShape) -> dict[str, tf.TensorSpec]:
+        several = [self.num_labels] if self.num_labels > 1 else []
+        return {"labels": tf.TensorSpec([None, *several], tf.float32)}
+
+    def class_weights(self, class_weight: Mapping[Any, float]) -> np.ndarray:
+        return AlbertForTexts.class_weights(self, class_weight)
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertForMultiLabel(AlbertForClassification):
+    """Finds which of several labels apply to texts or pairs; see `AlbertForClassification`.
+
+    Args:
+        thresholds: dict of str to float. By the names of labels, the probability from which
+            `answer` says that a label applies; 0.5 for those that are not given. `finetune` fits
+            them to development examples.
+
+    Returns:
+        float32 [B, C]. The probability of each label.
+
+    Example:
+        model = AlbertForMultiLabel.from_preset("albert-mini-en", labels=["funny", "sad"])
+        model.fit(["a film to laugh and cry", "a dull film"], [["funny", "sad"], []])
+        model.answer(["a film"])[0].labels
+    """
+
+    def predictions(self, outputs: Tensors) -> Any:
+        return tf.sigmoid(tf.cast(outputs["logits"], tf.float32))
+
+    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
+        """Returns the mean of the binary cross-entropies, and 1 where all labels are right."""
+        logits = tf.cast(outputs["logits"], tf.float32)
+        labels = tf.cast(features["labels"], tf.float32)
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
+        is_right = tf.reduce_all(tf.equal(logits >= 0, labels > 0), axis=-1)
+        return tf.reduce_mean(losses, axis=-1), tf.cast(is_right, tf.float32)
+
+    def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return zeros_and_ones(labels, self.label_names)
+
+    def target_specs(self, shape: tf.TensorShape) -> dict[str, tf.TensorSpec]:
+        return {"labels": tf.TensorSpec([None, self.num_labels], tf.int32)}
+
+    def class_weights(self, class_weight: Mapping[Any, float]) -> np.ndarray:
+        return AlbertForTexts.class_weights(self, class_weight)
+
+    def initial_output_bias(self, targets: np.ndarray) -> np.ndarray:
+        applies = targets.reshape(-1, self.num_labels)
+        shares = (applies.sum(axis=0) + 1) / (len(applies) + 2)
+        return np.log(shares / (1 - shares))
+
+
+def label_names(labels: Sequence[str] | int | None) -> tuple[str, ...]:
+    """Returns the names of labels; a number means as many labels with the names "0", "1", ...
+
+    Raises:
+        InputError: If they are not at least one, or not different.
+    """
+    if labels is None:
+        return ()
+    if isinstance(labels, int):
+        labels = list(map(str, range(labels)))
+    if isinstance(labels, str):
+        raise InputError(f"`labels` must be a list of names. Received: {labels!r}.")
+    names = tuple(map(str, labels))
+    if not names or len(set(names)) < len(names):
+        raise InputError(
+            f"`labels` must be one or more different names. Received: {', '.join(names) or 'none'}."
+        )
+    return names

@@ -1,0 +1,437 @@
+"""Models of texts as Keras users take them: whatever `fit` takes, what it gives, and files."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+import albert_keras
+from albert_keras.models.text_classifiers import AlbertForClassification
+from albert_keras.optimization.schedules import WarmupPolynomialDecay
+from data_pipeline.errors import InputError
+from tests.albert_keras.tasks.conftest import SHAPE
+
+TEXTS = ["the harbour was full", "a window was open", "no harbour here", "the window broke"] * 4
+LABELS = ["yes", "no"] * 8
+NUMBERS = [1, 0] * 8
+WEIGHTS = np.linspace(0, 2, 16)
+FIT = {"epochs": 2, "batch_size": 8, "verbose": 0}
+CONTEXTS = ["the ferry left the harbour at noon, " * 3] * 8
+WORDS = [text.split() for text in TEXTS[:8]]
+TAGS = [["O", "B-X", "O", "O"], ["O", "O", "O", "B-X"], ["O", "O", "B-X"], ["O", "O", "O"]] * 2
+#: By class: the arguments of the model, inputs, and labels.
+KINDS = {
+    "AlbertForMultiLabel": ({"labels": ["x", "y"]}, TEXTS[:8], [["x"], [], ["x", "y"], ["y"]] * 2),
+    "AlbertForRegression": ({}, (TEXTS[:8], TEXTS[8:]), [0.5, 1, 2.5, 3] * 2),
+    "AlbertForTagging": ({"labels": ["O", "B-X"]}, WORDS, TAGS),
+    "AlbertForSpans": ({}, (CONTEXTS, ["when did it leave"] * 8), ["noon"] * 8),
+    "AlbertForMultipleChoice": (
+        {},
+        (CONTEXTS, ["what left"] * 8, [["a ferry", "a window"]] * 8),
+        [0, 1] * 4,
+    ),
+    "AlbertForSimilarity": ({}, (TEXTS[:8], TEXTS[8:]), [0.0, 1.0, 2.0, 5.0] * 2),
+}
+
+
+class Frame:
+    """What a table of pandas has in common with other tables."""
+
+    def __init__(self, **columns):
+        self._columns, self.columns = columns, [*columns]
+
+    def __getitem__(self, name):
+        return Series(self._columns[name])
+
+    def to_numpy(self):
+        return np.array([*self._columns.values()], object).T
+
+
+class Series:
+    """The same of a column."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def tolist(self):
+        return list(self._values)
+
+
+def preset(tokenizer, name="AlbertForClassification", **words):
+    """Builds an untrained model, as `from_preset` does with trained weights."""
+    model_class = getattr(albert_keras, name)
+    preprocessor = model_class.preprocessor_class(tokenizer, words.pop("sequence_length", 16))
+    return model_class(SHAPE, preprocessor=preprocessor, **words)
+
+
+@pytest.fixture
+def model(tiny_tokenizer):
+    """Returns an untrained model of two classes."""
+    return preset(tiny_tokenizer, labels=["no", "yes"])
+
+
+def data(*parts, size=None):
+    found = tf.data.Dataset.from_tensor_slices(parts)
+    return found if size is None else found.batch(size)
+
+
+def batches(*parts, size=4):
+    for begin in range(0, len(parts[0]), size):
+        yield tuple(part[begin : begin + size] for part in parts)
+
+
+class Batches(keras.utils.Sequence):
+    """Batches by their numbers."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, number):
+        here = slice(4 * number, 4 * number + 4)
+        return TEXTS[here], LABELS[here]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_model_learns_and_answers_and_comes_back_from_its_file(
+    name, tiny_tokenizer, tmp_path, eagerly
+):
+    arguments, inputs, labels = KINDS[name]
+    model = preset(tiny_tokenizer, name, **arguments)
+    history = model.fit(inputs, labels, validation_data=(inputs, labels), **FIT).history
+    assert len(history["loss"]) == 2 and np.isfinite(history["loss"]).all()
+    scores = model.evaluate(inputs, labels, return_dict=True, verbose=0)
+    assert scores == pytest.approx({name: history[f"val_{name}"][-1] for name in scores})
+    assert [*scores] == model.metrics_names
+    found, answers = model.predict(inputs, verbose=0), model.answer(inputs)
+    assert len(answers) == len(labels)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    assert again.answer(inputs) == answers
+    tf.nest.map_structure(np.testing.assert_array_equal, again.predict(inputs, verbose=0), found)
+    again.fit(inputs, labels, **FIT)  # a training may follow another
+
+
+@pytest.mark.parametrize("name", ["AlbertForTagging", "AlbertForSpans", "AlbertForMultipleChoice"])
+def test_data_sets_and_generators_give_the_features_of_lists(name, tiny_tokenizer, eagerly):
+    arguments, inputs, labels = KINDS[name]
+    model = preset(tiny_tokenizer, name, **arguments)
+    expected = model.evaluate(inputs, labels, verbose=0)
+    is_ragged = name == "AlbertForTagging"
+    tensors = tf.ragged.constant if is_ragged else tf.constant
+    parts = (tensors(inputs) if is_ragged else tuple(map(tensors, inputs)), tensors(labels))
+    for given in (data(*parts), data(*parts, size=3)):
+        assert model.evaluate(given, verbose=0) == pytest.approx(expected, abs=1e-5)
+    several = inputs if isinstance(inputs, tuple) else (inputs,)
+    one_by_one = (
+        (x[: len(x) - 1] if len(x) > 2 else x[0], x[-1]) for x in batches(*several, labels)
+    )
+    assert model.evaluate(one_by_one, verbose=0) == pytest.approx(expected, abs=1e-5)
+    found = model.predict(data(parts[0], size=3), verbose=0)
+    expected = model.predict(inputs, verbose=0)
+    floats = tf.nest.map_structure(lambda one: one.dtype.kind == "f", expected)
+    for is_float, *pair in zip(*map(tf.nest.flatten, (floats, found, expected)), strict=True):
+        (np.testing.assert_allclose if is_float else np.testing.assert_array_equal)(
+            *pair, **({"atol": 1e-5} if is_float else {})
+        )
+
+
+@pytest.mark.parametrize(
+    "x, y",
+    [
+        (np.array(TEXTS), np.array(NUMBERS)),
+        (np.array(TEXTS)[:, None], np.array(NUMBERS, bool)[:, None]),
+        (Series(TEXTS), Series(LABELS)),
+        (Frame(text=TEXTS, label=LABELS, id=range(16)), None),
+        (Frame(body=TEXTS), Frame(folder=LABELS)),
+        ({"text": TEXTS}, np.eye(2)[NUMBERS]),
+        (tf.constant(TEXTS), tf.constant(NUMBERS, tf.float32)),
+        (data(TEXTS, LABELS), None),
+        (data(TEXTS, NUMBERS, size=5), None),
+        (data(np.array(TEXTS)[:, None], np.eye(2)[NUMBERS], size=5), None),
+        (Batches(), None),
+    ],
+    ids=str,
+)
+def test_texts_and_labels_have_many_forms(x, y, model):
+    expected = model.evaluate(TEXTS, LABELS, verbose=0)
+    assert model.evaluate(x, y, verbose=0) == pytest.approx(expected, abs=1e-6)
+    if y is not None:
+        np.testing.assert_allclose(
+            model.predict(x, verbose=0), model.predict(TEXTS, verbose=0), atol=1e-6
+        )
+
+
+def test_predictions_are_arrays_in_the_order_of_the_texts(model):
+    texts = [" ".join([text] * count) for count, text in enumerate(TEXTS, start=1)]
+    found = model.predict(texts, verbose=0)
+    assert isinstance(found, np.ndarray) and found.shape == (16, 2)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(found, model(tf.constant(texts)), atol=1e-6)
+    np.testing.assert_allclose(found[:3], model.predict_on_batch(texts[:3]), atol=1e-6)
+    np.testing.assert_allclose(found, model.predict(data(texts, size=3), verbose=0), atol=1e-6)
+    answers = model.answer(texts)
+    assert [each.label for each in answers] == [["no", "yes"][at] for at in found.argmax(1)]
+    assert answers[-1].dropped_tokens > 0
+
+
+def test_weights_multiply_the_losses_as_numpy_does(model):
+    probabilities = model.predict(TEXTS, verbose=0)
+    losses = -np.log(probabilities[np.arange(16), NUMBERS])
+    plain, weighted = (
+        model.evaluate(TEXTS, LABELS, sample_weight=weights, return_dict=True, verbose=0)
+        for weights in (None, WEIGHTS)
+    )
+    assert plain["loss"] == pytest.approx(losses.mean(), rel=1e-5)
+    assert weighted["loss"] == pytest.approx(np.mean(losses * WEIGHTS), rel=1e-5)
+    assert weighted["accuracy"] == plain["accuracy"]
+    given = data(TEXTS, LABELS, WEIGHTS.astype("f"), size=16)
+    assert model.evaluate(given, verbose=0)[0] == pytest.approx(weighted["loss"], rel=1e-6)
+    frozen = preset(model.tokenizer, labels=["no", "yes"], head_dropout=0.0)
+    frozen.set_weights(model.get_weights())
+    frozen.compile(keras.optimizers.SGD(0.0))
+    history = frozen.fit(
+        TEXTS, LABELS, batch_size=16, class_weight={"no": 1.0, 1: 3.0}, verbose=0
+    ).history
+    expected = np.mean(losses * np.array([1.0, 3.0])[NUMBERS])
+    assert history["loss"][0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_losses_and_metrics_of_keras_are_those_of_keras(model, tmp_path):
+    probabilities = model.predict(TEXTS, verbose=0)
+    model.compile(
+        "adam",
+        loss="mse",
+        metrics=["accuracy", keras.metrics.AUC(name="auc"), "categorical_crossentropy"],
+        weighted_metrics=[keras.metrics.CategoricalAccuracy(name="weighted")],
+    )
+    one_hot = np.eye(2)[NUMBERS]
+    model.save(tmp_path / "model.keras")
+    for each in (model, keras.models.load_model(tmp_path / "model.keras")):
+        found = each.evaluate(TEXTS, one_hot, sample_weight=WEIGHTS, return_dict=True, verbose=0)
+        squares = np.square(probabilities - one_hot).mean(axis=1)
+        is_right = probabilities.argmax(1) == NUMBERS
+        auc = keras.metrics.AUC()
+        auc.update_state(one_hot, probabilities)
+        assert found == pytest.approx(
+            {
+                "loss": np.mean(squares * WEIGHTS),
+                "accuracy": is_right.mean(),
+                "auc": float(auc.result()),
+                "categorical_crossentropy": -np.log(probabilities[np.arange(16), NUMBERS]).mean(),
+                "weighted": np.average(is_right, weights=WEIGHTS),
+            },
+            rel=1e-4,
+        )
+    assert "auc" in model.fit(TEXTS, one_hot, verbose=0).history
+
+
+def test_a_subclass_may_have_a_loss_of_its_own(model, tiny_tokenizer):
+    class Small(AlbertForClassification):
+        def compute_losses(self, outputs, features):
+            losses, is_right = super().compute_losses(outputs, features)
+            return losses + 100, is_right
+
+    small = Small(SHAPE, preprocessor=model.preprocessor, labels=["no", "yes"])
+    expected = model.evaluate(TEXTS, LABELS, verbose=0)[0] + 100
+    assert small.evaluate(TEXTS, LABELS, verbose=0)[0] == pytest.approx(expected)
+
+
+def test_what_fit_was_interrupted_in_goes_on_with_the_batches_that_follow(
+    tiny_tokenizer, tmp_path, eagerly
+):
+    class Interrupt(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 1:
+                raise KeyboardInterrupt
+
+    def train(folder, *callbacks):
+        model = preset(tiny_tokenizer, labels=["no", "yes"])
+        restore = keras.callbacks.BackupAndRestore(tmp_path / folder)
+        try:
+            model.fit(
+                TEXTS, LABELS, epochs=4, batch_size=4, verbose=0, callbacks=[restore, *callbacks]
+            )
+        except KeyboardInterrupt:
+            return None
+        return model
+
+    assert train("a", Interrupt()) is None
+    for ours, theirs in zip(train("a").weights, train("b").weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs, err_msg=ours.name)
+
+
+def test_the_best_weights_are_restored_and_checkpoints_are_loaded(model, tmp_path):
+    paths = [str(tmp_path / "folder"), str(tmp_path / "file.keras")]
+    stop = keras.callbacks.EarlyStopping("loss", patience=0, restore_best_weights=True, mode="max")
+    saves = [keras.callbacks.ModelCheckpoint(path, save_best_only=False) for path in paths]
+    model.fit(TEXTS, LABELS, epochs=4, batch_size=4, verbose=0, callbacks=[*saves, stop])
+    expected = model.predict(TEXTS, verbose=0)
+    model.save(str(tmp_path / "best"))
+    again = keras.models.load_model(str(tmp_path / "best"))
+    np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
+    assert again.answer(TEXTS) == model.answer(TEXTS)
+    for path in paths:
+        found = keras.models.load_model(path).predict(TEXTS, verbose=0)
+        assert found.shape == expected.shape and not np.allclose(found, expected, atol=1e-9)
+
+
+def test_optimizers_and_their_rates_are_those_that_compile_is_given(model):
+    adam = keras.optimizers.Adam
+    for optimizer, clips in (
+        ("adam", 1.0),
+        (adam(1e-3), 1.0),
+        (adam(1e-3, global_clipnorm=0.3), 0.3),
+        (adam(1e-3, clipnorm=0.3), None),
+    ):
+        model.compile(optimizer)
+        assert isinstance(model.optimizer, adam) and model.clip_norm == clips
+    schedule = WarmupPolynomialDecay(1e-3, 10)
+    model.compile("adamw", learning_rate=schedule)
+    assert model.optimizer.schedule is schedule
+    model.compile("adamw", learning_rate=1e-4)
+    rates = []
+    show = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda *_: rates.append(float(model.optimizer.learning_rate))
+    )
+    for _ in range(2):  # each training has a warm-up and a decay of its own
+        model.fit(TEXTS, LABELS, epochs=5, batch_size=4, verbose=0, callbacks=[show])
+    assert rates[0] == rates[20] == 0 and rates[19] == pytest.approx(rates[39], rel=0.2)
+    assert max(rates[:20]) == pytest.approx(9e-5) and max(rates[20:]) == pytest.approx(1e-4)
+
+
+def test_a_model_of_two_replicas_learns_with_an_optimizer_of_keras(tiny_vocabulary):
+    program = f"""
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from tensorflow import keras
+from tests.albert_keras.tasks.test_text_model import *
+tokenizer = albert_keras.load_tokenizer({str(tiny_vocabulary.path)!r})
+with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+    model = preset(tokenizer, labels=["no", "yes"], head_dropout=0.0)
+    model.compile(keras.optimizers.Adam(1e-3), metrics=["accuracy", keras.metrics.AUC(name="auc")])
+alone = preset(tokenizer, labels=["no", "yes"], head_dropout=0.0)
+alone.compile(keras.optimizers.Adam(1e-3), metrics=["accuracy", keras.metrics.AUC(name="auc")])
+one_hot = np.eye(2)[NUMBERS]
+for x, y in ((TEXTS, one_hot), (data(TEXTS, one_hot, size=8), None)):
+    size = None if y is None else 8
+    found, expected = (
+        each.fit(x, y, size, epochs=2, verbose=0).history for each in (model, alone)
+    )
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, atol=1e-4, err_msg=name)
+calls = (
+    lambda each: each.predict(TEXTS, verbose=0),
+    lambda each: each.evaluate(TEXTS, one_hot, verbose=0),
+)
+for call in calls:
+    np.testing.assert_allclose(call(model), call(alone), atol=1e-4)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_class_is_loaded_with_few_modules():
+    program = """
+import sys, albert_keras
+albert_keras.AlbertForClassification
+ours = [name for name in sys.modules if name.split(".")[0] in ("albert_keras", "data_pipeline")]
+assert len(ours) <= 60, sorted(ours)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_features_may_have_labels_as_in_keras():
+    config = albert_keras.AlbertConfig.from_name("albert-tiny", vocab_size=50)
+    model = AlbertForClassification(config, num_labels=2)
+    model.compile(keras.optimizers.SGD(0.0))
+    x, y = {"input_ids": np.arange(32).reshape(4, 8)}, np.array([0, 1, 1, 1])
+    probabilities = model(x).numpy()
+    losses = -np.log(probabilities[np.arange(4), y])
+    loss, accuracy = model.evaluate(x, y, verbose=0)
+    assert loss == pytest.approx(np.mean(losses))
+    assert accuracy == np.mean(probabilities.argmax(-1) == y)
+    loss, _ = model.evaluate(x, y, sample_weight=np.array([1.0, 0, 0, 0]), verbose=0)
+    assert loss == pytest.approx(losses[0] / 4)
+    assert model.fit(x, y, verbose=0).history.keys() == {"loss", "accuracy"}
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda model: model.fit(TEXTS, LABELS[:3]), "16 of text, 3 of labels"),
+        (lambda model: model.fit(TEXTS), "must be a label for each"),
+        (lambda model: model.fit(["a", "b"], ["yes", "maybe"]), "Label 2 of .*label, `maybe`"),
+        (lambda model: model.fit("a text", "yes"), "must be a list of texts"),
+        (lambda model: model.fit([["a", "b"], ["c", "d"]], [0, 1]), "not a list of rows"),
+        (lambda model: model.fit([1.5, None], [0, 1]), "Input 1 of 2: `text` must be a text"),
+        (lambda model: model.fit(Frame(a=TEXTS, b=TEXTS), LABELS), "no column `text`.*a, b"),
+        (lambda model: model.fit({"texts": TEXTS}, LABELS), "Did you mean `text`"),
+        (lambda model: model.fit(TEXTS, LABELS, class_weight={"maybe": 2.0}), "`maybe`"),
+        (lambda model: model.fit(TEXTS, np.full((16, 2), 0.5)), "zeros and a one"),
+        (lambda model: model.fit(data(TEXTS, ["maybe"] * 16), verbose=0), "`maybe`"),
+        (lambda model: model.fit(data(TEXTS, LABELS), LABELS), "`y` must not be given"),
+        (lambda model: model.fit(data(NUMBERS, LABELS)), "must yield texts"),
+        (lambda model: model.fit(TEXTS, LABELS, validation_split=0.999), "both sides"),
+        (lambda model: model.fit(TEXTS, LABELS, sample_weight=[-1.0] * 16), "`sample_weight`"),
+        (lambda model: model.evaluate(TEXTS, LABELS, nonsense=1), "nonsense"),
+        (lambda model: model.predict(TEXTS, nonsense=1), "nonsense"),
+        (lambda model: model.fit(data(TEXTS, LABELS, size=4), batch_size=8), "`batch_size`"),
+        (lambda model: model.compile(keras.optimizers.Adam(), learning_rate=1), "`learning_rate`"),
+        (
+            lambda model: model.compile(
+                loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+            ),
+            "from_logits",
+        ),
+        (
+            lambda model: model.fit(
+                TEXTS, LABELS, callbacks=[keras.callbacks.LearningRateScheduler(lambda _: 1.0)]
+            ),
+            "has no effect",
+        ),
+    ],
+)
+def test_what_is_not_understood_is_refused(call, message, model):
+    with pytest.raises((InputError, ValueError, TypeError), match=message):
+        call(model)
+
+
+def test_a_model_of_single_texts_stays_one(model, eagerly):
+    pairs = TEXTS, TEXTS
+    assert model.predict(pairs, verbose=0).shape == (16, 2)  # it may become either
+    model.fit(TEXTS, LABELS, verbose=0)
+    for call in (model.predict, model.answer, model):
+        with pytest.raises(InputError, match="made for single texts.*pairs"):
+            call(pairs)
+    with pytest.raises(InputError, match="made for single texts.*pairs"):
+        model.fit(pairs, LABELS)
+
+
+def test_an_ended_schedule_is_refused(model):
+    model.compile(albert_keras.AdamW(WarmupPolynomialDecay(1e-3, 2)))
+    model.fit(TEXTS, LABELS, batch_size=8, verbose=0)
+    with pytest.raises(ValueError, match="schedule of the learning rate has ended"):
+        model.fit(TEXTS, LABELS, batch_size=8, verbose=0)
+
+
+def test_a_preset_is_an_encoder_a_fine_tuning_or_a_file(tuned_toy, tmp_path):
+    from_preset = AlbertForClassification.from_preset
+    fine_tuned = from_preset(tuned_toy.path)
+    assert fine_tuned.labels == ("no", "yes")
+    assert fine_tuned.answer(TEXTS[:2])[0].label == "yes"
+    fine_tuned.save(tmp_path / "own.keras")
+    again = from_preset(tmp_path / "own.keras", sequence_length=12)
+    assert again.preprocessor.sequence_length == 12
+    for ours, theirs in zip(fine_tuned.weights, again.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    new = from_preset(tuned_toy.path, labels=3)
+    assert new.labels == ("0", "1", "2") and new.predict(TEXTS[:2], verbose=0).shape == (2, 3)
+    with pytest.raises(InputError, match="`sequence_length` must not exceed .* 64"):
+        from_preset(tuned_toy.path, labels=3, sequence_length=4000)
+    with pytest.raises(InputError, match="`head_dropout` must not be given"):
+        from_preset(tuned_toy.path, head_dropout=0.5)
+    with pytest.raises(InputError, match="`labels` must be the names"):
+        albert_keras.AlbertForTagging.from_preset(tuned_toy.path)
