@@ -106,7 +106,7 @@ class TextPreprocessor(keras.layers.Layer):
             if column.shape.rank != rank or not is_even:
                 shapes = ", ".join(f"{name} {each.shape}" for name, each in columns.items())
                 raise ValueError(
-                    "Texts must be strings [B] or a scalar, and all parts must have the same number "
+                    "Texts must be strings [B] or a scalar, and all parts have the same number "
                     f"of texts{', options [B, C]' if 'options' in names else ''}. "
                     f"Received the shapes: {shapes}."
                 )
