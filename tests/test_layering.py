@@ -47,7 +47,7 @@ LOOKS_UP = "models/presets.py"
 
 #: Rooms and modules of data_pipeline from the lowest up. Within a row, none imports another.
 DATA_ROWS = (
-    ("errors",),
+    ("errors", "lazy_names"),
     ("limits", "progress", "tensorflow_line", "randomness", "child_processes"),
     ("files", "settings", "array_files"),
     ("config", "text"),

@@ -68,7 +68,9 @@ class AlbertMultipleChoicePreprocessor(TextPreprocessor):
         super().__init__(tokenizer, sequence_length, pads_to, **kwargs)
         self.max_qa_length = max_qa_length or min(128, sequence_length // 4)
 
-    def rows(self, columns, is_fixed, targets=None):
+    def rows(
+        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
+    ) -> dict[str, tf.Tensor]:
         return {**self.sequences(columns, is_fixed)[0], **(targets or {})}
 
     def sequences(

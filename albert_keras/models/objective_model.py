@@ -262,8 +262,9 @@ class ObjectiveModel(keras.Model):
                 "its `objectives`, and examples by `example_weights` in the batches."
             )
         check_vocabulary(x, self.config.vocab_size)
-        if getattr(self, "_planned", None) is not None:
-            self._planned.plan(x, **kwargs)
+        planned: PlannedRates | None = getattr(self, "_planned", None)
+        if planned is not None:
+            planned.plan(x, **kwargs)
         elif getattr(self, "optimizer", None) is not None:
             check_schedule(self.optimizer)
         return super().fit(x, *args, **kwargs)

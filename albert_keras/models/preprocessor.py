@@ -214,9 +214,11 @@ class AlbertPreprocessor(TextPreprocessor):
             }
         return {name: value[0] for name, value in packed.items()} if _is_scalar(texts) else packed
 
-    def rows(self, columns, is_fixed, targets=None):
-        tokens = [self.ids(columns[name]) for name in ("text", "pair") if name in columns]
-        packed = self._packers[is_fixed].pack(*tokens, drops_empty=True)
+    def rows(
+        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
+    ) -> dict[str, tf.Tensor]:
+        pair = self.ids(columns["pair"]) if "pair" in columns else None
+        packed = self._packers[is_fixed].pack(self.ids(columns["text"]), pair, drops_empty=True)
         return {**packed, **(targets or {})}
 
 

@@ -42,7 +42,9 @@ class AlbertSimilarityPreprocessor(TextPreprocessor):
 
     fields = ("text", "pair")
 
-    def rows(self, columns, is_fixed, targets=None):
+    def rows(
+        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
+    ) -> dict[str, tf.Tensor]:
         both = tf.reshape(tf.stack([columns["text"], columns["pair"]], axis=1), [-1])
         packed = self._packers[is_fixed].pack(self.ids(both))
         packed = {name: tf.reshape(ids, [-1, 2, tf.shape(ids)[1]]) for name, ids in packed.items()}
@@ -144,9 +146,6 @@ class AlbertForSimilarity(AlbertForTexts):
 
     def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         return numbers_of(labels, 1)
-
-    def target_specs(self, shape: tf.TensorShape) -> dict[str, tf.TensorSpec]:
-        return {"labels": tf.TensorSpec([None], tf.float32)}
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"pooling": self.head.pooling}

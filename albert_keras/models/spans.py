@@ -77,7 +77,9 @@ class AlbertSpansPreprocessor(TextPreprocessor):
         self.doc_stride = doc_stride
         check_room(sequence_length, self.max_query_length, self.tokenizer.num_special)
 
-    def rows(self, columns, is_fixed, targets=None):
+    def rows(
+        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
+    ) -> dict[str, tf.Tensor]:
         windows = self.windows(columns["context"], columns["question"], is_fixed)
         packed = windows.packed | {"p_mask": answer_mask(windows.packed)}
         if not targets:
@@ -328,7 +330,6 @@ class AlbertForSpans(AlbertForTexts):
     preprocessor_class = AlbertSpansPreprocessor
     usual_length = 384
     takes_losses = False
-    row_targets = ("start_positions", "end_positions", "is_impossible")
 
     def __init__(
         self,

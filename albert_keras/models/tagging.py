@@ -13,9 +13,10 @@ from albert_keras.models.targets import label_ids, plain
 from albert_keras.models.text_classifiers import LabelsModel
 from albert_keras.models.text_model import Losses, Tensors, of_classes
 from albert_keras.models.windows import compute_in_parts, lay_out_windows, max_context
+from data_pipeline.config import AT_WHITE_SPACE, WordSplit
 from data_pipeline.errors import InputError
 from data_pipeline.limits import LONG_TEXT_FACTOR
-from data_pipeline.text.words import AT_WHITE_SPACE, GIVEN_WORDS, WordSplit, rule_of, word_pattern
+from data_pipeline.tokenizers.words import GIVEN_WORDS, rule_of, word_pattern
 
 #: In place of a tag where nothing is scored: [CLS], [SEP], padding, and all tokens of a word but
 #: the first.
@@ -74,7 +75,9 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
             return {"words": words_of(texts)}
         return {"text": texts}
 
-    def rows(self, columns, is_fixed, targets=None):
+    def rows(
+        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
+    ) -> dict[str, tf.Tensor]:
         words, word_ids = self.words(columns)
         packed, places = self.windows(word_ids, is_fixed)
         if not targets:
@@ -172,7 +175,6 @@ class AlbertForTagging(LabelsModel):
     """
 
     preprocessor_class = AlbertTaggingPreprocessor
-    row_targets = ("tag_ids",)
 
     def _outputs(self, inputs, training, dropout_seed):
         hidden = self._sequence(inputs, training, dropout_seed)

@@ -145,11 +145,6 @@ class AlbertForClassification(LabelsModel):
     def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         return class_ids(labels, self.label_names)
 
-    def target_specs(self, shape: tf.TensorShape) -> dict[str, tf.TensorSpec]:
-        is_one_hot = shape.rank == 2 and shape[1] != 1
-        one_hot = {"one_hot": tf.TensorSpec([None, self.num_labels], tf.float32)}
-        return super().target_specs(shape) | (one_hot if is_one_hot else {})
-
     def class_weights(self, class_weight: Mapping[Any, float]) -> np.ndarray:
         weights = np.ones(self.num_labels, np.float32)
         weights[label_ids([*class_weight], self.label_names)] = [*class_weight.values()]
@@ -196,10 +191,6 @@ class AlbertForRegression(AlbertForClassification):
     def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         return numbers_of(labels, self.num_labels)
 
-    def target_specs(self, shape: tf.TensorShape) -> dict[str, tf.TensorSpec]:
-        several = [self.num_labels] if self.num_labels > 1 else []
-        return {"labels": tf.TensorSpec([None, *several], tf.float32)}
-
     def class_weights(self, class_weight: Mapping[Any, float]) -> np.ndarray:
         return AlbertForTexts.class_weights(self, class_weight)
 
@@ -235,9 +226,6 @@ class AlbertForMultiLabel(AlbertForClassification):
 
     def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         return zeros_and_ones(labels, self.label_names)
-
-    def target_specs(self, shape: tf.TensorShape) -> dict[str, tf.TensorSpec]:
-        return {"labels": tf.TensorSpec([None, self.num_labels], tf.int32)}
 
     def class_weights(self, class_weight: Mapping[Any, float]) -> np.ndarray:
         return AlbertForTexts.class_weights(self, class_weight)

@@ -26,7 +26,8 @@ BATCH_SIZE = 32
 _PREFETCHED = 4
 #: Examples whose windows are laid out at a time.
 _AT_ONCE = 256
-_NAMES = {"text": "texts", "words": "sentences"}
+#: Features with a value for each token.
+_OF_TOKENS = ("input_ids", "input_mask", "segment_ids", "p_mask", "tag_ids")
 
 
 class Examples:
@@ -108,6 +109,8 @@ def examples_of(x: Any, y: Any, weights: Any, names: tuple[str, ...]) -> Example
     if unknown := [name for name in x if name not in names]:
         raise InputError(f"`{unknown[0]}` is not an input{did_you_mean(str(unknown[0]), names)}")
     columns = {name: _column(name, values) for name, values in x.items()}
+    if "words" not in names:  # whose sentences may have a single word
+        columns |= {name: without_width(columns[name]) for name in columns.keys() - {"options"}}
     if {*columns} == {"text"} and "words" in names and isinstance(columns["text"][0], list):
         columns = {"words": columns["text"]}
     if weights is not None:
@@ -130,7 +133,7 @@ def _labels(labels):
         return [dict(zip(columns, row, strict=True)) for row in rows]
     if isinstance(labels, str | bytes):
         raise InputError(f"Labels must be a list. Received: {labels!r}.")
-    return without_width(plain(labels))
+    return plain(labels)
 
 
 def is_parts(x: Any) -> bool:
@@ -156,7 +159,7 @@ def _of_frame(frame, labels, names):
 
 def _column(name, values):
     """Returns the texts of a column as a list."""
-    values = without_width(plain(values))
+    values = plain(values)
     if not isinstance(values, list):
         raise InputError(f"`{name}` must be a list. Received: {values!r}.")
     return values
@@ -405,9 +408,33 @@ class Converter:
             InputError: If its elements are no examples.
         """
         data, size = self._in_batches(data, batch_size)
+        specs, sample = data.element_spec, next(iter(data.take(1)), None)
+        rows = tf.nest.flatten(specs, expand_composites=True)[0].shape[0]
+        rows = None if self._preprocessor.uses_windows else rows
+        if sample is None:
+            raise InputError("A data set must have at least one example. Received: none.")
+        sample = self.batch(sample)
+
+        def convert(*arrays):
+            tensors = list(map(tf.convert_to_tensor, arrays))
+            found = self.batch(tf.nest.pack_sequence_as(specs, tensors, expand_composites=True))
+            return [np.asarray(found[name]) for name in sample]
+
+        def features_of(*batch):
+            flat = tf.nest.flatten(batch, expand_composites=True)
+            found = tf.numpy_function(convert, flat, [one.dtype for one in sample.values()])
+            for value, (name, one) in zip(found, sample.items(), strict=True):
+                # Without a fixed length, each batch is padded to a length of its own.
+                shape = [rows, *one.shape[1:]]
+                if name in _OF_TOKENS and not self._is_fixed:
+                    shape[-1] = None
+                value.set_shape(shape)
+            return dict(zip(sample, found, strict=True))
+
+        data = data.map(features_of, num_parallel_calls=2)
         if self._preprocessor.uses_windows:
-            return self._windows(data, size or BATCH_SIZE)
-        return data.map(self._features, num_parallel_calls=tf.data.AUTOTUNE).prefetch(_PREFETCHED)
+            data = data.unbatch().batch(size)
+        return data.prefetch(_PREFETCHED)
 
     def _in_batches(self, data, batch_size):
         """Returns a data set in batches, and the number of examples in one."""
@@ -466,65 +493,6 @@ class Converter:
         if of_words and rank == 1 and isinstance(y, tf.TensorSpec | tf.RaggedTensorSpec):
             return y.shape.rank == 2  # else a sentence with a tag for each word
         return rank > 0
-
-    def _features(self, x, y=None, weights=None):
-        columns = self._preprocessor.columns(_without_width(x))
-        self._model.note_inputs(columns)
-        features = self._preprocessor.rows(columns, self._is_fixed)
-        if self._has_targets and y is not None:
-            features |= self._targets_in_graph(y, columns)
-        if self._has_targets and weights is not None:
-            features["sample_weight"] = tf.reshape(tf.cast(weights, tf.float32), [-1])
-        return features
-
-    def _targets_in_graph(self, y, columns):
-        """Converts labels by Python code, and sets the shapes that it returns."""
-        is_dense = not isinstance(y, tf.RaggedTensor)
-        flat = tf.nest.flatten((y, columns), expand_composites=True)
-        specs = tf.nest.map_structure(tf.type_spec_from_value, (y, columns))
-        wanted = self._model.target_specs(y.shape if is_dense else tf.TensorShape([None, None]))
-
-        def convert(*arrays):
-            arrays = list(map(tf.convert_to_tensor, arrays))
-            labels, texts = tf.nest.pack_sequence_as(specs, arrays, expand_composites=True)
-            found = self._model.targets(plain(labels), texts)
-            return [found[name] for name in wanted]
-
-        found = tf.numpy_function(convert, flat, [spec.dtype for spec in wanted.values()])
-        rows = next(iter(columns.values())).shape[0]
-        for value, spec in zip(found, wanted.values(), strict=True):
-            value.set_shape([rows, *spec.shape[1:]])
-        return dict(zip(wanted, found, strict=True))
-
-    def _windows(self, data, size):
-        """Returns the windows of a data set in batches of that size."""
-        specs = data.element_spec
-        sample = self._preprocessor.rows(
-            self._preprocessor.columns(self._model.sample_inputs()), True
-        )
-        x, y, weights = keras.utils.unpack_x_y_sample_weight(specs)
-        wanted = dict.fromkeys(sample, tf.int32)
-        if self._has_targets and y is not None:
-            wanted |= dict.fromkeys(self._model.row_targets, tf.int32)
-        if self._has_targets and weights is not None:
-            wanted["sample_weight"] = tf.float32
-        length = self._preprocessor.sequence_length
-
-        def convert(*arrays):
-            arrays = list(map(tf.convert_to_tensor, arrays))
-            batch = tf.nest.pack_sequence_as(specs, arrays, expand_composites=True)
-            found = self.batch(batch if isinstance(batch, tuple) else (batch,))
-            return [np.asarray(found[name]) for name in wanted]
-
-        def windows(*batch):
-            flat = tf.nest.flatten(batch, expand_composites=True)
-            found = tf.numpy_function(convert, flat, list(wanted.values()))
-            features = dict(zip(wanted, found, strict=True))
-            for name, value in features.items():
-                value.set_shape([None, length] if name in (*sample, "tag_ids") else [None])
-            return features
-
-        return data.map(windows, num_parallel_calls=2).unbatch().batch(size).prefetch(_PREFETCHED)
 
 
 class _Converted(keras.utils.Sequence):

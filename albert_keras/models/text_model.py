@@ -84,7 +84,7 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
     ):
         kwargs.setdefault("name", re.sub("(?<=.)(?=[A-Z])", "_", type(self).__name__).lower())
         super().__init__(config, **kwargs)
-        self.preprocessor = preprocessor
+        self.preprocessor: Any = preprocessor
         self.labels, self.pairs = tuple(labels), pairs
         self.thresholds = dict(thresholds or {})
         self._own_loss: LossOfKeras | None = None
@@ -152,10 +152,6 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
         """Returns the labels of a user as arrays, [N, ...] by name; InputError if one is wrong."""
         raise NotImplementedError
 
-    def target_specs(self, shape: tf.TensorShape) -> dict[str, tf.TensorSpec]:
-        """Returns dtypes and shapes of the `targets` for labels of a shape in a data set."""
-        return {"labels": tf.TensorSpec([None], tf.int32)}
-
     def initial_output_bias(self, targets: np.ndarray) -> np.ndarray | None:
         """Returns the bias of an untrained head, see `initialize_output_bias`; None is zeros."""
         return None
@@ -219,7 +215,7 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
             return tf.ones(tf.shape(features["input_ids"])[:1])
         return tf.cast(features["example_weights"], tf.float32)
 
-    def objectives(self, features):
+    def objectives(self, features: Tensors) -> dict[str, Objective]:
         weights = self.weights_of(features)
         losses = with_autograph(self.compute_losses)
 
@@ -441,7 +437,8 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
             validation_split, validation_batch_size = 0.0, None
         if validation_data is not None:
             parts = validation_data if isinstance(validation_data, tuple) else (validation_data,)
-            validation_data = self._data(*parts, batch_size=of_validation)
+            of_x, of_y, weights = (*parts, None, None)[:3]
+            validation_data = self._data(of_x, of_y, weights, of_validation)
         if class_weight is not None:
             x = self._with_class_weights(x, class_weight)
         with error_of_input():
@@ -579,11 +576,11 @@ class AlbertForTexts(AlbertForTask, ObjectiveModel):
         found = self(self.preprocessor.columns(examples.columns), training=False)
         return _dense(tf.nest.map_structure(_numpy, found))
 
-    def train_step(self, features):
+    def train_step(self, features: Any) -> dict[str, Any]:
         results = super().train_step(_with_targets(features))
         return results if self.has_full_logs else self._shown(results)
 
-    def test_step(self, features):
+    def test_step(self, features: Any) -> dict[str, Any]:
         return self._shown(super().test_step(_with_targets(features)))
 
     def _shown(self, results):

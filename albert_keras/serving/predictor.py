@@ -176,11 +176,11 @@ class Predictor:
         if not 1 <= top_k <= TOP_K:
             raise InputError(f"`top_k` must be from 1 to {TOP_K}. Received: {top_k}.")
         self._check_signature("fill_mask")
-        texts = _listed(texts)
-        for text in texts:
+        given = _listed(texts)
+        for text in given:
             if MASK_LITERAL not in text:
                 raise InputError(f"`{text}` contains no {MASK_LITERAL} to fill.")
-        answers = call_by_rows(self.ask, "fill_mask", text=texts)
+        answers = call_by_rows(self.ask, "fill_mask", text=given)
         return [
             FilledMask(
                 text,
@@ -188,7 +188,7 @@ class Predictor:
                 _candidates(answer["pieces"], answer["scores"], text.count(MASK_LITERAL), top_k),
                 int(answer.get("dropped_tokens", 0)),
             )
-            for text, answer in zip(texts, answers, strict=True)
+            for text, answer in zip(given, answers, strict=True)
         ]
 
     def sentence_order(
@@ -206,16 +206,16 @@ class Predictor:
             InputError: If the model has no sentence-order head, or a text is blank.
         """
         self._check_signature("sentence_order")
-        firsts, seconds = _listed(firsts), _listed(seconds)
-        for first, second in zip(firsts, seconds, strict=True):
+        pairs = _listed(firsts), _listed(seconds)
+        for first, second in zip(*pairs, strict=True):
             check_text("first", first)
             check_text("second", second)
-        answers = call_by_rows(self.ask, "sentence_order", first=firsts, second=seconds)
+        answers = call_by_rows(self.ask, "sentence_order", first=pairs[0], second=pairs[1])
         return [
             SentenceOrder(
                 first, second, float(answer["in_order"]), int(answer.get("dropped_tokens", 0))
             )
-            for first, second, answer in zip(firsts, seconds, answers, strict=True)
+            for first, second, answer in zip(*pairs, answers, strict=True)
         ]
 
     def encode(self, texts: list[str] | str) -> np.ndarray:

@@ -16,8 +16,9 @@ from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, SPANS, TAGGING
 from albert_keras.tasks.spans.task import DecodedAnswer
 from albert_keras.tasks.tagging.task import TagAnswer
 from albert_keras.tasks.task import Task
+from data_pipeline.config import AT_WHITE_SPACE
 from data_pipeline.errors import InputError
-from data_pipeline.text.words import AT_WHITE_SPACE, GIVEN_WORDS
+from data_pipeline.tokenizers.words import GIVEN_WORDS
 
 #: Sequences that are computed at a time; of a choice, which has several for each example, fewer.
 ROWS, CHOICES = 32, 8

@@ -13,7 +13,7 @@ from albert_keras.formats.keras_file import open_keras_model
 from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
-from albert_keras.tasks.kinds import build_task, task_config_of
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import TaskConfig
@@ -25,6 +25,16 @@ from data_pipeline.limits import reading_json
 logger = logging.getLogger(__name__)
 
 _TUNED = "tuned.json"
+#: The task of a model in memory, by the name of its class.
+_NAMES_OF_MODELS = {
+    "AlbertForClassification": "classification",
+    "AlbertForMultiLabel": "classification",
+    "AlbertForRegression": "regression",
+    "AlbertForTagging": "tagging",
+    "AlbertForSpans": "squad1",
+    "AlbertForMultipleChoice": "race",
+    "AlbertForSimilarity": "similarity",
+}
 
 
 def is_converted(run: Run) -> bool:
@@ -182,3 +192,37 @@ def open_text_model_of(
     if kind_of_run(path) == "finetuning":
         return open_finetuned(path, step or "best", precision)
     return None
+
+
+def task_config_of(model: AlbertForTexts) -> TaskConfig:
+    """Returns the TaskConfig of a model of texts in memory."""
+    rows, labels = model.preprocessor.get_config(), tuple(model.labels)
+    settings: dict[str, Any] = {"max_seq_length": rows["sequence_length"]}
+    settings |= {"labels": labels} if labels else {}
+    name = next(base.__name__ for base in type(model).__mro__ if base.__name__ in _NAMES_OF_MODELS)
+    settings["name"] = _NAMES_OF_MODELS[name]
+    if settings["name"] in ("classification", "regression"):
+        settings |= {"text": "text", "pair": "pair" if model.pairs else None}
+        settings |= {"pair_encoding": model.pair_encoding if model.pairs else "joint"}
+        names = labels or tuple(map(str, range(model.num_labels)))
+        if name == "AlbertForMultiLabel":
+            settings |= {"label_separator": "|", "labels": names}
+        elif name == "AlbertForRegression":
+            settings.pop("labels", None)
+            settings["label"] = names if model.num_labels > 1 else "label"
+        else:
+            settings |= {"labels": names, "label": "label"}
+        settings["threshold"] = model.threshold
+    elif name == "AlbertForSimilarity":
+        settings |= {"text": "text", "pair": "pair", "label": "label"}
+        settings["pooling"] = model.head.pooling
+    elif name == "AlbertForSpans":
+        settings["name"] = "squad2" if model.can_be_none else "squad1"
+        settings |= {key: getattr(model, key) for key in ("n_best", "max_answer_length")}
+        settings |= {key: rows[key] for key in ("max_query_length", "doc_stride")}
+    elif name == "AlbertForTagging":
+        settings |= {"word_split": rows["word_split"] or "punctuation"}
+        settings["labels"] = labels or tuple(map(str, range(model.num_labels)))
+    else:
+        settings["max_qa_length"] = rows["max_qa_length"]
+    return TaskConfig(**settings)

@@ -7,8 +7,8 @@ from pydantic import field_validator, model_validator
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, KINDS, REGRESSION, SIMILARITY, TAGGING
 from albert_keras.tasks.tables.raw_table import checked_encoding
+from data_pipeline.config import AT_WHITE_SPACE, WordSplit
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
-from data_pipeline.text.words import AT_WHITE_SPACE, WordSplit
 
 #: Tasks with official files, and tasks on the user's own files.
 OFFICIAL_TASKS = (

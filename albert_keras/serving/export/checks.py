@@ -32,7 +32,7 @@ from albert_keras.tasks.task import Task
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
 from data_pipeline.text.installed_docs import installed_documentation
-from data_pipeline.text.words import split_words
+from data_pipeline.tokenizers.words import split_words
 
 logger = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ from data_pipeline.files import whole_file
 from data_pipeline.limits import BYTES_PER_POSITION, LONG_TEXT_FACTOR, read_json, read_yaml
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.settings import Settings, setting
-from data_pipeline.text.words import SPLITS
+from data_pipeline.tokenizers.words import SPLITS
 
 logger = logging.getLogger(__name__)
 

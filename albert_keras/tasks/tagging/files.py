@@ -23,7 +23,7 @@ from albert_keras.tasks.tables.rows import RowError, SkippedRow, checked, exampl
 from albert_keras.tasks.task_config import WordSplit
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import did_you_mean
-from data_pipeline.text.words import split_words
+from data_pipeline.tokenizers.words import split_words
 
 #: Usual names of columns in lower case, by option; of several in a file the first one here is read.
 _NAMES = {

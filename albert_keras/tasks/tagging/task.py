@@ -18,7 +18,7 @@ from albert_keras.tasks.tagging.scores import entity_counts, entity_scores, has_
 from albert_keras.tasks.task import Error, Task, check_text, logits_of, one_line
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
-from data_pipeline.text.words import split_words
+from data_pipeline.tokenizers.words import split_words
 
 
 class TagAnswer(NamedTuple):

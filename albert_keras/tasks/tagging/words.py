@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.task_config import TaskConfig
-from data_pipeline.text.words import SPLITS, rule_of
+from data_pipeline.tokenizers.words import SPLITS, rule_of
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from albert_keras.tasks.predict import predict_task
 from albert_keras.tasks.tagging.words import with_word_split
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from data_pipeline.text.words import split_words
+from data_pipeline.tokenizers.words import split_words
 from tests.albert_keras.tasks.small_tasks import MIXED_TEXT
 
 TAGGING = TaskConfig(name="tagging", labels=("O", "B-X"))

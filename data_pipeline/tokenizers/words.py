@@ -8,15 +8,12 @@ import functools
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import Literal
 
+from data_pipeline.config import AT_WHITE_SPACE, WordSplit
 from data_pipeline.text.letters import UNSPACED_SCRIPTS
 from data_pipeline.tokenizers.cleanup import character_ranges, characters_of
 from data_pipeline.tokenizers.wordpiece import IDEOGRAPHS
 
-WordSplit = Literal["characters", "punctuation", "white_space"]
-#: How taggers of earlier versions split plain text.
-AT_WHITE_SPACE: WordSplit = "white_space"
 #: A text that begins with this character is split at white space only: it consists of given words.
 GIVEN_WORDS = "\x1f"  # "unit separator", itself white space
 #: How each rule splits a text, for people.
