@@ -16,7 +16,7 @@ from tensorflow import keras
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import compiled_kernels, is_on_cpu
 from albert_keras.layers.rows import token_mask
-from albert_keras.models.planned_rates import PlannedRates, check_schedule
+from albert_keras.models.compiling import PlannedRates, check_schedule
 from albert_keras.models.step_state import LossScale, Running, UpdateGuard
 from albert_keras.optimization.build import clip_gradients, optimizer_of
 from albert_keras.optimization.config import default_warmup_steps, pretraining_lr

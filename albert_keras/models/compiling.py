@@ -1,11 +1,12 @@
-"""The learning rate of an optimizer that `compile` is given by name: the default of our trainings.
+"""What `compile` is given by its name or as an object of Keras: optimizers, losses and metrics.
 
-A schedule needs the number of updates, which `fit` knows and `compile` does not. So the optimizer
-is made by `compile`, and each `fit` gives it a schedule of its own.
+An optimizer of this project that is named has the learning rate of our trainings. Its schedule needs
+the number of updates, which `fit` knows and `compile` does not. So the optimizer is made by
+`compile`, and each `fit` gives it a schedule of its own.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -14,6 +15,7 @@ from tensorflow import keras
 from albert_keras.optimization.build import build_optimizer
 from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
+from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -148,3 +150,86 @@ def _rows_of(data):
     specs = tf.nest.flatten(getattr(data, "element_spec", ()))
     shapes = [getattr(spec, "shape", None) for spec in specs]
     return shapes[0][0] if shapes and shapes[0] is not None and shapes[0].rank else None
+
+
+class LossOfKeras:
+    """A loss of Keras, or a function of labels and predictions, without its mean over the rows.
+
+    Args:
+        given: keras.losses.Loss, its name, or a function that returns one value for each row.
+
+    Raises:
+        InputError: If it needs logits: the models return probabilities.
+    """
+
+    def __init__(self, given: Any):
+        self.given = given
+        loss = keras.losses.get(given)
+        is_object = isinstance(loss, keras.losses.Loss)
+        if is_object and loss.get_config().get("from_logits"):
+            raise InputError(
+                "`loss` must have `from_logits=False`: the model returns probabilities. "
+                "Received: a loss with `from_logits=True`."
+            )
+        self._function: Callable[..., Any] = loss.call if is_object else loss
+
+    def __call__(self, labels: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
+        """Returns the loss of each prediction, float32, of the rank of the labels."""
+        labels = _of_rank(labels, predictions)
+        return tf.cast(self._function(labels, predictions), tf.float32)
+
+
+class MetricsOfKeras:
+    """Metrics of Keras by their names; call it in the scope of the model's strategy.
+
+    An object of this class is no part of a model: its variables are no weights.
+
+    Args:
+        metrics: Metrics, their names, or functions of labels and predictions.
+        weighted: Those that `sample_weight` and `class_weight` weight.
+    """
+
+    def __init__(self, metrics: Sequence[Any] = (), weighted: Sequence[Any] = ()):
+        self._plain = [_metric(each) for each in metrics]
+        self._weighted = [_metric(each) for each in weighted]
+
+    @property
+    def all(self) -> list[keras.metrics.Metric]:
+        """All metrics."""
+        return self._plain + self._weighted
+
+    def update(
+        self, labels: Any, predictions: Any, weights: Any = None, sample_weight: Any = None
+    ) -> None:
+        """Adds a batch; `weights` are 0 for what does not count, `sample_weight` is the user's."""
+        labels = _of_rank(labels, predictions)
+        if sample_weight is not None and weights is not None:
+            sample_weight = sample_weight * weights
+        for metric in self._plain:
+            metric.update_state(labels, predictions, sample_weight=weights)
+        for metric in self._weighted:
+            used = weights if sample_weight is None else sample_weight
+            metric.update_state(labels, predictions, sample_weight=used)
+
+    def results(self) -> dict[str, Any]:
+        """Returns the values by name."""
+        return {metric.name: metric.result() for metric in self.all}
+
+    def reset(self) -> None:
+        """Sets all metrics back."""
+        for metric in self.all:
+            metric.reset_state()
+
+
+def _metric(given):
+    found = keras.metrics.get(given)
+    if isinstance(found, keras.metrics.Metric):
+        return found
+    return keras.metrics.MeanMetricWrapper(found, name=getattr(found, "__name__", str(given)))
+
+
+def _of_rank(labels, predictions):
+    """Returns labels [B] as [B, 1] if predictions have a column for each class, as Keras does."""
+    if labels.shape.rank == 1 and predictions.shape.rank == 2:
+        return labels[:, None]
+    return labels
