@@ -1,7 +1,7 @@
 """What `compile` is given by its name or as an object of Keras: optimizers, losses and metrics.
 
-An optimizer of this project that is named has the learning rate of our trainings. Its schedule needs
-the number of updates, which `fit` knows and `compile` does not. So the optimizer is made by
+An optimizer of this project that is named has the learning rate of our trainings. Its schedule
+needs the number of updates, which `fit` knows and `compile` does not. So the optimizer is made by
 `compile`, and each `fit` gives it a schedule of its own.
 """
 

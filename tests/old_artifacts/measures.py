@@ -203,7 +203,7 @@ def of_finetuned_run(path):
     from albert_keras import open_finetuned
 
     model = open_finetuned(path)
-    return _of_class_answers(model.predict(list(TOPIC_TEXTS)))
+    return _of_class_answers(model.answer(list(TOPIC_TEXTS)))
 
 
 def of_finetuned_export(path):

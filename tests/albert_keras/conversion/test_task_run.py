@@ -11,7 +11,7 @@ from albert_keras.formats import hugging_face
 from albert_keras.formats.open_model import open_model
 from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
 from albert_keras.serving.export.source import open_source
-from albert_keras.tasks.finetuned import open_finetuned
+from albert_keras.tasks.finetuned import TrainedTask
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.library_training import train_byte_bpe
@@ -100,7 +100,7 @@ def logits_in_numpy(weights, batch):
 def test_the_logits_are_those_of_the_foreign_head(converted, name):
     result, weights = converted(name)
     assert result.task == CASES[name][-1]
-    model = open_finetuned(result.path)
+    model = TrainedTask.open(result.path)
     fields = {
         "spans": {"question": "the ferry", "context": TEXT},
         "choice": {"question": "the ferry", "context": TEXT, "options": ["left", "sunrise"]},
@@ -155,7 +155,7 @@ def test_a_converted_tagger_splits_as_its_vocabulary_shows(tiny_tokenizer):
 
 def test_a_classifier_of_pairs_is_named_by_the_user(converted):
     result, _ = converted("numbered", pair=True)
-    model = open_finetuned(result.path)
+    model = TrainedTask.open(result.path)
     answer = model.answers(model.examples([{"text": TEXT, "pair": "the ferry"}]))[0]
     assert result.task == "pair" and set(answer.probabilities) == {"LABEL_0", "LABEL_1"}
     with pytest.raises(InputError, match="`pair` requires a model that sorts .* heads spans"):
@@ -179,7 +179,7 @@ def test_a_roberta_with_a_classifier_answers(tiny_corpus, tmp_path):
     hugging_face.write(weights._replace(tokenizer_files=files), tmp_path / "theirs")
     result = convert(tmp_path / "theirs", tmp_path / "ours")
     assert result.task == "classification"
-    model = open_finetuned(result.path)
+    model = TrainedTask.open(result.path)
     examples = model.examples([TEXT])
     features, found = model.compute_outputs(examples)
     length = int(features.lengths[0])

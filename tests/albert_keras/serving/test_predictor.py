@@ -12,7 +12,7 @@ from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
 from albert_keras.tasks.classification.task import ClassAnswer
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.finetuned import open_finetuned
+from albert_keras.tasks.finetuned import TrainedTask
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.small_exports import assert_alike
 from tests.albert_keras.serving.test_string_tasks import DIRTY
@@ -119,7 +119,7 @@ def test_pairs_are_classified_as_by_the_run(pairs_predictor, run_of_kind):
     inputs = [{"text": a, "pair": b} for a in DIRTY for b in ("It left.", *DIRTY) if a and b]
     inputs.append({"text": "Rain.", "pair": "", "id": "k7"})
     found = pairs_predictor.answer(inputs)
-    model = open_finetuned(run_of_kind("classification"))
+    model = TrainedTask.open(run_of_kind("classification"))
     assert type(found[0]) is ClassAnswer and found[-1].id == "k7" and found[3].id == "3"
     assert len({answer.label for answer in found}) > 1
     assert_alike(found, model.answers(model.examples(inputs)))

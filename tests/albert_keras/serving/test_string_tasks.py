@@ -54,7 +54,7 @@ def in_python(task, model, tokenizer, examples):
     """Answers examples by the Keras model, without a graph."""
     features = task.features(examples, tokenizer)
     inputs = features.batch(np.arange(len(features)))
-    outputs = model({name: tf.constant(value) for name, value in inputs.items()})
+    outputs = model.outputs_of({name: tf.constant(value) for name, value in inputs.items()})
     outputs = {name: value.numpy() for name, value in outputs.items()}
     return task.answers(examples, features, outputs, tuned_of(task))
 
@@ -199,7 +199,9 @@ def test_blanks_are_filled_as_in_python(of_kind):
     options = ["x", " y ", "", "_", "a\\1", "\u3000z", "12"]
     pairs = [(question, option) for question in questions for option in options]
     model = of_kind("choice")[2]
-    found = model._filled(*(model._stripped(list(part)) for part in zip(*pairs, strict=True)))
+    found = model.rows._filled(
+        *(model.rows._stripped(list(part)) for part in zip(*pairs, strict=True))
+    )
     for (question, option), text in zip(pairs, found.numpy(), strict=True):
         whole = choice_text(question, option)
         assert whole.endswith(text.decode())
