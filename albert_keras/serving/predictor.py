@@ -283,9 +283,9 @@ class Predictor:
             raise InputError(f"`{self.path}` has no signature `{name}`.")
 
 
-def fill_mask(export: str | Path, texts: list[str] | str, top_k: int = 5) -> list[FilledMask]:
+def fill_mask(model: str | Path, texts: list[str] | str, top_k: int = 5) -> list[FilledMask]:
     """Fills the masks of some texts with an exported model; see `Predictor.fill_mask`."""
-    return Predictor(export).fill_mask(texts, top_k)
+    return Predictor(model).fill_mask(texts, top_k)
 
 
 def _short_message(error):

@@ -62,7 +62,7 @@ class ExportResult(NamedTuple):
 
 
 def export(
-    run: str | Path | keras.Model,
+    model: str | Path | keras.Model,
     out: str | Path,
     step: int | str | None = None,
     version: int | None = None,
@@ -78,7 +78,7 @@ def export(
     weights or the training are not float32, the answers are compared with those of float32.
 
     Args:
-        run: str or Path. Folder of a pre-trained or fine-tuned run; of a fine-tuning, which means
+        model: str or Path. Folder of a pre-trained or fine-tuned run; of a fine-tuning, which means
             its best seed; of a converted model with a masked-LM head; or of an export of a
             pre-trained model, whose `.keras` file is exported again, or the name of a shipped one.
             Or a keras.Model: one of this package with its tokenizer, as from `from_preset`; or any
@@ -124,11 +124,11 @@ def export(
     check: Callable
     with new_version(out, version) as draft:
         logger.info("1/4 loading the model")
-        if isinstance(run, keras.Model) and not is_of_package(run):
-            source = module = FunctionalModel(run)
+        if isinstance(model, keras.Model) and not is_of_package(model):
+            source = module = FunctionalModel(model)
             check, precision, keras_precision, lite = module.check, "float32", "float32", ()
         else:
-            source = open_source(run, step, max_seq_length)
+            source = open_source(model, step, max_seq_length)
             module = source.string_model(precision)
             check = functools.partial(check_answers, source, precision)
         logger.info("2/4 writing the model for servers and for Keras")

@@ -60,7 +60,7 @@ class TaskEvaluation(NamedTuple):
 
 
 def evaluate_task(
-    run: str | Path,
+    model: str | Path,
     data: str | Path | None = None,
     data_dir: str | Path | None = None,
     split: str | None = None,
@@ -76,7 +76,7 @@ def evaluate_task(
     """Scores a fine-tuned model.
 
     Args:
-        run: str or Path. Folder of a fine-tuning or of one of its runs, see `find_run`.
+        model: str or Path. Folder of a fine-tuning or of one of its runs, see `find_run`.
         data: str, Path or None. A labelled file in the format of the task.
         data_dir: str, Path or None. Folder of the official files; None means the training's.
         split: str or None. A split of these files; None is the split that determined the best
@@ -107,7 +107,7 @@ def evaluate_task(
     if out is not None and not Path(out).is_dir():
         check_output_folder(Path(out))
     data_dir = None if data_dir is None else str(data_dir)
-    opened = Run.open(find_run(run))
+    opened = Run.open(find_run(model))
     trained = task_of(opened).changed(data_dir=data_dir)
     task = trained.changed(**changes)
     if data is not None:
@@ -123,15 +123,15 @@ def evaluate_task(
         examples = task.read(split)
     overlap = _check_overlap(opened, examples, split, allow_trained_rows)
     write_skipped_rows(out, task.skipped_rows)
-    model = TrainedTask.open(opened.path, step, strategy=strategy)
-    features, outputs = model.compute_outputs(examples, batch_size)
+    answering = TrainedTask.open(opened.path, step, strategy=strategy)
+    features, outputs = answering.compute_outputs(examples, batch_size)
     is_tuned_here = (
-        not model.tuned
+        not answering.tuned
         or (data is None and split == task.dev_splits[0])
         # A copy of the development file has the same examples under another name.
         or digest_of(examples) == opened.record["data"].get("dev_fingerprint")
     )
-    tuned = None if is_tuned_here else model.tuned
+    tuned = None if is_tuned_here else answering.tuned
     scored = score_splits(task, {split: (examples, features)}, lambda _: outputs, tuned)
     answers = scored.answers[split]
     # A constant guess may know these examples; what is counted for each word must not.

@@ -153,7 +153,7 @@ class TrainedTask:
 
 
 def open_finetuned(
-    path: str | Path,
+    model: str | Path,
     step: int | str | None = "best",
     precision: str | None = None,
     strategy: str | None = None,
@@ -161,7 +161,7 @@ def open_finetuned(
     """Returns a fine-tuned model, a Keras model with its preprocessor, labels and thresholds.
 
     Args:
-        path: Folder of a fine-tuning or of one of its runs, see `find_run`.
+        model: Folder of a fine-tuning or of one of its runs, see `find_run`.
         step: int, "best" or None. Which checkpoint; None takes the newest.
         precision: See `Run.load_model`.
         strategy: See `strategy.py`; None takes the current strategy of TensorFlow.
@@ -173,7 +173,7 @@ def open_finetuned(
         model = open_finetuned("runs/sst-2")
         model.answer(["a gripping, funny film"])[0].label
     """
-    return TrainedTask.open(path, step, precision, strategy).model
+    return TrainedTask.open(model, step, precision, strategy).model
 
 
 def open_text_model_of(

@@ -60,7 +60,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    run: str | Path,
+    model: str | Path,
     data: str | Path | RecordFiles,
     step: int | str | None = None,
     batch_size: int = _BATCH_SIZE,
@@ -71,7 +71,7 @@ def evaluate(
     """Scores a pre-trained model. Scores of a run are appended to its log.
 
     Args:
-        run: str or Path. Folder of a run or of a pre-trained export, or the name of a shipped
+        model: str or Path. Folder of a run or of a pre-trained export, or the name of a shipped
             model.
         data: RecordFiles or their folder. Built with the tokenizer of the model.
         step: int, "best" or None. Checkpoint of a run; None means the newest valid one.
@@ -86,7 +86,7 @@ def evaluate(
     """
     records = RecordFiles.of(data)
     baseline_records = None if baseline_data is None else RecordFiles(baseline_data)
-    weights, own = open_scored_model(run, records, step)
+    weights, own = open_scored_model(model, records, step)
     # All labels of records without the objective are 0, which is no order to predict.
     has_labels = records.info.objective != "none"
     overlap = None if own is None else check_scored(own, records, allow_trained_rows)
@@ -103,10 +103,10 @@ def evaluate(
         baselines["random weights"] = {name: found[name] for name in CountScore._fields}
     with built.scope():
         if own is None:
-            model = AlbertForPretraining.from_preset(weights, dtype="float32")
+            scored = AlbertForPretraining.from_preset(weights, dtype="float32")
         else:
-            model = own.load_model(weights.step)
-        scorer = build_scorer(model, own, has_labels)
+            scored = own.load_model(weights.step)
+        scorer = build_scorer(scored, own, has_labels)
     progress = CountedProgress(logger, "evaluating", len(records), "records")
     with records.failures_named():
         scores = score(scorer, dataset, on_batch=lambda: progress.add(batch_size))
@@ -116,7 +116,7 @@ def evaluate(
     if order_accuracy is not None:
         order_error = 1.96 * math.sqrt(order_accuracy * (1 - order_accuracy) / len(records))
     evaluation = Evaluation(
-        path=Path(run),
+        path=Path(model),
         step=weights.step,
         num_records=len(records),
         num_predictions=int(masked.sum()),
