@@ -380,6 +380,11 @@ class Converter:
         """Returns a data set, a generator or a Sequence of features; arguments as `dataset`."""
         if isinstance(data, tf.data.Dataset):
             return self.dataset(data, batch_size)
+        if isinstance(data, tf.distribute.DistributedDataset):
+            raise InputError(
+                "A data set of texts must not be distributed to devices before `fit`, which "
+                "distributes the features. Received: a distributed one. Give the data set itself."
+            )
         if batch_size is not None:
             raise ValueError(
                 "`batch_size` must not be given with a generator, which yields batches. "

@@ -124,6 +124,8 @@ def _of_run(run, step, max_seq_length):
         known = {"tuned": read_tuned(run), "baselines": _baselines(run)}
     load_trained = functools.partial(run.load_model, step, task=task)
     model = load_trained(precision="float32")
+    if task is not None:  # the `.keras` file answers texts as well
+        task.complete(model, run.tokenizer, known["tuned"])
     if run.record["config"]["training"]["precision"] != "float32":
         known["load_trained"] = load_trained
     record = run.record | {"albert_config": model.config.to_dict()}
