@@ -120,8 +120,9 @@ class TextPreprocessor(keras.layers.Layer):
         Args:
             columns: As returned by `columns`.
             is_fixed: Whether all rows have S tokens; otherwise as many as the next bucket.
-            targets: What is to be learned from each example, [B, ...] by name. A layer that uses
-                windows turns them into targets of its rows; others return them as they are.
+            targets: What is to be learned from each example, and its "sample_weight", [B, ...] by
+                name. A layer that uses windows turns them into targets of its rows; others return
+                them as they are.
 
         Returns:
             dict of [B, ...], or of as many rows as there are windows.

@@ -82,7 +82,10 @@ class AlbertSpansPreprocessor(TextPreprocessor):
     ) -> dict[str, tf.Tensor]:
         windows = self.windows(columns["context"], columns["question"], is_fixed)
         packed = windows.packed | {"p_mask": answer_mask(windows.packed)}
-        if not targets:
+        targets = dict(targets or {})
+        if "sample_weight" in targets:
+            packed["sample_weight"] = tf.gather(targets["sample_weight"], windows.rows)
+        if "begin" not in targets:
             return packed
         # Of characters to before `end`, the first and the last token that overlap them.
         aligned, begin, end = windows.aligned, targets["begin"], targets["end"]

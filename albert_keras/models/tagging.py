@@ -79,8 +79,11 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
         self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
     ) -> dict[str, tf.Tensor]:
         words, word_ids = self.words(columns)
-        packed, places = self.windows(word_ids, is_fixed)
-        if not targets:
+        packed, places, examples = self.windows(word_ids, is_fixed)
+        targets = dict(targets or {})
+        if "sample_weight" in targets:
+            packed["sample_weight"] = tf.gather(targets["sample_weight"], examples)
+        if "tag_ids" not in targets:
             return packed
         tags = targets["tag_ids"]  # ragged int32 [B, words]
         tf.debugging.assert_equal(
@@ -116,12 +119,13 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
 
     def windows(
         self, word_ids: tf.RaggedTensor, is_fixed: bool
-    ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
         """Lays out the ids of words in windows.
 
         Returns:
-            The rows; and of each word, in order, the row and the position of its first token, in
-            the window that shows most of its context, int64 [words, 2].
+            The rows, W of them; of each word, in order, the row and position of its first token,
+            in the window that shows most of its context, int64 [words, 2]; and the text of each
+            row, int64 [W].
         """
         packer = self._packers[is_fixed]
         ids = word_ids.merge_dims(1, 2)
@@ -134,7 +138,7 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
         firsts = tf.gather(ids.row_starts(), rows) + offsets
         best = tf.where(max_context(positions, lengths, firsts))  # [tokens, 2]
         first_tokens = tf.cumsum(word_ids.values.row_lengths(), exclusive=True)
-        return packed, tf.gather(best, first_tokens)
+        return packed, tf.gather(best, first_tokens), rows
 
     def num_dropped_words(self, text: tf.Tensor) -> tf.Tensor:
         """Counts the words after the part of texts, string [B], that is read: int32 [B]."""
@@ -185,7 +189,7 @@ class AlbertForTagging(LabelsModel):
 
     def predictions_of_texts(self, columns: Mapping[str, Any], training: bool) -> Any:
         words, word_ids = self.preprocessor.words(columns)
-        packed, places = self.preprocessor.windows(word_ids, self.needs_fixed_length)
+        packed, places, _ = self.preprocessor.windows(word_ids, self.needs_fixed_length)
         [probabilities] = compute_in_parts(
             lambda rows: [self.predictions(self.outputs_of(rows, training))],
             [tf.TensorSpec([None, None, self.num_labels], tf.float32)],

@@ -111,7 +111,7 @@ def examples_of(x: Any, y: Any, weights: Any, names: tuple[str, ...]) -> Example
     columns = {name: _column(name, values) for name, values in x.items()}
     if "words" not in names:  # whose sentences may have a single word
         columns |= {name: without_width(columns[name]) for name in columns.keys() - {"options"}}
-    if {*columns} == {"text"} and "words" in names and isinstance(columns["text"][0], list):
+    if {*columns} == {"text"} and "words" in names and any(map(_is_list, columns["text"])):
         columns = {"words": columns["text"]}
     if weights is not None:
         weights = np.array(without_width(plain(weights)), np.float32)
@@ -155,6 +155,10 @@ def _of_frame(frame, labels, names):
     if labels is None and _LABEL in frame.columns:
         labels = frame[_LABEL]
     return columns, labels
+
+
+def _is_list(value):
+    return isinstance(value, list)
 
 
 def _column(name, values):
@@ -216,8 +220,7 @@ class Reader:
             texts = {name: _strings(values) for name, values in examples.columns.items()}
             self.columns = texts | targets | weights
         else:
-            self.columns = self._windows(examples.columns, targets, weights)
-        self.targets = targets
+            self.columns = self._windows(examples.columns, targets | weights)
 
     def __len__(self):
         return len(next(iter(self.columns.values())))
@@ -234,32 +237,16 @@ class Reader:
         rest = {name: values for name, values in columns.items() if name not in self._names}
         return self._preprocessor.rows(texts, self._is_fixed) | rest
 
-    def _windows(self, columns, targets, weights):
+    def _windows(self, columns, targets):
         """Returns the features of all windows, in the order of the examples."""
         parts, count = [], len(next(iter(columns.values())))
         for begin in range(0, count, _AT_ONCE):
             here = slice(begin, begin + _AT_ONCE)
             texts = self._preprocessor.columns({key: one[here] for key, one in columns.items()})
             wanted = {name: _tensor(values[here]) for name, values in targets.items()}
-            if weights:  # of each example once, whatever the number of its windows
-                parts += [
-                    self._rows(
-                        {name: text[at : at + 1] for name, text in texts.items()},
-                        {name: value[at : at + 1] for name, value in wanted.items()},
-                        weights["sample_weight"][begin + at],
-                    )
-                    for at in range(min(_AT_ONCE, count - begin))
-                ]
-            else:
-                parts.append(self._rows(texts, wanted))
+            rows = self._preprocessor.rows(texts, True, wanted)
+            parts.append({name: value.numpy() for name, value in rows.items()})
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-    def _rows(self, texts, wanted, weight=None):
-        rows = self._preprocessor.rows(texts, True, wanted)
-        rows = {name: value.numpy() for name, value in rows.items()}
-        if weight is not None:
-            rows["sample_weight"] = np.full(len(rows["input_ids"]), weight, np.float32)
-        return rows
 
 
 def in_order(reader: Reader, batch_size: int) -> tf.data.Dataset:

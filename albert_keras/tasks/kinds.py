@@ -2,8 +2,8 @@
 
 A new kind takes a record here, a line in `KINDS`, a folder with `task.py`, how its files and its
 typed inputs become examples, rows of tokens, answers and scores, and a model with its loss in
-`albert_keras/models`. Code compares kinds with `is` (`task.kind is REGRESSION`) or asks their record
-(`task.kind.per_position`). This module imports no TensorFlow.
+`albert_keras/models`. Code compares kinds with `is` (`task.kind is REGRESSION`) or asks their
+record (`task.kind.per_position`). This module imports no TensorFlow.
 """
 
 import dataclasses

@@ -41,7 +41,7 @@ class TaggingModel(TaskModel):
 
     def _tags(self, text):
         words, word_ids = self.rows.words({"text": text})
-        packed, places = self.rows.windows(word_ids, self.packer.is_fixed)
+        packed, places, _ = self.rows.windows(word_ids, self.packer.is_fixed)
         specs = [tf.TensorSpec([None, None], dtype) for dtype in (tf.int64, tf.float32)]
         numbers, probability = (
             tf.gather_nd(values, places)
