@@ -164,8 +164,10 @@ class AlbertForTexts(AlbertForTask, TextTraining):
 
     @property
     def needs_fixed_length(self) -> bool:
-        """Whether outputs depend on the padding, so that all rows must have the full length."""
-        return self.config.is_sparse_at(self.preprocessor.sequence_length)
+        """Whether all rows must have the full length: outputs depend on the padding, or a TPU needs
+        static shapes."""
+        on_tpu = isinstance(self.distribute_strategy, tf.distribute.TPUStrategy)
+        return on_tpu or self.config.is_sparse_at(self.preprocessor.sequence_length)
 
     @property
     def text_names(self) -> tuple[str, ...]:

@@ -313,10 +313,13 @@ class TextTraining(ObjectiveModel):
             examples = examples_of(x, None, None, self.text_names)
             self.note_inputs(examples.columns)
             order = np.argsort(sizes_of(examples.columns), kind="stable")
-            texts = tf.data.Dataset.from_tensor_slices(
-                self.preprocessor.columns(examples.rows(order).columns)
-            )
-            found = _dense(super().predict(texts.batch(batch_size or BATCH_SIZE), **further))
+            examples, size = examples.rows(order), batch_size or BATCH_SIZE
+            if self.preprocessor.uses_windows:
+                columns = self.preprocessor.columns(examples.columns)
+                data = tf.data.Dataset.from_tensor_slices(columns).batch(size)
+            else:
+                data = in_order(Reader(self, examples, self.needs_fixed_length), size)
+            found = _dense(super().predict(data, **further))
         return tf.nest.map_structure(lambda values: values[np.argsort(order)], found)
 
     def answer(self, x: Any, batch_size: int = 64) -> list[Any]:
@@ -451,12 +454,15 @@ class TextTraining(ObjectiveModel):
 
     def _with_class_weights(self, x, class_weight):
         """Returns features whose `sample_weight` includes the weight of the class of each row."""
+        weighted = self._weighted(class_weight)
+        if hasattr(x, "__next__"):
+            return map(weighted, x)
         if not isinstance(x, tf.data.Dataset):
             raise InputError(
-                "`class_weight` requires texts, in memory or in a data set. "
+                "`class_weight` requires texts, in memory, in a data set or of a generator. "
                 f"Received: {type(x).__name__}. Give `sample_weight` instead."
             )
-        return x.map(self._weighted(class_weight))
+        return x.map(weighted)
 
     def _weighted(self, class_weight):
         """Returns a function that weights the rows of features by their classes."""
