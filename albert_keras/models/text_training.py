@@ -29,6 +29,16 @@ from data_pipeline.errors import InputError
 Tensors = Mapping[str, Any]
 
 
+class Predictions(np.ndarray):
+    """What `predict` returns: an array, where earlier versions returned named answers."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"An array has no `{name}`: `predict` returns predictions as in Keras. Named answers "
+            "are those of `answer`."
+        )
+
+
 class TextTraining(ObjectiveModel):
     """What `compile`, `fit`, `evaluate`, `predict` and the calls for one batch do with texts.
 
@@ -557,6 +567,7 @@ def _dense(found):
     """Returns predictions as arrays; what differs in length is padded with zeros."""
 
     def dense(values):
-        return values.to_tensor().numpy() if isinstance(values, tf.RaggedTensor) else values
+        values = values.to_tensor().numpy() if isinstance(values, tf.RaggedTensor) else values
+        return values.view(Predictions)
 
     return tf.nest.map_structure(dense, found)

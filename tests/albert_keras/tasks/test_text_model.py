@@ -172,6 +172,8 @@ def test_predictions_are_arrays_in_the_order_of_the_texts(model):
     np.testing.assert_allclose(found, model(tf.constant(texts)), atol=1e-6)
     np.testing.assert_allclose(found[:3], model.predict_on_batch(texts[:3]), atol=1e-6)
     np.testing.assert_allclose(found, model.predict(data(texts, size=3), verbose=0), atol=1e-6)
+    with pytest.raises(AttributeError, match="no `label`.*Named answers are those of `answer`"):
+        assert found[0].label
     answers = model.answer(texts)
     assert [each.label for each in answers] == [["no", "yes"][at] for at in found.argmax(1)]
     assert answers[-1].dropped_tokens > 0
