@@ -50,7 +50,7 @@ def ours(weights, name, batch):
         }
     model = build_model(kind, weights.config, number, dtype="float32")
     model.set_weights([weights.tensors[w.name.removesuffix(":0")] for w in model.weights])
-    return model(inputs) | {"sequence_output": model.encoder(inputs)["sequence_output"]}
+    return model.outputs_of(inputs) | {"sequence_output": model.encoder(inputs)["sequence_output"]}
 
 
 @pytest.mark.parametrize("name", make_numbers.CASES)
