@@ -73,8 +73,8 @@ def _lines(result):
 def _predict(path):
     """Returns the command that asks the fine-tuned run in a folder."""
     from albert_keras.cli.finetune import question_of
-    from albert_keras.formats.open_model import open_model
+    from albert_keras.formats.open_weights import open_weights
     from albert_keras.tasks.task_config import TaskConfig
 
-    question = question_of(TaskConfig(**open_model(path).task))
+    question = question_of(TaskConfig(**open_weights(path).task))
     return f"{shell('albert-keras', 'predict', path)} {question}"

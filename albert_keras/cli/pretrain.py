@@ -75,9 +75,9 @@ def pretrain(
         of_weights = ("from_step", "albert_config", "tokenizer")
         refuse(context, of_weights, "requires `--init-from`, which is not given.")
     else:
-        from albert_keras.formats.open_model import open_model
+        from albert_keras.formats.open_weights import open_weights
 
-        initial = open_model(init_from, from_step, albert_config, tokenizer)
+        initial = open_weights(init_from, from_step, albert_config, tokenizer)
     if dry_run:
         from albert_keras.dry_run import dry_run as run_trial
 

@@ -9,7 +9,7 @@ import numpy as np
 from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS, RUN_RECORD, detect
 from albert_keras.formats.loading import ArrayTensors, encoder_digest
 from albert_keras.formats.model_weights import ModelWeights, with_padding_at
-from albert_keras.formats.open_model import format_module, open_model
+from albert_keras.formats.open_weights import format_module, open_weights
 from albert_keras.formats.vocabulary import Vocabulary, files_for
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
@@ -122,7 +122,7 @@ def convert(
         raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {to}.")
     logger.info("reading `%s` (%s)", source, source_format)
     try:
-        opened = open_model(source, None, config, tokenizer)
+        opened = open_weights(source, None, config, tokenizer)
     except InputError as error:  # the argument has another name here
         text = str(error).replace("`albert_config`", "`config`")
         raise InputError(text, *error.mistakes) from error
@@ -160,7 +160,7 @@ def convert(
         else:
             format_module(to).write(weights._replace(tokenizer_files=files), folder)
         write_json(folder / CONVERSION_RECORD, {"format": to})  # to read it; completed below
-        written = open_model(folder).weights()
+        written = open_weights(folder).weights()
         _check_equal(written.tensors, weights.tensors)
         result = ConversionResult(
             path=target,

@@ -9,7 +9,7 @@ from tensorflow import keras
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.teaching import Teaching
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.training.pretrain import PretrainingResult, pretrain
 from albert_keras.training.scored_model import check_records
 from albert_keras.training.stages import stages_of
@@ -37,12 +37,12 @@ def distill(
     `export` and `finetune` take it.
 
     Args:
-        teacher: str or Path. A pre-trained model, as `path` of `open_model`, with the vocabulary
+        teacher: str or Path. A pre-trained model, as `path` of `open_weights`, with the vocabulary
             of the records. The student counts as trained on the teacher's training records, too.
         data, out, eval_data, allow_changes, max_steps, callbacks: As in `pretrain`.
         config: DistillationConfig. None takes the defaults.
         teacher_step, albert_config, tokenizer: As `step`, `albert_config` and `tokenizer` of
-            `open_model`.
+            `open_weights`.
         **flags: Single settings by the keywords of `options_of(DistillationConfig)`.
 
     Raises:
@@ -60,7 +60,7 @@ def distill(
     strategy = build_strategy(config.training.strategy)  # first: the teacher runs TensorFlow
     records = RecordFiles.of(data)
     student = config.albert_config(records.info.vocab_size)
-    opened = open_model(teacher, teacher_step, albert_config, tokenizer)
+    opened = open_weights(teacher, teacher_step, albert_config, tokenizer)
     teaching = Teaching(opened, config, student, strategy)
     for stage in stages_of(config, records, student):
         check_records(stage.records, str(opened), opened.albert_config, opened.tokenizer.digest)

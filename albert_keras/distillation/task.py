@@ -14,7 +14,7 @@ from albert_keras.distillation.student import TEACHER_LOGITS, taught_class
 from albert_keras.distillation.warm_start import layer_map, layer_misfits, start_warm
 from albert_keras.formats.loading import ArrayTensors, encoder_digest
 from albert_keras.formats.model_weights import HEADS
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.finetune import finetune
@@ -52,7 +52,7 @@ def distill_task(
             its best checkpoint. Its vocabulary may be another one if `origin` is given.
         out, seeds, allow_changes, random_baseline, bag_of_words: As in `finetune`.
         config: TaskDistillationConfig or None. None takes all settings from `flags`.
-        origin: str, Path or None. The student's pre-trained weights, see `open_model`.
+        origin: str, Path or None. The student's pre-trained weights, see `open_weights`.
         student: str, AlbertConfig or None. Instead of `origin` a named model, or its shape, which
             starts from the teacher's weights as far as they fit, see `start_warm`.
         **flags: Single settings by the keywords of `options_of(FinetuneConfig)`.
@@ -77,8 +77,8 @@ def distill_task(
             f"Received: {'none' if origin is None else 'both'} of them."
         )
     folder = find_run(teacher)
-    weights = open_model(folder)
-    initial = open_model(origin) if student is None else _started(weights, student)
+    weights = open_weights(folder)
+    initial = open_weights(origin) if student is None else _started(weights, student)
     return finetune(
         initial,
         out,

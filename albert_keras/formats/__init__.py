@@ -1,4 +1,4 @@
-"""Models on disk: what is at a path (`detection`), and `open_model`, which opens it.
+"""Models on disk: what is at a path (`detection`), and `open_weights`, which opens it.
 
 Each format in the table `detection.FORMATS` has a module with these functions:
 

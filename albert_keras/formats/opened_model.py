@@ -32,7 +32,7 @@ EMBEDDING = ("pooling", "normalize", "longest_text")
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """A trained model, or random weights, with all that belongs to it. See `open_model`.
+    """A trained model, or random weights, with all that belongs to it. See `open_weights`.
 
     Attributes:
         path: str. As given; "random" for random weights.
@@ -56,7 +56,7 @@ class OpenedModel:
 
     path: str = "random"
     kind: str = "random"
-    albert_config: AlbertConfig = None  # type: ignore[assignment]  # `open_model` sets it
+    albert_config: AlbertConfig = None  # type: ignore[assignment]  # `open_weights` sets it
     step: int | None = None
     _tokenizer: Tokenizer | None = field(repr=False, default=None)
     _open: Callable | None = field(repr=False, compare=False, default=None)

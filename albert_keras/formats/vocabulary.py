@@ -62,7 +62,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     """Loads a tokenizer, or the tokenizer of a model.
 
     Args:
-        path: str or Path. A tokenizer, see `read_vocabulary`; or a model, as for `open_model`.
+        path: str or Path. A tokenizer, see `read_vocabulary`; or a model, as for `open_weights`.
 
     Raises:
         InputError: If there is no tokenizer, or it is damaged.

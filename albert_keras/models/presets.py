@@ -17,15 +17,15 @@ def open_preset(source: Any, step: int | str | None = None) -> Any:
     """Returns weights, shape and tokenizer of a source: an OpenedModel.
 
     Args:
-        source: str or Path. As for `open_model`; an OpenedModel is returned as it is.
+        source: str or Path. As for `open_weights`; an OpenedModel is returned as it is.
         step: Checkpoint of a run, or "best"; None means the newest valid one.
 
     Raises:
         InputError: If there is no such model, or it is damaged.
     """
-    from albert_keras.formats.open_model import open_model
+    from albert_keras.formats.open_weights import open_weights
 
-    return open_model(source, step) if isinstance(source, str | Path) else source
+    return open_weights(source, step) if isinstance(source, str | Path) else source
 
 
 def open_tokenizer(source: Any) -> Tokenizer:

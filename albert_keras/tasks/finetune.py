@@ -11,7 +11,7 @@ from typing import Any
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import RESULTS, RUN_RECORD
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.run import Run
 from albert_keras.tasks.answer_files import write_answers
@@ -60,7 +60,7 @@ def finetune(
     best seed.
 
     Args:
-        origin: str, Path or None. The initial weights, see `open_model`; or OpenedModel, which
+        origin: str, Path or None. The initial weights, see `open_weights`; or OpenedModel, which
             need no further arguments.
         out: str or Path. Folder to create or to resume in.
         config: FinetuneConfig or None. None takes all settings from `flags`.
@@ -68,7 +68,7 @@ def finetune(
         random_baseline: bool. Whether to train the same model from random weights, too, with the
             first seed, to measure what the pre-training is worth. For similarity, the encoder
             before the training is scored instead, see `similarity_baselines`.
-        from_step, albert_config, tokenizer: As `step` and the others of `open_model`.
+        from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
         allow_changes: iterable of str. See `Run.prepare`.
         bag_of_words: bool. Whether to train the bag-of-words baseline of `bag_of_words_answers`,
             too, if the task classifies or scores texts.
@@ -108,7 +108,7 @@ def finetune(
         initial_weights = (
             origin
             if isinstance(origin, OpenedModel)
-            else open_model(origin, from_step, albert_config, tokenizer)
+            else open_weights(origin, from_step, albert_config, tokenizer)
         ).lengthened(config.model.max_position_embeddings)
         data = prepare(config, initial_weights, choose_precision(strategy), given)
         data = data if teaching is None else teaching.taught(data)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.pooling import POOLINGS, Pooling
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.pair_features import PairFeatures, encode_texts, single_texts
@@ -74,7 +74,7 @@ class TextEncoder:
         batch_size: int = 64,
         step: int | str | None = None,
     ):
-        weights = open_model(model, step)
+        weights = open_weights(model, step)
         config, task = weights.albert_config, weights.task or {}
         trained = task.get("pooling") if task.get("name") in SIMILARITY.own_tasks else None
         pooling = pooling or trained or weights.pooling or "mean"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -157,7 +157,7 @@ class PseudoLikelihood:
         batch_size: int = 64,
         strategy: str = "auto",
     ):
-        weights = open_model(model, step)
+        weights = open_weights(model, step)
         if weights.task is not None or "masked_lm" not in weights.heads:
             heads = f"heads {', '.join(weights.heads) or 'none'}"
             raise InputError(

@@ -81,7 +81,7 @@ def pretrain(
             see `Run.prepare`.
         max_steps: int or None. Largest number of steps of this call; the next one resumes.
         initial: OpenedModel or None. Trained weights to start from, heads included, with the
-            shape of the model, as `open_model` returns them. None means random weights.
+            shape of the model, as `open_weights` returns them. None means random weights.
         callbacks: sequence of keras Callback. They see an epoch for each `evaluate_every` steps,
             with the scores on `eval_data` as `val_loss` and so on, see `RunCallbacks`.
         clock: function without arguments that returns seconds, float, by which `time_budget` is

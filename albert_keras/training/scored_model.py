@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError, Mistake
@@ -17,7 +17,7 @@ def open_scored_model(
     """Finds a pre-trained model to score on records.
 
     Args:
-        path, step: As in `open_model`.
+        path, step: As in `open_weights`.
         records: RecordFiles.
 
     Returns:
@@ -26,7 +26,7 @@ def open_scored_model(
     Raises:
         InputError: If there is no such model, it has no masked-LM head, or cannot read the records.
     """
-    weights = open_model(path, step)
+    weights = open_weights(path, step)
     if "masked_lm" not in weights.heads:
         raise InputError(
             f"`{path}` must be a pre-trained model with a masked-LM head, to be scored on records. "

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.run import Run
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
@@ -97,7 +97,7 @@ def test_a_family_trains_saves_resumes_exports_and_answers(
         with pytest.raises(InputError, match="`pooler` must not be used with .* without a pooler"):
             TextEncoder(tmp_path / "run", pooling="pooler")
     # A task starts from the run.
-    weights = open_model(tmp_path / "run")
+    weights = open_weights(tmp_path / "run")
     report = weights.load(build_model("classification", weights.albert_config, 2))
     assert ("bert/pooler/dense/kernel" in report.new) == (not has_pooler)
 

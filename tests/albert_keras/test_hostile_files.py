@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.serving.predictor import Predictor
 from data_pipeline.errors import InputError
 
@@ -81,7 +81,7 @@ def test_a_file_that_would_run_code_is_refused(kind, tmp_path, tiny_tokenizer):
     path = write(kind, folder, str(mark))
     for place in (path, folder):
         with pytest.raises(InputError):
-            open_model(place, tokenizer=tiny_tokenizer)
+            open_weights(place, tokenizer=tiny_tokenizer)
         with pytest.raises(InputError):
             Predictor(place)
     assert not mark.exists()

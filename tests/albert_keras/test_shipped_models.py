@@ -11,7 +11,7 @@ import pytest
 
 from albert_keras import shipped_models
 from albert_keras.cli import main
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.layout import split_version
@@ -111,7 +111,7 @@ def test_the_digests_list_every_file_of_a_version(tiny_export):
 
 
 def test_functions_and_commands_take_the_name(box, capsys):
-    weights = open_model(NAME)
+    weights = open_weights(NAME)
     assert (weights.kind, str(weights)) == ("export", f"{NAME} step 12")
     assert weights.heads == ("masked_lm", "sentence_order")
     assert find_exports([NAME]) == {NAME: box / "1"}

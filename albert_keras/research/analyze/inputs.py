@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.pair_features import encode_texts, lay_out, single_texts
@@ -90,7 +90,7 @@ def open_models(
         )
     found = []
     for label, path in zip(labels, paths, strict=True):
-        weights = open_model(path, step)
+        weights = open_weights(path, step)
         found.append(_build(label, weights))
         shapes = [one.config for one in found if one.is_random]
         if random_weights and weights.albert_config not in shapes:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tensorflow import keras
 
 from albert_keras.formats.detection import best_run, convert_command, detect, read_export_record
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.text_model import AlbertForTexts
@@ -96,7 +96,7 @@ def open_source(
     if place.kind in ("run", "fine-tuning"):
         folder = best_run(place.path) if place.kind == "fine-tuning" else place.path
         return _of_run(Run.open(folder), step, max_seq_length)
-    origin = open_model(path, step)
+    origin = open_weights(path, step)
     if place.kind != "export":
         return _of_weights(origin, max_seq_length)
     source = _of_weights(origin, max_seq_length or origin.max_seq_length)

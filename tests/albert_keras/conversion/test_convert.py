@@ -9,7 +9,7 @@ import pytest
 from albert_keras.conversion.convert import convert
 from albert_keras.formats import own
 from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.limits import read_json
 from data_pipeline.tokenizers.library_training import train_byte_bpe
@@ -84,12 +84,12 @@ def test_a_vocabulary_and_a_shape_may_be_given(google, tiny_vocabulary, tmp_path
     with pytest.raises(InputError, match="has no albert_config. .* as `config`"):
         convert(prefix, tmp_path / "ours")
     with pytest.raises(InputError, match="must have 307 pieces.* Received: 16,000"):
-        shipped = open_model("albert-mini-en").place / "tokenizer"
+        shipped = open_weights("albert-mini-en").place / "tokenizer"
         convert(prefix, tmp_path / "ours", config=shape, tokenizer=shipped)
     assert not (tmp_path / "ours").exists()
     assert convert(prefix, tmp_path / "none", config=shape).vocabulary is None
     given = convert(prefix, tmp_path / "ours", config=shape, tokenizer=tiny_vocabulary.path)
-    assert given.vocabulary["digest"] == open_model(tmp_path / "ours").tokenizer.digest
+    assert given.vocabulary["digest"] == open_weights(tmp_path / "ours").tokenizer.digest
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_there_and_back_is_the_same_model(name, sizes, left, own_folder, tiny_co
     back = convert(tmp_path / "there", tmp_path / "back")
     assert back.source_format == name
     assert there.encoder_digest == back.encoder_digest
-    origins = [open_model(source), open_model(tmp_path / "back")]
+    origins = [open_weights(source), open_weights(tmp_path / "back")]
     first, second = (origin.weights() for origin in origins)
     assert second.heads == tuple(head for head in first.heads if head not in left)
     for tensor, array in second.tensors.items():
@@ -130,7 +130,7 @@ def test_word_pieces_travel(own_folder, word_pieces, tmp_path):
         target = tmp_path / str(number)
         convert(source, target, to=to or OURS)
         source = target
-    first, last = (open_model(tmp_path / number).tokenizer for number in "02")
+    first, last = (open_weights(tmp_path / number).tokenizer for number in "02")
     assert first.model_bytes == word_pieces and last.digest == first.digest
 
 
@@ -148,7 +148,7 @@ def test_rotary_positions_stay_in_our_own_format(own_folder, tmp_path):
             convert(source, tmp_path / "there", to=name)
         assert not (tmp_path / "there").exists()
     convert(source, tmp_path / "there", to=OURS)
-    assert open_model(tmp_path / "there").albert_config.position_embedding == "rotary"
+    assert open_weights(tmp_path / "there").albert_config.position_embedding == "rotary"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from albert_keras.conversion.convert import convert, task_of_head
 from albert_keras.formats import hugging_face
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
 from albert_keras.serving.export.source import open_source
 from albert_keras.tasks.finetuned import TrainedTask
@@ -131,14 +131,14 @@ def test_the_logits_are_those_of_the_foreign_head(converted, name):
 def test_labels_columns_and_length_are_those_of_the_source(converted):
     for name in ("score", "several labels"):
         result, _ = converted(name)
-        task = TaskConfig(**open_model(result.path).task)
+        task = TaskConfig(**open_weights(result.path).task)
         assert task.name == result.task == CASES[name][-1]
         assert task.label_separator == ("|" if name == "several labels" else None)
     result, _ = converted("classes")
-    task = TaskConfig(**open_model(result.path).task)
+    task = TaskConfig(**open_weights(result.path).task)
     assert task.labels == ("bad", "fine", "good") and (task.text, task.label) == ("text", "label")
     assert task.max_seq_length == 128 and task.train is None
-    assert open_model(converted("numbered")[0].path).task["labels"] == ["LABEL_0", "LABEL_1"]
+    assert open_weights(converted("numbered")[0].path).task["labels"] == ["LABEL_0", "LABEL_1"]
 
 
 def test_a_converted_tagger_splits_as_its_vocabulary_shows(tiny_tokenizer):

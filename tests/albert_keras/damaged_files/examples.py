@@ -46,7 +46,7 @@ def records(folder):
 
 
 def run(folder):
-    from albert_keras.formats.open_model import open_model
+    from albert_keras.formats.open_weights import open_weights
     from albert_keras.runs.log_file import read_log
     from albert_keras.runs.run import Run
     from albert_keras.tasks.finetuned import read_tuned
@@ -58,7 +58,7 @@ def run(folder):
     def read():
         read_log(path)
         Run.open(path).checkpoints.choose(None)
-        open_model(path)
+        open_weights(path)
         read_results(tuned)
         read_tuned(Run.open(seed))
 
@@ -264,7 +264,7 @@ def _each(paths, read):
 
 
 def _converted(format_name, folder):
-    from albert_keras.formats.open_model import format_module, open_model
+    from albert_keras.formats.open_weights import format_module, open_weights
     from albert_keras.formats.vocabulary import files_for, read_vocabulary
     from tests.albert_keras.formats.random_weights import pretraining_weights
 
@@ -274,4 +274,4 @@ def _converted(format_name, folder):
     path = folder / "model"
     path.mkdir()
     format_module(format_name).write(weights._replace(tokenizer_files=files), path)
-    return Example(_files(path), lambda: open_model(path).weights())
+    return Example(_files(path), lambda: open_weights(path).weights())

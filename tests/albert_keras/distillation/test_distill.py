@@ -6,7 +6,7 @@ from tensorflow import keras
 
 from albert_keras.distillation.distill import distill
 from albert_keras.distillation.teaching import Teaching
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError
@@ -24,7 +24,7 @@ def test_the_run_is_one_of_pre_training_with_nothing_of_the_teacher(tiny_student
     assert settings["cosine_weight"] == 1 and settings["soft_target_weight"] == 5
     assert len(run.record["data"]["teacher_digest"]) == 64
     assert run.record["data"]["origin_digest"] is None
-    assert open_model(tiny_student).heads == ("masked_lm", "sentence_order")
+    assert open_weights(tiny_student).heads == ("masked_lm", "sentence_order")
     found, teachers = (
         {name for name in tensors_of(path, 12) if not name.startswith("training/")}
         for path in (tiny_student, tiny_run)
@@ -79,7 +79,7 @@ def test_a_student_of_another_size_starts_from_what_fits(tiny_run, distillation,
     caplog.set_level("INFO")
     config = distillation.replace(model=distillation.model | {"hidden_size": 16})
     student = config.albert_config(307)
-    teaching = Teaching(open_model(tiny_run), config, student, tf.distribute.get_strategy())
+    teaching = Teaching(open_weights(tiny_run), config, student, tf.distribute.get_strategy())
     assert teaching.settings.cosine_weight == 0
     assert "no layer starts from a layer of the teacher" in caplog.text
     assert "hidden_size: 32 in the teacher, 16 in the student" in caplog.text

@@ -16,7 +16,7 @@ from albert_keras.distillation.student import (
 )
 from albert_keras.distillation.teaching import teacher_model
 from albert_keras.formats.model_weights import HEADS
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.tasks.kinds import MULTI_LABEL, REGRESSION
 from data_pipeline.reader.reader import evaluation_dataset
 from tests.albert_keras.checkpoint_tensors import assert_same
@@ -81,7 +81,7 @@ def test_layers_are_compared_at_equal_distances(layers, student, compared):
 
 def taught_student(run, records):
     """Returns a student of the shape of its teacher, and a batch of eight records."""
-    opened = open_model(run)
+    opened = open_weights(run)
     settings = TeachingConfig(cosine_weight=1.0)
     student = TaughtStudent(opened.albert_config, teacher_model(opened, "float32"), settings)
     return student, next(iter(evaluation_dataset(records, 8)))
@@ -107,7 +107,7 @@ def test_the_teacher_runs_once_per_row_and_is_not_trained(tiny_run, held_out_rec
 def test_hidden_states_count_at_every_token_and_after_each_layer(tiny_run, held_out_records):
     student, features = taught_student(tiny_run, held_out_records)
     student.compile(objective_weights={"soft_target": 5.0, "cosine": 1.0})
-    opened, config = open_model(tiny_run), student.config
+    opened, config = open_weights(tiny_run), student.config
     objective = student.objectives(features)["cosine"]
 
     def loss():

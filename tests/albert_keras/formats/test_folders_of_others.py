@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from albert_keras.conversion.convert import convert
 from albert_keras.formats import hugging_face
 from albert_keras.formats.hugging_face import read_safetensors, write_safetensors
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.vocabulary import load_tokenizer, vocabulary_of
 from albert_keras.serving.export.source import open_source
 from albert_keras.texts.encoder import TextEncoder
@@ -107,8 +107,8 @@ def test_a_tokenizer_json_without_vocab_txt_is_read(folder, pieces):
     wanted = theirs.encode(text, add_special_tokens=False).ids
     given = folder / "tokenizer.json"
     for tokenizer in (
-        open_model(folder).tokenizer,
-        open_model(folder, tokenizer=given).tokenizer,
+        open_weights(folder).tokenizer,
+        open_weights(folder, tokenizer=given).tokenizer,
         load_tokenizer(folder),
         load_tokenizer(given),
     ):
@@ -118,7 +118,7 @@ def test_a_tokenizer_json_without_vocab_txt_is_read(folder, pieces):
 def test_what_auto_tokenizer_reads_wins_over_a_vocab_txt(folder, pieces):
     other = [*pieces[:5], *reversed(pieces[5:])]
     (folder / "vocab.txt").write_text("\n".join(other) + "\n")
-    found = open_model(folder).tokenizer
+    found = open_weights(folder).tokenizer
     assert [found.piece_of(id) for id in range(found.vocab_size)] == pieces
 
 
@@ -138,7 +138,7 @@ def test_settings_that_cannot_be_expressed_are_refused_by_name(folder, pieces, h
     for changes in cases:
         change_settings(folder, **changes)
         with pytest.raises(InputError, match=f"`{next(iter(changes))}` .* as `tokenizer`"):
-            open_model(folder)
+            open_weights(folder)
         change_settings(folder, **dict.fromkeys(changes) | kept | {"do_lower_case": True})
     settings = json.loads((folder / "config.json").read_text()) | {"tokenizer_class": japanese}
     (folder / "config.json").write_text(json.dumps(settings))
@@ -151,13 +151,13 @@ def test_other_ids_for_a_sample_of_text_are_refused(folder, monkeypatch):
     """A difference that no setting shows is found by the ids of a sample."""
     monkeypatch.setattr(Tokenizer, "encode", lambda *_: [7])
     with pytest.raises(InputError, match="same ids here as with its own settings. For 'The old"):
-        open_model(folder)
+        open_weights(folder)
 
 
 def test_added_tokens_keep_their_rows(folder, pieces):
     write_tokenizer(folder, pieces, added=["covid", "flooding"])
     resize(folder, len(pieces) + 2)
-    found = open_model(folder)
+    found = open_weights(folder)
     assert found.tokenizer.encode("Flooding!")[0] == len(pieces) + 1
     assert found.albert_config.vocab_size == len(pieces) + 2
     assert "2 added tokens keep their rows" in found.notes[0] and "covid" in found.notes[0]
@@ -165,7 +165,7 @@ def test_added_tokens_keep_their_rows(folder, pieces):
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
     added = {str(len(pieces) + n): {"content": token} for n, token in enumerate(("covid", "[X]"))}
     change_settings(folder, added_tokens_decoder=added | {"0": {"content": "[PAD]"}})
-    assert open_model(folder).tokenizer.encode("covid") == [len(pieces)]
+    assert open_weights(folder).tokenizer.encode("covid") == [len(pieces)]
 
 
 def test_tokens_added_to_a_sentencepiece_model_are_refused(tiny_tokenizer):
@@ -190,14 +190,14 @@ def test_tokens_added_to_a_sentencepiece_model_are_refused(tiny_tokenizer):
 def test_rows_that_pad_the_table_are_dropped(folder, pieces):
     rows = (len(pieces) // 64 + 1) * 64
     table = resize(folder, rows)
-    found = open_model(folder)
+    found = open_weights(folder)
     assert found.albert_config.vocab_size == len(pieces)
     stored = found.tensors.read("bert/embeddings/word_embeddings")
     np.testing.assert_array_equal(stored, table)
     assert f"the last {rows - len(pieces)} rows" in found.notes[0]
     resize(folder, rows + 128)
     with pytest.raises(InputError, match="must have .* pieces"):
-        open_model(folder)
+        open_weights(folder)
 
 
 def test_heads_that_we_do_not_have_are_dropped_and_named(folder, tmp_path, caplog):
@@ -224,36 +224,36 @@ def test_sentence_transformers_say_how_vectors_are_computed(folder, tmp_path):
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     np.testing.assert_allclose(encoder.encode(texts).vectors, vectors, atol=1e-6)
     write_modules(folder, MODULES[:2], pooling_mode_cls_token=True)
-    found = open_model(folder)
+    found = open_weights(folder)
     assert (found.pooling, found.normalize, found.longest_text) == ("cls", False, 12)
 
 
 def test_other_ways_to_vectors_are_refused_by_name(folder, pieces):
     write_modules(folder, pooling_mode_max_tokens=True)
     with pytest.raises(InputError, match="must be mean or cls. Received: pooling_mode_max_tokens"):
-        open_model(folder)
+        open_weights(folder)
     write_modules(folder, (*MODULES[:2], "Dense", "Normalize"))
     with pytest.raises(InputError, match="Received: Transformer, Pooling, Dense, Normalize"):
-        open_model(folder)
+        open_weights(folder)
     write_modules(folder)
     prompts = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
     with pytest.raises(InputError, match="must be null. Received: the prompt 'query: '"):
-        open_model(folder)
+        open_weights(folder)
     prompts["default_prompt_name"] = None
     (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
     (folder / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
-    assert open_model(folder).longest_text is None  # its vocabulary has small letters alone
+    assert open_weights(folder).longest_text is None  # its vocabulary has small letters alone
     write_tokenizer(folder, pieces, lowercase=False)
     change_settings(folder, do_lower_case=False)
     with pytest.raises(InputError, match="`do_lower_case` of sentence-transformers .* capitals"):
-        open_model(folder)
+        open_weights(folder)
     write_modules(folder)
     modules = json.loads((folder / "modules.json").read_text())
     modules[1]["path"] = "../1_Pooling"
     (folder / "modules.json").write_text(json.dumps(modules))
     with pytest.raises(InputError, match="must name files of its own folder"):
-        open_model(folder)
+        open_weights(folder)
 
 
 def test_an_encoder_alone_is_exported_with_its_vectors(folder):

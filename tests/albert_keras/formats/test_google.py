@@ -10,7 +10,7 @@ import pytest
 from albert_keras.config import AlbertConfig
 from albert_keras.formats import google_bert, google_checkpoint
 from albert_keras.formats.detection import detect
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import (
@@ -75,7 +75,7 @@ def write_release(folder, weights, **more):
 
 
 def opened(path):
-    return open_model(path).weights()
+    return open_weights(path).weights()
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -103,7 +103,7 @@ def test_the_first_generation_of_chinese_albert_is_named(tmp_path):
     write_tensors(tmp_path / "albert_model.ckpt", tensors)
     (tmp_path / "albert_config_tiny.json").write_text("{}")
     with pytest.raises(InputError, match="first generation of Chinese ALBERT .* `_google`"):
-        open_model(tmp_path)
+        open_weights(tmp_path)
 
 
 def test_a_folder_with_two_checkpoints_is_refused(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from tests.albert_keras.loaded_weights import (
     QUERY,
     TABLE,
@@ -27,7 +27,7 @@ def model(config):
 def test_a_checkpoint_of_the_reference(foreign, model, pretrained):
     prefix = foreign()
     for path in (prefix, prefix.parent):
-        origin = open_model(path)
+        origin = open_weights(path)
         assert origin.step is None
         report = assert_loads(origin, model, pretrained)
     assert report.unused["optimizer moments"] == (f"{QUERY}/adam_m",)
@@ -36,7 +36,7 @@ def test_a_checkpoint_of_the_reference(foreign, model, pretrained):
 def test_a_head_is_loaded_for_the_same_task_if_it_fits(tmp_path, tiny_tokenizer, config, model):
     trained = build_model("classification", config, 3, seed=1)
     trained.save(tmp_path / "sst2.keras")
-    origin = open_model(tmp_path / "sst2.keras", tokenizer=tiny_tokenizer)
+    origin = open_weights(tmp_path / "sst2.keras", tokenizer=tiny_tokenizer)
     assert assert_loads(origin, model, trained).unused.keys() == {"task head"}
     two = build_model("classification", config, 2)
     assert origin.load(two, with_head=True).new == {"output_weights": 64, "output_bias": 2}
@@ -93,13 +93,13 @@ def spoil(tensors, name):
     ],
 )
 def test_a_tensor_that_does_not_fit_is_named(foreign, model, change, name, says):
-    message = refused(model, open_model(foreign(lambda tensors: change(tensors, name))))
+    message = refused(model, open_weights(foreign(lambda tensors: change(tensors, name))))
     assert all(part in message for part in says), message
     assert message.count("\n") == len([part for part in says if "bert/" in part])
 
 
 def test_damaged_bytes_of_a_foreign_checkpoint_are_told(foreign, model):
-    origin = open_model(foreign())
+    origin = open_weights(foreign())
     with open(f"{origin.path}.data-00000-of-00001", "r+b") as file:
         file.write(b"\x01" * 400)
     assert "cannot be read" in refused(model, origin)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.extension import copied_positions, extend_positions
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -26,7 +26,7 @@ def test_neighbours_stay_neighbours_and_the_ends_are_not_repeated():
 
 def test_weights_of_a_run_are_opened_for_longer_sequences(tiny_run):
     # The run has 64 positions, and records of 32 tokens.
-    origin = open_model(tiny_run)
+    origin = open_weights(tiny_run)
     longer = origin.lengthened(200)
     old, new = AlbertEncoder(origin.albert_config), AlbertEncoder(longer.albert_config)
     origin.load(old)
@@ -40,7 +40,7 @@ def test_weights_of_a_run_are_opened_for_longer_sequences(tiny_run):
 
 
 def test_positions_that_were_not_trained_are_copied_without_more_of_them(tiny_run):
-    origin = open_model(tiny_run)
+    origin = open_weights(tiny_run)
     table = origin.lengthened(64).tensors.read(TABLE)
     np.testing.assert_array_equal(table, origin.tensors.read(TABLE)[copied_positions(32, 64)])
     trained = dataclasses.replace(origin, max_seq_length=64)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.extension import PER_PIECE, extend_rows
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
@@ -57,7 +57,7 @@ def test_new_rows_are_means(dtype):
 
 
 def test_only_what_has_a_row_for_each_piece_grows(tiny_run, extended):
-    origin = open_model(tiny_run)
+    origin = open_weights(tiny_run)
     tensors, grown = origin.tensors, origin.extended(extended).tensors
     weights = {name: shape for name, shape in tensors.shapes.items() if name in grown.shapes}
     others = tensors.shapes.keys() - weights.keys()  # the state of the optimizer and the metrics
@@ -71,7 +71,7 @@ def test_only_what_has_a_row_for_each_piece_grows(tiny_run, extended):
 
 @pytest.mark.slow
 def test_a_model_grows_and_goes_on(tiny_run, tiny_tokenizer, extended, records, tiny_records):
-    origin = open_model(tiny_run)
+    origin = open_weights(tiny_run)
     continued = ContinuedPretraining.of(origin, records)
     model = model_of(continued.albert_config)
     report = continued.load(model)

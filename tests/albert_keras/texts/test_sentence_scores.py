@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras import score_sentences
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.run import Run
 from albert_keras.texts.sentence_scores import MaskedSentences, PseudoLikelihood, encode_sentences
 from data_pipeline.errors import InputError
@@ -102,9 +102,9 @@ def test_the_longest_sentence_is_that_of_the_training(scorer):
 
 
 def test_an_earlier_training_counts_if_its_table_of_positions_is_kept(tiny_run, monkeypatch):
-    continued = dataclasses.replace(open_model(tiny_run), origin_positions=48)
+    continued = dataclasses.replace(open_weights(tiny_run), origin_positions=48)
     for weights, tokens in ((continued, 46), (continued.with_rotary_positions(), 30)):
-        monkeypatch.setattr(f"{PseudoLikelihood.__module__}.open_model", lambda *_, w=weights: w)
+        monkeypatch.setattr(f"{PseudoLikelihood.__module__}.open_weights", lambda *_, w=weights: w)
         scorer = PseudoLikelihood(tiny_run)
         assert scorer.max_tokens == tokens
         assert scorer.problem(tokens) is None and scorer.problem(tokens + 1)

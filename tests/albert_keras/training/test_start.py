@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
@@ -57,7 +57,7 @@ def told_of(run):
 def test_all_weights_are_loaded_the_heads_too_and_the_run_says_so(
     tiny_run, tiny_records, tiny_training, begin
 ):
-    origin = open_model(tiny_run)
+    origin = open_weights(tiny_run)
     run = begin(origin)
     assert_same(weights_of(run, 2), weights_of(tiny_run, 12))
     data = Run.open(run).record["data"]
@@ -69,9 +69,9 @@ def test_all_weights_are_loaded_the_heads_too_and_the_run_says_so(
     with pytest.raises(
         InputError, match=r"data\.origin_digest: was '.*, is now '.* \(`allow_changes="
     ):
-        begin(open_model(tiny_run, step=5))
+        begin(open_weights(tiny_run, step=5))
     with pytest.raises(InputError, match=r"data\.origin_digest: was None, is now '"):
-        pretrain(tiny_records, tiny_run, tiny_training, initial=open_model(tiny_run, step=5))
+        pretrain(tiny_records, tiny_run, tiny_training, initial=open_weights(tiny_run, step=5))
 
 
 def test_a_checkpoint_without_heads_leaves_them_new(tiny_run, tiny_tokenizer, begin, tmp_path):
@@ -79,7 +79,7 @@ def test_a_checkpoint_without_heads_leaves_them_new(tiny_run, tiny_tokenizer, be
     encoder = {name: value for name, value in trained.items() if name.startswith("bert/")}
     write_tensors(tmp_path / "model.ckpt", encoder)
     Run.open(tiny_run).albert_config.save(tmp_path / "albert_config.json")
-    run = begin(open_model(tmp_path / "model.ckpt", tokenizer=tiny_tokenizer))
+    run = begin(open_weights(tmp_path / "model.ckpt", tokenizer=tiny_tokenizer))
     found = weights_of(run, 2)
     assert_same({name: found[name] for name in encoder}, encoder)
     assert np.ptp(found["cls/predictions/output_bias"]) > 1  # frequencies
@@ -90,12 +90,12 @@ def test_a_checkpoint_without_heads_leaves_them_new(tiny_run, tiny_tokenizer, be
 @pytest.mark.parametrize("kind", ["checkpoint", "keras"])
 def test_other_sources(tiny_run, tiny_records, tiny_tokenizer, tmp_path, kind):
     if kind == "checkpoint":
-        origin = open_model(tiny_run / "checkpoints" / "step-00000012")
+        origin = open_weights(tiny_run / "checkpoints" / "step-00000012")
         new = set()
     else:
         encoder = AlbertEncoder(Run.open(tiny_run).albert_config, seed=4)
         encoder.save(tmp_path / "encoder.keras")
-        origin = open_model(tmp_path / "encoder.keras", tokenizer=tiny_tokenizer)
+        origin = open_weights(tmp_path / "encoder.keras", tokenizer=tiny_tokenizer)
         new = {"cls/predictions/output_bias", "cls/seq_relationship/output_bias"}
     continued = ContinuedPretraining.of(origin, RecordFiles(tiny_records))
     report = continued.load(AlbertForPretraining(continued.albert_config))
@@ -110,7 +110,7 @@ def test_other_sources(tiny_run, tiny_records, tiny_tokenizer, tmp_path, kind):
     ],
 )
 def test_settings_that_contradict_the_model_are_refused(tiny_run, tiny_records, model, problem):
-    continued = ContinuedPretraining.of(open_model(tiny_run), RecordFiles(tiny_records))
+    continued = ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(tiny_records))
     with pytest.raises(InputError, match=problem):
         continued.model_settings(PretrainingConfig(model=model))
 
@@ -119,7 +119,7 @@ def test_records_of_another_tokenizer_are_refused(tiny_run, tiny_records, tmp_pa
     folder = shutil.copytree(tiny_records, tmp_path / "records")
     info = DatasetInfo.load(folder)
     info.replace(tokenizer_digest="0123").save(folder)
-    origin = open_model(tiny_run)
+    origin = open_weights(tiny_run)
     with pytest.raises(InputError, match=f"{origin.tokenizer.digest}, or with .* Received: 0123"):
         ContinuedPretraining.of(origin, RecordFiles(folder))
 
@@ -128,11 +128,11 @@ def test_records_without_a_tokenizer_need_as_many_pieces(tiny_run, tiny_records,
     folder = shutil.copytree(tiny_records, tmp_path / "records")
     info = DatasetInfo.load(folder).replace(tokenizer_digest=None)
     info.save(folder)
-    ContinuedPretraining.of(open_model(tiny_run), RecordFiles(folder))
+    ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(folder))
     assert "it cannot be checked that its ids" in caplog.text
     info.replace(vocab_size=290).save(folder)
     with pytest.raises(InputError, match="must have the 307 pieces .* Received: 290"):
-        ContinuedPretraining.of(open_model(tiny_run), RecordFiles(folder))
+        ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(folder))
 
 
 def test_a_trained_model_is_switched_to_block_sparse_attention_and_longer_sequences(
@@ -145,7 +145,7 @@ def test_a_trained_model_is_switched_to_block_sparse_attention_and_longer_sequen
         "attention_window_blocks": 1,
         "attention_random_blocks": 1,
     }
-    run = begin(open_model(tiny_run), **model)
+    run = begin(open_weights(tiny_run), **model)
     shape = Run.open(run).albert_config
     assert shape == Run.open(tiny_run).albert_config.replace(**model)
     assert shape.is_sparse_at(32)  # three of four blocks
@@ -157,7 +157,7 @@ def test_a_trained_model_is_switched_to_block_sparse_attention_and_longer_sequen
 
 def test_a_trained_model_gets_rotary_positions(tiny_run, tiny_records, begin):
     model = {"position_embedding": "rotary", "max_position_embeddings": 96}
-    run = begin(open_model(tiny_run), **model)
+    run = begin(open_weights(tiny_run), **model)
     assert Run.open(run).albert_config == Run.open(tiny_run).albert_config.replace(**model)
     found, wanted = weights_of(run, 2), weights_of(tiny_run, 12)
     del wanted[TABLE]
@@ -166,7 +166,7 @@ def test_a_trained_model_gets_rotary_positions(tiny_run, tiny_records, begin):
     assert "positions are rotary: the table of absolute positions is discarded" in told
     assert "copies" not in told
     # The way back would need a table.
-    again = ContinuedPretraining.of(open_model(run), RecordFiles(tiny_records))
+    again = ContinuedPretraining.of(open_weights(run), RecordFiles(tiny_records))
     config = PretrainingConfig(model={"position_embedding": "absolute"})
     with pytest.raises(InputError, match="position_embedding: 'rotary' in the weights, 'absolute'"):
         again.model_settings(config)

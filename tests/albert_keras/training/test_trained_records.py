@@ -7,7 +7,7 @@ import pytest
 
 from albert_keras.cli import main
 from albert_keras.dry_run import dry_run
-from albert_keras.formats.open_model import open_model
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.log_file import read_evaluations
 from albert_keras.runs.run import Run
 from albert_keras.serving.export.model_card import model_card
@@ -97,7 +97,7 @@ def test_of_older_runs_it_is_unknown_and_can_be_added(
 def test_records_of_the_initial_weights_count(
     tiny_run, tiny_records, held_out_records, tiny_training, tmp_path
 ):
-    initial = open_model(tiny_run)
+    initial = open_weights(tiny_run)
     trained = training_digests([RecordFiles(held_out_records)], tmp_path / "run", initial)
     assert len(trained) == 2
     with pytest.raises(InputError, match="all 696 records"):

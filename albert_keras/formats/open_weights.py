@@ -33,7 +33,7 @@ _WITH_OUR_NAMES = (OURS, "google")
 logger = logging.getLogger(__name__)
 
 
-def open_model(
+def open_weights(
     path: str | Path | None = None,
     step: int | str | None = None,
     albert_config: str | Path | AlbertConfig | None = None,
@@ -64,7 +64,7 @@ def open_model(
             tokenizer do not fit together.
 
     Example:
-        model = open_model("albert-mini-en")
+        model = open_weights("albert-mini-en")
         model.kind, model.albert_config.hidden_size, model.tokenizer.encode("The ship sailed.")
     """
     name = "random" if path is None else str(path)

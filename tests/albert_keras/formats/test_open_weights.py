@@ -11,7 +11,7 @@ from tensorflow import keras
 
 from albert_keras.cli import main
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.open_model import format_module, open_model
+from albert_keras.formats.open_weights import format_module, open_weights
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
@@ -70,7 +70,7 @@ def other_tokenizer(tiny_tokenizer):
     ],
 )
 def test_a_run_and_its_checkpoints(tiny_run, below, kind, model, pretrained, config):
-    origin = open_model(tiny_run / below)
+    origin = open_weights(tiny_run / below)
     assert (origin.kind, origin.step, origin.albert_config) == (kind, 12, config)
     report = assert_loads(origin, model, pretrained)
     numbers = sum(value.size for value in encoder_of(pretrained).values())
@@ -85,13 +85,13 @@ def test_a_run_and_its_checkpoints(tiny_run, below, kind, model, pretrained, con
 
 def test_an_export_a_version_and_a_keras_file(exported, model, pretrained, config):
     for path, kind in (("", "export"), ("10", "export"), ("10.keras", "keras")):
-        origin = open_model(exported / path)
+        origin = open_weights(exported / path)
         assert (origin.kind, origin.step, origin.albert_config) == (kind, 12, config)
         assert_loads(origin, build_model("classification", config, 3), pretrained)
-    assert open_model(exported / "9").digest != origin.digest
+    assert open_weights(exported / "9").digest != origin.digest
     (exported / "10.keras").unlink()
     with pytest.raises(InputError, match="weights of the export .* are missing"):
-        open_model(exported)
+        open_weights(exported)
 
 
 def test_the_digest_is_the_weights_whatever_holds_them(tiny_run, exported, foreign, config):
@@ -99,49 +99,49 @@ def test_the_digest_is_the_weights_whatever_holds_them(tiny_run, exported, forei
         for name in list(tensors):
             tensors[f"module/{name}"] = tensors.pop(name)
 
-    digests = {open_model(path).digest for path in (tiny_run, exported, foreign(rename))}
+    digests = {open_weights(path).digest for path in (tiny_run, exported, foreign(rename))}
     assert len(digests) == 1 and len(digests.pop()) == 64
-    assert open_model(tiny_run, step=5).digest not in digests
+    assert open_weights(tiny_run, step=5).digest not in digests
 
 
 def test_an_encoder_alone_in_a_keras_file(tmp_path, model, tiny_tokenizer, config):
     encoder = AlbertEncoder(config, seed=4)
     encoder.save(tmp_path / "encoder.keras")
-    origin = open_model(tmp_path / "encoder.keras", tokenizer=tiny_tokenizer)
+    origin = open_weights(tmp_path / "encoder.keras", tokenizer=tiny_tokenizer)
     assert origin.tokenizer is tiny_tokenizer
     assert not assert_loads(origin, model, encoder).unused
 
 
 def test_steps_of_a_run(tiny_run, exported, tmp_path, pretrained):
-    assert open_model(tiny_run, step=5).step == 5
+    assert open_weights(tiny_run, step=5).step == 5
     run = Run.open(shutil.copytree(tiny_run, tmp_path / "run"))
     for step, score in ((13, 0.2), (14, 0.3)):
         run.checkpoints.save(step, weight_names(pretrained), score=score)
-    assert open_model(run.path).step == 14
-    assert open_model(run.path, step="best").step == 13
+    assert open_weights(run.path).step == 14
+    assert open_weights(run.path, step="best").step == 13
     with pytest.raises(InputError, match=r"has no checkpoint of step 7. It has: 5, 10, 12"):
-        open_model(tiny_run, step=7)
+        open_weights(tiny_run, step=7)
     for path in (None, exported, tiny_run / "checkpoints/step-00000012"):
         with pytest.raises(InputError, match="`step` applies to the folder of a run only"):
-            open_model(path, step=5)
+            open_weights(path, step=5)
 
 
 def test_random_weights_need_a_shape_and_a_tokenizer(tmp_path, tiny_tokenizer, config, model):
     tiny_tokenizer.save(tmp_path / "tokenizer")
     config.save(tmp_path / "shape.json")
-    origin = open_model("random", None, tmp_path / "shape.json", tmp_path / "tokenizer")
+    origin = open_weights("random", None, tmp_path / "shape.json", tmp_path / "tokenizer")
     assert (origin.path, origin.kind, origin.digest) == ("random", "random", "random")
     assert origin.albert_config == config
     before, report = values_of(model), origin.load(model)
     assert all(np.array_equal(values_of(model)[name], value) for name, value in before.items())
     assert not report.loaded and report.new.keys() == before.keys()
     assert report.lines()[0].startswith(f"all {len(before)} weights are random")
-    named = open_model(None, albert_config="albert-tiny", tokenizer=tiny_tokenizer)
+    named = open_weights(None, albert_config="albert-tiny", tokenizer=tiny_tokenizer)
     assert named.albert_config == AlbertConfig.from_name("albert-tiny", vocab_size=307)
     with pytest.raises(InputError, match="has no albert_config"):
-        open_model(None, tokenizer=tiny_tokenizer)
+        open_weights(None, tokenizer=tiny_tokenizer)
     with pytest.raises(InputError, match="has no tokenizer"):
-        _ = open_model(None, albert_config="albert-tiny").tokenizer
+        _ = open_weights(None, albert_config="albert-tiny").tokenizer
 
 
 def test_a_damaged_checkpoint_is_refused(tiny_run, tmp_path):
@@ -151,8 +151,8 @@ def test_a_damaged_checkpoint_is_refused(tiny_run, tmp_path):
     os.truncate(data, data.stat().st_size - 1)
     for path, step in ((folder, None), (folder / "model.ckpt", None), (run, 12)):
         with pytest.raises(InputError, match="step-00000012` is damaged: `model.ckpt.data"):
-            open_model(path, step)
-    assert open_model(run).step == 10
+            open_weights(path, step)
+    assert open_weights(run).step == 10
 
 
 def test_a_tokenizer_that_is_not_the_one_of_the_training_is_refused(
@@ -161,35 +161,35 @@ def test_a_tokenizer_that_is_not_the_one_of_the_training_is_refused(
     for path in (tiny_run, tiny_run / "checkpoints/step-00000012", exported):
         for tokenizer in (other_tokenizer, digit_tokenizer):
             with pytest.raises(InputError, match=f"Received: {tokenizer.digest}"):
-                open_model(path, tokenizer=tokenizer)
+                open_weights(path, tokenizer=tokenizer)
 
 
 def test_tokenizers_are_missing_or_too_many(foreign, tmp_path, tiny_tokenizer):
     with pytest.raises(InputError, match="has no tokenizer"):
-        _ = open_model(foreign(tokenizer=None)).tokenizer
+        _ = open_weights(foreign(tokenizer=None)).tokenizer
     prefix = foreign()
     shutil.copy(tmp_path / "spm.model", tmp_path / "other.model")
     with pytest.raises(InputError, match="Give one of them: other.model, spm.model"):
-        open_model(prefix)
-    assert open_model(prefix, tokenizer=tmp_path / "spm.model").has_tokenizer
+        open_weights(prefix)
+    assert open_weights(prefix, tokenizer=tmp_path / "spm.model").has_tokenizer
 
 
 def test_a_shape_may_change_dropout_and_nothing_that_weights_depend_on(tiny_run, config):
     given = config.replace(hidden_dropout_prob=0.1)
-    assert open_model(tiny_run, albert_config=given).albert_config == given
+    assert open_weights(tiny_run, albert_config=given).albert_config == given
     given = config.replace(num_attention_heads=4, hidden_act="relu")
     with pytest.raises(InputError, match="num_attention_heads: 4 in .*, 2 in") as caught:
-        open_model(tiny_run, albert_config=given)
+        open_weights(tiny_run, albert_config=given)
     assert "hidden_act: 'relu'" in str(caught.value)
 
 
 def test_another_checkpoint_is_refused(tmp_path):
     (tmp_path / "model.ckpt.index").write_text("text")
     with pytest.raises(InputError, match="is not a readable checkpoint"):
-        open_model(tmp_path)
+        open_weights(tmp_path)
     write_tensors(tmp_path / "model.ckpt", {"albert/kernel": np.zeros(3, np.float32)})
     with pytest.raises(InputError, match=r"as the reference names them. It has: albert/kernel"):
-        open_model(tmp_path)
+        open_weights(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -204,8 +204,8 @@ def hugging_face(tmp_path_factory):
 def test_a_foreign_model_is_converted_while_loading(hugging_face, tiny_tokenizer, caplog):
     caplog.set_level("INFO")
     with pytest.raises(InputError, match="has no tokenizer. Pass .* as `tokenizer`"):
-        _ = open_model(hugging_face).tokenizer
-    found = open_model(hugging_face, tokenizer=tiny_tokenizer)
+        _ = open_weights(hugging_face).tokenizer
+    found = open_weights(hugging_face, tokenizer=tiny_tokenizer)
     assert found.kind == "hugging-face" and found.albert_config.hidden_size == 8
     assert "was recognized as hugging-face and is converted while loading" in caplog.text
 
@@ -214,7 +214,7 @@ def test_a_foreign_model_is_converted_while_loading(hugging_face, tiny_tokenizer
 def test_a_missing_file_of_a_foreign_model_is_named(hugging_face, tmp_path, kept):
     shutil.copy(hugging_face / kept, tmp_path)
     with pytest.raises(InputError, match="has config.json, which .*, and model.safetensors: copy"):
-        open_model(tmp_path)
+        open_weights(tmp_path)
 
 
 def test_commands_that_take_no_foreign_model_name_the_conversion(hugging_face, capsys):
@@ -227,7 +227,7 @@ def test_a_keras_file_of_something_else_is_refused(tmp_path, tiny_tokenizer):
     path = tmp_path / "other.keras"
     keras.Sequential([keras.Input((3,)), keras.layers.Lambda(lambda x: x)]).save(path)
     with pytest.raises(InputError, match="must contain a model of albert_keras"):
-        open_model(path, tokenizer=tiny_tokenizer)
+        open_weights(path, tokenizer=tiny_tokenizer)
 
 
 @pytest.mark.parametrize("inside", [True, False])
@@ -244,4 +244,4 @@ def test_no_module_that_a_keras_file_names_is_imported(tmp_path, exported, insid
         for name, data in (files | {"config.json": json.dumps(content)}).items():
             archive.writestr(name, data)
     with pytest.raises(InputError, match="10.keras"):
-        open_model(path)
+        open_weights(path)
