@@ -123,11 +123,9 @@ class TaskProgram(Program):
     def replica_function(self):
         config = self.config()
         step = build_task_step(config, self.albert_config(), build_task(config.task))
-        return (
-            functools.partial(getattr(step, "model", step), training=False)
-            if self.predicts
-            else step.train_step
-        )
+        if self.predicts:
+            return functools.partial(step.outputs_of, training=False)
+        return step.train_step
 
     def features(self):
         """As `Program.features`, in the layout of `Features.batch`."""
