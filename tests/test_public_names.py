@@ -4,12 +4,14 @@ import ast
 import inspect
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 import albert_keras
 import data_pipeline
+from data_pipeline.lazy_names import program_version
 from tests.repository import PROJECT
 
 
@@ -65,3 +67,11 @@ def test_public_functions_and_methods_are_annotated(package):
             ):
                 missing.append(f"{full_name} -> ?")
     assert not missing
+
+
+def test_a_checkout_that_is_not_installed_has_an_unknown_version(monkeypatch):
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert program_version() == albert_keras.__version__ == "unknown"

@@ -36,6 +36,7 @@ def test_masks_orders_and_texts_are_answered(tiny_export, predictor):
 def test_what_a_model_cannot_answer_is_refused(predictor):
     with pytest.raises(InputError, match=r"contains no \[MASK\]"):
         predictor.fill_mask(["nothing to fill"])
+    assert predictor.fill_mask("A [MASK].") == predictor.fill_mask(["A [MASK]."])
     with pytest.raises(InputError, match="must be an export of a fine-tuned model"):
         predictor.answer("a")
     with pytest.raises(InputError, match="takes the inputs text. Received: texts"):

@@ -19,6 +19,7 @@ from albert_keras.models.text_classifiers import AlbertForClassification
 from albert_keras.runs.run import Run
 from albert_keras.serving.export import checks
 from albert_keras.serving.export.checks import NUM_OF_RUN, NUM_TEXTS, compare, loss_of
+from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import write_lite
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.layout import new_version
@@ -148,6 +149,7 @@ def test_a_functional_model_over_strings_answers_as_in_keras(tiny_tokenizer, tmp
     expected = model([tf.constant(texts), tf.constant(texts[::-1])])
     found = Predictor(result.path).ask("serving_default", first=texts, second=texts[::-1])
     np.testing.assert_allclose(found["classes"], expected, atol=1e-5)
+
     assert result.keras_file.is_file()
 
 
@@ -159,6 +161,16 @@ def test_a_model_that_takes_no_strings_is_refused(tmp_path):
     with pytest.raises(InputError, match="Received: Sequential with the inputs none"):
         export(keras.Sequential(), tmp_path / "name")
     assert not contents(tmp_path)
+
+
+def test_the_only_input_of_a_functional_model_is_called_text(tiny_tokenizer):
+    text = keras.Input((), dtype=tf.string)  # Keras calls it `input_1`
+    ids = AlbertPreprocessor(tiny_tokenizer, 16)(text)["input_ids"]
+    module = FunctionalModel(keras.Model(text, keras.layers.Embedding(307, 2)(ids)))
+    [spec] = module.functions["serving_default"].input_signature
+    assert spec.name == "text"
+    [found] = module.answers({"text": tf.constant(["Rain."])}).values()
+    assert found.shape == (1, 16, 2)
 
 
 @pytest.mark.slow
