@@ -32,6 +32,9 @@ Tensors = Mapping[str, Any]
 class Predictions(np.ndarray):
     """What `predict` returns: an array, where earlier versions returned named answers."""
 
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return np.asarray(array)[()]  # what is computed from it is a plain array
+
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
             f"An array has no `{name}`: `predict` returns predictions as in Keras. Named answers "

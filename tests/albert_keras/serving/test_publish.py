@@ -149,7 +149,6 @@ def test_a_functional_model_over_strings_answers_as_in_keras(tiny_tokenizer, tmp
     expected = model([tf.constant(texts), tf.constant(texts[::-1])])
     found = Predictor(result.path).ask("serving_default", first=texts, second=texts[::-1])
     np.testing.assert_allclose(found["classes"], expected, atol=1e-5)
-
     assert result.keras_file.is_file()
 
 
