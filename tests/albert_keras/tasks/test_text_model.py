@@ -153,7 +153,7 @@ def test_data_sets_and_generators_give_the_features_of_lists(name, tiny_tokenize
         (data(np.array(TEXTS)[:, None], np.eye(2)[NUMBERS], size=5), None),
         (Batches(), None),
     ],
-    ids=str,
+    ids=lambda given: type(given).__name__,
 )
 def test_texts_and_labels_have_many_forms(x, y, model):
     expected = model.evaluate(TEXTS, LABELS, verbose=0)
