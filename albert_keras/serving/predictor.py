@@ -250,8 +250,10 @@ class Predictor:
                 f"The signature `{signature}` takes the inputs {', '.join(sorted(specs))}. "
                 f"Received: {', '.join(inputs) or 'none'}."
             )
-        arrays = {name: to_array(inputs[name], specs[name]) for name in inputs}
-        tensors = {name: self._tf.constant(array) for name, array in arrays.items()}
+        tensors = {
+            name: self._tf.constant(to_array(inputs[name], spec), spec.dtype)
+            for name, spec in specs.items()
+        }
         try:
             outputs = function(**tensors)
             return {name: value.numpy() for name, value in outputs.items()}

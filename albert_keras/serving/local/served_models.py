@@ -144,8 +144,8 @@ def _check_size(body):
 
 
 def _to_number(digits):
-    """Returns an integer of JSON; beyond 64 bits, which no input has, a float."""
-    return int(digits) if len(digits) <= 20 else float(digits)
+    """Returns an integer of JSON; beyond 64 bits, which no input has, a float, perhaps infinite."""
+    return int(digits) if len(digits) <= 20 else float(digits[:400])
 
 
 def _read_predict(document: dict, inputs: Mapping[str, tf.TensorSpec]) -> dict[str, np.ndarray]:

@@ -182,9 +182,10 @@ def to_array(value: Any, spec: tf.TensorSpec) -> np.ndarray:
     if fits and dtype.is_integer and array.size:
         fits = dtype.min <= array.min() and array.max() <= dtype.max
     if not fits:
+        shown = [one[:80] if isinstance(one, str | bytes) else one for one in values[:9]]
         raise InputError(
             f"The input `{spec.name}` must be {dtype.name} of the shape {spec.shape}, and lists in "
-            f"a list equally long. Received: {shortened_value(values[:9].tolist())} of the "
+            f"a list equally long. Received: {shortened_value(shown)} of the "
             f"shape {array.shape}."
         )
     if dtype == tf.string:
