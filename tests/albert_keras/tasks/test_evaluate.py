@@ -75,4 +75,4 @@ def test_on_other_examples_nothing_is_tuned(tuned, files, tmp_path):
 )
 def test_what_cannot_be_scored_is_refused(tuned, arguments, says):
     with pytest.raises(InputError, match=says):
-        evaluate_task(**{"run": tuned, **arguments})
+        evaluate_task(**{"model": tuned, **arguments})
