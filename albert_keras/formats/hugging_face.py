@@ -144,7 +144,6 @@ def write(weights, folder):
 
 
 def _read_weights(folder: Path) -> dict[str, np.ndarray]:
-    """Reads all tensors of a folder, in one file or in several."""
     # It has one of them: otherwise it would not be recognized as a folder of Hugging Face.
     path = next(folder / name for name in HUGGING_FACE_WEIGHTS if (folder / name).is_file())
     if path.suffix == ".bin":

@@ -220,7 +220,6 @@ def rows(result: FinetuneResult) -> list[Row]:
 
 
 def _name(result, baseline):
-    """Returns what a baseline is called."""
     majority = "majority class"
     if result.metric in _OF_NUMBERS:
         majority = "mean of the training scores"
@@ -308,7 +307,6 @@ def _headline(result, split):
 
 
 def _seed_rows(result):
-    """Returns a header and a row for each seed."""
     number, splits = formatter(result.task), list(result.seeds[0].scores)
     names = splits if len(splits) > 1 else [result.metric]
     cells = [["seed", names[0], "95 % interval", *names[1:], "best at"]]

@@ -93,10 +93,7 @@ def train_wordpiece(
 
 
 def _count_words(texts, basic):
-    """Counts the words of texts: Counter of str."""
-    chunks: collections.Counter[str] = collections.Counter()
-    for text in texts:
-        chunks.update(basic.chunks(text))
+    chunks = collections.Counter(chunk for text in texts for chunk in basic.chunks(text))
     words: collections.Counter[str] = collections.Counter()
     for chunk, count in chunks.items():
         for word in basic.words_of_chunk(chunk):
@@ -134,13 +131,11 @@ def _learn(words, allowed, size):
             f"inside of words. Received: {size}. Raise it.",
             Mistake.VOCABULARY_SIZE,
         )
-    kept = collections.Counter(
-        {
-            word: count
-            for word, count in words.items()
-            if len(word) <= MAX_WORD_CHARACTERS and allowed.issuperset(word)
-        }
-    )
+    kept = {
+        word: count
+        for word, count in words.items()
+        if len(word) <= MAX_WORD_CHARACTERS and allowed.issuperset(word)
+    }
     trainer = tokenizers.trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=_LEAST_COUNT,
@@ -219,7 +214,7 @@ def _learn_merges(texts, size):
     return sorted(ids, key=ids.__getitem__), list(merges.values()), characters
 
 
-def _train_on_words(model: Any, trainer: Any, words: collections.Counter) -> Any:
+def _train_on_words(model: Any, trainer: Any, words: dict[str, int]) -> Any:
     """Trains a model of the library on counted words without white space; returns its Tokenizer.
 
     The result does not depend on the order of the words. Ctrl-C interrupts the training: it runs in

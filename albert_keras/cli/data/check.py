@@ -188,7 +188,6 @@ def _summary(report):
 
 
 def _findings(report, config):
-    """Yields each property of the corpus."""
     from data_pipeline.text.letters import expected_scripts, languages_of_script
 
     count, estimate = report.counts, report.estimate
@@ -266,7 +265,6 @@ def _files(report):
 
 
 def _near_duplicates(pairs):
-    """Yields the findings about texts that share many runs of 8 words."""
     name = "near-duplicates"
     if not pairs:
         yield Finding(True, name, "no two texts share a fifth of their runs of 8 words")

@@ -82,8 +82,8 @@ def read_table(
     if may_have_header and table.names and not has_header and not is_official:
         rows = with_header_as_problem(rows, table.keys[0], table.keys[-1] if labels else None)
     if not is_official:
-        blank = [row for row in rows if row.problem is None and _is_blank(row.fields)]
-        rows = [row for row in rows if row.problem is not None or not _is_blank(row.fields)]
+        blank = [row for row in rows if row.is_blank]
+        rows = [row for row in rows if not row.is_blank]
         said = f"left out {len(blank):,} rows in which all columns are blank, the first in line "
         remark(path, [f"{said}{blank[0].line}"] if blank else [], remarks)
     if skips_short_rows:
@@ -105,11 +105,6 @@ def read_table(
         return TextExample(name, first, second, value)
 
     return examples_from(path, rows, example, skipped, may_skip)
-
-
-def _is_blank(fields):
-    """Returns whether a row has no value, as Excel writes rows whose cells were emptied."""
-    return len(fields) > 1 and not any(map(str.strip, map(str, fields.values())))
 
 
 def with_header_as_problem(rows: list[Row], text, label=None) -> list[Row]:
