@@ -38,12 +38,7 @@ from albert_keras.formats.tensor_table import Row, expand, read_by_table, write_
 from albert_keras.formats.vocabulary import write_files
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
-from data_pipeline.limits import (
-    check_memory,
-    check_regular_file,
-    read_json,
-    reading_json,
-)
+from data_pipeline.limits import check_memory, check_regular_file, read_json, reading_json
 
 WEIGHTS = "model.safetensors"
 #: Dtypes of weights. NumPy has no bfloat16 (BF16), which is read as float32.

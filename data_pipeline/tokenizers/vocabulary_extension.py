@@ -17,11 +17,7 @@ from pathlib import Path
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import (
-    TrainedVocabulary,
-    train_unigram,
-    write_vocabulary,
-)
+from data_pipeline.tokenizers.vocabulary import TrainedVocabulary, train_unigram, write_vocabulary
 from data_pipeline.tokenizers.vocabulary_files import (
     SPACE,
     Piece,
