@@ -27,12 +27,12 @@ from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
 from data_pipeline.tokenizers.vocabulary import Coverage, TrainedVocabulary, write_vocabulary
 from data_pipeline.tokenizers.wordpiece import (
     CONTINUATION,
-    IDEOGRAPHS,
     MAX_WORD_CHARACTERS,
     SPECIAL_PIECES,
     UNKNOWN,
     BasicTokenizer,
     WordPieceModel,
+    is_ideograph,
     is_punctuation,
 )
 
@@ -101,12 +101,6 @@ def _count_words(texts, basic):
     return words
 
 
-def _is_word(character):
-    """Returns whether a character is a word of its own wherever it occurs."""
-    is_ideograph = any(first <= ord(character) <= last for first, last in IDEOGRAPHS)
-    return is_ideograph or is_punctuation(character)
-
-
 def _allowed_characters(counts, coverage):
     """Returns the most frequent characters that make up a fraction of the text: set of str."""
     missing, allowed = counts.total() * coverage, set()
@@ -122,7 +116,9 @@ def _learn(words, allowed, size):
     """Returns the pieces, at most `size`: special ones, characters, then the most frequent ones."""
     tokenizers = load_tokenizers()
     characters = sorted(allowed)
-    inside = [CONTINUATION + character for character in characters if not _is_word(character)]
+    # Ideographs and punctuation are words of their own wherever they are.
+    parts = (one for one in characters if not (is_ideograph(one) or is_punctuation(one)))
+    inside = [f"{CONTINUATION}{character}" for character in parts]
     reserved = [*SPECIAL_PIECES, *characters, *inside]
     if size < len(reserved):
         raise InputError(
