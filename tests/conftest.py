@@ -11,7 +11,8 @@ import pytest
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.text.corpus import Document
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import TrainedVocabulary, read_model, train_vocabulary
+from data_pipeline.tokenizers.vocabulary import TrainedVocabulary, train_vocabulary
+from data_pipeline.tokenizers.vocabulary_files import read_model, write_model
 
 _FIRST_HALVES = (
     "The old ferry left the harbour before sunrise",
@@ -156,7 +157,7 @@ def digit_tokenizer(tiny_tokenizer):
     rare = [piece for piece in model.pieces if len(piece.piece) > 2][-2:]
     for piece, text in zip(rare, ("x12,", "▁7,"), strict=True):
         piece.piece, piece.score = text, 0.0
-    return Tokenizer(model.SerializeToString(), tiny_tokenizer.config)
+    return Tokenizer(write_model(model), tiny_tokenizer.config)
 
 
 @pytest.fixture(scope="session")

@@ -264,9 +264,8 @@ def folders_of(place: Place) -> tuple[Path, ...]:
     folder = path if path.is_dir() else path.parent
     if run := run_above(folder):
         return (folder, run)
-    parent, shape = folder.absolute().parent, ALBERT_CONFIG
-    if place.kind == "google-bert":
-        shape = BERT_CONFIG
+    parent = folder.absolute().parent
+    shape = BERT_CONFIG if place.kind == "google-bert" else ALBERT_CONFIG
     is_above = (parent / shape).is_file() and not (folder / shape).is_file()
     return (folder, parent) if is_above else (folder,)
 

@@ -38,12 +38,7 @@ from albert_keras.formats.tensor_table import Row, expand, read_by_table, write_
 from albert_keras.formats.vocabulary import write_files
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
-from data_pipeline.limits import (
-    check_memory,
-    check_regular_file,
-    read_json,
-    reading_json,
-)
+from data_pipeline.limits import check_memory, check_regular_file, read_json, reading_json
 
 WEIGHTS = "model.safetensors"
 #: Dtypes of weights. NumPy has no bfloat16 (BF16), which is read as float32.
@@ -144,7 +139,6 @@ def write(weights, folder):
 
 
 def _read_weights(folder: Path) -> dict[str, np.ndarray]:
-    """Reads all tensors of a folder, in one file or in several."""
     # It has one of them: otherwise it would not be recognized as a folder of Hugging Face.
     path = next(folder / name for name in HUGGING_FACE_WEIGHTS if (folder / name).is_file())
     if path.suffix == ".bin":

@@ -174,7 +174,6 @@ def _arguments_of(config):
 
 
 def _serialized(class_name, module, settings):
-    """Returns how KerasNLP serializes an object."""
     return {
         "module": f"keras_nlp.src.models.albert.{module}",
         "class_name": class_name,
@@ -184,7 +183,6 @@ def _serialized(class_name, module, settings):
 
 
 def _write_tokenizer(files, folder):
-    """Writes a SentencePiece vocabulary, if there is one."""
     if unused := sorted(files.keys() - {_MODEL}):
         logger.warning("KerasNLP's AlbertTokenizer does not use %s.", ", ".join(unused))
     if _MODEL in files:

@@ -143,7 +143,6 @@ def _shapes_beside(place):
 
 
 def _converted(name, place, vocabulary):
-    """Converts the weights of another library."""
     weights = format_module(place.format).read(place.path)
     if vocabulary is not None:
         weights = without_padded_rows(weights, vocabulary.tokenizer.vocab_size)

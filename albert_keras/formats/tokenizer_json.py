@@ -17,11 +17,9 @@ from albert_keras.formats.tokenizer_json_writing import (
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
 from data_pipeline.tokenizers.vocabulary import USER_DEFINED_SYMBOLS
-from data_pipeline.tokenizers.vocabulary_files import CONTROL_SYMBOLS
+from data_pipeline.tokenizers.vocabulary_files import CONTROL_SYMBOLS, SPACE, Piece
 from data_pipeline.tokenizers.wordpiece import MAX_WORD_CHARACTERS
 
-_SPACE = "▁"
-_Piece = ModelProto.SentencePiece
 #: The steps of a normalizer that our clean-up, or a SentencePiece model, takes as well.
 _STEPS = ("NFKD", "StripAccents", "NFC", "NFKC", "Lowercase", "Precompiled", "Replace")
 #: Longest word of the library tokenizers, if its file says nothing else.
@@ -96,7 +94,7 @@ def _unigram_model(vocab: list[tuple[str, float]], types: list[int], charsmap: b
     any case, and a space is put before the text.
     """
     names = [piece for piece, _ in vocab]
-    unk_id = types.index(_Piece.UNKNOWN)
+    unk_id = types.index(Piece.UNKNOWN)
     model = ModelProto()
     for (piece, score), type in zip(vocab, types, strict=True):
         model.pieces.add(piece=piece, score=score, type=type)
@@ -113,26 +111,26 @@ def _unigram_model(vocab: list[tuple[str, float]], types: list[int], charsmap: b
 
 def _types(added, vocab, unk_id, name) -> list[int]:
     """Returns the types of the pieces, such as control symbols."""
-    types = [_Piece.NORMAL] * len(vocab)
+    types = [Piece.NORMAL] * len(vocab)
     for id, (text, score) in enumerate(vocab):
         # The scores of trained pieces are log-probabilities; older files do not list these symbols.
         if score in (0, USER_DEFINED_SCORE) and text in USER_DEFINED_SYMBOLS:
-            types[id] = _Piece.USER_DEFINED
+            types[id] = Piece.USER_DEFINED
         elif score == 0 and text in ("<pad>", *CONTROL_SYMBOLS):
-            types[id] = _Piece.CONTROL
+            types[id] = Piece.CONTROL
     for token in added:
         text, id = token["content"], token["id"]
         if not 0 <= id < len(vocab) or vocab[id][0] != text:
             raise _inexpressible(name, "added_tokens", f"{text!r}, {id}, not in the vocabulary")
         if token.get("special"):
-            types[id] = _Piece.CONTROL
+            types[id] = Piece.CONTROL
         elif token.get("lstrip") or token.get("rstrip") or token.get("single_word"):
             raise _inexpressible(
                 name, "added_tokens", f"{text!r}, which includes the spaces around it"
             )
         else:
-            types[id] = _Piece.USER_DEFINED
-    types[unk_id] = _Piece.UNKNOWN
+            types[id] = Piece.USER_DEFINED
+    types[unk_id] = Piece.UNKNOWN
     return types
 
 
@@ -167,7 +165,7 @@ def _normalization(steps, name):
 def _check_pre_tokenizer(step, name):
     if step["type"] == "WhitespaceSplit":
         return
-    if step["type"] != "Metaspace" or step.get("replacement", _SPACE) != _SPACE:
+    if step["type"] != "Metaspace" or step.get("replacement", SPACE) != SPACE:
         raise _inexpressible(name, "pre_tokenizer", step["type"])
     scheme = step.get("prepend_scheme", "always" if step.get("add_prefix_space", True) else "never")
     if scheme == "never":

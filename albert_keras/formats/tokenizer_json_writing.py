@@ -12,14 +12,11 @@ import sys
 import unicodedata
 from typing import Any
 
-from sentencepiece.sentencepiece_model_pb2 import ModelProto
-
 from data_pipeline.tokenizers.cleanup import character_class, character_ranges
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import USER_DEFINED_SYMBOLS
-from data_pipeline.tokenizers.vocabulary_files import SPACE, is_unigram
+from data_pipeline.tokenizers.vocabulary_files import SPACE, Piece, is_unigram, read_model
 
-_Piece = ModelProto.SentencePiece
 #: The first of the private characters that replace user-defined symbols during normalization.
 _FIRST_PLACEHOLDER = 0xF0000
 #: Of user-defined symbols, if no piece scores more than 0, as in all trained vocabularies.
@@ -68,7 +65,7 @@ def tokenizer_json(tokenizer: Tokenizer) -> bytes | None:
     """
     if tokenizer.config.kind != "unigram" or not is_unigram(tokenizer.model_bytes):
         return None
-    model = ModelProto.FromString(tokenizer.model_bytes)
+    model = read_model(tokenizer.model_bytes)
     spaces = model.normalizer_spec
     is_usual = spaces.add_dummy_prefix and spaces.remove_extra_whitespaces
     if (
@@ -154,7 +151,7 @@ def _placeholders(model):
 
     The usual ones are left out: no rule changes them.
     """
-    found = [piece.piece for piece in model.pieces if piece.type == _Piece.USER_DEFINED]
+    found = [piece.piece for piece in model.pieces if piece.type == Piece.USER_DEFINED]
     found = sorted(
         set(found) - set(USER_DEFINED_SYMBOLS), key=lambda symbol: (-len(symbol), symbol)
     )
@@ -185,14 +182,14 @@ def _scored_pieces(model, replaced):
     SentencePiece prefers user-defined symbols to all other pieces. A piece that ends with a number
     and a comma must score less than the pieces that replace it: `replaced` has their ids by its.
     """
-    normal = [piece.score for piece in model.pieces if piece.type == _Piece.NORMAL]
+    normal = [piece.score for piece in model.pieces if piece.type == Piece.NORMAL]
     best, unknown = max(0.0, *normal), min(normal) - _UNKNOWN_PENALTY
     scores = [piece.score for piece in model.pieces]
     for id, piece in enumerate(model.pieces):
-        if piece.type == _Piece.USER_DEFINED:
+        if piece.type == Piece.USER_DEFINED:
             scores[id] = best * len(piece.piece.encode()) + USER_DEFINED_SCORE
     for id, parts in replaced.items():
-        is_unknown = [model.pieces[part].type == _Piece.UNKNOWN for part in parts]
+        is_unknown = [model.pieces[part].type == Piece.UNKNOWN for part in parts]
         scores[id] = sum(scores[part] for part in parts) + unknown * sum(is_unknown) - 1
     return [[piece.piece, score] for piece, score in zip(model.pieces, scores, strict=True)]
 

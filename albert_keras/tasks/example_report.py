@@ -115,7 +115,6 @@ def near_equal(names: Iterable[str]) -> list[list[str]]:
 
 
 def _texts_of(example) -> tuple[str, ...]:
-    """Returns the texts that a model reads."""
     return (*row_of(example), *getattr(example, "options", ()))
 
 
@@ -140,12 +139,10 @@ def count_labels(task: Task, examples: Iterable[Any]) -> Counter[str]:
 
 def _truth_of(example) -> str:
     """Returns what an example says about its texts."""
-    if isinstance(example, QuestionExample):
-        return _labels_of(example)[0]  # annotators often choose different spans
-    if isinstance(example, TaggedExample):
-        return " ".join(example.tags)
     if isinstance(example, ChoiceExample):
         return example.options[example.label]
+    if not hasattr(example, "label"):  # of a question, as annotators often choose different spans
+        return " ".join(_labels_of(example))
     label = example.label
     return ", ".join(map(str, label)) if isinstance(label, tuple) else f"{label}"
 
@@ -229,39 +226,26 @@ def _token_findings(task, examples, tokenizer) -> list[Finding]:
         rows = Finding(share <= _MOST_TOO_LONG, "truncated", text)
     half, most, every = np.quantile(lengths, [0.5, 0.95, 1], method="higher")
     text = f"median {half:,}, 95 % at most {most:,}, all at most {every:,}"
-    answers = [answer.text for one in examples for answer in getattr(one, "answers", ())]
-    return [
-        Finding(None, "tokens per row", text),
-        rows,
-        *([_long_answers(answers, task.config.max_answer_length, tokenizer)] if answers else []),
-        *_cut_questions(examples, features, task.config.max_query_length),
-        _unknown_tokens(examples, tokenizer),
-    ]
+    found = [Finding(None, "tokens per row", text), rows]
+    if answers := [answer.text for one in examples for answer in getattr(one, "answers", ())]:
+        _, counts = tokenizer.encode_sentences(answers)
+        meaning = ("so the model can never give them", "allows all")
+        found.append(_too_long("answers", counts, task.config, "max_answer_length", *meaning))
+    if isinstance(next(iter(examples), None), QuestionExample):
+        counts = task.config.max_query_length + features.dropped_tokens
+        meaning = ("after which they are not read", "reads all")
+        found.append(_too_long("questions", counts, task.config, "max_query_length", *meaning))
+    return [*found, _unknown_tokens(examples, tokenizer)]
 
 
-def _long_answers(answers, longest, tokenizer) -> Finding:
-    _, counts = tokenizer.encode_sentences(answers)
+def _too_long(name, counts, config, setting, meaning, remedy) -> Finding:
+    """Returns how many answers or questions have more tokens than a setting allows."""
+    longest = getattr(config, setting)
     num_long = int(np.count_nonzero(counts > longest))
-    text = f"{num_long:,} of {len(answers):,} are longer than `max_answer_length`, {longest} tokens"
+    text = f"{num_long:,} of {len(counts):,} are longer than `{setting}`, {longest} tokens"
     if num_long:
-        text += (
-            ", so the model can never give them: "
-            f"`task.max_answer_length={int(max(counts))}` allows all"
-        )
-    return Finding(not num_long, "answers", text)
-
-
-def _cut_questions(examples, features, longest) -> Iterator[Finding]:
-    """Yields how many questions are longer than a model reads, if the examples are questions."""
-    if not isinstance(next(iter(examples), None), QuestionExample):
-        return
-    dropped = features.dropped_tokens
-    num_cut = int(np.count_nonzero(dropped))
-    text = f"{num_cut:,} of {len(examples):,} are longer than `max_query_length`, {longest} tokens"
-    if num_cut:
-        needed = longest + int(max(dropped))
-        text += f", after which they are not read: `task.max_query_length={needed}` reads all"
-    yield Finding(not num_cut, "questions", text)
+        text += f", {meaning}: `task.{setting}={int(max(counts))}` {remedy}"
+    return Finding(not num_long, name, text)
 
 
 def _unknown_tokens(examples, tokenizer) -> Finding:
@@ -272,13 +256,8 @@ def _unknown_tokens(examples, tokenizer) -> Finding:
     text = percent(share, 2)
     with_unknown = np.unique(np.repeat(np.arange(len(texts)), counts)[is_unknown])
     characters = Counter(itertools.chain.from_iterable(texts[number] for number in with_unknown))
-    unknown = (
-        character
-        for character, _ in characters.most_common()
-        if tokenizer.unk_id in tokenizer.encode(character)
-    )
-    if shown := " ".join(itertools.islice(unknown, _UNKNOWN_SHOWN)):
-        text += f"; most frequent characters: {shown}"
+    if unknown := tokenizer.unknown_characters(characters, _UNKNOWN_SHOWN):
+        text += f"; most frequent characters: {' '.join(character for character, _ in unknown)}"
     if share > _MOST_UNKNOWN:
         text += ". The vocabulary may be of another language or domain"
     return Finding(share <= _MOST_UNKNOWN, "unknown tokens", text)

@@ -4,9 +4,9 @@ import json
 import statistics
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from albert_keras.report import count_of, table
 from albert_keras.runs.trained_data import ROWS, Overlap
@@ -68,7 +68,7 @@ class FinetuneResult(NamedTuple):
     path: str  # its folder
     task: str
     metric: str  # the main metric, `Task.metric`; more is better
-    seeds: tuple[SeedResult, ...]  # at least one
+    seeds: Annotated[tuple[SeedResult, ...], Field(min_length=1)]
     #: Scores, by split, of the most frequent answer; None if the task has none.
     majority: dict[str, dict[str, int | float]] | None = None
     random: SeedResult | None = None  # the same model trained from random weights
@@ -161,8 +161,6 @@ def read_results(folder: str | Path) -> FinetuneResult:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the whole"
         raise InputError(f"`{path}` is damaged: {place}: {first['msg']}.") from error
-    if not result.seeds:
-        raise InputError(f"`{path}` is damaged: it must contain at least one seed.")
     splits = list(result.seeds[0].scores)
     for seed in result.seeds:
         complete = all(result.metric in scores for scores in seed.scores.values())
@@ -220,7 +218,6 @@ def rows(result: FinetuneResult) -> list[Row]:
 
 
 def _name(result, baseline):
-    """Returns what a baseline is called."""
     majority = "majority class"
     if result.metric in _OF_NUMBERS:
         majority = "mean of the training scores"
@@ -308,7 +305,6 @@ def _headline(result, split):
 
 
 def _seed_rows(result):
-    """Returns a header and a row for each seed."""
     number, splits = formatter(result.task), list(result.seeds[0].scores)
     names = splits if len(splits) > 1 else [result.metric]
     cells = [["seed", names[0], "95 % interval", *names[1:], "best at"]]

@@ -42,8 +42,8 @@ logger = logging.getLogger(__name__)
 
 _DEFAULTS = PretrainingDataConfig()
 _QUANTILES = {"5%": 5, "median": 50, "95%": 95, "max": 100}
-#: Paragraphs that look like markup in a report.
-_EXAMPLES = 5
+#: Paragraphs that look like markup, and unknown characters, in a report.
+_EXAMPLES, _UNKNOWN_SHOWN = 5, 10
 #: Tokens of the sample from which the records are estimated.
 _ESTIMATED_TOKENS = 1 << 20
 #: Bytes of a record in its file and in the index besides its own.
@@ -195,6 +195,9 @@ def check_corpus(
         if reason := why_no_records(counts, config):
             problems.append(Problem("", reason))
     characters = max(seen.counts["characters"], 1)
+    unknown: list[tuple[str, int]] = []
+    if tokenizer and seen.counts["unknown_pieces"]:
+        unknown = tokenizer.unknown_characters(seen.characters, _UNKNOWN_SHOWN)
     examples = itertools.chain.from_iterable(itertools.zip_longest(*seen.markup.values()))
     return CorpusReport(
         problems=problems,
@@ -211,7 +214,7 @@ def check_corpus(
         sentence_files=sentence_files,
         markup=list(filter(None, examples))[:_EXAMPLES],
         sentence_lengths=_quantiles(seen.sentence_lengths),
-        unknown_characters=seen.unknown_characters(),
+        unknown_characters=unknown,
         scripts=scripts_of(seen.characters),
         estimate=estimate,
     )
@@ -461,22 +464,11 @@ class _Statistics:
             median_tokens=int(np.median(np.concatenate(real))),
         )
 
-    def unknown_characters(self):
-        """Returns (character, count) of the ten most frequent ones not in the vocabulary."""
-        if not self.counts["unknown_pieces"]:
-            return []
-        encode, unk_id = self._tokenizer.encode, self._tokenizer.unk_id
-        pairs = self.characters.most_common()
-        return list(itertools.islice((pair for pair in pairs if unk_id in encode(pair[0])), 10))
-
 
 def _quantiles(lengths):
     """Returns the quantiles of lengths that are counted; all 0 without any."""
-    if not lengths:
-        return dict.fromkeys(_QUANTILES, 0)
-    values, counts = np.array(sorted(lengths.items())).T
-    percentages = list(_QUANTILES.values())
-    found = np.percentile(np.repeat(values, counts), percentages, method="inverted_cdf")
+    values, shares = list(lengths.elements()) or [0], list(_QUANTILES.values())
+    found = np.percentile(values, shares, method="inverted_cdf")
     return dict(zip(_QUANTILES, map(int, found), strict=True))
 
 

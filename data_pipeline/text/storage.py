@@ -81,7 +81,7 @@ def walk(folder, follow_links: bool = False):
         if is_remote(folder):
             yield from _gfile().walk(folder, onerror=_raise)
         else:
-            yield from os.walk(folder, onerror=_refuse_folder, followlinks=follow_links)
+            yield from os.walk(folder, onerror=_raise, followlinks=follow_links)
 
 
 def rename(old, new):
@@ -156,10 +156,6 @@ def _raise(error):
     raise error
 
 
-def _refuse_folder(error):
-    raise InputError(f"The folder `{error.filename}` cannot be read: {error.strerror}.")
-
-
 @contextlib.contextmanager
 def _refusing(path, action):
     failures = (OSError,)
@@ -171,7 +167,8 @@ def _refusing(path, action):
         yield
     except failures as error:
         mistakes = (Mistake.FILE_NOT_FOUND,) if isinstance(error, FileNotFoundError) else ()
-        message = f"`{path}` cannot be {action}: {_reason(error)}."
+        place = getattr(error, "filename", None) or path  # perhaps a folder below it
+        message = f"`{place}` cannot be {action}: {_reason(error)}."
         raise InputError(message, *mistakes) from None
 
 

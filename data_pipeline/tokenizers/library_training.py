@@ -27,12 +27,12 @@ from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
 from data_pipeline.tokenizers.vocabulary import Coverage, TrainedVocabulary, write_vocabulary
 from data_pipeline.tokenizers.wordpiece import (
     CONTINUATION,
-    IDEOGRAPHS,
     MAX_WORD_CHARACTERS,
     SPECIAL_PIECES,
     UNKNOWN,
     BasicTokenizer,
     WordPieceModel,
+    is_ideograph,
     is_punctuation,
 )
 
@@ -93,21 +93,12 @@ def train_wordpiece(
 
 
 def _count_words(texts, basic):
-    """Counts the words of texts: Counter of str."""
-    chunks: collections.Counter[str] = collections.Counter()
-    for text in texts:
-        chunks.update(basic.chunks(text))
+    chunks = collections.Counter(chunk for text in texts for chunk in basic.chunks(text))
     words: collections.Counter[str] = collections.Counter()
     for chunk, count in chunks.items():
         for word in basic.words_of_chunk(chunk):
             words[word] += count
     return words
-
-
-def _is_word(character):
-    """Returns whether a character is a word of its own wherever it occurs."""
-    is_ideograph = any(first <= ord(character) <= last for first, last in IDEOGRAPHS)
-    return is_ideograph or is_punctuation(character)
 
 
 def _allowed_characters(counts, coverage):
@@ -125,7 +116,9 @@ def _learn(words, allowed, size):
     """Returns the pieces, at most `size`: special ones, characters, then the most frequent ones."""
     tokenizers = load_tokenizers()
     characters = sorted(allowed)
-    inside = [CONTINUATION + character for character in characters if not _is_word(character)]
+    # Ideographs and punctuation are words of their own wherever they are.
+    parts = (one for one in characters if not (is_ideograph(one) or is_punctuation(one)))
+    inside = [f"{CONTINUATION}{character}" for character in parts]
     reserved = [*SPECIAL_PIECES, *characters, *inside]
     if size < len(reserved):
         raise InputError(
@@ -134,13 +127,11 @@ def _learn(words, allowed, size):
             f"inside of words. Received: {size}. Raise it.",
             Mistake.VOCABULARY_SIZE,
         )
-    kept = collections.Counter(
-        {
-            word: count
-            for word, count in words.items()
-            if len(word) <= MAX_WORD_CHARACTERS and allowed.issuperset(word)
-        }
-    )
+    kept = {
+        word: count
+        for word, count in words.items()
+        if len(word) <= MAX_WORD_CHARACTERS and allowed.issuperset(word)
+    }
     trainer = tokenizers.trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=_LEAST_COUNT,
@@ -219,7 +210,7 @@ def _learn_merges(texts, size):
     return sorted(ids, key=ids.__getitem__), list(merges.values()), characters
 
 
-def _train_on_words(model: Any, trainer: Any, words: collections.Counter) -> Any:
+def _train_on_words(model: Any, trainer: Any, words: dict[str, int]) -> Any:
     """Trains a model of the library on counted words without white space; returns its Tokenizer.
 
     The result does not depend on the order of the words. Ctrl-C interrupts the training: it runs in

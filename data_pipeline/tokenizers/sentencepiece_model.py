@@ -16,12 +16,10 @@ from data_pipeline.tokenizers.cleanup import clean_up
 from data_pipeline.tokenizers.vocabulary_files import (
     CONTROL_SYMBOLS,
     SPACE,
+    Piece,
     TokenizerConfig,
     read_model,
 )
-
-# Types of pieces in `sentencepiece_model.proto`; the others are byte and unknown.
-_NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
 
 #: SentencePiece trains pieces of at most 16 characters; users may define longer ones.
 _MAX_PIECE_LENGTH = 1_000
@@ -59,13 +57,13 @@ class SentencePieceModel:
         self._config = config
         model, self.processor = _parse(model_bytes)
         pieces = model.pieces
-        self._types = np.array([piece.type or _NORMAL for piece in pieces])  # [V]
+        self._types = np.array([piece.type for piece in pieces])  # [V]
         self.vocabulary = [piece.piece for piece in pieces]
         control_ids = map(self._control_id, CONTROL_SYMBOLS)
         self.special_ids = [self.processor.pad_id(), self.processor.unk_id(), *control_ids]
         if self.processor.pad_id() < 0:
             raise InputError("The vocabulary has no padding piece. Train it with `pad_id=0`.")
-        is_ordinary = (self._types == _NORMAL) | (self._types == _USER_DEFINED)
+        is_ordinary = (self._types == Piece.NORMAL) | (self._types == Piece.USER_DEFINED)
         self.ordinary_ids = np.flatnonzero(is_ordinary).astype(np.int32)
         settings = config.model_dump_json(include={"lower_case", "strip_accents", "compat_py3"})
         self.digest = hashlib.sha256(model_bytes + settings.encode()).hexdigest()
@@ -75,7 +73,7 @@ class SentencePieceModel:
             if piece[-1:] == "," and piece[-2:-1].isdigit() and is_ordinary[id]
         }
         self.continuation_prefix = 0
-        if self._types[self.id_of("(")] == _USER_DEFINED:
+        if self._types[self.id_of("(")] == Piece.USER_DEFINED:
             self.continuation_prefix = len(self.encode("("))
 
     @classmethod
@@ -151,7 +149,7 @@ class SentencePieceModel:
         starts = np.array([RULES[rule](piece) for piece in self.vocabulary])
         if rule == "unicode":
             # The names of special pieces are letters, but not part of any word.
-            starts |= (self._types != _NORMAL) & (self._types != _USER_DEFINED)
+            starts |= (self._types != Piece.NORMAL) & (self._types != Piece.USER_DEFINED)
         return starts
 
     def _prepare(self, text):
@@ -176,7 +174,7 @@ class SentencePieceModel:
 
     def _control_id(self, symbol):
         id = self.id_of(symbol)
-        if self.vocabulary[id] != symbol or self._types[id] != _CONTROL:
+        if self.vocabulary[id] != symbol or self._types[id] != Piece.CONTROL:
             raise InputError(f"The vocabulary must contain `{symbol}` as a control symbol.")
         return id
 

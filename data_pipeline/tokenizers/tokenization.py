@@ -7,6 +7,8 @@
 
 import hashlib
 import importlib
+import itertools
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -166,6 +168,11 @@ class Tokenizer:
         encoded = self.model.encode_batch(texts)
         lengths = np.array([len(ids) for ids in encoded], np.int64)
         return np.concatenate([np.zeros(0, np.int32), *encoded]), lengths
+
+    def unknown_characters(self, counts: Counter[str], most: int) -> list[tuple[str, int]]:
+        """Returns the most frequent of counted characters that have no piece, and their counts."""
+        unknown = (pair for pair in counts.most_common() if self.unk_id in self.encode(pair[0]))
+        return list(itertools.islice(unknown, most))
 
     def pieces(self, text: str) -> list[str]:
         """Returns the pieces of a text; an unknown one is returned as written in the text."""

@@ -26,10 +26,11 @@ from data_pipeline.tokenizers.normalization_rules import normalizer_of
 from data_pipeline.tokenizers.training_process import TrainerError, train_model
 from data_pipeline.tokenizers.vocabulary_files import (
     CONTROL_SYMBOLS,
-    NORMAL,
     SPACE,
+    Piece,
     TokenizerConfig,
     read_model,
+    write_model,
     write_tokenizer_files,
 )
 
@@ -244,7 +245,7 @@ def train_unigram(
     trained = read_model(_with_joined_spaces(model, sample))
     trained.normalizer_spec.ClearField("normalization_rule_tsv")  # a local path
     del counts[" "]
-    return trained.SerializeToString(deterministic=True), counts
+    return write_model(trained), counts
 
 
 def _with_joined_spaces(model, sample):
@@ -261,7 +262,7 @@ def _with_joined_spaces(model, sample):
     is_rare = words.total() <= _MOST_LONE_SPACES * num_pieces
     if is_rare or len(trained.pieces) < _FEWEST_PIECES:
         return model
-    normal = [piece for piece in trained.pieces if (piece.type or NORMAL) == NORMAL]
+    normal = [piece for piece in trained.pieces if piece.type == Piece.NORMAL]
     scores = {piece.piece: piece.score for piece in normal}
     known = (word for word, _ in words.most_common() if word in scores)
     joined = [word for word in known if SPACE + word not in scores]
@@ -270,7 +271,7 @@ def _with_joined_spaces(model, sample):
     for piece, word in zip(sorted(replaceable, key=lambda one: one.score), joined, strict=False):
         piece.piece = SPACE + word
         piece.score = scores[SPACE] + scores[word] + _JOINED_MARGIN
-    changed = trained.SerializeToString(deterministic=True)
+    changed = write_model(trained)
     return changed if _words_after_spaces(changed, sample)[1] < num_pieces else model
 
 

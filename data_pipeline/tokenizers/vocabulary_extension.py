@@ -17,18 +17,19 @@ from pathlib import Path
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import (
-    TrainedVocabulary,
-    train_unigram,
-    write_vocabulary,
+from data_pipeline.tokenizers.vocabulary import TrainedVocabulary, train_unigram, write_vocabulary
+from data_pipeline.tokenizers.vocabulary_files import (
+    SPACE,
+    Piece,
+    is_unigram,
+    read_model,
+    write_model,
 )
-from data_pipeline.tokenizers.vocabulary_files import SPACE, is_unigram, read_model
 
 #: Score that a new piece has for each piece that it saves, above the rounding of long sums.
 _MARGIN = 0.01
 #: SentencePiece's penalty for unknown characters.
 _UNKNOWN_PENALTY = 10.0
-_NORMAL = 1  # a type of piece in `sentencepiece_model.proto`
 
 
 def extend_vocabulary(
@@ -53,7 +54,7 @@ def extend_vocabulary(
             "The tokenizer is of another kind."
         )
     model = read_model(tokenizer.model_bytes)
-    scores = [each.score for each in model.pieces if (each.type or _NORMAL) == _NORMAL]
+    scores = [each.score for each in model.pieces if each.type == Piece.NORMAL]
     unknown = min(scores) - _UNKNOWN_PENALTY
     useful = _useful_pieces(tokenizer, corpus_texts, add)
     if len(useful) < add:
@@ -63,8 +64,8 @@ def extend_vocabulary(
         score = sum(
             unknown if id == tokenizer.unk_id else model.pieces[id].score for id in parts
         ) + _MARGIN * (len(parts) - 1)
-        model.pieces.add(piece=piece, score=score, type=_NORMAL)
-    content = model.SerializeToString(deterministic=True)
+        model.pieces.add(piece=piece, score=score, type=Piece.NORMAL)
+    content = write_model(model)
     digest = hashlib.sha256(content).hexdigest()
     size = len(model.pieces)
     config = tokenizer.config.replace(vocab_size=size, sha256=digest, extends=tokenizer.digest)
@@ -118,7 +119,7 @@ def _useful_pieces(tokenizer, texts, add):
     )
     saved = {}
     for piece in read_model(trained).pieces:
-        if (piece.type or _NORMAL) == _NORMAL and piece.piece not in known and _is_new(piece.piece):
+        if piece.type == Piece.NORMAL and piece.piece not in known and _is_new(piece.piece):
             parts = len(_split(tokenizer, *_shown(piece.piece)))
             # The score is the logarithm of the frequency. A character is no longer unknown.
             saved[piece.piece] = math.exp(piece.score) * max(parts - 1, 1)

@@ -281,6 +281,10 @@ def is_punctuation(character: str) -> bool:
     return is_ascii_sign or unicodedata.category(character).startswith("P")
 
 
+def is_ideograph(character: str) -> bool:
+    return any(first <= ord(character) <= last for first, last in IDEOGRAPHS)
+
+
 def is_mark(character: str) -> bool:
     return unicodedata.category(character) == "Mn"
 
@@ -334,6 +338,5 @@ def _needs_no_space(text):
     """Returns whether a piece is an ideograph or a mark as wide as one, such as `。`."""
     if len(text) != 1:
         return False
-    is_mark = unicodedata.category(text).startswith("P")
     is_wide = unicodedata.east_asian_width(text) in ("W", "F")
-    return (is_mark and is_wide) or any(first <= ord(text) <= last for first, last in IDEOGRAPHS)
+    return is_ideograph(text) or is_wide and unicodedata.category(text).startswith("P")

@@ -145,12 +145,8 @@ def _check_task(flags, tokenizer, assignments):
         warnings.append(f"skipped rows: {count_of(len(skipped), 'row')} cannot be used")
         text = f"{len(skipped):,}; --json lists all of them"
         lines += Finding(False, "skipped rows", text).lines()
-    values = {
-        "task": config.name,
-        "splits": reports,
-        "skipped_rows": skipped,
-        "warnings": warnings,
-    }
+    values = {"task": config.name, "splits": reports}
+    values |= {"skipped_rows": skipped, "warnings": warnings}
     return Output(values, [*lines, count_of(len(warnings), "warning")])
 
 
@@ -188,7 +184,6 @@ def _summary(report):
 
 
 def _findings(report, config):
-    """Yields each property of the corpus."""
     from data_pipeline.text.letters import expected_scripts, languages_of_script
 
     count, estimate = report.counts, report.estimate
@@ -221,20 +216,18 @@ def _findings(report, config):
     text += f"{count['empty_documents']} are empty"
     yield Finding(lone <= _MOST_ONE_SENTENCE, "one sentence only", text)
     if estimate:
-        truncated = share("long_sentences", "sentences")
-        text = (
-            f"{percent(truncated)} of the sentences have more than {config.max_num_tokens} tokens"
-        )
+        truncated, most = share("long_sentences", "sentences"), config.max_num_tokens
+        text = f"{percent(truncated)} of the sentences have more than {most} tokens"
         yield Finding(truncated <= _MOST_TRUNCATED, "truncated", text)
         per_word = share("pieces", "words")
         is_good = per_word <= _MOST_PIECES_PER_WORD
         hint = "" if is_good else ": wrong vocabulary or language?"
         yield Finding(is_good, "tokens per word", f"{per_word:.2f}{hint}")
-        unknown, text = share("unknown_pieces", "pieces"), ""
+        unknown = share("unknown_pieces", "pieces")
+        text = percent(unknown, 2)
         if shown := report.unknown_characters[:_UNKNOWN_SHOWN]:
             named = ", ".join(f'"{character}" {seen:,}' for character, seen in shown)
-            text = f", most often {named}"
-        text = f"{percent(unknown, 2)}{text}"
+            text += f", most often {named}"
         yield Finding(unknown <= _MOST_UNKNOWN, "unknown tokens", text)
     scripts = {name: part for name, part in report.scripts.items() if part >= _LEAST_NAMED}
     named = ", ".join(f"{name} {percent(part)}" for name, part in scripts.items()) or "none"
@@ -266,7 +259,6 @@ def _files(report):
 
 
 def _near_duplicates(pairs):
-    """Yields the findings about texts that share many runs of 8 words."""
     name = "near-duplicates"
     if not pairs:
         yield Finding(True, name, "no two texts share a fifth of their runs of 8 words")

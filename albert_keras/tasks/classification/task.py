@@ -161,7 +161,6 @@ class TextTask(Task):
         return self._class_answers(examples, values, best)
 
     def _class_answers(self, examples, values, numbers):
-        """Answers with the classes of some numbers."""
         numbers, rows = numbers.astype(int).tolist(), values.tolist()
         return [
             ClassAnswer(example.id, self.labels[at], row[at], self._by_label(row))
@@ -281,7 +280,6 @@ class TextTask(Task):
         return functools.partial(class_of, known=known_labels or ())
 
     def _truth(self, examples):
-        """Returns the labels of examples as numbers."""
         check_answered(examples)
         return self._numbers([example.label for example in examples])
 

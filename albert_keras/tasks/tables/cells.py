@@ -136,7 +136,6 @@ def text_of(value: Any, column: str | int, may_be_blank: bool = False) -> str:
 
 
 def _applies(value, column):
-    """Returns whether a label applies."""
     text = str(value).strip().lower()
     if text not in _YES + _NO:
         raise RowError(

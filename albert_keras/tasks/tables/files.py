@@ -82,8 +82,8 @@ def read_table(
     if may_have_header and table.names and not has_header and not is_official:
         rows = with_header_as_problem(rows, table.keys[0], table.keys[-1] if labels else None)
     if not is_official:
-        blank = [row for row in rows if row.problem is None and _is_blank(row.fields)]
-        rows = [row for row in rows if row.problem is not None or not _is_blank(row.fields)]
+        blank = [row for row in rows if row.is_blank]
+        rows = [row for row in rows if not row.is_blank]
         said = f"left out {len(blank):,} rows in which all columns are blank, the first in line "
         remark(path, [f"{said}{blank[0].line}"] if blank else [], remarks)
     if skips_short_rows:
@@ -107,11 +107,6 @@ def read_table(
     return examples_from(path, rows, example, skipped, may_skip)
 
 
-def _is_blank(fields):
-    """Returns whether a row has no value, as Excel writes rows whose cells were emptied."""
-    return len(fields) > 1 and not any(map(str.strip, map(str, fields.values())))
-
-
 def with_header_as_problem(rows: list[Row], text, label=None) -> list[Row]:
     """Returns rows without names of columns, of which the first has a problem if it has the names.
 
@@ -122,21 +117,18 @@ def with_header_as_problem(rows: list[Row], text, label=None) -> list[Row]:
     usable = [row.fields for row in rows if row.problem is None]
     if len(usable) < 2 or rows[0].problem is not None:
         return rows
-    keys = (text,) if label is None else (text, label)
-    sign = _sign_of_header(*([str(fields[key]).strip() for fields in usable] for key in keys))
-    if sign is None:
+    texts, labels = (
+        [] if key is None else [str(fields[key]).strip() for fields in usable]
+        for key in (text, label)
+    )
+    if labels and _label_is_name(texts, labels):
+        sign = f"`{labels[0]}` is the label of no other row"
+    elif texts[0].lower() in _TEXT_NAMES:
+        sign = f"`{texts[0]}` is the usual name of a column of texts"
+    else:
         return rows
     problem = f"seems to have the names of the columns: {sign}. Give the columns by name."
     return [rows[0]._replace(problem=problem), *rows[1:]]
-
-
-def _sign_of_header(texts, labels=None):
-    """Returns why the first row seems to have the names of the columns, or None."""
-    if labels is not None and _label_is_name(texts, labels):
-        return f"`{labels[0]}` is the label of no other row"
-    if texts[0].lower() in _TEXT_NAMES:
-        return f"`{texts[0]}` is the usual name of a column of texts"
-    return None
 
 
 def _label_is_name(texts, labels):

@@ -105,7 +105,7 @@ def read_raw_table(
         ending = ".tsv"
     if ending in JSON_ENDINGS:
         names = list(map(str, columns))
-        return RawTable([], names, list(_without_last_blanks(object_rows(path, encoding, names))))
+        return RawTable([], names, _without_last_blanks(object_rows(path, encoding, names)))
     if ending not in _USUAL_DELIMITERS:
         raise InputError(
             f"`{path}` must end in .tsv, .txt, .csv, .jsonl or .json.", Mistake.FILE_ENDING
@@ -317,15 +317,11 @@ def _kind_of(column):
     return values.__contains__ if 2 * len(values) <= len(column) else None
 
 
-def _without_last_blanks(rows: Iterable[Row]) -> Iterator[Row]:
-    blanks = []
-    for row in rows:
-        if row.fields in ([], [""]):
-            blanks.append(row)
-        else:
-            yield from blanks
-            blanks.clear()
-            yield row
+def _without_last_blanks(rows: Iterable[Row]) -> list[Row]:
+    rows = list(rows)
+    while rows and rows[-1].fields in ([], [""]):
+        rows.pop()
+    return rows
 
 
 def _usual_quoting(ending, delimiter):

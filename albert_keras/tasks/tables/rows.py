@@ -38,6 +38,13 @@ class Row(NamedTuple):
     file: str | None = None  # if the rows of several files are read together
     entry: int | None = None  # its number in an array, of which a line may have many
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether all of its columns are blank, as Excel writes rows whose cells were emptied."""
+        if self.problem is not None or len(self.fields) < 2:
+            return False
+        return not any(map(str.strip, map(str, self.fields.values())))
+
     def place(self, unit: str = "line") -> str:
         """Returns where it is in its file, for people; `unit` is what `line` counts."""
         return f"{unit} {self.line}" if self.entry is None else f"entry {self.entry}"

@@ -12,19 +12,8 @@ from pydantic import BaseModel, Field
 
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.tables.cells import check_plain
-from albert_keras.tasks.tables.raw_table import (
-    JSON_ENDINGS,
-    line_rows,
-    object_rows,
-    read_raw_table,
-)
-from albert_keras.tasks.tables.rows import (
-    RowError,
-    SkippedRow,
-    checked,
-    examples_from,
-    remark,
-)
+from albert_keras.tasks.tables.raw_table import JSON_ENDINGS, line_rows, object_rows, read_raw_table
+from albert_keras.tasks.tables.rows import RowError, SkippedRow, checked, examples_from, remark
 from albert_keras.tasks.tagging.scores import has_entities
 from albert_keras.tasks.tagging.spans import Texts, spans_of
 from data_pipeline.config import WordSplit
@@ -299,16 +288,12 @@ def _check_columns(path, rows, wanted, keys):
         )
 
 
-def _is_blank(row):
-    return row.problem is None and not any(map(str.strip, row.fields.values()))
-
-
 def _table_words(path, wanted, encoding):
     """Yields the words of a table with a word in each row, as `_column_words`."""
     table = read_raw_table(path, encoding=encoding)
     names = {name.lower(): name for name in table.names}
     (place, *keys), sentence = _keys(names, {"sentence": None} | wanted, _NAMES), ""
-    ends = [not row.raw.strip() or _is_blank(row) for row in table.rows]
+    ends = [not row.raw.strip() or row.is_blank for row in table.rows]
     if None in keys or len({place, *keys}) < 1 + len(keys) or place is None and not any(ends):
         raise InputError(
             f"`{path}` must have a column with one word in each row and one with its tag, which "

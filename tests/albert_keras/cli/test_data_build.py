@@ -8,6 +8,7 @@ import pytest
 from albert_keras.cli import main
 from data_pipeline.building import beam as beam_module
 from data_pipeline.building.folder import BuildResult
+from tests.data_pipeline.building.test_interrupted_build import bytes_of
 
 
 @pytest.fixture
@@ -35,14 +36,6 @@ def passed_to_beam(monkeypatch, tiny_records):
 
     monkeypatch.setattr(beam_module, "build_with_beam", build_with_beam)
     return passed
-
-
-def bytes_of(folder):
-    """Returns all that a folder holds, hidden files too."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-    }
 
 
 def test_the_bytes_do_not_depend_on_the_workers(command, tmp_path, monkeypatch):

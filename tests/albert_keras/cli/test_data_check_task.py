@@ -15,7 +15,7 @@ def mail(tmp_path):
     """Returns a command that checks a table with faults."""
     labels = ["ham", "spam", "Spam"]
     rows = [f"{TEXT} {n}\t{labels[n % 3]}" for n in range(60)]
-    rows += [f"{TEXT} 0\tspam", f"{TEXT.upper()} 1\tspam", f"{'Ж ' * 60}\tham"]
+    rows += [f"{TEXT} 0\tspam", f"{TEXT.upper()} 1\tspam", f"{'Ж ' * 60}日\tham"]
     (tmp_path / "mail.tsv").write_text("\n".join(["body\tfolder", *rows]), encoding="utf-8")
     words = ["--train", str(tmp_path / "mail.tsv"), "--text", "body", "--label", "folder"]
     return ["data", "check", "--task", "classification", *words]
@@ -32,7 +32,7 @@ def test_a_table_is_reported_with_its_faults(mail, tiny_vocabulary, capsys):
     assert "⚠ repeated           3.2 % of the examples (2) equal an earlier one" in shown
     assert "⚠ contradictory      examples that occur with different labels: 1" in shown
     assert f"`ham` (1), `spam` (1): {TEXT} 0" in shown
-    assert re.search(r"⚠ unknown tokens     \d+\.\d\d %; most frequent characters: Ж", shown)
+    assert re.search(r"⚠ unknown tokens     \d+\.\d\d %; most frequent characters: Ж 日", shown)
     assert re.search(r"⚠ truncated .* 16 tokens: what exceeds this", shown)
     assert "⚠ in training        63 of the 63 examples are also training examples" in shown
     assert "⚠ similar labels     `Spam` and `spam` count as different" in shown

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from albert_keras.formats.open_weights import open_weights
-from tests.albert_keras.loaded_weights import (
-    QUERY,
-    TABLE,
-    assert_loads,
-    refused,
-    values_of,
-)
+from tests.albert_keras.loaded_weights import QUERY, TABLE, assert_loads, refused, values_of
 from tests.albert_keras.tasks.small_tasks import build_model
 
 

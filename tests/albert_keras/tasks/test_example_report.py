@@ -67,14 +67,6 @@ def test_examples_that_are_truncated_are_counted(tiny_tokenizer):
     assert "50.0 % of the examples are longer" in finding_of(report, "truncated").text
 
 
-def test_unknown_tokens_name_their_characters(tiny_tokenizer):
-    examples = rows((f"{TEXT} Ж", "x"), ("日Ж ferry Ж", "y"))
-    task = text_task(labels=("x", "y"))
-    report = report_examples(task, {"train": examples}, tiny_tokenizer)["train"]
-    finding = finding_of(report, "unknown tokens")
-    assert finding.is_good is False and "most frequent characters: Ж 日" in finding.text
-
-
 def test_tags_are_counted_and_long_sentences_take_several_rows(tiny_tokenizer):
     task = build_task(TaskConfig(name="tagging", labels=("O", "B-X"), max_seq_length=8))
     examples = [

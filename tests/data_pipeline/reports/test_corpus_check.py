@@ -9,11 +9,7 @@ import pytest
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
-from data_pipeline.reports.corpus_check import (
-    check_before_build,
-    check_corpus,
-    looks_like_markup,
-)
+from data_pipeline.reports.corpus_check import check_before_build, check_corpus, looks_like_markup
 from data_pipeline.text.corpus import read_corpus
 
 SHORT = PretrainingDataConfig(max_seq_length=32)

@@ -61,12 +61,13 @@ def test_exact_match_and_f1_of_both_versions(gold, predicted, exact, first, seco
         ("1987년", "1987", 0, 4, 4, 5),
         ("the 한국 A", "한국", 0, 2, 2, 6),  # articles of English stay
         ("대한민국", "일본", 0, 0, 2, 4),
+        ("西班牙国家足球队", "西班牙国家足球", 0, 7, 7, 8),
+        ("1997年7月1日", "1997年7月", 0, 4, 4, 6),  # digits are words of Latin text
+        ("「台灣大學」", "台灣大學", 0, 4, 4, 4),
     ],
 )
-def test_korean_is_compared_as_by_the_script_of_korquad(
-    gold, predicted, exact, same, given, wanted
-):
-    """F1 of a bag of characters, see `f1_score` in its evaluate-v1.0.py."""
+def test_korean_and_chinese_are_compared_by_characters(gold, predicted, exact, same, given, wanted):
+    """F1 of a bag of characters: `f1_score` in KorQuAD's evaluate-v1.0.py, and DRCD's script."""
     precision, recall = same / given, same / wanted
     score = 2 * precision * recall / (precision + recall) if same else 0
     for version in (1, 2):

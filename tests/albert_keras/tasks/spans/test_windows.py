@@ -6,11 +6,7 @@ import pytest
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.spans.files import read_questions
 from albert_keras.tasks.spans.scores import normalize_answer
-from albert_keras.tasks.spans.windows import (
-    lay_out_windows,
-    max_context,
-    span_features,
-)
+from albert_keras.tasks.spans.windows import lay_out_windows, max_context, span_features
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.offsets import AlignedPieces
 from data_pipeline.tokenizers.tokenization import Tokenizer

@@ -34,16 +34,6 @@ def test_the_formats_hold_the_same(tmp_path, name, text):
     ]
 
 
-def test_csv_quotes_commas_and_line_ends_and_tsv_quotes_nothing(tmp_path):
-    csv = write(tmp_path, "x.csv", 'text\n"one, ""two""\r\nthree"\nfour\n')
-    tsv = write(tmp_path, "x.tsv", 'text\n"one, ""two""\nfour\n')
-    assert [example.first for example in read_table(csv, "text")] == [
-        'one, "two"\r\nthree',
-        "four",
-    ]
-    assert [example.first for example in read_table(tsv, "text")] == ['"one, ""two""', "four"]
-
-
 def test_columns_by_number_mean_that_there_is_no_header(tmp_path):
     path = write(tmp_path, "x.csv", "1,A.\n0,B.\n")
     expected = [TextExample("0", "A.", None, "1"), TextExample("1", "B.", None, "0")]

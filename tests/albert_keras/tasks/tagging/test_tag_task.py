@@ -51,19 +51,6 @@ def test_tags_of_both_files_are_learnt(tmp_path):
     assert it.read_file(dev, labelled=False) == [TaggedExample("1", ("Ada",))]
 
 
-@pytest.mark.parametrize(
-    "labels, metric",
-    [
-        (("O", "B-PER", "S-LOC", "E-a b"), "entity_f1"),
-        (("O", "B", "I"), "entity_f1"),
-        (("NN", "VB", "O"), "accuracy"),
-        (("O", "PER", "B-PER"), "accuracy"),
-    ],
-)
-def test_the_metric_follows_from_the_tags(labels, metric):
-    assert task(labels=labels).metric == metric
-
-
 def test_an_example_is_made_of_what_was_typed():
     it = task(labels=TAGS)
     assert it.example(4, {"text": " Ada\tslept\n"}) == TaggedExample("4", ("Ada", "slept"))
