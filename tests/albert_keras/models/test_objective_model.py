@@ -258,7 +258,10 @@ def losses_of(updates, **settings):
     return [float(function(batches)["loss"]) for _ in range(updates)]  # means so far
 
 
-@pytest.mark.parametrize("settings", [{}, {"accumulation_steps": 2, "recompute": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, pytest.param({"accumulation_steps": 2, "recompute": True}, marks=pytest.mark.slow)],
+)
 def test_losses_are_the_same_whatever_is_compiled(settings):
     plain, *compiled = (losses_of(50, jit_compile=part, **settings) for part in PARTS)
     assert plain[-1] < plain[0]
@@ -266,6 +269,7 @@ def test_losses_are_the_same_whatever_is_compiled(settings):
         np.testing.assert_allclose(losses, plain, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_compiled_step_runs_several_times_in_an_execution():
     data = tf.data.Dataset.from_tensors(batch()).repeat()
     losses = [
