@@ -3,7 +3,7 @@
 # make test-slow   the slow tests: whole trainings, exports of each kind, the pages of the documentation
 # make test-newer  the tests of the core with TensorFlow 2.21, on Python 3.13 or 3.12
 # make test-beam   the tests of the build with Apache Beam, in an environment of its own
-# make test-all    all of these, as .ci/run does
+# make test-all    all of these
 # make docs     the documentation as a site that works offline, in build/docs
 # make test-wheel  the tests with the built wheel in an environment of its own, without the repository
 # make check-tpu  compile the training step for six TPUs, without one; docs/tpu.md
@@ -36,7 +36,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # The tests start many processes. Without files of bytecode each one compiles all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-slow test-wheel test-all test-newer test-beam docs check-tpu check-gpu lint format clean
+.PHONY: setup demo test test-slow test-wheel test-all test-newer test-both test-beam docs check-tpu check-gpu lint format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -58,12 +58,14 @@ test: $(READY)
 test-slow: $(READY) $(READY_DOCS)
 	ALBERT_KERAS_DOCS_PYTHON="$(abspath $(VENV_DOCS))/bin/python" $(BIN)/python -m pytest $(IN_PROCESSES) -m slow
 
-test-all: test test-slow test-newer test-beam
+test-all: test test-slow test-both test-beam
 
-# With the newer TensorFlow, the tests of the core; with the other one, those that use both.
-test-newer: $(READY)
+test-newer:
 	$(MAKE) setup VENV="$(VENV_NEWER)" PYTHON="$(PYTHON_NEWER)"
 	$(VENV_NEWER)/bin/python -m pytest $(IN_PROCESSES) $(CORE)
+
+# The slow tests that use both TensorFlows.
+test-both: test-newer $(READY)
 	ALBERT_KERAS_OTHER_PYTHON="$(abspath $(VENV_NEWER))/bin/python" $(BIN)/python -m pytest -m slow \
 	  tests/test_both_tensorflows.py
 
