@@ -43,9 +43,9 @@ class AlbertMultipleChoicePreprocessor(TextPreprocessor):
     tokens of question and option are read, and the first ones of the context.
 
     Args:
-        tokenizer, sequence_length, pads_to, **kwargs: As in `AlbertPreprocessor`.
         max_qa_length: int or None. Tokens of a question and an option; None is 128, or a quarter of
             `sequence_length` if that is less.
+        **kwargs: `tokenizer`, `sequence_length`, `pads_to` and others; see `AlbertPreprocessor`.
 
     Call arguments:
         inputs: A tuple of "context" and "question", string [B], and "options", string [B, C]; or a

@@ -129,11 +129,12 @@ class AlbertForPretraining(ObjectiveModel):
         """Configures the training; call it in the scope of the strategy that the model is made in.
 
         Args:
-            optimizer, clip_norm, accumulation_steps, **kwargs: As in `ObjectiveModel.compile`.
             sentence_order_weight: float. Weight of the sentence-order loss; 0 trains masked tokens
                 alone, as for records without sentence-order labels.
             masked_lm_weight: float. Weight of the masked-LM loss.
             objective_weights: dict of str to float. Weights of the objectives that a subclass adds.
+            **kwargs: `optimizer`, `clip_norm`, `accumulation_steps` and others are as in
+                `ObjectiveModel.compile`.
         """
         weights = {"masked_lm": masked_lm_weight}
         if self.sentence_order_head is not None and sentence_order_weight > 0:

@@ -45,11 +45,11 @@ class AlbertSpansPreprocessor(TextPreprocessor):
     """Packs questions with windows of their passages, for `AlbertForSpans`.
 
     Args:
-        tokenizer, sequence_length, pads_to, **kwargs: As in `AlbertPreprocessor`. A passage that is
-            too long takes several windows, which overlap.
         max_query_length: int or None. Tokens after which a question is truncated; None is 64, or
             a third of `sequence_length` if that is less.
-        doc_stride: int. Tokens between the starts of two windows of a passage.
+        doc_stride: int. Tokens between the starts of two windows of a passage. A passage that is
+            too long takes several windows, which overlap.
+        **kwargs: `tokenizer`, `sequence_length`, `pads_to` and others; see `AlbertPreprocessor`.
 
     Call arguments:
         inputs: A tuple of "context" and "question", string [B]; or a dict of these.
@@ -310,9 +310,9 @@ class AlbertForSpans(AlbertForTexts):
         can_be_none: bool. Whether a question may have no answer, as in SQuAD 2.0.
         n_best: int. Number of candidates for an answer.
         max_answer_length: int. Largest number of tokens of an answer.
-        thresholds: dict. "null_threshold": the `null_score` from which a question is left
+        **kwargs: As in `AlbertForTexts`; `head_dropout` is used only for `can_be_none`. The
+            `thresholds` may have "null_threshold", the `null_score` from which a question is left
             unanswered, 0 by default. `finetune` fits it to development examples.
-        **kwargs: As in `AlbertForTexts`; `head_dropout` is used only for `can_be_none`.
 
     Call arguments:
         inputs: A tuple of contexts and questions, string [B]; a dict of "context" and "question";

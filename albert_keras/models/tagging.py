@@ -28,12 +28,12 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
     """Splits texts into words and packs their tokens into windows, for `AlbertForTagging`.
 
     Args:
-        tokenizer, sequence_length, pads_to, **kwargs: As in `AlbertPreprocessor`. A longer text
-            takes several windows, which overlap.
         word_split: str or None. How a text becomes words: "characters"; "punctuation", at white
             space with punctuation and Chinese characters apart; with "elisions" or "contractions"
-            apart as well; or "white_space" alone. None is
-            the rule that the words of the first `fit` follow, and "punctuation" before it.
+            apart as well; or "white_space" alone. None is the rule that the words of the first
+            `fit` follow, and "punctuation" before it.
+        **kwargs: `tokenizer`, `sequence_length`, `pads_to` and others; see `AlbertPreprocessor`. A
+            text longer than `sequence_length` takes several windows, which overlap.
 
     Call arguments:
         inputs: Texts, string [B]; or their words, ragged string [B, None] or a list of lists.

@@ -200,9 +200,9 @@ class AlbertForMultiLabel(AlbertForClassification):
     """Finds which of several labels apply to texts or pairs; see `AlbertForClassification`.
 
     Args:
-        thresholds: dict of str to float. By the names of labels, the probability from which
-            `answer` says that a label applies; 0.5 for those that are not given. `finetune` fits
-            them to development examples.
+        **kwargs: As in `AlbertForClassification`. The `thresholds` are by the names of labels the
+            probability from which `answer` says that a label applies; 0.5 for those that are not
+            given. `finetune` fits them to development examples.
 
     Returns:
         float32 [B, C]. The probability of each label.

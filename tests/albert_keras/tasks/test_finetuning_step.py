@@ -138,8 +138,9 @@ from tests.albert_keras.tasks.test_row_predictor import check_on
 corpus, tokenizer = json.load(sys.stdin), Tokenizer.load(sys.argv[1])
 strategy = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
 for kind in SETTINGS:
-    features = make_task(kind).features(make_examples(corpus, kind), tokenizer, training=True)
-    check_on(kind, strategy, features)
+    task, examples = make_task(kind), make_examples(corpus, kind)
+    check_on(kind, strategy, task.features(examples, tokenizer))
+    features = task.features(examples, tokenizer, training=True)
     if kind != "similarity":  # its texts and scores are compared within the part of a replica
         update_on(kind, strategy, features)
     print(kind)
