@@ -38,7 +38,7 @@ def run_ci(tmp_path):
 
 def test_every_part_runs_and_says_how_long_it_took(run_ci):
     code, lines = run_ci(python3_12="exit 0")
-    parts = ["lint", "test", "test-newer"]
+    parts = ["lint", "test", "test-beam", "test-slow", "test-both"]
     assert code == 0 and [line.split()[1] for line in lines[::2]] == parts
     assert [line.split()[2].rstrip(":") for line in lines[1::2]] == parts
     assert all(" VENV=tmp." in line and "PYTHON_NEWER=python3.12" in line for line in lines[::2])
@@ -56,7 +56,7 @@ def test_one_line_says_why_the_newer_line_is_not_tested(run_ci, programs, reason
     assert code == 0 and reason in line and "not tested with TensorFlow 2.21" in line
 
 
-@pytest.mark.parametrize("failing", ["lint", "test", "test-newer"])
+@pytest.mark.parametrize("failing", ["lint", "test", "test-beam", "test-slow", "test-both"])
 def test_a_failure_of_one_part_is_one_of_all(run_ci, failing):
     code, _ = run_ci(make=f'[ "$1" != {failing} ]', python3_13="exit 0")
     assert code != 0
