@@ -6,12 +6,14 @@ import re
 import textwrap
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import yaml
+from typer import Option
 
 from albert_keras.cli.arguments import check_task_files, read_values
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import Assignments
 from albert_keras.cli.output import shell
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
@@ -56,9 +58,9 @@ Kind = enum.Enum("Kind", {name: name for name in FILE_KINDS}, type=str)  # type:
 @command()
 def init(
     kind: Kind,
-    out: Path | None = None,
-    config: str | None = None,
-    assignments: list[str] | None = None,
+    out: Annotated[Path | None, Option(metavar="FILE", show_default="KIND.yaml")] = None,
+    config: Annotated[str | None, Option(metavar="FILE")] = None,
+    assignments: Assignments = None,
 ):
     """Write a file of all settings of a command, each explained.
 
@@ -71,12 +73,11 @@ def init(
           --set task.text=body --set task.label=folder --out mail.yaml
       albert-keras init data --config bert --out data.yaml
 
-    Options:
-      kind <KIND>: Command that the file is for.
-      out FILE (KIND.yaml): File to write; it must not exist.
-      config FILE: File or recipe of settings to start from; for data a preset: albert, reference,
-        bert or roberta.
-      assignments
+    Args:
+      kind: Command that the file is for.
+      out: File to write; it must not exist.
+      config: File or recipe of settings to start from; for data a preset: albert, reference, bert
+        or roberta.
     """
     chosen = FILE_KINDS[kind.value]
     out = out or Path(f"{kind.value}.yaml")
