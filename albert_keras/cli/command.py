@@ -23,7 +23,8 @@ from data_pipeline.errors import InputError, Mistake
 USAGE_ERRORS = typer.BadParameter.__mro__[1]
 #: Groups of the commands in the order of the help: as data flows.
 PANELS = ("Start", "Data", "Train", "Ask", "Serve", "Exchange and research")
-_COMMON_LINE = (
+#: The end of the help of a command.
+EPILOG = (
     "Every command: --json (the result), --log-format json (the messages), -v (more of them), "
     "--debug (tracebacks)."
 )
@@ -53,7 +54,6 @@ class _Command(_GivenOnce, typer.core.TyperCommand):
             if one.param_type_name == "argument":  # typer would add a type of Python
                 one.display_type_rich = lambda ctx: None
         super().format_options(ctx, formatter)
-        _write_common_line(formatter)
 
 
 class _Group(_GivenOnce, typer.core.TyperGroup):
@@ -67,11 +67,6 @@ class _Group(_GivenOnce, typer.core.TyperGroup):
                     error.message = f"No such command {args[0]!r}. Did you mean `{command}`?"
             raise
 
-    def format_options(self, ctx, formatter):
-        super().format_options(ctx, formatter)  # lists the commands, too
-        if any(one.name == "as_json" for one in self.params):  # the group is also a command
-            _write_common_line(formatter)
-
     def format_commands(self, ctx, formatter):
         """Lists the commands by their panels, which typer does only with rich."""
         rows: dict[str, list] = {panel: [] for panel in PANELS}
@@ -84,19 +79,14 @@ class _Group(_GivenOnce, typer.core.TyperGroup):
                 formatter.write_dl(rows[panel])
 
 
-def _write_common_line(formatter):
-    formatter.write_paragraph()
-    formatter.write_text(_COMMON_LINE)
-
-
 class App(typer.Typer):
     """A typer application; all of its commands refuse options with one value given twice."""
 
     def __init__(self, **settings):
         super().__init__(cls=_Group, rich_markup_mode=None, **settings)
 
-    def command(self, *args, cls=_Command, **settings):
-        return super().command(*args, cls=cls, **settings)
+    def command(self, *args, **settings):
+        return super().command(*args, cls=_Command, epilog=EPILOG, **settings)
 
 
 class Output(NamedTuple):

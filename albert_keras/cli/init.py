@@ -1,6 +1,5 @@
 """`albert-keras init`: files of all settings of a command, to start from."""
 
-import enum
 import inspect
 import re
 import textwrap
@@ -52,12 +51,9 @@ FILE_KINDS = {
 }
 
 
-Kind = enum.Enum("Kind", {name: name for name in FILE_KINDS}, type=str)  # type: ignore[misc]
-
-
 @command()
 def init(
-    kind: Kind,
+    kind: Literal[tuple(FILE_KINDS)],
     out: Annotated[Path | None, Option(metavar="FILE", show_default="KIND.yaml")] = None,
     config: Annotated[str | None, Option(metavar="FILE")] = None,
     assignments: Assignments = None,
@@ -79,8 +75,8 @@ def init(
       config: File or recipe of settings to start from; for data a preset: albert, reference, bert
         or roberta.
     """
-    chosen = FILE_KINDS[kind.value]
-    out = out or Path(f"{kind.value}.yaml")
+    chosen = FILE_KINDS[kind]
+    out = out or Path(f"{kind}.yaml")
     if out.exists():
         raise InputError(
             f"`{out}` exists, and is not overwritten. Remove it or choose another --out.",

@@ -1,14 +1,12 @@
 """`albert-keras vocab` and `albert-keras vocab extend`."""
 
-import enum
-import importlib
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from typer import Context, Option
 
-from albert_keras.cli.command import App, Output, command
+from albert_keras.cli.command import EPILOG, App, Output, command
 from albert_keras.cli.options import Corpus, CorpusFormat, TokenizerPath, is_given, refuse
 from albert_keras.cli.output import shell
 
@@ -19,13 +17,6 @@ _SHOWN_CHARACTERS = 10
 
 #: What a vocabulary of bytes does not do.
 _OF_TEXT = ("lower_case", "strip_accents", "required_characters")
-#: The function that trains each kind.
-_TRAINERS = {
-    "unigram": "data_pipeline.tokenizers.vocabulary:train_vocabulary",
-    "wordpiece": "data_pipeline.tokenizers.library_training:train_wordpiece",
-    "bpe": "data_pipeline.tokenizers.library_training:train_byte_bpe",
-}
-Kind = enum.Enum("Kind", {name: name for name in _TRAINERS}, type=str)  # type: ignore[misc]
 
 
 @command()
@@ -34,7 +25,7 @@ def vocab(
     given,
     corpus: Annotated[list[str] | None, Option(metavar="PATH")] = None,
     out: Path | None = None,
-    kind: Kind = Kind.unigram,
+    kind: Literal["unigram", "wordpiece", "bpe"] = "unigram",
     size: int = 30000,
     lower_case: Annotated[
         bool | None, Option(show_default="yes, unless that confuses letters")
@@ -74,11 +65,13 @@ def vocab(
             context.fail(f"Missing option '{name}'.")
     find_files(corpus)  # before the trainer is loaded
     of_text = {name: given[name] for name in _OF_TEXT if name in given}
-    if kind is Kind.bpe:
+    if kind == "bpe":
         refuse(context, _OF_TEXT, "must not be used with --kind bpe.")
-    module, name = _TRAINERS[kind.value].split(":")
-    train = getattr(importlib.import_module(module), name)
-    result = train(_paragraphs(corpus, corpus_format), out, size, **of_text)
+    from data_pipeline.tokenizers.library_training import train_byte_bpe, train_wordpiece
+    from data_pipeline.tokenizers.vocabulary import train_vocabulary
+
+    trainers = {"unigram": train_vocabulary, "wordpiece": train_wordpiece, "bpe": train_byte_bpe}
+    result = trainers[kind](_paragraphs(corpus, corpus_format), out, size, **of_text)
     coverage = result.coverage
     values = {
         "path": result.path,
@@ -147,7 +140,7 @@ def _build_command(vocabulary, corpus, corpus_format):
 
 def _cleanup_lines(path, kind):
     """Yields what the vocabulary does with case and accents, if it changes any text."""
-    if kind is not Kind.bpe:
+    if kind != "bpe":
         from data_pipeline.tokenizers.tokenization import Tokenizer
 
         config = Tokenizer.load(path).config
@@ -174,6 +167,6 @@ def _paragraphs(corpus, corpus_format):
         yield from document.paragraphs
 
 
-app = App(name="vocab")
+app = App(name="vocab", epilog=EPILOG)
 app.callback(invoke_without_command=True)(vocab)
 app.command()(extend)
