@@ -10,7 +10,6 @@ from albert_keras import recipes
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.loop_config import drop_steps, fit_warmup
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.settings import did_you_mean
 
 
 def read_values(config_file=None, assignments=(), kind="pretraining"):
@@ -33,7 +32,12 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
 
     values, assigned = {}, {}
     if config_file is not None:
-        path = _find(config_file, kind)
+        path = Path(config_file)
+        if not path.is_file():
+            if kind is None:
+                message = f"The configuration file `{path}` does not exist."
+                raise InputError(message, Mistake.NO_CONFIG_FILE)
+            path = recipes.path(str(path), kind)
         values = read_yaml(path)
     for assignment in assignments or ():
         key, equals, text = assignment.partition("=")
@@ -58,24 +62,6 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
                 raise InputError(f"`--set {assignment}`: `{name}` is a value, not a section.")
         section[last] = value
     return values
-
-
-def _find(config_file, kind):
-    path, name = Path(config_file), str(config_file)
-    if path.is_file():
-        return path
-    if kind is None:
-        raise InputError(f"The configuration file `{path}` does not exist.", Mistake.NO_CONFIG_FILE)
-    known = recipes.names(kind)
-    if name in known:
-        return recipes.path(name, kind)
-    hint = did_you_mean(name, known)
-    if hint.endswith("?"):
-        hint += f" Recipes: {', '.join(known)}."
-    raise InputError(
-        f"`{path}` is neither a configuration file nor the name of a recipe{hint}",
-        Mistake.NO_CONFIG_FILE,
-    )
 
 
 def check_records(*folders: Path | None):

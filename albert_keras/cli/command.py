@@ -1,41 +1,30 @@
 """What all commands have in common: --json, --log-format, --verbose, --debug, how they print a
 result, and that an option with one value is given once."""
 
-import functools
-import importlib
+import copy
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 import typer
 import typer.core
+from typer import Option
+from typer.models import OptionInfo
 
 from albert_keras.cli.interruption import interruptible
 from albert_keras.cli.option_names import OptionNames
+from albert_keras.cli.options import is_given, options_of_settings, placeholder_of
 from albert_keras.cli.output import show, start
-from albert_keras.cli.parameters import (
-    given_of,
-    help_and_entries,
-    parameters_of,
-    refuse,
-    signature_of,
-)
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.settings import options_of
 
-#: The options of every command, which have one line in each help.
-_COMMON = (
-    ("as_json", bool, False, typer.Option("--json", hidden=True)),
-    ("log_format", str, "text", typer.Option("--log-format", hidden=True)),
-    ("verbose", bool, False, typer.Option("-v", "--verbose", hidden=True)),
-    ("debug", bool, False, typer.Option("--debug", hidden=True)),
-)
 #: The errors that typer raises for unknown, missing and wrong options.
 USAGE_ERRORS = typer.BadParameter.__mro__[1]
 #: Groups of the commands in the order of the help: as data flows.
 PANELS = ("Start", "Data", "Train", "Ask", "Serve", "Exchange and research")
-_COMMON_LINE = (
+#: The end of the help of a command.
+EPILOG = (
     "Every command: --json (the result), --log-format json (the messages), -v (more of them), "
     "--debug (tracebacks)."
 )
@@ -65,7 +54,6 @@ class _Command(_GivenOnce, typer.core.TyperCommand):
             if one.param_type_name == "argument":  # typer would add a type of Python
                 one.display_type_rich = lambda ctx: None
         super().format_options(ctx, formatter)
-        _write_common_line(formatter)
 
 
 class _Group(_GivenOnce, typer.core.TyperGroup):
@@ -79,11 +67,6 @@ class _Group(_GivenOnce, typer.core.TyperGroup):
                     error.message = f"No such command {args[0]!r}. Did you mean `{command}`?"
             raise
 
-    def format_options(self, ctx, formatter):
-        super().format_options(ctx, formatter)  # lists the commands, too
-        if any(one.name == "as_json" for one in self.params):  # the group is also a command
-            _write_common_line(formatter)
-
     def format_commands(self, ctx, formatter):
         """Lists the commands by their panels, which typer does only with rich."""
         rows: dict[str, list] = {panel: [] for panel in PANELS}
@@ -96,39 +79,14 @@ class _Group(_GivenOnce, typer.core.TyperGroup):
                 formatter.write_dl(rows[panel])
 
 
-def _write_common_line(formatter):
-    formatter.write_paragraph()
-    formatter.write_text(_COMMON_LINE)
-
-
 class App(typer.Typer):
     """A typer application; all of its commands refuse options with one value given twice."""
 
     def __init__(self, **settings):
         super().__init__(cls=_Group, rich_markup_mode=None, **settings)
 
-    def command(self, *args, cls=_Command, **settings):
-        return super().command(*args, cls=cls, **settings)
-
-
-class Call(NamedTuple):
-    """A function that a command calls, with what was given of its parameters.
-
-    Its module is imported when it is called: most modules import TensorFlow.
-    """
-
-    context: typer.Context
-    function: str  # as "module:name"
-    given: dict[str, Any]
-
-    def __call__(self, *values: Any, **others: Any) -> Any:
-        module, _, name = self.function.partition(":")
-        return getattr(importlib.import_module(module), name)(*values, **others, **self.given)
-
-    def to(self, function: str, problem: str) -> "Call":
-        """Returns the call of another function; InputError if it lacks a parameter given."""
-        refuse(self.context, self.given.keys() - signature_of(function).keys(), problem)
-        return self._replace(function=function)
+    def command(self, *args, **settings):
+        return super().command(*args, cls=_Command, epilog=EPILOG, **settings)
 
 
 class Output(NamedTuple):
@@ -163,57 +121,86 @@ def streamed(
     return Output(answers, (line for one in answers for line in describe(one)))
 
 
-def command(*calls: str, config=None, resumes: bool = False):
+def command(config=None, shown: str = "", resumes: bool = False):
     """Decorates a function that returns an Output, or None, to make it a typer command.
 
-    Its options are its own parameters, those of the functions that it calls and of the settings,
-    see `parameters.py`, and --json, --log-format, --verbose and --debug.
+    The part `Args:` of its docstring has the help of its parameters. These are options, and --json,
+    --log-format, --verbose and --debug are added; but a parameter `context` is the typer.Context,
+    and `given` the options on the command line (dict), the defaults of the others being left to
+    the functions of the library.
 
     Args:
-        calls: Functions as "module:name". The parameter `call` is the Call of the first one; the
-            defaults are left to the functions.
-        config: type or None. Settings; the values that were given of them are a dict, the
-            parameter `flags`.
+        config: type or None. Settings whose options are in the place of the parameter `flags`,
+            which is a dict of the values that were given of them.
+        shown: Keywords of the settings in the help.
         resumes: Whether the command, repeated after Ctrl-C, resumes its work.
     """
 
     def decorate(function):
-        own = inspect.signature(function).parameters
-        text, entries = help_and_entries(function.__doc__)
-        options = parameters_of(function, entries, config, calls)
-        settings = () if config is None else options_of(config)
-        flags = [one.name for one in options if one.name in settings and one.name not in own]
-        derived = [one.name for one in options if one.name not in own and one.name not in flags]
+        text, _, described = inspect.cleandoc(function.__doc__).partition("\nArgs:\n")
+        helps = dict(re.findall(r"^  (\w+): (.+(?:\n    .+)*)", described, re.MULTILINE))
+        parameters = inspect.signature(function).parameters
+        own = [name for name in parameters if name not in ("context", "given", "flags")]
 
-        @functools.wraps(function)
-        def run(context, as_json, log_format, verbose, debug, **arguments):
+        def run(
+            context: typer.Context,
+            *,
+            as_json: Annotated[bool, Option("--json", hidden=True)] = False,
+            log_format: Annotated[str, Option(hidden=True)] = "text",
+            verbose: Annotated[bool, Option("-v", "--verbose", hidden=True)] = False,
+            debug: Annotated[bool, Option("--debug", hidden=True)] = False,
+            **arguments,
+        ):
             start(verbose, debug, log_format, OptionNames(context, config).put_into)
-            if config is not None:
-                given = given_of(context, flags, arguments)
-                arguments["flags"] = {
+            given = {name: value for name, value in arguments.items() if is_given(context, name)}
+            others = {
+                "context": context,
+                "given": {name: given[name] for name in own if name in given},
+                "flags": {
                     name: str(value) if isinstance(value, Path) else value
                     for name, value in given.items()
-                }
-            if calls:
-                arguments["call"] = Call(context, calls[0], given_of(context, derived, arguments))
-            if "context" in own:
-                arguments["context"] = context
+                    if name not in own
+                },
+            }
+            values = {name: others.get(name, arguments.get(name)) for name in parameters}
             with interruptible(resumes):
-                output = function(**arguments)
+                output = function(**values)
                 if output is None:
                     return
                 show(output.values, output.lines, as_json)
             if output.error is not None:
                 raise output.error
 
-        kind = inspect.Parameter.KEYWORD_ONLY
-        common = [
-            inspect.Parameter(name, kind, default=default, annotation=Annotated[type_, option])
-            for name, type_, default, option in _COMMON
-        ]
-        context = inspect.Parameter("context", kind, annotation=typer.Context)
+        context, *common, _ = inspect.signature(run).parameters.values()
+        options = [_with_help(parameters[name], helps.get(name, "")) for name in own]
+        if config is not None:
+            place = [name for name in parameters if name in (*own, "flags")].index("flags")
+            options[place:place] = options_of_settings(config, shown)
+        run.__name__ = function.__name__
         run.__signature__ = inspect.Signature([context, *options, *common])
-        run.__doc__ = text
+        # typer keeps the lines of a paragraph that begins with \b.
+        run.__doc__ = re.sub(r"\n\n(?=[^\n]*:\n  )", "\n\n\b\n", text)
         return run
 
     return decorate
+
+
+def _with_help(parameter, text):
+    """Adds its help to a parameter, which is an argument if it has no option and no default.
+
+    A flag that is off by default needs no opposite.
+    """
+    kind, how = parameter.annotation, None
+    if get_origin(kind) is Annotated:
+        kind, how = get_args(kind)
+    if how is None:
+        how = typer.Argument() if parameter.default is inspect.Parameter.empty else Option()
+    how = copy.copy(how)
+    how.help = how.help or " ".join(text.split())
+    if not isinstance(how, OptionInfo):
+        how.metavar = how.metavar or parameter.name.upper()
+    elif kind is bool and parameter.default is False:
+        how.param_decls = (f"--{parameter.name.replace('_', '-')}",)
+    else:
+        how.metavar = how.metavar or placeholder_of(kind)
+    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, how])

@@ -1,5 +1,10 @@
 """`albert-keras convert`."""
 
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
 from albert_keras.config import AlbertConfig
@@ -21,8 +26,16 @@ _NEXT = {
 }
 
 
-@command("albert_keras.conversion.convert:convert")
-def convert(call):
+@command()
+def convert(
+    given,
+    source: Path,
+    target: Path,
+    to: Annotated[str | None, Option(metavar="FORMAT", show_default="albert-keras")] = None,
+    tokenizer: Annotated[Path | None, Option(show_default="the one with the weights")] = None,
+    config: Path | None = None,
+    pair: bool = False,
+):
     """Convert a model from or to another format.
 
     Heads and vocabulary are converted too. TARGET is written completely or not at all, and nothing
@@ -34,18 +47,19 @@ def convert(call):
       albert-keras convert runs/books books-hf --to hugging-face
       albert-keras convert model.ckpt-best models/mine --config my_config.json --tokenizer spm.model
 
-    Options:
-      source <SOURCE>: Run, export, name of a shipped model, checkpoint, folder or file.
-      target <TARGET>: Output folder.
-      to FORMAT (albert-keras): Format: albert-keras, google, google-bert, hugging-face or
-        keras-nlp.
-      tokenizer (the one with the weights): Folder, *.model, vocab.txt or tokenizer.json.
+    Args:
+      source: Run, export, name of a shipped model, checkpoint, folder or file.
+      target: Output folder.
+      to: Format: albert-keras, google, google-bert, hugging-face or keras-nlp.
+      tokenizer: Folder, *.model, vocab.txt or tokenizer.json.
       config: albert_config.json for a checkpoint without one.
       pair: The classifier or regression of SOURCE takes pairs of texts.
     """
-    detect(call.given["source"])
-    check_output_folder(call.given["target"], "target")
-    result = call()
+    detect(source)
+    check_output_folder(target, "target")
+    from albert_keras.conversion.convert import convert as convert_weights
+
+    result = convert_weights(**given)
     return Output(result, _lines(result))
 
 

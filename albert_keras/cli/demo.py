@@ -15,7 +15,7 @@ def demo(out: Path = Path("runs/demo")):
     Example:
       albert-keras demo --out runs/demo
 
-    Options:
+    Args:
       out: Output folder.
     """
     typer.echo("loading TensorFlow", err=True)

@@ -1,12 +1,20 @@
 """`albert-keras distill`."""
 
 from pathlib import Path
+from typing import Annotated
 
-import typer
+from typer import Context, Option
 
 from albert_keras.cli.arguments import check_records, check_task_files, read_values
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.parameters import refuse
+from albert_keras.cli.options import (
+    AlbertConfigFile,
+    AllowChanges,
+    Assignments,
+    ConfigFile,
+    TokenizerOfWeights,
+    refuse,
+)
 from albert_keras.cli.pretrain import lines_of
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
@@ -15,8 +23,9 @@ from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import options_of
 
-_RECORDS = "albert_keras.distillation.distill:distill"
-_TASK = "albert_keras.distillation.task:distill_task"
+#: Options that have no settings and apply to one kind of distillation.
+_OF_RECORDS = {"eval_data", "teacher_step", "albert_config", "tokenizer"}
+_OF_TASKS = {"origin"}
 
 
 class _Options(DistillationConfig):
@@ -25,17 +34,26 @@ class _Options(DistillationConfig):
     task: TaskConfig
 
 
-@command(_RECORDS, _TASK, config=_Options, resumes=True)
+@command(
+    config=_Options,
+    resumes=True,
+    shown="size task data_dir train steps time_budget batch_size lr seed temperature",
+)
 def distill(
-    context: typer.Context,
-    call,
-    teacher: str,
-    out: Path,
+    context: Context,
     *,
-    flags,
+    teacher: Annotated[str, Option(metavar="PATH")],
+    out: Annotated[Path, Option()],
     data: Path | None = None,
-    config: Path | None = None,
-    assignments: list[str] | None = None,
+    flags,
+    origin: Annotated[Path | None, Option("--from")] = None,
+    teacher_step: Annotated[str | None, Option(show_default="the newest", hidden=True)] = None,
+    albert_config: AlbertConfigFile = None,
+    tokenizer: TokenizerOfWeights = None,
+    eval_data: Path | None = None,
+    allow_changes: AllowChanges = None,
+    config: ConfigFile = None,
+    assignments: Assignments = None,
 ):
     """Train a small model, the student, with a trained one as its teacher.
 
@@ -49,22 +67,14 @@ def distill(
       albert-keras distill --teacher runs/sst-2 --from runs/student --task sst-2 \\
           --data-dir glue/ --out runs/small-sst-2
 
-    Options:
-      teacher PATH: Trained model to learn from: a run, checkpoint, export, name of a shipped model,
+    Args:
+      teacher: Trained model to learn from: a run, checkpoint, export, name of a shipped model,
         .keras file or model of another program; for a task, a fine-tuning.
       out: Folder of the run; an interrupted run is resumed.
       data: Folder of records to pre-train on, instead of a task.
-      size
-      task data_dir train
-      origin --from PATH: Pre-trained weights of the student for a task, instead of --student.
-      steps time_budget batch_size lr seed
-      temperature
-      ~teacher_step (the newest): Checkpoint of the teacher's run: a number or `best`; not for a
-        task.
-      ~albert_config
-      ~tokenizer: Tokenizer, if the weights have none: a folder, .model file or vocab.txt.
+      origin: Pre-trained weights of the student for a task, instead of --student.
+      teacher_step: Checkpoint of the teacher's run: a number or `best`; not for a task.
       eval_data: Folder of held-out records to evaluate on during training.
-      allow_changes config assignments
     """
     values = read_values(config, assignments, kind="finetuning" if data is None else "distillation")
     on_task = "task" in flags or "task" in values
@@ -74,32 +84,39 @@ def distill(
             f"{'both' if on_task else 'none'} of them."
         )
     if on_task:
-        problem = "does not apply to a distillation on a task."
-        refuse(
-            context, flags.keys() - options_of(TaskDistillationConfig).keys() - {"size"}, problem
-        )
-        return _on_task(call.to(_TASK, problem), teacher, out, flags, values)
-    problem = "does not apply to a distillation on records."
-    refuse(context, flags.keys() - options_of(DistillationConfig).keys(), problem)
-    call = call.to(_RECORDS, problem)
+        others = flags.keys() - options_of(TaskDistillationConfig).keys() - {"size"}
+        refuse(context, others | _OF_RECORDS, "does not apply to a distillation on a task.")
+        return _on_task(teacher, out, flags, values, origin, allow_changes)
+    others = flags.keys() - options_of(DistillationConfig).keys()
+    refuse(context, others | _OF_TASKS, "does not apply to a distillation on records.")
     settings = DistillationConfig.of(values, **flags)
-    check_records(data, call.given.get("eval_data"), *(stage.data for stage in settings.stages))
+    check_records(data, eval_data, *(stage.data for stage in settings.stages))
     detect(teacher)
     settings.albert_config(vocab_size=1)  # checks the depths of the stages
-    result = call(teacher, data, out, settings)
+    from albert_keras.distillation.distill import distill as distill_on_records
+
+    weights = {"albert_config": albert_config, "tokenizer": tokenizer}
+    result = distill_on_records(
+        *(teacher, data, out, settings, eval_data, allow_changes or ()),
+        teacher_step=teacher_step,
+        **weights,
+    )
     return Output(result, lines_of(result))
 
 
-def _on_task(call, teacher, out, flags, values):
+def _on_task(teacher, out, flags, values, origin, allow_changes):
     student = flags.pop("size", None)
     if student is not None:
         AlbertConfig.from_name(student)  # checks the name
     settings = TaskDistillationConfig.of(values, **flags)
     detect(teacher, ("run", "fine-tuning"), "A teacher on a task is a fine-tuning.")
-    if "origin" in call.given:
-        detect(call.given["origin"])
+    if origin is not None:
+        detect(origin)
     check_task_files(settings.task)
+    from albert_keras.distillation.task import distill_task
     from albert_keras.tasks.results import as_json, lines
 
-    result = call(teacher, out, settings, student=student)
+    result = distill_task(
+        teacher, out, settings, origin, student, allow_changes=allow_changes or ()
+    )
     return Output(as_json(result), [*lines(result), f"all results: {out}/results.json"])

@@ -17,7 +17,7 @@ def doctor(out: Path = Path("runs"), disk: str = "2GB"):
     Example:
       albert-keras doctor --out runs/ --disk 50GB
 
-    Options:
+    Args:
       out: Folder that runs will be written to.
       disk: Free space that the disk of this folder must have.
     """

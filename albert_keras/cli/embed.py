@@ -2,16 +2,44 @@
 
 import itertools
 from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
 
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import Step, TextColumn
 from albert_keras.cli.output import shell
 from albert_keras.cli.typed_inputs import text_batches
 from albert_keras.report import count_of
 from data_pipeline.errors import InputError
 
 
-@command("albert_keras.texts.embed:embed")
-def embed(call, out: Path, texts: list[str] | None = None, layers: str = "last"):
+@command()
+def embed(
+    given,
+    *,
+    model: Path,
+    texts: Annotated[list[str] | None, Argument(metavar="TEXT")] = None,
+    out: Annotated[Path, Option()],
+    file: Path | None = None,
+    text_column: TextColumn = None,
+    id_column: Annotated[
+        str | None, Option(metavar="COLUMN", show_default="the number of the row")
+    ] = None,
+    pooling: Annotated[
+        str | None,
+        Option(
+            metavar="[mean|cls|pooler]",
+            show_default="as in the training for similarity, otherwise mean",
+        ),
+    ] = None,
+    layers: Annotated[str, Option(metavar="last|LAYER,...")] = "last",
+    normalize: bool = False,
+    max_seq_length: Annotated[int | None, Option(show_default="as in training")] = None,
+    batch_size: Annotated[int, Option(min=1)] = 64,
+    step: Step = None,
+    overwrite: bool = False,
+):
     """Embed texts: write a vector for each.
 
     Examples:
@@ -20,25 +48,25 @@ def embed(call, out: Path, texts: list[str] | None = None, layers: str = "last")
           --out mail.npy --normalize
       cat sentences.txt | albert-keras embed saved_models/books --out sentences.npy
 
-    Options:
-      model <MODEL>: Run, fine-tuning, export, name of a shipped model, checkpoint or .keras file.
-      texts <TEXT>: Text to embed; without TEXT and --file, lines of stdin.
+    Args:
+      model: Run, fine-tuning, export, name of a shipped model, checkpoint or .keras file.
+      texts: Text to embed; without TEXT and --file, lines of stdin.
       out: File of vectors to write, .npy; ids and texts are written next to it.
       file: Table (.tsv, .csv, .jsonl), or text file with a text on each line.
-      text_column id_column
-      pooling [mean|cls|pooler] (as in the training for similarity, otherwise mean): How the vector
-        of a text is computed.
-      layers last|LAYER,...: Layers whose outputs are averaged, separated by commas: 1 is the first,
-        -1 the last.
+      id_column: Column of the id in a table.
+      pooling: How the vector of a text is computed.
+      layers: Layers whose outputs are averaged, separated by commas: 1 is the first, -1 the last.
       normalize: Divide each vector by its length.
-      max_seq_length (as in training): Tokens after which a text is truncated.
-      batch_size {1..}: Texts per batch.
-      step
+      max_seq_length: Tokens after which a text is truncated.
+      batch_size: Texts per batch.
       overwrite: Replace the files of --out.
     """
-    has_texts = texts or "file" not in call.given
-    source = itertools.chain.from_iterable(text_batches(texts)) if has_texts else None
-    result = call(texts=source, layers=_parse_layers(layers), out=out)
+    given["layers"] = _parse_layers(layers)
+    if texts or file is None:
+        given["texts"] = itertools.chain.from_iterable(text_batches(texts))
+    from albert_keras.texts.embed import embed as embed_texts
+
+    result = embed_texts(**given)
     values = result._asdict() | {"settings": result.settings._asdict()}
     del values["vectors"], values["ids"]
     lines = [
@@ -49,8 +77,14 @@ def embed(call, out: Path, texts: list[str] | None = None, layers: str = "last")
     return Output(values, lines)
 
 
-@command("albert_keras.texts.similar:similar")
-def similar(call, corpus: Path, queries: list[str] | None = None):
+@command()
+def similar(
+    corpus: Path,
+    queries: Annotated[list[str] | None, Argument(metavar="TEXT")] = None,
+    model: Annotated[Path | None, Option(show_default="the one that embedded CORPUS")] = None,
+    top_k: Annotated[int, Option(min=1)] = 5,
+    batch_size: Annotated[int, Option(min=1)] = 64,
+):
     """Find the texts of a corpus that are most similar to each TEXT.
 
     The score is the cosine of the vectors, from -1 to 1. The search is exact.
@@ -59,14 +93,17 @@ def similar(call, corpus: Path, queries: list[str] | None = None):
       albert-keras similar sentences.npy "A boat left the harbour."
       albert-keras similar mail.npy "My invoice is wrong." --top-k 10
 
-    Options:
-      corpus <CORPUS>: File of vectors that `embed` wrote.
-      queries <TEXT>: Text to find similar ones for; without TEXT, lines of stdin.
-      model (the one that embedded CORPUS): The same model in another place.
-      top_k {1..}: Number of texts to find for each TEXT.
-      batch_size {1..}: Texts per batch.
+    Args:
+      corpus: File of vectors that `embed` wrote.
+      queries: Text to find similar ones for; without TEXT, lines of stdin.
+      model: The same model in another place.
+      top_k: Number of texts to find for each TEXT.
+      batch_size: Texts per batch.
     """
-    found = call(corpus, list(itertools.chain.from_iterable(text_batches(queries))))
+    texts = list(itertools.chain.from_iterable(text_batches(queries)))
+    from albert_keras.texts.similar import similar as find_similar
+
+    found = find_similar(corpus, texts, model, top_k, batch_size)
     lines = []
     for one in found:
         lines.append(" ".join(one.query.split()))

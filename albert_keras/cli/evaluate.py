@@ -1,21 +1,26 @@
 """`albert-keras evaluate`."""
 
 from pathlib import Path
+from typing import Annotated
 
-import typer
+from typer import Context, Option
 
 from albert_keras.cli.arguments import check_files, check_records
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.parameters import refuse
+from albert_keras.cli.options import DataDir, Encoding, SkipBadRows, Step, refuse
 from albert_keras.formats.detection import detect, kind_of_run
 from albert_keras.report import count_of, percent, table
 from albert_keras.texts.minimal_pairs import pair_files
 from data_pipeline.errors import InputError
 
-_RECORDS = "albert_keras.training.evaluate:evaluate"
-_TASK = "albert_keras.tasks.evaluate:evaluate_task"
-_PAIRS = "albert_keras.texts.pair_accuracy:evaluate_minimal_pairs"
-_FILES = "albert_keras.tasks.score_files:score_predictions"
+_SCORING = ("step", "batch_size", "strategy")
+_ON_RECORDS = ("run", "data", "baseline_data", "allow_trained_rows", *_SCORING)
+_ON_A_TASK = (
+    *("run", "data", "data_dir", "split", "out", "encoding", "skip_bad_rows", "bag_of_words"),
+    *("allow_trained_rows", *_SCORING),
+)
+_ON_PAIRS = ("run", "minimal_pairs", "mask_rest_of_word", "out", "overwrite", *_SCORING)
+_ON_FILES = ("predictions", "task", "data", "null_odds")
 
 #: Kinds of models that are evaluated on records or examples.
 _KINDS = ("run", "fine-tuning", "export")
@@ -25,13 +30,31 @@ _WANTED = (
 )
 
 
-@command(_RECORDS, _TASK, _PAIRS, _FILES)
+@command()
 def evaluate(
-    context: typer.Context,
-    call,
+    context: Context,
+    given,
     run: Path | None = None,
+    data: Annotated[Path | None, Option(show_default="development examples")] = None,
+    split: Annotated[str | None, Option(show_default="dev")] = None,
+    data_dir: DataDir = None,
     minimal_pairs: list[Path] | None = None,
+    mask_rest_of_word: bool = False,
+    baseline_data: Path | None = None,
+    out: Path | None = None,
+    overwrite: bool = False,
+    step: Step = None,
+    batch_size: Annotated[int, Option(min=1)] = 64,
+    strategy: Annotated[
+        str, Option(metavar="[auto|tpu|mirrored|multiworker|single]", hidden=True)
+    ] = "auto",
+    encoding: Encoding = None,
+    skip_bad_rows: SkipBadRows = None,
+    bag_of_words: bool = True,
+    allow_trained_rows: bool = False,
     predictions: Path | None = None,
+    task: str | None = None,
+    null_odds: Path | None = None,
 ):
     """Evaluate a model on held-out examples, compared with guessing, or on minimal pairs.
 
@@ -44,23 +67,21 @@ def evaluate(
       albert-keras evaluate --run albert-mini-en --minimal-pairs blimp/ --out pairs.jsonl
       albert-keras evaluate --predictions CoLA.tsv --task cola --data CoLA/dev.tsv
 
-    Options:
-      run PATH: Folder of a run, a fine-tuning or a pre-trained export; or the name of a shipped
-        model. With --minimal-pairs, also a checkpoint.
-      data (development examples): Held-out records, or a labelled file of the task.
-      split (dev): Split of the official files of the task.
-      data_dir
-      minimal_pairs PATH: File of JSON lines, each with an acceptable and an unacceptable sentence,
-        as in BLiMP; or folder of such files; may be repeated.
+    Args:
+      run: Folder of a run, a fine-tuning or a pre-trained export; or the name of a shipped model.
+        With --minimal-pairs, also a checkpoint.
+      data: Held-out records, or a labelled file of the task.
+      split: Split of the official files of the task.
+      minimal_pairs: File of JSON lines, each with an acceptable and an unacceptable sentence, as in
+        BLiMP; or folder of such files; may be repeated.
       mask_rest_of_word: With --minimal-pairs, also mask the later tokens of the same word.
       baseline_data: Training records, from which unigram and bigram baselines are computed for
         comparison.
       out: Folder for predictions, errors and a figure. With --minimal-pairs, file for the scores of
         each pair (.jsonl).
       overwrite: With --minimal-pairs, replace the file of --out if it exists.
-      step
-      batch_size {1..}: Rows per batch.
-      ~strategy ~encoding ~skip_bad_rows
+      batch_size: Rows per batch.
+      strategy: Distribution strategy.
       bag_of_words: For a fine-tuned model, also score a linear model on counts of words, trained on
         the same examples.
       allow_trained_rows: Score examples or records even if the model was trained on all of them.
@@ -68,44 +89,55 @@ def evaluate(
       task: With --predictions, the labelled GLUE task, squad1 or squad2.
       null_odds: With --predictions, null_odds.json of squad2, to find the best thresholds.
     """
-    problem = "must not be given with"
+
+    def take(names, thing):
+        refuse(context, given.keys() - names, f"must not be given with {thing}.")
+
     if predictions is not None:
-        refuse(context, ("run", "minimal_pairs"), f"{problem} `--predictions`.")
-        return _score(call.to(_FILES, f"{problem} `--predictions`."), predictions)
+        take(_ON_FILES, "`--predictions`")
+        return _score(given)
     if run is None:
         raise InputError("`--run` or `--predictions` is required. Received: neither.")
+    given["model"] = given.pop("run")
     if minimal_pairs:
-        call = call.to(_PAIRS, f"{problem} `--minimal-pairs`.")
+        take(_ON_PAIRS, "`--minimal-pairs`")
         detect(run)
+        given["files"] = given.pop("minimal_pairs")
         pair_files(minimal_pairs)  # before TensorFlow is imported
-        result = call(run, minimal_pairs)
+        from albert_keras.texts.pair_accuracy import evaluate_minimal_pairs
+
+        result = evaluate_minimal_pairs(**given)
         return Output(result, _describe_pairs(result))
-    data = call.given.get("data")
     detect(run, _KINDS, _WANTED)
     if kind_of_run(run) == "finetuning":
-        call = call.to(_TASK, f"{problem} a fine-tuned model.")
-        if not call.given.keys() & {"split", "data_dir"}:
+        take(_ON_A_TASK, "a fine-tuned model")
+        if split is None and data_dir is None:
             check_files(data)
-        result = call(run)
+        from albert_keras.tasks.evaluate import evaluate_task
+
+        result = evaluate_task(**given)
         return Output(result, describe_task(result))
-    call = call.to(_RECORDS, f"{problem} a pre-trained model.")
+    take(_ON_RECORDS, "a pre-trained model")
     if data is None:
         raise InputError(
             "The evaluation of a pre-training run requires `--data`, a folder of records that were "
             "not used for training; or `--minimal-pairs`. Received: neither."
         )
-    check_records(data, call.given.get("baseline_data"))
-    result = call(run)
+    check_records(data, baseline_data)
+    from albert_keras.training.evaluate import evaluate as evaluate_on_records
+
+    result = evaluate_on_records(**given)
     return Output(result, describe(result))
 
 
-def _score(call, predictions):
-    from albert_keras.tasks.metrics import shown_metric
-
+def _score(given):
     for name in ("task", "data"):
-        if name not in call.given:
+        if name not in given:
             raise InputError(f"`--{name}` is required with `--predictions`. Received: none.")
-    result = call(predictions=predictions)
+    from albert_keras.tasks.metrics import shown_metric
+    from albert_keras.tasks.score_files import score_predictions
+
+    result = score_predictions(**given)
     lines = [f"{result.task}, {count_of(result.examples, 'example')}"]
     lines += [
         f"  {shown_metric(name, result.positive_class):20} {value:.10g}"

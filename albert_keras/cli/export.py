@@ -1,8 +1,12 @@
 """`albert-keras export`."""
 
 from pathlib import Path
+from typing import Annotated
+
+from typer import Option
 
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import Step
 from albert_keras.cli.output import shell
 from albert_keras.formats.detection import detect
 from albert_keras.report import percent
@@ -10,8 +14,20 @@ from albert_keras.serving.layout import check_model_name, split_version
 from data_pipeline.errors import InputError
 
 
-@command("albert_keras.serving.publish:export")
-def export(call, run: Path | None = None, card: bool = False):
+@command()
+def export(
+    given,
+    *,
+    run: Path | None = None,
+    out: Annotated[Path, Option()],
+    step: Step = None,
+    version: Annotated[int | None, Option(show_default="the next one")] = None,
+    max_seq_length: Annotated[int | None, Option(show_default="as in training")] = None,
+    precision: str = "float32",
+    keras_precision: str = "float32",
+    lite: list[str] | None = None,
+    card: bool = False,
+):
     """Export a run as a SavedModel and as a .keras model.
 
     The SavedModel takes plain strings. A version is published only if tensorflow_model_server has
@@ -22,27 +38,28 @@ def export(call, run: Path | None = None, card: bool = False):
       albert-keras export --run runs/books --out saved_models/small --precision int8 --lite int8
       albert-keras export --card --out saved_models/books
 
-    Options:
-      run PATH: Folder of a run, of a fine-tuning (its best seed), of a converted model or of an
-        export of a pre-trained model; or the name of a shipped model.
+    Args:
+      run: Folder of a run, of a fine-tuning (its best seed), of a converted model or of an export
+        of a pre-trained model; or the name of a shipped model.
       out: Folder named like the model; the version is created in it.
-      step
-      version (the next one): Version number.
-      max_seq_length (as in training): Tokens after which a text is truncated.
+      version: Version number.
+      max_seq_length: Tokens after which a text is truncated.
       precision: Precision: float32, bfloat16 or int8 (weights only).
       keras_precision: Precision in which the .keras file stores the weights: float32, float16 for
         less than half the size, or bfloat16 for a third.
       lite: Also write TensorFlow Lite: float16 or int8; may be repeated.
       card: Only write the model card of the export in --out again, after a change of its card.yaml.
     """
-    out = call.given["out"]
     if card:
         return _write_card(out)
     if run is None:
         raise InputError("`--run` is required, unless --card writes the model card again.")
     check_model_name(out.absolute().name)
     detect(run)
-    result = call(run)
+    from albert_keras.serving.publish import export as export_run
+
+    given["model"] = given.pop("run")
+    result = export_run(**given)
     return Output(result, _lines(result))
 
 

@@ -1,9 +1,20 @@
 """`albert-keras finetune`."""
 
 from pathlib import Path
+from typing import Annotated
+
+from typer import Option
 
 from albert_keras.cli.arguments import check_task_files, read_values
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import (
+    AlbertConfigFile,
+    AllowChanges,
+    Assignments,
+    ConfigFile,
+    FromStep,
+    TokenizerOfWeights,
+)
 from albert_keras.cli.output import shell
 from albert_keras.formats.detection import ANY_MODEL, detect
 from albert_keras.tasks.finetune_config import FinetuneConfig
@@ -11,16 +22,25 @@ from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
 
 
-@command("albert_keras.tasks.finetune:finetune", config=FinetuneConfig, resumes=True)
+@command(
+    config=FinetuneConfig,
+    resumes=True,
+    shown="task data_dir train dev text pair label max_seq_length epochs time_budget "
+    "batch_size lr seed",
+)
 def finetune(
-    call,
-    origin: str,
-    out: Path,
-    *,
+    origin: Annotated[str, Option("--from", metavar="PATH")],
+    out: Annotated[Path, Option()],
     flags,
-    seeds: str = "1",
-    config: Path | None = None,
-    assignments: list[str] | None = None,
+    seeds: Annotated[str, Option(metavar="N")] = "1",
+    random_baseline: Annotated[bool, Option(hidden=True)] = True,
+    bag_of_words: Annotated[bool, Option(hidden=True)] = True,
+    from_step: FromStep = None,
+    albert_config: AlbertConfigFile = None,
+    tokenizer: TokenizerOfWeights = None,
+    allow_changes: AllowChanges = None,
+    config: ConfigFile = None,
+    assignments: Assignments = None,
 ):
     """Fine-tune a model on a task and evaluate it.
 
@@ -34,18 +54,13 @@ def finetune(
           --from runs/books --out runs/mail
       albert-keras finetune --config mnli --data-dir glue/ --from albert-base/ --out runs/mnli
 
-    Options:
-      origin --from PATH: Run, checkpoint, export, name of a shipped model, .keras file or model of
-        another program to start from; `random` for random weights.
+    Args:
+      origin: Run, checkpoint, export, name of a shipped model, .keras file or model of another
+        program to start from; `random` for random weights.
       out: Output folder; an interrupted fine-tuning is resumed.
-      task data_dir train dev text pair label max_seq_length
-      epochs time_budget batch_size lr seed
-      seeds N: Number of trainings with different seeds, or the seeds: 3,14,15.
-      ~random_baseline: Also train the same model from random weights.
-      ~bag_of_words: Also train a linear model on counts of words.
-      ~from_step ~albert_config
-      ~tokenizer: Tokenizer, if the weights have none: a folder, .model file or vocab.txt.
-      allow_changes config assignments
+      seeds: Number of trainings with different seeds, or the seeds: 3,14,15.
+      random_baseline: Also train the same model from random weights.
+      bag_of_words: Also train a linear model on counts of words.
     """
     values = read_values(config, assignments, kind="finetuning")
     task = values.get("task") or {}
@@ -60,9 +75,14 @@ def finetune(
     if origin != "random":
         detect(origin, wanted=f"{ANY_MODEL} `random` stands for random weights.")
     check_task_files(settings.task)
+    from albert_keras.tasks.finetune import finetune as finetune_model
     from albert_keras.tasks.results import as_json, first_split, lines
 
-    result = call(origin, out, settings, numbers)
+    weights = {"from_step": from_step, "albert_config": albert_config, "tokenizer": tokenizer}
+    baselines = {"random_baseline": random_baseline, "bag_of_words": bag_of_words}
+    result = finetune_model(
+        origin, out, settings, numbers, allow_changes=allow_changes or (), **weights, **baselines
+    )
     files = result.files[first_split(result)]
     picture = [f"{name}: {files[name]}" for name in ("confusions", "scores") if name in files]
     shown = [

@@ -1,17 +1,18 @@
 """`albert-keras init`: files of all settings of a command, to start from."""
 
-import enum
 import inspect
 import re
 import textwrap
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import yaml
+from typer import Option
 
 from albert_keras.cli.arguments import check_task_files, read_values
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import Assignments
 from albert_keras.cli.output import shell
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
@@ -50,15 +51,12 @@ FILE_KINDS = {
 }
 
 
-Kind = enum.Enum("Kind", {name: name for name in FILE_KINDS}, type=str)  # type: ignore[misc]
-
-
 @command()
 def init(
-    kind: Kind,
-    out: Path | None = None,
-    config: str | None = None,
-    assignments: list[str] | None = None,
+    kind: Literal[tuple(FILE_KINDS)],
+    out: Annotated[Path | None, Option(metavar="FILE", show_default="KIND.yaml")] = None,
+    config: Annotated[str | None, Option(metavar="FILE")] = None,
+    assignments: Assignments = None,
 ):
     """Write a file of all settings of a command, each explained.
 
@@ -71,15 +69,14 @@ def init(
           --set task.text=body --set task.label=folder --out mail.yaml
       albert-keras init data --config bert --out data.yaml
 
-    Options:
-      kind <KIND>: Command that the file is for.
-      out FILE (KIND.yaml): File to write; it must not exist.
-      config FILE: File or recipe of settings to start from; for data a preset: albert, reference,
-        bert or roberta.
-      assignments
+    Args:
+      kind: Command that the file is for.
+      out: File to write; it must not exist.
+      config: File or recipe of settings to start from; for data a preset: albert, reference, bert
+        or roberta.
     """
-    chosen = FILE_KINDS[kind.value]
-    out = out or Path(f"{kind.value}.yaml")
+    chosen = FILE_KINDS[kind]
+    out = out or Path(f"{kind}.yaml")
     if out.exists():
         raise InputError(
             f"`{out}` exists, and is not overwritten. Remove it or choose another --out.",

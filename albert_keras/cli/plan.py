@@ -2,11 +2,12 @@
 
 import textwrap
 from pathlib import Path
+from typing import Annotated
 
-import typer
+from typer import Context, Option
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.parameters import refuse
+from albert_keras.cli.options import Corpus, CorpusFormat, refuse
 from albert_keras.report import parse_bytes
 from data_pipeline.errors import InputError
 
@@ -16,16 +17,16 @@ _OF_TEXT = ("corpus", "corpus_size", "corpus_format", "language", "tokenizer")
 
 @command()
 def plan(
-    context: typer.Context,
-    corpus: list[str] | None = None,
+    context: Context,
+    corpus: Corpus = None,
     corpus_size: str | None = None,
     data: Path | None = None,
     hours: float = 8,
-    out: Path = Path("plan.yaml"),
-    corpus_format: str = "auto",
-    language: str | None = None,
-    tokenizer: Path | None = None,
-    tflops: float | None = None,
+    out: Annotated[Path, Option(metavar="FILE")] = Path("plan.yaml"),
+    corpus_format: CorpusFormat = "auto",
+    language: Annotated[str | None, Option(show_default="detected by its letters")] = None,
+    tokenizer: Annotated[Path | None, Option(show_default="tokenizer/ if it exists")] = None,
+    tflops: Annotated[float | None, Option(show_default="measured")] = None,
 ):
     """Plan what to run on this machine: model, settings, time, memory and commands.
 
@@ -36,17 +37,14 @@ def plan(
     With a GPU the plan is for the GPU, on which an update of each model is timed. What a model of
     your choice needs is measured by a dry run of `albert-keras pretrain`.
 
-    Options:
-      corpus
+    Args:
       corpus_size: Size of the text, such as 16GB, if it is not on this machine.
       data: Folder of records to train on, instead of text.
       hours: Hours from text to a trained model.
-      out FILE: File of settings to write.
-      corpus_format
-      language (detected by its letters): Language code of the text.
-      tokenizer (tokenizer/ if it exists): Tokenizer to use, as for `data build`; without one, a
-        vocabulary is planned.
-      tflops (measured): Peak TFLOP/s of a CPU to plan for, instead of this machine.
+      out: File of settings to write.
+      language: Language code of the text.
+      tokenizer: Tokenizer to use, as for `data build`; without one, a vocabulary is planned.
+      tflops: Peak TFLOP/s of a CPU to plan for, instead of this machine.
     """
     from albert_keras.machine.plan import PlanRequest, make_plan
     from albert_keras.machine.plan_text import (

@@ -3,12 +3,13 @@
 import itertools
 import re
 from pathlib import Path
+from typing import Annotated
 
-import typer
+from typer import Argument, Context, Option
 
 from albert_keras.cli.arguments import check_files
 from albert_keras.cli.command import Output, command, streamed
-from albert_keras.cli.parameters import refuse
+from albert_keras.cli.options import DataDir, Encoding, SkipBadRows, refuse
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines, text_batches
 from albert_keras.formats.detection import detect, kind_of_run
 from albert_keras.report import count_of, percent
@@ -18,8 +19,8 @@ from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
 
 _FIELDS = ("pair", "question", "options")
-_OF_A_TABLE = ("encoding", "skip_bad_rows")
-_TABLES = ("file", "out", "overwrite", "text_column", "pair_column", *_OF_A_TABLE)
+_TABLES = ("file", "out", "overwrite", "text_column", "pair_column", "encoding", "skip_bad_rows")
+_OF_ANSWERS = ("file", "split", "data_dir", "out", "overwrite")
 _SCORED, _PRETRAINED = "a model with `--score`", "a pre-trained model"
 _FINETUNING, _EXPORT = "a fine-tuning", "the export of a fine-tuning"
 #: The options that each kind of model takes.
@@ -31,21 +32,32 @@ _TAKEN = {
 }
 
 
-@command("albert_keras.tasks.predict:predict_task")
+@command()
 def predict(
-    context: typer.Context,
-    call,
+    context: Context,
+    given,
     model: Path,
-    inputs: list[str] | None = None,
+    inputs: Annotated[list[str] | None, Argument(metavar="TEXT")] = None,
     then: str | None = None,
     top_k: int = 5,
     score: bool = False,
     mask_rest_of_word: bool = False,
     pair: str | None = None,
     question: str | None = None,
-    options: list[str] | None = None,
-    text_column: str | None = None,
-    pair_column: str | None = None,
+    options: Annotated[list[str] | None, Option("--option")] = None,
+    file: Path | None = None,
+    text_column: Annotated[
+        str | None, Option(metavar="COLUMN", show_default="as in training")
+    ] = None,
+    pair_column: Annotated[
+        str | None, Option(metavar="COLUMN", show_default="as in training")
+    ] = None,
+    split: str | None = None,
+    data_dir: DataDir = None,
+    out: Path | None = None,
+    overwrite: bool = False,
+    encoding: Encoding = None,
+    skip_bad_rows: SkipBadRows = None,
 ):
     """Predict with a fine-tuned model, fill masks, or score sentences.
 
@@ -64,26 +76,23 @@ def predict(
     each answer to a line or to a row of --file is one line of JSON. A file is read as in training;
     --encoding and --skip-bad-rows change that.
 
-    Options:
-      model <MODEL>: Export, one of its versions, or the name of a shipped model; fine-tuning or one
-        of its runs; with --score, also a pre-training run or a checkpoint.
-      inputs <TEXT>: Text to process, with [MASK] for a pre-trained export; without TEXT, lines of
-        stdin.
-      then TEXT: Pre-trained export: text that may follow TEXT.
+    Args:
+      model: Export, one of its versions, or the name of a shipped model; fine-tuning or one of its
+        runs; with --score, also a pre-training run or a checkpoint.
+      inputs: Text to process, with [MASK] for a pre-trained export; without TEXT, lines of stdin.
+      then: Pre-trained export: text that may follow TEXT.
       top_k: Pre-trained export: candidates per [MASK].
       score: Pre-trained export, run or checkpoint: score each TEXT by its pseudo-log-likelihood.
       mask_rest_of_word: With --score, also mask the later tokens of the same word.
-      pair TEXT: Second text of a pair.
-      question TEXT: Question about TEXT.
-      options --option TEXT: Option to choose from; may be repeated.
+      pair: Second text of a pair.
+      question: Question about TEXT.
+      options: Option to choose from; may be repeated.
       file: File of examples instead of TEXT, in a format of the task.
-      text_column COLUMN (as in training): Column of the text in --file.
-      pair_column COLUMN (as in training): Column of the second text in --file.
+      text_column: Column of the text in --file.
+      pair_column: Column of the second text in --file.
       split: Split of the official files instead of TEXT, such as test.
-      data_dir
       out: Table of answers, .csv or .jsonl, or a folder for files such as a submission.
       overwrite: Replace the table of --out if it exists.
-      ~encoding ~skip_bad_rows
     """
     kind = _SCORED if score else _kind_of(model)
     others = {name for names in _TAKEN.values() for name in names} - set(_TAKEN[kind])
@@ -92,19 +101,18 @@ def predict(
         return _score(model, inputs, mask_rest_of_word)
     if kind == _PRETRAINED:
         return _ask_pretrained(model, inputs, then, top_k)
-    arguments = call.given
-    file, split = arguments.get("file"), arguments.get("split")
     if file is not None or split is not None:
         refuse(context, _FIELDS, "must not be given with --file or --split.")
     has_inputs = inputs or (file is None and split is None)
     sources = {"inputs": has_inputs, "file": file, "split": split}
     columns = {"text": text_column, "pair": pair_column}
-    columns |= {name: arguments.pop(name, None) for name in _OF_A_TABLE}
-    check_request(sources, arguments.get("data_dir"), columns)
-    check_out(arguments.get("out"), file, "overwrite" in arguments)
+    columns |= {"encoding": encoding, "skip_bad_rows": skip_bad_rows}
+    check_request(sources, data_dir, columns)
+    check_out(out, file, overwrite)
     check_files(file)
     typed = {"pair": pair, "question": question, "options": options or None}
     fields = {name: value for name, value in typed.items() if value is not None}
+    arguments = {name: given[name] for name in _OF_ANSWERS if name in given}
     return _answer_task(model, kind == _EXPORT, inputs or [], fields, columns, **arguments)
 
 

@@ -2,13 +2,22 @@
 
 import re
 from pathlib import Path
+from typing import Annotated
 
-import typer
+from typer import Context, Option
 
 from albert_keras.cli.arguments import check_records, read_values
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import (
+    AlbertConfigFile,
+    AllowChanges,
+    Assignments,
+    ConfigFile,
+    FromStep,
+    TokenizerOfWeights,
+    refuse,
+)
 from albert_keras.cli.output import shell
-from albert_keras.cli.parameters import refuse
 from albert_keras.formats.detection import detect
 from albert_keras.report import percent
 from albert_keras.training.config import PretrainingConfig
@@ -16,21 +25,26 @@ from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
 
 
-@command("albert_keras.training.pretrain:pretrain", config=PretrainingConfig, resumes=True)
+@command(
+    config=PretrainingConfig,
+    resumes=True,
+    shown="size steps time_budget batch_size lr seed masks precision strategy "
+    "checkpoint_every evaluate_every",
+)
 def pretrain(
-    context: typer.Context,
-    call,
-    data: Path,
-    out: Path,
-    *,
+    context: Context,
+    data: Annotated[Path, Option()],
+    out: Annotated[Path, Option()],
     flags,
-    init_from: str | None = None,
-    from_step: str | None = None,
-    albert_config: str | None = None,
-    tokenizer: Path | None = None,
+    init_from: Annotated[str | None, Option(metavar="PATH", show_default="random weights")] = None,
+    from_step: FromStep = None,
+    albert_config: AlbertConfigFile = None,
+    tokenizer: TokenizerOfWeights = None,
+    eval_data: Path | None = None,
+    allow_changes: AllowChanges = None,
     dry_run: bool = False,
-    config: Path | None = None,
-    assignments: list[str] | None = None,
+    config: ConfigFile = None,
+    assignments: Assignments = None,
 ):
     """Pre-train a model on records, or resume an interrupted run.
 
@@ -42,23 +56,16 @@ def pretrain(
       albert-keras pretrain --data records/ --init-from runs/books --config continue \\
           --out runs/more
 
-    Options:
+    Args:
       data: Folder of records.
       out: Folder of the run; an interrupted run is resumed.
-      size steps time_budget batch_size lr seed masks precision strategy
-      checkpoint_every evaluate_every
-      init_from PATH (random weights): Run, checkpoint, export, name of a shipped model, .keras file
-        or model of another program whose model and weights to start from, with a new optimizer.
-      ~from_step ~albert_config
-      ~tokenizer: Tokenizer, if the weights have none: a folder, .model file or vocab.txt.
+      init_from: Run, checkpoint, export, name of a shipped model, .keras file or model of another
+        program whose model and weights to start from, with a new optimizer.
       eval_data: Folder of held-out records to evaluate on during training.
-      allow_changes
       dry_run: Run a few steps, report memory and time, and keep nothing.
-      config assignments
     """
     settings = PretrainingConfig.of(read_values(config, assignments), **flags)
     check_tracker(settings.training.track)
-    eval_data = call.given.get("eval_data")
     check_records(data, eval_data, *(stage.data for stage in settings.stages))
     if init_from == "random":
         raise InputError(
@@ -83,7 +90,9 @@ def pretrain(
 
         trial = run_trial(data, out, settings, eval_data, initial)
         return Output(trial, trial.lines())
-    result = call(data, out, settings, initial=initial)
+    from albert_keras.training.pretrain import pretrain as train
+
+    result = train(data, out, settings, eval_data, allow_changes or (), initial=initial)
     return Output(result, lines_of(result))
 
 

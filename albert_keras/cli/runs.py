@@ -2,9 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
 
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import App, Output, command
+from albert_keras.cli.options import Assignments, Corpus, CorpusFormat
 from albert_keras.report import bytes_text, count_of, optional, shortened, table
 
 app = App(name="runs", help="List, compare and describe runs.", no_args_is_help=True)
@@ -14,14 +18,16 @@ _LONGEST_VALUE = 40
 
 @app.command("list")
 @command()
-def list_runs(folder: Path = Path("runs")):
+def list_runs(
+    folder: Annotated[Path, Argument(metavar="[FOLDER]", show_default=False)] = Path("runs"),
+):
     """List the runs of a folder and its subfolders, with their scores and sizes.
 
     Example:
       albert-keras runs list runs/
 
-    Options:
-      folder <[FOLDER]>: Folder that contains runs.
+    Args:
+      folder: Folder that contains runs.
     """
     from albert_keras.runs.overview import find_runs
 
@@ -35,14 +41,16 @@ def list_runs(folder: Path = Path("runs")):
 
 @app.command()
 @command()
-def compare(runs: list[Path]):
+def compare(
+    runs: Annotated[list[Path], Argument(metavar="RUN")],
+):
     """Show the settings in which runs differ, and their final scores.
 
     Example:
       albert-keras runs compare runs/a runs/b
 
-    Options:
-      runs <RUN>: Folders of runs.
+    Args:
+      runs: Folders of runs.
     """
     from albert_keras.runs.overview import compare_runs
 
@@ -59,8 +67,16 @@ def compare(runs: list[Path]):
 
 
 @app.command()
-@command("albert_keras.runs.report.page:write_report")
-def report(call):
+@command()
+def report(
+    run: Path,
+    data: Annotated[Path | None, Option(show_default="the records that were scored last")] = None,
+    out: Annotated[
+        Path | None,
+        Option(metavar="FILE.html", show_default="report.html in the folder of the run"),
+    ] = None,
+    overwrite: bool = False,
+):
     """Write a page about a run: curves, scores and baselines, samples, data, settings, warnings.
 
     The page is one HTML file that opens in any browser without network.
@@ -68,25 +84,35 @@ def report(call):
     Example:
       albert-keras runs report runs/books --data records-heldout/
 
-    Options:
-      run <RUN>: Folder of a run.
-      data (the records that were scored last): Held-out records, whose masks a pre-trained model
-        fills as samples.
-      out FILE.html (report.html in the folder of the run): Page to write.
-      overwrite
+    Args:
+      run: Folder of a run.
+      data: Held-out records, whose masks a pre-trained model fills as samples.
+      out: Page to write.
+      overwrite: Replace the file of --out if it exists.
     """
-    path = call()
+    from albert_keras.runs.report.page import write_report
+
+    path = write_report(run, out, data, overwrite)
     return Output({"path": path}, [f"report: {path}"])
 
 
 @app.command()
-@command("albert_keras.research.study.study:study", resumes=True)
+@command(resumes=True)
 def study(
-    call,
-    name: str,
-    scale: str = "tiny",
+    name: Annotated[str, Argument(metavar="NAME|FILE")],
+    corpus: Corpus,
+    out: Annotated[Path, Option()],
+    scale: Annotated[str, Option(metavar="[tiny|mini|paper]")] = "tiny",
+    minutes: Annotated[float | None, Option(show_default="updates of the scale", min=0.01)] = None,
+    seeds: Annotated[int | None, Option(show_default="the seeds of the study", min=1)] = None,
+    eval_corpus: Annotated[
+        list[Path] | None, Option(show_default="a tenth of the documents of the corpus")
+    ] = None,
+    corpus_format: CorpusFormat = "auto",
+    language: Annotated[str | None, Option(show_default="en")] = None,
+    workers: Annotated[int | None, Option(show_default="chosen by corpus size", min=1)] = None,
     dry_run: bool = False,
-    assignments: list[str] | None = None,
+    assignments: Assignments = None,
 ):
     """Compare runs that differ in a few settings, such as the runs in a table of a paper.
 
@@ -101,21 +127,16 @@ def study(
       albert-keras runs study sentence-task --corpus books/ --eval-corpus heldout/ --minutes 10 \\
           --out studies/sentence-task
 
-    Options:
-      name <NAME|FILE>: Name of a study, or a YAML file.
-      corpus
+    Args:
+      name: Name of a study, or a YAML file.
       out: Folder of the study; an interrupted study is resumed.
-      scale [tiny|mini|paper]: Model, lengths and updates to start from.
-      minutes {0.01..} (updates of the scale): Minutes of training for each run and seed, which
-        determine the number of updates.
-      seeds {1..} (the seeds of the study): Number of seeds of each run.
-      eval_corpus PATH (a tenth of the documents of the corpus): Held-out text file, folder or
-        'glob'; may be repeated.
-      corpus_format
-      language (en): Language code of both texts.
-      workers {1..} (chosen by corpus size): Number of processes that build records.
+      scale: Model, lengths and updates to start from.
+      minutes: Minutes of training for each run and seed, which determine the number of updates.
+      seeds: Number of seeds of each run.
+      eval_corpus: Held-out text file, folder or 'glob'; may be repeated.
+      language: Language code of both texts.
+      workers: Number of processes that build records.
       dry_run: Report the runs and the estimated time and disk space; keep nothing.
-      assignments
     """
     from albert_keras.research.study.config import read_study
     from albert_keras.research.study.planned import plan_study
@@ -123,17 +144,21 @@ def study(
 
     read = read_study(name)
     changes = read_values(None, assignments)
-    planned = plan_study(read, scale, changes, call.given.get("language"))
-    for texts in ("corpus", "eval_corpus"):  # before TensorFlow is loaded
-        if texts in call.given:
-            find_files(call.given[texts])
+    planned = plan_study(read, scale, changes, language)
+    for texts in (corpus, eval_corpus):  # before TensorFlow is loaded
+        if texts:
+            find_files(texts)
     if dry_run:
         from albert_keras.research.study.updates import cost_lines, study_cost
 
-        seeds = call.given.get("seeds", read.seeds)
-        cost = study_cost(planned, call.given.get("minutes"), seeds)
+        cost = study_cost(planned, minutes, read.seeds if seeds is None else seeds)
         return Output(cost, cost_lines(cost))
-    result = call(read, scale=scale, changes=changes)
+    from albert_keras.research.study.study import study as run_study
+
+    texts = {"eval_corpus": eval_corpus or (), "corpus_format": corpus_format, "language": language}
+    result = run_study(
+        *(read, corpus, out, scale, minutes, seeds), changes=changes, workers=workers, **texts
+    )
     lines = [
         f"{result.trainings} trainings are finished, {result.trained_here} by this command",
         f"report: {result.report}",

@@ -4,8 +4,10 @@ import logging
 import os
 import signal
 from pathlib import Path
+from typing import Annotated
 
 import typer
+from typer import Argument, Context, Option
 
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import finish, shell, show
@@ -16,10 +18,10 @@ WRONG_ANSWERS = 4
 
 @command()
 def serve(
-    context: typer.Context,
-    model: list[Path],
+    context: Context,
+    model: Annotated[list[Path], Argument(metavar="MODEL...")],
     host: str = "127.0.0.1",
-    port: int = 8501,
+    port: Annotated[int, Option(min=0, max=65535)] = 8501,
 ):
     """Serve exported models on this computer: a web page and REST.
 
@@ -33,11 +35,11 @@ def serve(
     Ctrl-C and SIGTERM end the server after the answers in progress, within 10 seconds; a second
     Ctrl-C ends it at once.
 
-    Options:
-      model <MODEL...>: Exported model or name of a shipped one, whose newest version is served; one
-        version of a model; or a folder of models.
+    Args:
+      model: Exported model or name of a shipped one, whose newest version is served; one version of
+        a model; or a folder of models.
       host: Address to listen on.
-      port {0..65535}: Port; 0 selects a free one.
+      port: Port; 0 selects a free one.
     """
     as_json, logs_requests = context.params["as_json"], context.params["verbose"]
     from albert_keras.serving.local.local_server import LocalServer
@@ -57,8 +59,12 @@ def serve(
         server.run()
 
 
-@command("albert_keras.serving.serve_check:serve_check")
-def serve_check(call):
+@command()
+def serve_check(
+    url: Annotated[str, Option("--rest", metavar="URL")],
+    model: Annotated[str, Option()],
+    timeout: float = 30.0,
+):
     """Check the answers of a model server.
 
     Use the address of the server, not of a proxy in front of it. Exit codes: 0 if all answers are
@@ -68,18 +74,28 @@ def serve_check(call):
     Examples:
       albert-keras serve-check --rest http://127.0.0.1:8501 --model books
 
-    Options:
-      url --rest URL: REST address, such as http://127.0.0.1:8501.
+    Args:
+      url: REST address, such as http://127.0.0.1:8501.
       model: Model name on the server.
       timeout: Timeout of a request in seconds.
     """
-    result = call()
+    from albert_keras.serving.serve_check import serve_check as check_server
+
+    result = check_server(url, model, timeout)
     error = None if result.ok else typer.Exit(WRONG_ANSWERS)
     return Output(result._asdict() | {"ok": result.ok}, result.lines, error)
 
 
-@command("albert_keras.serving.kit.server_kit:write_kit")
-def server_kit(call, model: Path, folder: Path, name: str | None = None):
+@command()
+def server_kit(
+    model: Path,
+    folder: Annotated[Path, Option("--out")],
+    name: Annotated[str | None, Option(show_default="name of its folder")] = None,
+    cores: Annotated[int | None, Option(show_default="all cores of this computer")] = None,
+    memory_gib: Annotated[int | None, Option(show_default="enough for two versions")] = None,
+    max_batch_size: int = 32,
+    rest_port: int = 8501,
+):
     """Write the files to run tensorflow_model_server.
 
     The files are its settings and a file for Docker Compose.
@@ -88,25 +104,25 @@ def server_kit(call, model: Path, folder: Path, name: str | None = None):
       albert-keras server-kit saved_models/books --out kits/books
       albert-keras server-kit saved_models/books/2 --out kits/books-2 --cores 8 --max-batch-size 64
 
-    Options:
-      model <MODEL>: Exported model: the folder of its versions or of one version, or the name of a
-        shipped model.
-      folder --out: Output folder.
-      name (name of its folder): Model name on the server.
-      cores (all cores of this computer): Processor cores of the server.
-      memory_gib (enough for two versions): Memory limit in GiB.
+    Args:
+      model: Exported model: the folder of its versions or of one version, or the name of a shipped
+        model.
+      folder: Output folder.
+      name: Model name on the server.
+      cores: Processor cores of the server.
+      memory_gib: Memory limit in GiB.
       max_batch_size: Largest number of texts per batch.
       rest_port: Port of REST on the loopback address.
     """
+    from albert_keras.serving.kit.server_kit import write_kit
     from albert_keras.serving.layout import split_version
 
     name = split_version(model)[0].name if name is None else name
-    call(folder, name, model)
-    port = call.given.get("rest_port", 8501)
+    write_kit(folder, name, model, cores, max_batch_size, memory_gib, rest_port)
     files = sorted(path.name for path in folder.iterdir())
     lines = [
         f"{folder}: {', '.join(files)}",
         f"next: {shell('docker', 'compose', '--project-directory', folder, 'up')}",
-        f"then: albert-keras serve-check --rest http://127.0.0.1:{port} --model {name}",
+        f"then: albert-keras serve-check --rest http://127.0.0.1:{rest_port} --model {name}",
     ]
     return Output({"path": folder, "model": name, "files": files}, lines)

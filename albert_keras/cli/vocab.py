@@ -1,39 +1,40 @@
 """`albert-keras vocab` and `albert-keras vocab extend`."""
 
-import enum
 import math
 from pathlib import Path
+from typing import Annotated, Literal
 
-import typer
+from typer import Context, Option
 
-from albert_keras.cli.command import App, Output, command
+from albert_keras.cli.command import EPILOG, App, Output, command
+from albert_keras.cli.options import Corpus, CorpusFormat, TokenizerPath, is_given, refuse
 from albert_keras.cli.output import shell
-from albert_keras.cli.parameters import is_given
 
 #: Number of added pieces to print, the most useful ones first.
 _SHOWN = 20
 #: Number of characters without a piece to print, the most frequent ones first.
 _SHOWN_CHARACTERS = 10
 
-
-#: The function that trains each kind.
-_TRAINERS = {
-    "unigram": "data_pipeline.tokenizers.vocabulary:train_vocabulary",
-    "wordpiece": "data_pipeline.tokenizers.library_training:train_wordpiece",
-    "bpe": "data_pipeline.tokenizers.library_training:train_byte_bpe",
-}
-Kind = enum.Enum("Kind", {name: name for name in _TRAINERS}, type=str)  # type: ignore[misc]
+#: What a vocabulary of bytes does not do.
+_OF_TEXT = ("lower_case", "strip_accents", "required_characters")
 
 
-@command(_TRAINERS["unigram"])
+@command()
 def vocab(
-    context: typer.Context,
-    call,
-    corpus: list[str] | None = None,
+    context: Context,
+    given,
+    corpus: Annotated[list[str] | None, Option(metavar="PATH")] = None,
     out: Path | None = None,
-    kind: Kind = Kind.unigram,
-    size: int = 30_000,
-    corpus_format: str = "auto",
+    kind: Literal["unigram", "wordpiece", "bpe"] = "unigram",
+    size: int = 30000,
+    lower_case: Annotated[
+        bool | None, Option(show_default="yes, unless that confuses letters")
+    ] = None,
+    strip_accents: Annotated[
+        bool | None, Option(show_default="yes, unless letters need them")
+    ] = None,
+    required_characters: Annotated[str, Option(show_default=False)] = "",
+    corpus_format: CorpusFormat = "auto",
 ):
     """Train a vocabulary on your text.
 
@@ -42,17 +43,16 @@ def vocab(
     The vocabulary of a BERT:
       albert-keras vocab --kind wordpiece --corpus 'books/*.txt' --size 8000 --out tokenizer/
 
-    Options:
-      corpus PATH: Text file, folder or 'glob' (required); may be repeated.
+    Args:
+      corpus: Text file, folder or 'glob' (required); may be repeated.
       out: Output folder (required).
       kind: Kind of vocabulary: unigram (SentencePiece) as in ALBERT, wordpiece as in BERT and
         DistilBERT, or bpe (byte-level) as in RoBERTa, which preserves case and accents.
       size: Number of pieces in the vocabulary.
-      lower_case (yes, unless that confuses letters): Convert text to lower case.
-      strip_accents (yes, unless letters need them): Remove accents: é becomes e.
+      lower_case: Convert text to lower case.
+      strip_accents: Remove accents: é becomes e.
       required_characters: Characters that get a piece even if the corpus lacks them, such as '§°';
         printable ASCII characters always get one.
-      corpus_format
     """
     if context.invoked_subcommand is not None:
         if any(is_given(context, name) for name in context.params):
@@ -64,8 +64,14 @@ def vocab(
         if not value:
             context.fail(f"Missing option '{name}'.")
     find_files(corpus)  # before the trainer is loaded
-    train = call.to(_TRAINERS[kind.value], f"must not be used with --kind {kind.value}.")
-    result = train(_paragraphs(corpus, corpus_format), out, size)
+    of_text = {name: given[name] for name in _OF_TEXT if name in given}
+    if kind == "bpe":
+        refuse(context, _OF_TEXT, "must not be used with --kind bpe.")
+    from data_pipeline.tokenizers.library_training import train_byte_bpe, train_wordpiece
+    from data_pipeline.tokenizers.vocabulary import train_vocabulary
+
+    trainers = {"unigram": train_vocabulary, "wordpiece": train_wordpiece, "bpe": train_byte_bpe}
+    result = trainers[kind](_paragraphs(corpus, corpus_format), out, size, **of_text)
     coverage = result.coverage
     values = {
         "path": result.path,
@@ -85,18 +91,22 @@ def vocab(
 
 
 @command()
-def extend(tokenizer: Path, corpus: list[str], add: int, out: Path, corpus_format: str = "auto"):
+def extend(
+    tokenizer: TokenizerPath,
+    corpus: Corpus,
+    add: Annotated[int, Option()],
+    out: Annotated[Path, Option()],
+    corpus_format: CorpusFormat = "auto",
+):
     """Add pieces for another kind of text; existing ids do not change.
 
     Example:
       albert-keras vocab extend --tokenizer runs/books --corpus 'medicine/*.txt' \\
           --add 2000 --out tokenizer-medicine/
 
-    Options:
-      tokenizer corpus
+    Args:
       add: Number of pieces to add.
       out: Output folder.
-      corpus_format
     """
     from albert_keras.formats.vocabulary import load_tokenizer
     from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -130,7 +140,7 @@ def _build_command(vocabulary, corpus, corpus_format):
 
 def _cleanup_lines(path, kind):
     """Yields what the vocabulary does with case and accents, if it changes any text."""
-    if kind is not Kind.bpe:
+    if kind != "bpe":
         from data_pipeline.tokenizers.tokenization import Tokenizer
 
         config = Tokenizer.load(path).config
@@ -157,6 +167,6 @@ def _paragraphs(corpus, corpus_format):
         yield from document.paragraphs
 
 
-app = App(name="vocab")
+app = App(name="vocab", epilog=EPILOG)
 app.callback(invoke_without_command=True)(vocab)
 app.command()(extend)

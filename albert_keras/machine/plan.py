@@ -183,7 +183,10 @@ def make_plan(
     request = request.replace(tflops=device.tflops)
     longest = stages[-1].max_seq_length
     models = {f"{one[0]}x{one[1]}": rung(*one, vocab_size, longest) for one in LADDER}
-    times = _step_times(device, models, stages)
+    needs = _fitting(device, models, stages)
+    times = {
+        name: tuple(device.step_seconds(models[name], stage) for stage in stages) for name in needs
+    }
     copies, wanted = 0, 1
     while copies < wanted:  # more copies take time from the training, so that fewer are wanted
         copies = wanted
@@ -195,7 +198,7 @@ def make_plan(
                 f"`hours` must be at least {least:g}: vocabulary and records take "
                 f"{format_duration(before)}. Received: {request.hours:g}."
             )
-        candidates = _candidates(device, models, times, stages, text, seconds - before)
+        candidates = _candidates(models, needs, times, stages, text, seconds - before)
         chosen = _choose(candidates)
         if request.data is None:
             wanted = copies_for(chosen.epochs / len(stages))
@@ -213,33 +216,30 @@ def make_plan(
     return Plan(request, text, vocab_size, stages, copies, parts, chosen, found, config, device)
 
 
-def _step_times(device, models, stages):
-    """Returns the seconds of an update in each stage, for the models that fit into the memory."""
+def _fitting(device, models, stages):
+    """Returns the bytes that each training needs, of the models that fit into the memory."""
     needs = {
         name: max(device.step_bytes(config, stage) for stage in stages)
         for name, config in models.items()
     }
     share = _USED_MEMORY[device.name]
-    fitting = [
-        name
+    fitting = {
+        name: need
         for name, need in needs.items()
         if device.memory is None or need <= share * device.memory
-    ]
+    }
     if not fitting:
         raise InputError(
             f"The smallest model needs {bytes_text(min(needs.values()) / share)} of memory. "
             f"Received: a machine with {bytes_text(device.memory)}."
         )
-    return {
-        name: tuple(device.step_seconds(models[name], stage) for stage in stages)
-        for name in fitting
-    }
+    return fitting
 
 
 def _candidates(
-    device: Device,
     models: dict[str, AlbertConfig],  # the smallest first
-    step_times: dict[str, tuple[float, ...]],  # of those that fit into the memory, by stage
+    needs: dict[str, int],  # of those that fit into the memory, in bytes
+    step_times: dict[str, tuple[float, ...]],  # of the same ones, by stage
     stages: Sequence[Stage],
     text: Text,
     seconds: float,  # of the training
@@ -257,7 +257,7 @@ def _candidates(
                 name=name,
                 config=config,
                 weights=count_weights(config).total,
-                memory_bytes=max(device.step_bytes(config, stage) for stage in stages),
+                memory_bytes=needs[name],
                 step_seconds=times,
                 steps=steps,
                 tokens=tokens,

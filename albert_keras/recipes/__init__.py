@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import did_you_mean
 
 _FOLDER = Path(__file__).parent
@@ -34,7 +34,13 @@ def path(name, kind="pretraining"):
     """Returns the file of a recipe (Path); raises InputError if there is no such recipe."""
     known = names(kind)
     if name not in known:
-        raise InputError(f"`{name}` is not a recipe for {kind}{did_you_mean(name, known)}")
+        hint = did_you_mean(name, known)
+        if hint.endswith("?"):
+            hint += f" Recipes: {', '.join(known)}."
+        raise InputError(
+            f"`{name}` is neither a configuration file nor the name of a recipe{hint}",
+            Mistake.NO_CONFIG_FILE,
+        )
     return _files(kind)[name]
 
 

@@ -10,7 +10,6 @@ from albert_keras.cli.arguments import read_values
 from albert_keras.distillation.config import DistillationConfig
 from albert_keras.tasks.task_config import OFFICIAL_TASKS, TaskConfig
 from albert_keras.training.config import PretrainingConfig
-from data_pipeline.errors import InputError
 from tests.repository import ROOT, needs_repository
 
 #: Values that the papers share, and those of each: batch, steps, optimizer, rate and warm-up;
@@ -115,13 +114,6 @@ def test_the_rate_for_one_gpu_follows_the_batch():
     assert config.resolved("float32").optimizer.lr == pytest.approx(0.00176 * (512 / 4096) ** 0.5)
     larger = config.with_flags(batch_size=1024).resolved("float32")
     assert larger.optimizer.lr == pytest.approx(8.8e-4)
-
-
-def test_an_unknown_recipe_has_no_path():
-    assert recipes.path("albert-cpu-night").is_file()
-    with pytest.raises(InputError, match="Did you mean `albert-cpu-night`"):
-        recipes.path("albert-cpu-nigth")
-    assert recipes.path("sst-2", "finetuning").is_file()
 
 
 def test_there_is_a_recipe_for_each_official_task():

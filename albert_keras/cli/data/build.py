@@ -1,32 +1,39 @@
 """`albert-keras data build`."""
 
 from pathlib import Path
+from typing import Annotated
 
-import typer
+from typer import Argument, Context, Option
 
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import Assignments, Corpus, CorpusFormat, TokenizerPath
 from albert_keras.cli.output import shell
 from albert_keras.report import count_of, percent
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 
 
-@command(config=PretrainingDataConfig, resumes=True)
+@command(
+    config=PretrainingDataConfig,
+    resumes=True,
+    shown="max_seq_length max_predictions_per_seq copies input_format objective "
+    "static_masks language splitter seed",
+)
 def build(
-    context: typer.Context,
-    corpus: list[str],
-    tokenizer: Path,
-    out: str,
-    beam_options: list[str] | None = None,
+    context: Context,
     *,
-    flags,
+    corpus: Corpus,
+    tokenizer: TokenizerPath,
+    out: Annotated[str, Option(metavar="PATH")],
+    beam_options: Annotated[list[str] | None, Argument(metavar="-- BEAM_OPTION")] = None,
     preset: str = "albert",
-    corpus_format: str = "auto",
-    workers: int | None = None,
+    flags,
+    corpus_format: CorpusFormat = "auto",
+    workers: Annotated[int | None, Option(show_default="one per processor", min=1)] = None,
     runner: str | None = None,
-    config: Path | None = None,
-    assignments: list[str] | None = None,
+    config: Annotated[Path | None, Option(metavar="FILE")] = None,
+    assignments: Assignments = None,
 ):
     """Convert text to pre-training records, or resume a build.
 
@@ -38,18 +45,14 @@ def build(
       albert-keras data build --corpus 'gs://b/*.txt' --tokenizer tokenizer/ \\
           --out gs://b/records --runner DataflowRunner -- --project=p --region=r
 
-    Options:
-      corpus tokenizer
-      out PATH: Output folder; an unfinished build is resumed.
-      beam_options <-- BEAM_OPTION>: Options of Apache Beam as --name=value; only with --runner.
+    Args:
+      out: Output folder; an unfinished build is resumed.
+      beam_options: Options of Apache Beam as --name=value; only with --runner.
       preset: Settings to start from: albert, reference, bert or roberta.
-      max_seq_length max_predictions_per_seq copies input_format objective static_masks
-      language splitter corpus_format seed
-      workers {1..} (one per processor): Number of processes.
+      workers: Number of processes.
       runner: Build with Apache Beam on this runner: DirectRunner, DataflowRunner, FlinkRunner,
         SparkRunner or PrismRunner. An unfinished build is restarted.
-      config FILE: YAML or JSON file of settings.
-      assignments
+      config: YAML or JSON file of settings.
     """
     beam_flags = _beam_flags(context, runner, workers, beam_options or [])
     from albert_keras.formats.vocabulary import load_tokenizer

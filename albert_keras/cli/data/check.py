@@ -1,12 +1,12 @@
 """`albert-keras data check`."""
 
-from pathlib import Path
+from typing import Annotated
 
-import typer
+from typer import Argument, Context, Option
 
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.parameters import refuse
+from albert_keras.cli.options import Assignments, CorpusFormat, TokenizerPath, refuse
 from albert_keras.report import Finding, bytes_text, count_of, percent
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
@@ -43,20 +43,20 @@ class ExampleOptions(TaskConfig):
     )
 
 
-@command(config=ExampleOptions)
+@command(config=ExampleOptions, shown="max_seq_length task data_dir train dev text pair label")
 def check(
-    context: typer.Context,
-    corpus: list[str] | None = None,
+    context: Context,
     *,
+    corpus: Annotated[list[str] | None, Argument()] = None,
+    tokenizer: TokenizerPath = None,
     flags,
-    tokenizer: Path | None = None,
-    corpus_format: str = "auto",
-    language: str | None = None,
+    corpus_format: CorpusFormat = "auto",
+    language: Annotated[str | None, Option(show_default="by its letters")] = None,
     splitter: str = "sentencex",
     copies: int = 1,
     sample_mb: float = 50,
-    heldout: list[str] | None = None,
-    assignments: list[str] | None = None,
+    heldout: Annotated[list[str] | None, Option(metavar="PATH")] = None,
+    assignments: Assignments = None,
 ):
     """Check a corpus before `data build`, or the examples of a task before `finetune`.
 
@@ -69,17 +69,13 @@ def check(
       albert-keras data check --task classification --train mail.csv --text body --label folder
       albert-keras data check --task sst-2 --data-dir glue/ --tokenizer runs/books
 
-    Options:
-      corpus <CORPUS>: Text files, folders or 'globs' of a corpus; not with --task.
-      tokenizer max_seq_length
-      task data_dir train dev text pair label
-      corpus_format
-      language (by its letters): Corpus: language code for sentence splitting.
+    Args:
+      corpus: Text files, folders or 'globs' of a corpus; not with --task.
+      language: Corpus: language code for sentence splitting.
       splitter: Corpus: sentence splitter: sentencex or line.
       copies: Corpus: passes over it.
       sample_mb: Corpus: megabytes to read from a larger corpus.
-      heldout PATH: Corpus: held-out text, which must not repeat it.
-      assignments
+      heldout: Corpus: held-out text, which must not repeat it.
     """
     if bool(corpus) == ("task" in flags):
         raise InputError(

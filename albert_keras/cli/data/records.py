@@ -1,26 +1,37 @@
 """`albert-keras data inspect`, `verify` and `adopt`: commands on a folder of records."""
 
 from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
 
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import TokenizerPath
 from albert_keras.report import count_of
 from data_pipeline.errors import InputError
 
 
-@command("data_pipeline.reports.inspection:inspect_records")
-def inspect(call):
+@command()
+def inspect(
+    folder: Annotated[Path, Argument(metavar="RECORDS")],
+    examples: Annotated[int, Option(min=0)] = 3,
+    seed: Annotated[int, Option(min=0)] = 0,
+    sample: Annotated[int, Option(min=1)] = 2000,
+):
     """Print statistics of a random sample, and examples as text.
 
     Example:
       albert-keras data inspect records/ --examples 5
 
-    Options:
-      folder <RECORDS>: Folder of records.
-      examples {0..}: Records to print as text.
-      seed {0..}: Random seed of the sample.
-      sample {1..}: Records in the random sample.
+    Args:
+      folder: Folder of records.
+      examples: Records to print as text.
+      seed: Random seed of the sample.
+      sample: Records in the random sample.
     """
-    seen = call()
+    from data_pipeline.reports.inspection import inspect_records
+
+    seen = inspect_records(folder, examples, seed, sample)
     return Output(seen, _inspection_lines(seen))
 
 
@@ -42,8 +53,8 @@ def verify(records: Path):
     Example:
       albert-keras data verify records/
 
-    Options:
-      records <RECORDS>: Folder of records.
+    Args:
+      records: Folder of records.
     """
     from data_pipeline.reports.inspection import verify_records
 
@@ -60,8 +71,15 @@ def verify(records: Path):
     return Output(found, [], InputError("\n  ".join([title, *map(str, found.problems)])))
 
 
-@command("data_pipeline.records.adoption:adopt_records")
-def adopt(call, tokenizer: Path | None = None):
+@command()
+def adopt(
+    folder: Path,
+    tokenizer: TokenizerPath = None,
+    vocab_size: int | None = None,
+    objective: Annotated[
+        str | None, Option(show_default="as in the program that wrote them")
+    ] = None,
+):
     """Adopt records of ALBERT, BERT, tensorflow/models or NVIDIA.
 
     All records are checked, and the missing dataset_info.json is written.
@@ -69,19 +87,16 @@ def adopt(call, tokenizer: Path | None = None):
     Example:
       albert-keras data adopt records/ --tokenizer 30k-clean.model
 
-    Options:
-      folder <FOLDER>: Folder of record files.
-      tokenizer
+    Args:
+      folder: Folder of record files.
       vocab_size: Size of the vocabulary, if there is no tokenizer.
-      objective (as in the program that wrote them): Meaning of label 1: sop (swapped), nsp (random
-        second segment) or none.
+      objective: Meaning of label 1: sop (swapped), nsp (random second segment) or none.
     """
     from albert_keras.formats.vocabulary import load_tokenizer
-    from data_pipeline.records.adoption import LABELS
+    from data_pipeline.records.adoption import LABELS, adopt_records
 
-    folder = call.given["folder"]
     loaded = load_tokenizer(tokenizer) if tokenizer else None
-    info = call(tokenizer=loaded)
+    info = adopt_records(folder, loaded, vocab_size, objective)
     names = "num_records", "fingerprint", "max_seq_length", "max_predictions_per_seq", "objective"
     values = {"path": folder, "written_by": info.builder_version}
     values |= {name: getattr(info, name) for name in names}

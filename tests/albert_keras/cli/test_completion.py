@@ -20,9 +20,3 @@ def test_commands_are_completed(monkeypatch, capsys):
 def test_options_are_completed_after_unfinished_and_repeated_ones(monkeypatch, capsys):
     words = ["pretrain", "--data", "a", "--data", "b", "--chec"]
     assert completed(monkeypatch, capsys, *words) == ["--checkpoint-every"]
-
-
-def test_the_script_of_a_shell_is_printed(monkeypatch, capsys):
-    monkeypatch.setenv("_ALBERT_KERAS_COMPLETE", "source_bash")
-    assert main([]) == 0
-    assert "_ALBERT_KERAS_COMPLETE" in capsys.readouterr().out

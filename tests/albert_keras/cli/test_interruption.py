@@ -26,20 +26,12 @@ def wait():
 
 @command()
 def work(busy: bool = False):
-    '''Waits.
-
-    Options:
-        busy: Whether Python cannot interrupt it.
-    '''
+    '''Waits.'''
     wait()
 
 @command(resumes=True)
 def train(busy: bool = False):
-    '''Waits.
-
-    Options:
-        busy: Whether Python cannot interrupt it.
-    '''
+    '''Waits.'''
     wait()
 
 app.command("work")(work)

@@ -1,6 +1,8 @@
 """The options of all commands: what the help says, and where their values come from."""
 
 import ast
+import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -12,7 +14,6 @@ import yaml
 from albert_keras.cli import app, main
 from albert_keras.cli.data.check import ExampleOptions
 from albert_keras.cli.option_names import OptionNames
-from albert_keras.cli.parameters import help_and_entries, parameters_of
 from albert_keras.distillation.config import DistillationConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
@@ -26,6 +27,24 @@ CONFIGS = {
     "finetune": FinetuneConfig,
     "distill": DistillationConfig,
     "data build": PretrainingDataConfig,
+}
+#: Functions whose arguments are options of a command.
+LIBRARY = {
+    "analyze layers": "albert_keras.research.analyze.layers:analyze_layers",
+    "convert": "albert_keras.conversion.convert:convert",
+    "data inspect": "data_pipeline.reports.inspection:inspect_records",
+    "distill": "albert_keras.distillation.distill:distill",
+    "embed": "albert_keras.texts.embed:embed",
+    "evaluate": "albert_keras.tasks.evaluate:evaluate_task",
+    "export": "albert_keras.serving.publish:export",
+    "finetune": "albert_keras.tasks.finetune:finetune",
+    "pretrain": "albert_keras.training.pretrain:pretrain",
+    "runs report": "albert_keras.runs.report.page:write_report",
+    "runs study": "albert_keras.research.study.study:study",
+    "serve-check": "albert_keras.serving.serve_check:serve_check",
+    "server-kit": "albert_keras.serving.kit.server_kit:write_kit",
+    "similar": "albert_keras.texts.similar:similar",
+    "vocab": "data_pipeline.tokenizers.vocabulary:train_vocabulary",
 }
 MOST_COMMANDS = MOST_OPTIONS = 20
 
@@ -107,41 +126,15 @@ def test_every_setting_is_described_by_a_sentence():
             assert is_section or (field.description or "").endswith("."), (section, name)
 
 
-def test_options_come_from_the_signature_and_the_settings():
-    def command(call, files: list[str], flags=None, verify: bool = True):
-        """Do it.
-
-        Example:
-          albert-keras command
-
-        Options:
-          files <FILE>: Files to read,
-            one or more.
-          step
-          steps
-          batch_size {1..}: Rows per batch.
-          verify: Compare the outputs.
-        """
-
-    text, entries = help_and_entries(command.__doc__)
-    assert text == "Do it.\n\n\b\nExample:\n  albert-keras command\n"
-    call = "albert_keras.training.evaluate:evaluate"
-    found = parameters_of(command, entries, PretrainingConfig, [call])
-    options = {one.name: (one.default, one.annotation.__metadata__[0]) for one in found}
-    flags = {
-        name: (option.default, *(option.param_decls or ())) for name, (_, option) in options.items()
-    }
-    assert list(options)[:5] == ["files", "step", "steps", "batch_size", "verify"]
-    assert options["files"][1].help == "Files to read, one or more."
-    assert options["batch_size"][0] == 64 and options["batch_size"][1].min == 1
-    assert "--steps" in flags["steps"] and not options["steps"][1].hidden
-    assert options["track"][1].hidden and "--verify/--no-verify" in flags["verify"]
-    with pytest.raises(TypeError, match="no parameter `nothing`"):
-        parameters_of(
-            command, help_and_entries("Do.\n\nOptions:\n  nothing: It.\n")[1], None, [call]
-        )
-    with pytest.raises(TypeError, match="does not describe"):
-        parameters_of(command, [], None, [call])
+@pytest.mark.parametrize("path, function", LIBRARY.items())
+def test_the_defaults_are_those_of_the_library(path, function):
+    module, _, name = function.partition(":")
+    declared = inspect.signature(getattr(importlib.import_module(module), name)).parameters
+    options = {one.name: one for one in RUN[path].params}
+    for name in options.keys() & declared.keys() - {"config", "layers", "seeds"}:
+        default = declared[name].default
+        if default is not inspect.Parameter.empty and not (path == "evaluate" and name == "step"):
+            assert options[name].default == (None if default == () else default), name
 
 
 def test_no_help_imports_what_takes_long():

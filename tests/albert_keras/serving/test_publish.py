@@ -19,7 +19,7 @@ from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.text_classifiers import AlbertForClassification
 from albert_keras.runs.run import Run
 from albert_keras.serving.export import checks
-from albert_keras.serving.export.checks import NUM_OF_RUN, NUM_TEXTS, compare, loss_of
+from albert_keras.serving.export.checks import NUM_OF_RUN, compare, loss_of
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import write_lite
 from albert_keras.serving.export.source import open_source
@@ -387,14 +387,6 @@ def test_differences_are_those_computed_by_hand(caplog):
     one, other = (ClassAnswer("0", "yes", p, {"yes": p, "no": 1 - p}) for p in (0.9, 0.6))
     loss = loss_of("c", [one], [other])
     assert loss.agreement == 1 and loss.mean_difference == pytest.approx(0.3)
-
-
-@pytest.mark.slow
-def test_texts_of_the_documentation_have_one_word_masked_each():
-    texts = checks.masked_texts()
-    assert NUM_TEXTS / 2 < len(texts) <= NUM_TEXTS
-    assert all(text.split().count("[MASK]") == 1 for text in texts)
-    assert texts == checks.masked_texts()
 
 
 def test_a_run_in_another_precision_is_compared_with_its_export(

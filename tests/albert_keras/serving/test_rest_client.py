@@ -11,17 +11,6 @@ import pytest
 from albert_keras.serving.rest_client import RestClient, ServingError, VersionState, to_json_value
 from data_pipeline.errors import InputError
 
-TEXT = {"dtype": "DT_STRING", "tensor_shape": {"dim": [{"size": "-1"}], "unknown_rank": False}}
-DEFINITIONS = {
-    "serving_default": {
-        "method_name": "tensorflow/serving/predict",
-        "inputs": {"text": TEXT},
-        "outputs": {"label": TEXT},
-    },
-    "__saved_model_init_op": {"method_name": "", "inputs": {}, "outputs": {}},
-}
-METADATA = {"metadata": {"signature_def": {"signature_def": DEFINITIONS}}}
-
 
 @pytest.fixture
 def scripted():
@@ -29,8 +18,7 @@ def scripted():
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            is_metadata = self.path.endswith("/metadata")
-            self._send(200, METADATA if is_metadata else server.answers.pop()[1])
+            self._send(*server.answers.pop())
 
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -62,15 +50,6 @@ def test_a_request_contains_signature_and_values(scripted):
     assert client.predict("pair", first=[b"\xff"], second=np.array(["y"])) == {"a": [1], "b": [2]}
     body = {"signature_name": "pair", "inputs": {"first": [{"b64": "/w=="}], "second": ["y"]}}
     assert scripted.bodies == [("/behind/v1/models/books/versions/3:predict", body)]
-
-
-def test_a_single_output_gets_its_name_from_the_metadata(scripted):
-    scripted.answers = [(200, {"outputs": ["yes"]})]
-    client = RestClient(scripted.url, "books")
-    assert client.predict(text=["a"]) == {"label": ["yes"]}
-    signatures = client.metadata()
-    assert list(signatures) == ["serving_default"]
-    assert signatures["serving_default"].inputs == {"text": ("DT_STRING", (-1,))}
 
 
 def test_status_lists_versions_with_their_errors(scripted):

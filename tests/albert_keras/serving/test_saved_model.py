@@ -221,15 +221,6 @@ PAIR = Signature("sentence_order", "predict", {"first": STRINGS, "second": STRIN
 TOKENS = Signature("tokens", "predict", {"ids": tf.TensorSpec([None, None], tf.int64)}, {})
 CLASSIFY = Signature("classify", "classify", {"inputs": STRINGS}, {})
 
-#: What `tensorflow-serving-api` 2.15.1 writes.
-PREDICT = (
-    b"28\n6\n\x07\x1a\x05pairs\x12\x14\n\x05first\x12\x0b\x08\x07\x12\x04\x12\x02\x08\x01B\x01a"
-    b"\x12\x15\n\x06second\x12\x0b\x08\x07\x12\x04\x12\x02\x08\x01B\x01a"
-)
-EXAMPLE_REQUEST = (
-    b"!\n\x1f\n\x06\x1a\x04name\x12\x15\n\x13\n\x11\n\x0f\n\r\n\x04text\x12\x05\n\x03\n\x01a"
-)
-
 
 @pytest.fixture
 def model(tmp_path):
@@ -238,21 +229,6 @@ def model(tmp_path):
         return {"lengths": tf.strings.length(text)}
 
     return save(tmp_path, lengths)
-
-
-@pytest.mark.parametrize("method, start", [("classify", b"\x12"), ("regress", b"\x1a")])
-def test_requests_with_examples_are_written_as_the_official_package_does(method, start):
-    example = tf.train.Example()
-    example.features.feature["text"].bytes_list.value.append(b"a")
-    signature = CLASSIFY._replace(name="name", method=method)
-    log = _prediction_log(signature, {"inputs": [example.SerializeToString()]})
-    assert log.SerializeToString() == start + EXAMPLE_REQUEST
-
-
-def test_requests_to_predict_are_written_as_the_official_package_does():
-    text = np.array([b"a"], object)
-    log = _prediction_log(PAIR._replace(name="pairs"), {"first": text, "second": text})
-    assert log.SerializeToString(deterministic=True) == PREDICT
 
 
 def test_there_is_a_request_for_each_signature_batch_and_length_that_is_not_too_large():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.models.windows import max_context
 from albert_keras.serving.graph.string_tasks import build_task_model
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.rest_client import Signature
@@ -14,7 +13,6 @@ from albert_keras.serving.task_answers import answer_by_signatures
 from albert_keras.tasks.choice.task import choice_text
 from albert_keras.tasks.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
 from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.spans import windows as squad_windows
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.limits import LONG_TEXT_FACTOR
@@ -329,24 +327,6 @@ def test_spans_with_byte_bpe_are_those_of_the_task(tiny_corpus, tmp_path):
     ops = {node.op for node in graph.node}
     ops |= {node.op for one in graph.library.function for node in one.node_def}
     assert ops - functions <= core_ops() | TEXT_OPS
-
-
-def test_the_window_with_most_around_a_piece_is_that_of_python():
-    places, lengths, firsts, expected = [], [], [], []
-    begin = 0
-    for total, budget, stride in ((23, 8, 3), (5, 8, 3), (40, 9, 9), (31, 10, 4)):
-        offsets, sizes = squad_windows.lay_out_windows(total, budget, stride)
-        best = squad_windows.max_context(offsets, sizes)
-        for window, (offset, size) in enumerate(zip(offsets, sizes, strict=True)):
-            row = np.zeros(12, bool)
-            row[1 : size + 1] = best[offset : offset + size] == window
-            expected.append(row)
-            places.append(np.arange(12) - 1)
-            lengths.append(size)
-            firsts.append(begin + offset)
-        begin += total
-    found = max_context(*(tf.constant(np.array(part)) for part in (places, lengths, firsts)))
-    np.testing.assert_array_equal(found, expected)
 
 
 def test_contexts_without_a_window_have_no_answer(of_kind):
