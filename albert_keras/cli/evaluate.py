@@ -62,7 +62,7 @@ def evaluate(
       batch_size {1..}: Rows per batch.
       ~strategy ~encoding ~skip_bad_rows
       bag_of_words: For a fine-tuned model, also score a linear model on counts of words, trained on
-        the same examples.
+        the same examples, and say whether the model is worth using.
       allow_trained_rows: Score examples or records even if the model was trained on all of them.
       predictions: predictions.json for SQuAD; a .tsv file of index and prediction for GLUE.
       task: With --predictions, the labelled GLUE task, squad1 or squad2.
@@ -175,6 +175,8 @@ def describe_task(evaluation):
     if overlap and overlap.normalised:
         lines.append(f"  {overlap.sentence(ROWS)}")
     lines += [f"warning: {text}" for text in (caution, evaluation.collapse) if text]
+    if verdict := evaluation.verdict:
+        lines.append(verdict.sentence if verdict.is_better else f"warning: {verdict.sentence}")
     files = evaluation.files
     if files:
         shown_files = [f"{name}: {files[name]}" for name in files if name != "answers"]

@@ -9,6 +9,7 @@ Time and memory are bounded by the constants below, and the same examples give t
 """
 
 import logging
+import time
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -25,6 +26,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, OF_NUMBERS, OF_TEXTS
+from albert_keras.tasks.results import BagOfWords
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.score_dev import score_splits
 from albert_keras.tasks.task import Task
@@ -75,6 +77,22 @@ def bag_of_words_answers(
         logits = predict(texts.rows(given)).reshape(len(given), task.num_outputs)
         answers[name], _ = task.tuned_answers(given, None, {"logits": logits})
     return answers
+
+
+def train_bag_of_words(
+    task: Task, training_examples: list, splits: dict[str, list]
+) -> BagOfWords | None:
+    """Trains and scores the baseline; the arguments are those of `bag_of_words_answers`."""
+    started, first = time.monotonic(), next(iter(splits))
+    answers = bag_of_words_answers(task, training_examples, splits)
+    if answers is None:
+        return None
+    return BagOfWords(
+        scores={split: task.scores(given, answers[split]) for split, given in splits.items()},
+        interval=task.interval(splits[first], answers[first]),
+        examples=len(selected(training_examples, task.num_outputs)),
+        seconds=round(time.monotonic() - started, 1),
+    )
 
 
 def _trained(task, rows, labels) -> Callable:

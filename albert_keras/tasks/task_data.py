@@ -168,16 +168,16 @@ def _log_reports(reports):
 
 
 def with_pair_encoding(config: TaskConfig, hidden_size: int) -> TaskConfig:
-    """Returns a TaskConfig that says how pairs are encoded, and logs what was chosen and why."""
+    """Returns a TaskConfig that says how pairs are encoded, and logs the rule that chose it."""
     if config.pair_encoding != "auto" or not compares_pairs(build_task(config)):
         return config
     encoding = "separate" if hidden_size < JOINT_FROM else "joint"
     logger.info(
-        "pair encoding: %s, because the model has a hidden size of %d (`pair_encoding`; separate "
-        "is better below %d)",
+        "pair encoding: %s, by the rule for models of its size: separate below a hidden size of "
+        "%d, here %d. Not measured on these rows; `pair_encoding` chooses the other.",
         encoding,
-        hidden_size,
         JOINT_FROM,
+        hidden_size,
     )
     return config.replace(pair_encoding=encoding)
 
