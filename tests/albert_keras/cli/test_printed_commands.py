@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from albert_keras.cli import app, convert, pretrain, vocab
+from albert_keras.cli import app, convert, export, pretrain, vocab
 from albert_keras.cli.data import build
 from data_pipeline.config import PretrainingDataConfig
 
@@ -28,6 +28,15 @@ def test_after_a_training(typer_main):
     assert watch == ["tensorboard", "--logdir", "my runs/Größe 1/tensorboard"]
     typer_main(exported)
     assert exported[3] == str(RUN) and exported[-1] == "saved_models/gr-e-1"
+
+
+def test_after_an_export(typer_main):
+    sizes = {"num_bytes": 1, "losses": {}, "largest_difference": None, "keras_file": "1.keras"}
+    sizes |= {"fingerprint": {"saved_model_checksum": "0"}, "signatures": ("serving_default",)}
+    result = SimpleNamespace(path=RUN / "1", version=1, step=3, **sizes)
+    ours, other = commands_in(export._lines(result))
+    typer_main(ours)
+    assert ours[1:] == ["serve", str(RUN)] and other[0] == "tensorflow_model_server"
 
 
 def test_after_a_build(typer_main):
