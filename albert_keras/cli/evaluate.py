@@ -146,7 +146,7 @@ def describe_task(evaluation):
     """Returns the lines that describe a TaskEvaluation, list of str."""
     from albert_keras.runs.trained_data import ROWS, Overlap
     from albert_keras.tasks.kinds import TAGGING
-    from albert_keras.tasks.metrics import count_caution
+    from albert_keras.tasks.metrics import count_caution, tuned_text
     from albert_keras.tasks.results import MOST_FREQUENT_TAG, formatter, other_scores
 
     shown = formatter(evaluation.task)
@@ -169,9 +169,8 @@ def describe_task(evaluation):
     if words is not None:
         lines.append(f"  bag of words: {metric} {shown(words[metric])}")
     if evaluation.tuned:
-        tuned = ", ".join(f"{name} {value:.3g}" for name, value in evaluation.tuned.items())
         where = "on the same examples" if evaluation.is_tuned_here else "in training"
-        lines.append(f"  tuned {where}: {tuned}")
+        lines.append(f"  tuned {where}: {tuned_text(evaluation.tuned)}")
     if overlap and overlap.normalised:
         lines.append(f"  {overlap.sentence(ROWS)}")
     lines += [f"warning: {text}" for text in (caution, evaluation.collapse) if text]

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from albert_keras.report import count_of, table
 from albert_keras.runs.trained_data import ROWS, Overlap
 from albert_keras.tasks.kinds import KIND_OF, TAGGING
-from albert_keras.tasks.metrics import Interval, count_caution, shown_metric
+from albert_keras.tasks.metrics import Interval, count_caution, score_texts, tuned_text
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import read_json
@@ -206,8 +206,7 @@ def lines(result: FinetuneResult) -> list[str]:
         shown += [_headline(result, split), *table((), differences)]
         shown += _other_metrics(result, split)
     if result.tuned:
-        tuned = ", ".join(f"{name} {value:.3g}" for name, value in result.tuned.items())
-        shown.append(f"tuned: {tuned}")
+        shown.append(f"tuned: {tuned_text(result.tuned)}")
     shown += [f"warning: {warning}" for warning in cautions(result)]
     verdict = verdict_of(result)
     return [*shown, verdict.sentence] if verdict and verdict.is_better else shown
@@ -398,14 +397,9 @@ def other_scores(
     positive_class: str | None,
     number: Callable[[float], str],
 ) -> list[str]:
-    """Returns the scores besides the main one with their names; counts without a fraction."""
-    return [
-        f"{name} {value:,.0f}"
-        if name.endswith("_total")
-        else f"{shown_metric(name, positive_class)} {number(value)}"
-        for name, value in scores.items()
-        if name not in (metric, "total")
-    ]
+    """Returns the scores besides the main one as `score_texts`."""
+    others = {name: value for name, value in scores.items() if name not in (metric, "total")}
+    return score_texts(others, positive_class, number)
 
 
 def _other_metrics(result, split):
