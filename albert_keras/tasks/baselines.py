@@ -31,6 +31,7 @@ from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.score_dev import score_splits
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_data import TaskData
+from data_pipeline.progress import doing
 from data_pipeline.randomness import key_of, permute
 from data_pipeline.text.letters import UNSPACED_SCRIPTS
 
@@ -84,13 +85,15 @@ def train_bag_of_words(
 ) -> BagOfWords | None:
     """Trains and scores the baseline; the arguments are those of `bag_of_words_answers`."""
     started, first = time.monotonic(), next(iter(splits))
-    answers = bag_of_words_answers(task, training_examples, splits)
+    count = len(selected(training_examples, task.num_outputs))
+    with doing(f"training the bag of words on {count:,} examples, {task.num_outputs} outputs"):
+        answers = bag_of_words_answers(task, training_examples, splits)
     if answers is None:
         return None
     return BagOfWords(
         scores={split: task.scores(given, answers[split]) for split, given in splits.items()},
         interval=task.interval(splits[first], answers[first]),
-        examples=len(selected(training_examples, task.num_outputs)),
+        examples=count,
         seconds=round(time.monotonic() - started, 1),
     )
 

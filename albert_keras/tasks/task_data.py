@@ -27,6 +27,7 @@ from albert_keras.tasks.tagging.words import with_word_split
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.progress import doing
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -59,6 +60,7 @@ class TaskData(NamedTuple):
     model_class: type | None = None  # what is trained, if not the class of the task's kind
 
 
+@doing("reading and encoding the examples")
 def prepare(
     config: FinetuneConfig,
     initial_weights: OpenedModel,
