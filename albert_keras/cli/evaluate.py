@@ -83,7 +83,7 @@ def evaluate(
       batch_size: Rows per batch.
       strategy: Distribution strategy.
       bag_of_words: For a fine-tuned model, also score a linear model on counts of words, trained on
-        the same examples.
+        the same examples, and say whether the model is worth using.
       allow_trained_rows: Score examples or records even if the model was trained on all of them.
       predictions: predictions.json for SQuAD; a .tsv file of index and prediction for GLUE.
       task: With --predictions, the labelled GLUE task, squad1 or squad2.
@@ -178,7 +178,7 @@ def describe_task(evaluation):
     """Returns the lines that describe a TaskEvaluation, list of str."""
     from albert_keras.runs.trained_data import ROWS, Overlap
     from albert_keras.tasks.kinds import TAGGING
-    from albert_keras.tasks.metrics import count_caution
+    from albert_keras.tasks.metrics import count_caution, tuned_text
     from albert_keras.tasks.results import MOST_FREQUENT_TAG, formatter, other_scores
 
     shown = formatter(evaluation.task)
@@ -201,12 +201,13 @@ def describe_task(evaluation):
     if words is not None:
         lines.append(f"  bag of words: {metric} {shown(words[metric])}")
     if evaluation.tuned:
-        tuned = ", ".join(f"{name} {value:.3g}" for name, value in evaluation.tuned.items())
         where = "on the same examples" if evaluation.is_tuned_here else "in training"
-        lines.append(f"  tuned {where}: {tuned}")
+        lines.append(f"  tuned {where}: {tuned_text(evaluation.tuned)}")
     if overlap and overlap.normalised:
         lines.append(f"  {overlap.sentence(ROWS)}")
     lines += [f"warning: {text}" for text in (caution, evaluation.collapse) if text]
+    if verdict := evaluation.verdict:
+        lines.append(verdict.sentence if verdict.is_better else f"warning: {verdict.sentence}")
     files = evaluation.files
     if files:
         shown_files = [f"{name}: {files[name]}" for name in files if name != "answers"]

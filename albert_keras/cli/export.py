@@ -85,6 +85,7 @@ def _lines(result):
     if result.largest_difference is not None:
         yield f"checked: answers agree with the Python code within {result.largest_difference:.1g}"
     yield f"for Keras: {result.keras_file}; description: {folder / 'README.md'}"
+    yield f"serve: {shell('albert-keras', 'serve', folder)}"
     server = "tensorflow_model_server", "--rest_api_port=8501", f"--model_name={folder.name}"
     yield f"serve: {shell(*server, f'--model_base_path={folder.absolute()}')}"
     if "fill_mask" in result.signatures:
@@ -92,8 +93,6 @@ def _lines(result):
 
         text = sample_texts(result.path).masked
         yield f"next: {shell('albert-keras', 'predict', folder, text)}"
-    else:
-        yield f"next: {shell('albert-keras', 'serve', folder)}"
 
 
 def _variant_lines(result):

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from albert_keras.report import bytes_text, printable
 from albert_keras.training.process_memory import peak_mb
 from data_pipeline.errors import DOCUMENT
-from data_pipeline.progress import UPDATE
+from data_pipeline.progress import UPDATE, done_now
 
 #: Terminal code that erases the rest of the line.
 _CLEAR_LINE = "\x1b[K"
@@ -89,7 +89,7 @@ class LogLines(logging.StreamHandler):
                 self._is_silent = False
 
     def _print_waiting(self, seconds):
-        self._write("starting\n" if self._is_silent else f"... {seconds:.0f} s\n")
+        self._write("starting\n" if self._is_silent else f"... {seconds:.0f} s{done_now()}\n")
 
 
 class TerminalLines(LogLines):
@@ -108,7 +108,7 @@ class TerminalLines(LogLines):
             self._overwrite(f"{state.as_bar()}  memory {bytes_text(1e6 * peak_mb())}")
 
     def _print_waiting(self, seconds):
-        self._overwrite("starting" if self._is_silent else f"... {seconds:.0f} s")
+        self._overwrite("starting" if self._is_silent else f"... {seconds:.0f} s{done_now()}")
 
     def _overwrite(self, line):
         width = shutil.get_terminal_size().columns - 1
@@ -145,7 +145,8 @@ class JsonLines(LogLines):
         self._print("error", text, mistakes=[mistake.value for mistake in mistakes])
 
     def _print_waiting(self, seconds):
-        self._print("info", "starting" if self._is_silent else f"{seconds:.0f} s without a message")
+        text = f"{seconds:.0f} s without a message{done_now()}"
+        self._print("info", "starting" if self._is_silent else text)
 
     def _print(self, level, message, **values):
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")

@@ -32,6 +32,7 @@ def serve(
       albert-keras serve saved_models
 
     The REST routes are those of tensorflow_model_server to predict. --verbose logs each request.
+    Models are loaded at the start: what happens to their folders later changes no answer.
     Ctrl-C and SIGTERM end the server after the answers in progress, within 10 seconds; a second
     Ctrl-C ends it at once.
 
@@ -55,7 +56,8 @@ def serve(
         models = [{"name": one.name, "version": one.version} for one in server.models.values()]
         listed = ", ".join(f"{one['name']} (version {one['version']})" for one in models)
         result = {"url": server.url, "models": models}
-        show(result, [f"serving {listed}: {server.url}"], as_json)
+        later = "A version that appears later, and a change of a folder, needs a new start."
+        show(result, [f"serving {listed}: {server.url}", later], as_json)
         server.run()
 
 

@@ -13,7 +13,6 @@ from data_pipeline.files import naming, whole_text
 
 #: Name of the file of wrong answers.
 ERRORS = "errors.tsv"
-_HEADER = ("id", "confidence", "truth", "answer", "text")
 #: Up to this many classes a cell shows its count and proportion, and each class its name.
 _CELLS_UP_TO, _NAMES_UP_TO = 20, 60
 _LONGEST_NAME = 24
@@ -38,7 +37,7 @@ def write_answers(
     title = f"{task.config.name}, {split}: {task.metric} {value:.4g}"
     files = {
         "answers": [str(path) for path in task.write(folder, split, examples, answers)],
-        "errors": str(write_errors(folder / ERRORS, task.errors(examples, answers))),
+        "errors": str(write_errors(folder / ERRORS, task.errors(examples, answers), task.fields)),
     }
     with naming(folder):
         confusion = task.confusion(examples, answers)
@@ -51,15 +50,16 @@ def write_answers(
     return files
 
 
-def write_errors(path: str | Path, errors: Iterable[Error]) -> Path:
+def write_errors(path: str | Path, errors: Iterable[Error], fields: Iterable[str]) -> Path:
     """Writes wrong answers, in their order, as tab-separated values under a header.
 
-    Columns are `id`, `confidence`, `truth`, `answer` and `text`. Nothing is quoted; white space
-    inside a cell becomes a single space. An older file is replaced.
+    Columns are `id`, `confidence`, `truth`, `answer` and the `fields` of the task. Nothing is
+    quoted; white space inside a cell becomes a single space. An older file is replaced.
     """
-    rows = ((one.id, f"{one.confidence:.6g}", one.truth, one.answer, one.text) for one in errors)
+    header = ("id", "confidence", "truth", "answer", *fields)
+    rows = ((one.id, f"{one.confidence:.6g}", one.truth, one.answer, *one.texts) for one in errors)
     with whole_text(path) as file:
-        file.writelines("\t".join(map(one_line, row)) + "\n" for row in (_HEADER, *rows))
+        file.writelines("\t".join(map(one_line, row)) + "\n" for row in (header, *rows))
     return Path(path)
 
 

@@ -9,6 +9,7 @@ Time and memory are bounded by the constants below, and the same examples give t
 """
 
 import logging
+import time
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -25,10 +26,12 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, OF_NUMBERS, OF_TEXTS
+from albert_keras.tasks.results import BagOfWords
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.score_dev import score_splits
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_data import TaskData
+from data_pipeline.progress import doing
 from data_pipeline.randomness import key_of, permute
 from data_pipeline.text.letters import UNSPACED_SCRIPTS
 
@@ -75,6 +78,24 @@ def bag_of_words_answers(
         logits = predict(texts.rows(given)).reshape(len(given), task.num_outputs)
         answers[name], _ = task.tuned_answers(given, None, {"logits": logits})
     return answers
+
+
+def train_bag_of_words(
+    task: Task, training_examples: list, splits: dict[str, list]
+) -> BagOfWords | None:
+    """Trains and scores the baseline; the arguments are those of `bag_of_words_answers`."""
+    started, first = time.monotonic(), next(iter(splits))
+    count = len(selected(training_examples, task.num_outputs))
+    with doing(f"training the bag of words on {count:,} examples, {task.num_outputs} outputs"):
+        answers = bag_of_words_answers(task, training_examples, splits)
+    if answers is None:
+        return None
+    return BagOfWords(
+        scores={split: task.scores(given, answers[split]) for split, given in splits.items()},
+        interval=task.interval(splits[first], answers[first]),
+        examples=count,
+        seconds=round(time.monotonic() - started, 1),
+    )
 
 
 def _trained(task, rows, labels) -> Callable:

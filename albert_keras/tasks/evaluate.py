@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from albert_keras.formats.detection import RESULTS
 from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import (
     ROWS,
@@ -14,7 +15,7 @@ from albert_keras.runs.trained_data import (
 )
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import check_required, write_skipped_rows
-from albert_keras.tasks.baselines import bag_of_words_answers
+from albert_keras.tasks.baselines import train_bag_of_words
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetuned import (
     TrainedTask,
@@ -24,6 +25,7 @@ from albert_keras.tasks.finetuned import (
 )
 from albert_keras.tasks.kinds import OF_TEXTS, TAGGING
 from albert_keras.tasks.metrics import Interval
+from albert_keras.tasks.results import Rival, Verdict, judge, read_results, rivals_of, verdict_of
 from albert_keras.tasks.score_dev import score_splits
 from albert_keras.tasks.task_data import digest_rows
 from data_pipeline.errors import InputError
@@ -55,6 +57,9 @@ class TaskEvaluation(NamedTuple):
     #: Scores of the bag-of-words baseline on these examples; None if it was skipped, does not suit
     #: the task, or the examples of the training are no longer available.
     bag_of_words: dict[str, float] | None = None
+    #: On these examples; without those of the training, that of the fine-tuning. None without any
+    #: baseline, and for a training score.
+    verdict: Verdict | None = None
     #: Fields of an `Overlap`: how many of the examples were trained on; None if it is unknown.
     overlap: dict[str, Any] | None = None
 
@@ -85,8 +90,9 @@ def evaluate_task(
         step, strategy: See `open_finetuned`.
         batch_size: int. Rows per device and call.
         encoding, skip_bad_rows: How to read `data`, if not as in training.
-        bag_of_words: bool. Whether to train the bag-of-words baseline on the examples of the
-            training, if their files are still there and unchanged, and score it, too.
+        bag_of_words: bool. Whether to score the bag-of-words baseline, too. It is the one of the
+            fine-tuning for its development examples; otherwise it is trained again, if the files
+            of the training are still there and unchanged.
         allow_trained_rows: bool. Whether to score examples that were all trained on. Without it
             they are an InputError, as their score is no estimate for new examples.
 
@@ -125,12 +131,9 @@ def evaluate_task(
     write_skipped_rows(out, task.skipped_rows)
     answering = TrainedTask.open(opened.path, step, strategy=strategy)
     features, outputs = answering.compute_outputs(examples, batch_size)
-    is_tuned_here = (
-        not answering.tuned
-        or (data is None and split == task.dev_splits[0])
-        # A copy of the development file has the same examples under another name.
-        or digest_of(examples) == opened.record["data"].get("dev_fingerprint")
-    )
+    # A copy of the development file has the same examples under another name.
+    is_dev = digest_of(examples) == opened.record["data"].get("dev_fingerprint")
+    is_tuned_here = not answering.tuned or (data is None and split == task.dev_splits[0]) or is_dev
     tuned = None if is_tuned_here else answering.tuned
     scored = score_splits(task, {split: (examples, features)}, lambda _: outputs, tuned)
     answers = scored.answers[split]
@@ -139,6 +142,24 @@ def evaluate_task(
     if task.kind is TAGGING:
         counted = _training_examples(opened, trained, "The most frequent tags are")
     guesses = None if counted is None else task.guesses(counted, examples)
+    guessing = None if guesses is None else task.scores(examples, guesses)
+    interval, folder, words = task.interval(examples, answers), opened.path.parent, None
+    stored = read_results(folder) if (folder / RESULTS).is_file() else None
+    if bag_of_words:
+        words = stored.bag_of_words if stored and is_dev else None
+        words = words or _bag_of_words(opened, trained, examples)
+    worded = next(iter(words.scores.values())) if words else None
+    rivals: list[Rival] = [("majority", guessing[task.metric], None)] if guessing else []
+    if words and worded:
+        rivals.append(("bag_of_words", worded[task.metric], words.interval))
+    # Without the files of the training some are missing.
+    earlier = verdict_of(stored) if stored and len(rivals) < len(rivals_of(stored)) else None
+    score = scored.scores[split][task.metric]
+    verdict = judge(task.config.name, task.metric, score, interval, len(examples), rivals)
+    if overlap is not None and overlap.is_total:
+        verdict = None
+    elif earlier:
+        verdict = earlier._replace(sentence=f"in the fine-tuning: {earlier.sentence}")
     return TaskEvaluation(
         run=str(opened.path),
         task=task.config.name,
@@ -146,14 +167,15 @@ def evaluate_task(
         metric=task.metric,
         examples=len(examples),
         scores=scored.scores[split],
-        interval=task.interval(examples, answers),
-        guessing=None if guesses is None else task.scores(examples, guesses),
+        interval=interval,
+        guessing=guessing,
         collapse=scored.collapse,
         tuned=scored.tuned,
         is_tuned_here=is_tuned_here,
         files={} if out is None else write_answers(out, task, split, examples, answers),
         positive_class=task.positive_class,
-        bag_of_words=_bag_of_words(opened, trained, examples) if bag_of_words else None,
+        bag_of_words=worded,
+        verdict=verdict,
         overlap=None if overlap is None else overlap._asdict(),
     )
 
@@ -190,14 +212,11 @@ def _check_overlap(run, examples, split, allow_trained_rows):
 
 
 def _bag_of_words(run, task, examples):
-    """Scores the baseline of `bag_of_words_answers`; None where it cannot be trained."""
+    """Trains and scores the baseline of `bag_of_words`; None where it cannot be trained."""
     if task.kind not in OF_TEXTS:
         return None
     training_examples = _training_examples(run, task, "The bag-of-words baseline is")
-    if training_examples is None:
-        return None
-    answers = bag_of_words_answers(task, training_examples, {"given": examples})
-    return task.scores(examples, answers["given"])
+    return training_examples and train_bag_of_words(task, training_examples, {"given": examples})
 
 
 def _training_examples(run, task, baseline):

@@ -281,7 +281,8 @@ def _repetitions(examples, keys) -> Iterator[Finding]:
         truths = Counter(map(_truth_of, same)).most_common() if len(same) > 1 else ()
         if len(truths) > 1:
             labels = ", ".join(f"`{label[:_SHOWN_TEXT]}` ({count})" for label, count in truths)
-            details.append(f"{labels}: {shortened(one_line(*_texts_of(same[0])), _SHOWN_TEXT)}")
+            text = " | ".join(map(one_line, _texts_of(same[0])))
+            details.append(f"{labels}: {shortened(text, _SHOWN_TEXT)}")
     yield Finding(
         len(details) <= _MOST_CONFLICTS * len(examples),
         "contradictory",

@@ -4,7 +4,6 @@ import dataclasses
 import logging
 import os
 import shutil
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,12 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.run import Run
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import SKIPPED_ROWS, write_skipped_rows
-from albert_keras.tasks.baselines import bag_of_words_answers, selected, similarity_baselines
+from albert_keras.tasks.baselines import similarity_baselines, train_bag_of_words
 from albert_keras.tasks.example_report import count_labels
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import settings_of
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.results import (
-    BagOfWords,
     FinetuneResult,
     best_seed,
     read_results,
@@ -209,25 +207,17 @@ def _majority(data):
 
 def _bag_of_words(data):
     """Trains and scores the bag-of-words baseline; None if it does not suit the task."""
-    started, task = time.monotonic(), data.task
     examples = {split: dev.examples for split, dev in data.dev.items()}
-    answers = bag_of_words_answers(task, data.train.examples, examples)
-    if answers is None:
-        return None
-    first = next(iter(examples))
-    words = BagOfWords(
-        scores={split: task.scores(given, answers[split]) for split, given in examples.items()},
-        interval=task.interval(examples[first], answers[first]),
-        examples=len(selected(data.train.examples, task.num_outputs)),
-        seconds=round(time.monotonic() - started, 1),
-    )
-    logger.info(
-        "bag of words, the score to beat: %s %.3f on %s, trained on %s examples in %.1f s "
-        "(`bag_of_words=False` skips it)",
-        task.metric,
-        words.scores[first][task.metric],
-        first,
-        f"{words.examples:,}",
-        words.seconds,
-    )
+    words = train_bag_of_words(data.task, data.train.examples, examples)
+    if words is not None:
+        first, metric = next(iter(examples)), data.task.metric
+        logger.info(
+            "bag of words, the score to beat: %s %.3f on %s, trained on %s examples in %.1f s "
+            "(`bag_of_words=False` skips it)",
+            metric,
+            words.scores[first][metric],
+            first,
+            f"{words.examples:,}",
+            words.seconds,
+        )
     return words

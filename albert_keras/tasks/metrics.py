@@ -8,17 +8,22 @@ SciPy's statistics and scikit-learn take a second to import: only functions that
 """
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from data_pipeline.errors import InputError
+from data_pipeline.progress import doing
 
 #: From labels and predictions to a score.
 Metric = Callable[[Any, Any], float]
 #: A score on fewer examples than this is reported with a warning.
 _FEW_EXAMPLES = 30
+#: Labels that a line shows all scores of; of more of them, so many of the worst.
+_LABELS_SHOWN, _WORST = 5, 3
+#: How the names of scores of a label begin: the first two tell how good a label is.
+_OF_A_LABEL = ("f1_", "pearson_", "spearman_", "mean_squared_error_")
 
 
 class Interval(NamedTuple):
@@ -74,6 +79,7 @@ def confusion_matrix(labels, predictions, num_classes: int) -> np.ndarray:
     return sklearn.metrics.confusion_matrix(labels, predictions, labels=classes).astype(np.int64)
 
 
+@doing("scoring 1,000 samples of the examples for the 95 % interval")
 def bootstrap_interval(
     metric: Metric, labels, predictions, resamples: int = 1000, seed: int = 0
 ) -> Interval:
@@ -98,6 +104,33 @@ def shown_metric(name: str, positive_class: str | None = None) -> str:
     """Returns the name of a metric as it is shown, with the class that an F1 score refers to."""
     is_of_a_class = positive_class is not None and name == "f1"
     return f"{name} (of `{positive_class}`)" if is_of_a_class else name
+
+
+def score_texts(
+    scores: Mapping[str, float], positive_class: str | None, number: Callable[[float], str]
+) -> list[str]:
+    """Returns scores with their names, counts without a fraction; of many labels the worst."""
+    labels = sorted((one for one in scores if one.startswith(_OF_A_LABEL[:2])), key=scores.get)
+    if len(labels) > _LABELS_SHOWN:
+        worst = ", ".join(f"{name} {number(scores[name])}" for name in labels[:_WORST])
+        rest = {name: value for name, value in scores.items() if not name.startswith(_OF_A_LABEL)}
+        texts = score_texts(rest, positive_class, number)
+        return [*texts, f"worst {_WORST} of {len(labels)} labels: {worst}"]
+    return [
+        f"{name} {value:,.0f}"
+        if name.endswith("_total")
+        else f"{shown_metric(name, positive_class)} {number(value)}"
+        for name, value in scores.items()
+    ]
+
+
+def tuned_text(tuned: Mapping[str, float]) -> str:
+    """Returns what was tuned, see `Task.tuned_answers`, in a line; of many values their range."""
+    if len(tuned) > _LABELS_SHOWN:
+        return (
+            f"{len(tuned)} thresholds from {min(tuned.values()):.3g} to {max(tuned.values()):.3g}"
+        )
+    return ", ".join(f"{name} {value:.3g}" for name, value in tuned.items())
 
 
 def count_caution(count: int, metric: str, what: str = "development set") -> str | None:

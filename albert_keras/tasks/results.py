@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from albert_keras.report import count_of, table
 from albert_keras.runs.trained_data import ROWS, Overlap
 from albert_keras.tasks.kinds import KIND_OF, TAGGING
-from albert_keras.tasks.metrics import Interval, count_caution, shown_metric
+from albert_keras.tasks.metrics import Interval, count_caution, score_texts, tuned_text
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import read_json
@@ -24,14 +24,10 @@ _OF_LABELS = "micro_f1"
 #: Labels that are named in one message.
 _LABELS_SHOWN = 8
 MOST_FREQUENT_TAG = "most frequent tag of each word"
-_HELP = "more pre-training, more epochs or another learning rate may help"
-#: What it means that a model is no better than a baseline.
-_ADVICE = {
-    "bag of words": ". Counts of words and word pairs predict at least as well as this "
-    f"model: {_HELP}",
-    MOST_FREQUENT_TAG: ". A list of the words of the training file tags at least as well "
-    f"as this model, which has learned nothing of the words around them: {_HELP}",
-}
+
+
+#: A baseline: the name of its field in a result, its main score, and the interval of that.
+Rival = tuple[str, float, Interval | None]
 
 
 class SeedResult(NamedTuple):
@@ -57,6 +53,13 @@ class BagOfWords(NamedTuple):
     interval: Interval  # 95 % bootstrap interval of the main metric on the first split
     examples: int  # the number of training examples that it was trained on
     seconds: float = 0.0
+
+
+class Verdict(NamedTuple):
+    """Whether a model is worth using, compared with the best of the simple baselines."""
+
+    is_better: bool  # by more than chance
+    sentence: str
 
 
 class FinetuneResult(NamedTuple):
@@ -108,7 +111,7 @@ def best_seed(result: FinetuneResult) -> SeedResult:
     return max(result.seeds, key=lambda seed: seed.scores[split][result.metric])
 
 
-def baselines_of(result: FinetuneResult, split: str) -> list[tuple[str, float, Interval | None]]:
+def baselines_of(result: FinetuneResult, split: str) -> list[Rival]:
     """Returns the name, the main score on a split, and the interval of each baseline.
 
     The name is the one of its field, or in `FinetuneResult.baselines`.
@@ -123,6 +126,11 @@ def baselines_of(result: FinetuneResult, split: str) -> list[tuple[str, float, I
         for name, scores, interval in found
         if split in scores
     ]
+
+
+def rivals_of(result: FinetuneResult) -> list[Rival]:
+    """Returns the baselines on the first split that need no network of this size."""
+    return [one for one in baselines_of(result, first_split(result)) if one[0] != "random"]
 
 
 def baseline_scores(result: FinetuneResult) -> dict[str, float]:
@@ -185,7 +193,8 @@ class Row(NamedTuple):
 def lines(result: FinetuneResult) -> list[str]:
     """Describes a result: the main metric of each split, and below it its baselines.
 
-    Before that, if there are several seeds, a row for each. Warnings come last.
+    Before that, if there are several seeds, a row for each. Warnings come last, or that the model
+    is worth using.
     """
     shown = _seed_rows(result) if len(result.seeds) > 1 else []
     for split in result.seeds[0].scores:
@@ -197,9 +206,10 @@ def lines(result: FinetuneResult) -> list[str]:
         shown += [_headline(result, split), *table((), differences)]
         shown += _other_metrics(result, split)
     if result.tuned:
-        tuned = ", ".join(f"{name} {value:.3g}" for name, value in result.tuned.items())
-        shown.append(f"tuned: {tuned}")
-    return shown + [f"warning: {warning}" for warning in cautions(result)]
+        shown.append(f"tuned: {tuned_text(result.tuned)}")
+    shown += [f"warning: {warning}" for warning in cautions(result)]
+    verdict = verdict_of(result)
+    return [*shown, verdict.sentence] if verdict and verdict.is_better else shown
 
 
 def rows(result: FinetuneResult) -> list[Row]:
@@ -213,17 +223,18 @@ def rows(result: FinetuneResult) -> list[Row]:
         for name, score, bounds in baselines_of(result, split):
             interval = _shown(number, bounds if is_first else None)
             difference = ("+" if ours >= score else "-") + number(abs(ours - score))
-            found.append(Row(split, _name(result, name), number(score), interval, difference))
+            name = _name(result.task, result.metric, name)
+            found.append(Row(split, name, number(score), interval, difference))
     return found
 
 
-def _name(result, baseline):
+def _name(task, metric, baseline):
     majority = "majority class"
-    if result.metric in _OF_NUMBERS:
+    if metric in _OF_NUMBERS:
         majority = "mean of the training scores"
-    elif result.metric == _OF_LABELS:
+    elif metric == _OF_LABELS:
         majority = "labels that most training rows have"
-    elif KIND_OF.get(result.task) is TAGGING:
+    elif KIND_OF.get(task) is TAGGING:
         majority = MOST_FREQUENT_TAG
     names = {
         "majority": majority,
@@ -234,7 +245,7 @@ def _name(result, baseline):
 
 
 def cautions(result: FinetuneResult) -> list[str]:
-    """Returns the warnings about a result."""
+    """Returns the warnings about a result, last that the model is not worth using."""
     found = []
     for split, fields in result.overlap.items():
         overlap = Overlap.of(fields)
@@ -253,15 +264,80 @@ def cautions(result: FinetuneResult) -> list[str]:
     for seed in result.seeds:
         if seed.collapse:
             found.append(
-                f"seed {seed.seed} collapsed: {seed.collapse}. Another learning rate, more "
-                "warm-up or more epochs may help."
+                f"seed {seed.seed} collapsed: {seed.collapse}. Half the learning rate or less, or "
+                "`optimizer.name=lamb` with `optimizer.lr=1e-3`, ended this where it was measured."
             )
     if result.random and result.random.collapse:
         found.append(
             f"the same model from random weights collapsed: {result.random.collapse}. A comparison "
             "with it is not meaningful."
         )
-    return [*found, *_baseline_cautions(result)]
+    if result.random:
+        what, number = "the same model from random weights", formatter(result.task)
+        (score, interval), theirs = _main_score(result), result.random.interval
+        other = result.random.scores[first_split(result)][result.metric]
+        if score <= other:
+            both = f"{result.metric} {number(score)} versus {number(other)}"
+            found.append(f"no better than {what}: {both}")
+        elif interval[0] <= theirs[1]:
+            both = f"{_shown(number, interval)} and {_shown(number, theirs)}"
+            found.append(f"the lead over {what} may be due to chance: the intervals {both} overlap")
+    verdict = verdict_of(result)
+    return [*found, verdict.sentence] if verdict and not verdict.is_better else found
+
+
+def verdict_of(result: FinetuneResult) -> Verdict | None:
+    """Returns the verdict about a fine-tuning, on its first split; None without any baseline."""
+    examples = result.examples.get(first_split(result))
+    return judge(result.task, result.metric, *_main_score(result), examples, rivals_of(result))
+
+
+def judge(
+    task: str,
+    metric: str,
+    score: float,
+    interval: Interval,
+    examples: int | None,
+    rivals: list[Rival],
+) -> Verdict | None:
+    """Compares a score with the best of simple baselines.
+
+    Args:
+        task: Name of the task.
+        interval: 95 % interval of `score`. The scores differ by chance if the intervals overlap.
+        examples: Number of examples; None if it is unknown.
+        rivals: As `baselines_of` returns them. Without any there is no verdict.
+    """
+    if not rivals:
+        return None
+    number, kind = formatter(task), KIND_OF.get(task)
+    baseline, best, theirs = max(rivals, key=lambda rival: rival[1])
+    name = _name(task, metric, baseline)
+    both = " versus ".join(
+        f"{number(value)} {_shown(number, bounds)}".strip()
+        for value, bounds in ((score, interval), (best, theirs))
+    )
+    rows = "these examples" if examples is None else count_of(examples, "example")
+    points = abs(score - best) * (1 if kind is not None and kind.finds_spans else 100)
+    low, high = theirs or (best, best)
+    is_few = examples is not None and count_caution(examples, metric) is not None
+    if is_few or low <= interval[1] and interval[0] <= high:
+        return Verdict(
+            False,
+            f"not shown to be worth using: no difference from the {name} can be shown with {rows}: "
+            f"{metric} {both}",
+        )
+    lead = f"by {points:.1f} points: {metric} {both} on {rows}"
+    if score > best:
+        return Verdict(True, f"worth using: better than the {name} {lead}")
+    return Verdict(False, f"not worth using: use the {name}, which is better {lead}")
+
+
+def _main_score(result):
+    """Returns the main score on the first split, the median, and the interval of its seed."""
+    split = first_split(result)
+    ordered = sorted(result.seeds, key=lambda seed: seed.scores[split][result.metric])
+    return _median(result, split), ordered[(len(ordered) - 1) // 2].interval
 
 
 def formatter(task: str) -> Callable[[float], str]:
@@ -321,14 +397,9 @@ def other_scores(
     positive_class: str | None,
     number: Callable[[float], str],
 ) -> list[str]:
-    """Returns the scores besides the main one with their names; counts without a fraction."""
-    return [
-        f"{name} {value:,.0f}"
-        if name.endswith("_total")
-        else f"{shown_metric(name, positive_class)} {number(value)}"
-        for name, value in scores.items()
-        if name not in (metric, "total")
-    ]
+    """Returns the scores besides the main one as `score_texts`."""
+    others = {name: value for name, value in scores.items() if name not in (metric, "total")}
+    return score_texts(others, positive_class, number)
 
 
 def _other_metrics(result, split):
@@ -336,26 +407,3 @@ def _other_metrics(result, split):
     shown = other_scores(medians, result.metric, result.positive_class, formatter(result.task))
     title = "medians of" if len(result.seeds) > 1 else "also"
     return [f"  {title} {', '.join(shown)}"] if shown else []
-
-
-def _baseline_cautions(result):
-    number, splits = formatter(result.task), list(result.seeds[0].scores)
-    for split in splits:
-        suffix, ours = f" on {split}" if len(splits) > 1 else "", _median(result, split)
-        for baseline, score, theirs in baselines_of(result, split):
-            name = _name(result, baseline)
-            if ours <= score:
-                yield (
-                    f"no better than the {name}{suffix}: {result.metric} {number(ours)} versus "
-                    f"{number(score)}{_ADVICE.get(name, '')}"
-                )
-            elif split == splits[0]:
-                # Other development examples might reverse the lead of the median seed.
-                ordered = sorted(result.seeds, key=lambda seed: seed.scores[split][result.metric])
-                bounds = ordered[(len(ordered) - 1) // 2].interval
-                if bounds[0] <= (theirs[1] if theirs else score):
-                    reason = f"{number(score)} is within {_shown(number, bounds)}"
-                    if theirs:
-                        both = f"{_shown(number, bounds)} and {_shown(number, theirs)}"
-                        reason = f"the intervals {both} overlap"
-                    yield f"the lead over the {name} may be due to chance: {reason}"

@@ -10,7 +10,7 @@ from tensorflow import keras
 
 from albert_keras.runs.log_file import log_evaluation, read_evaluations
 from albert_keras.tasks.finetune_config import FinetuneTraining
-from albert_keras.tasks.metrics import shown_metric
+from albert_keras.tasks.metrics import score_texts
 from albert_keras.tasks.task import Features, Task
 
 logger = logging.getLogger(__name__)
@@ -114,13 +114,10 @@ class ScoreDev(keras.callbacks.Callback):
             self.saving.save_soon()
         if self.writes:
             log_evaluation(self.folder, self.done, scores)
-            listing = "  ".join(
-                f"{shown_metric(name, self.task.positive_class)} {score:.4g}"
-                for name, score in scores.items()
-            )
+            texts = score_texts(scores, self.task.positive_class, "{:.4g}".format)
             mark = "  *best" if is_best else ""
             mark += " (equal to an earlier evaluation; the newest is used)" if value == best else ""
-            logger.info("dev at step %d: %s%s", self.done, listing, mark)
+            logger.info("dev at step %d: %s%s", self.done, "  ".join(texts), mark)
             if self.collapse:
                 logger.warning("At step %d, %s.", self.done, self.collapse)
         if is_enough(self._values, self.patience) and self.done < self.last_step:

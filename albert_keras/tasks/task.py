@@ -29,7 +29,7 @@ class Error(NamedTuple):
     """A wrong answer, as a row of a table of errors."""
 
     id: str
-    text: str  # the whole input, in one line
+    texts: tuple[str, ...]  # the input, a text for each of `Task.fields`
     truth: str
     answer: str
     #: The probability of the model's answer; for regression the distance from the truth.
@@ -436,7 +436,6 @@ def check_numbers(outputs: dict[str, np.ndarray]):
             )
 
 
-def one_line(*texts: str | None) -> str:
-    """Returns texts in one line without tabs, separated by ` ||| `; None is skipped."""
-    lines = [_WHITE_SPACE.sub(" ", text).strip() for text in texts if text is not None]
-    return " ||| ".join(lines)
+def one_line(text: str) -> str:
+    """Returns a text in one line without tabs."""
+    return _WHITE_SPACE.sub(" ", text).strip()

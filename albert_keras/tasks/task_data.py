@@ -27,6 +27,7 @@ from albert_keras.tasks.tagging.words import with_word_split
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.progress import doing
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -59,6 +60,7 @@ class TaskData(NamedTuple):
     model_class: type | None = None  # what is trained, if not the class of the task's kind
 
 
+@doing("reading and encoding the examples")
 def prepare(
     config: FinetuneConfig,
     initial_weights: OpenedModel,
@@ -168,16 +170,16 @@ def _log_reports(reports):
 
 
 def with_pair_encoding(config: TaskConfig, hidden_size: int) -> TaskConfig:
-    """Returns a TaskConfig that says how pairs are encoded, and logs what was chosen and why."""
+    """Returns a TaskConfig that says how pairs are encoded, and logs the rule that chose it."""
     if config.pair_encoding != "auto" or not compares_pairs(build_task(config)):
         return config
     encoding = "separate" if hidden_size < JOINT_FROM else "joint"
     logger.info(
-        "pair encoding: %s, because the model has a hidden size of %d (`pair_encoding`; separate "
-        "is better below %d)",
+        "pair encoding: %s, by the rule for models of its size: separate below a hidden size of "
+        "%d, here %d. Not measured on these rows; `pair_encoding` chooses the other.",
         encoding,
-        hidden_size,
         JOINT_FROM,
+        hidden_size,
     )
     return config.replace(pair_encoding=encoding)
 

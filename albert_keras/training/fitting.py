@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.models.objective_model import ObjectiveModel
+from albert_keras.report import percent
 from albert_keras.runs.checkpoints import FINISHED_AT
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import flat_values
@@ -26,7 +27,7 @@ from albert_keras.training.time_budget import FollowBudget
 from albert_keras.training.tracking import open_tracker
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
-from data_pipeline.progress import parse_duration
+from data_pipeline.progress import doing, parse_duration
 
 logger = logging.getLogger(__name__)
 
@@ -241,7 +242,7 @@ def fit(
 
     # === Training ===
     model.has_full_logs = True
-    with saving:
+    with saving, doing(lambda: _place(saving)):
         try:
             for number in range(plan.number_at(first_step), len(plan)):
                 if plan.ends[number] <= saving.step:  # changed settings may leave no step
@@ -280,6 +281,12 @@ def fit(
     if saving.step < saving.last_step:
         logger.info("the run ended at step %d of %d", saving.step, saving.last_step)
     return saving.step
+
+
+def _place(saving):
+    """Says which step is being done; the first of a process builds the graph."""
+    step, last = saving.step + 1, saving.last_step
+    return f"in step {step:,} of {last:,} ({percent(saving.step / last)} done)"
 
 
 def _out_of_memory(strategy, training):

@@ -22,6 +22,7 @@ from data_pipeline.text.corpus_formats import (
     paragraphs_of,
     split_long_text,
 )
+from data_pipeline.text.storage import state_of
 from data_pipeline.text.text_files import TextRange, corpus_bytes, find_files, listing, split_file
 
 logger = logging.getLogger(__name__)
@@ -134,11 +135,25 @@ def read_range(text_range: TextRange) -> Iterator[Document]:
     """Yields the documents of one range of a corpus; memory is bounded as in `read_corpus`.
 
     Raises InputError if the file is not UTF-8 text of its format, or has changed since it was
-    split, so that the range no longer exists. Lines and bytes are counted from the file's start.
+    split. Lines and bytes are counted from the file's start.
     """
     sentences_given = text_range.format == "sentences"
-    for (_, name), group in itertools.groupby(paragraphs_of(text_range), key=lambda pair: pair[0]):
-        yield from _document_parts(name, (paragraph for _, paragraph in group), sentences_given)
+    paragraphs = itertools.groupby(paragraphs_of(text_range), key=lambda pair: pair[0])
+    try:
+        for (_, name), group in paragraphs:
+            yield from _document_parts(name, (paragraph for _, paragraph in group), sentences_given)
+    except InputError:  # half of a line that was being written is no text of its format
+        _check_is_unchanged(text_range)
+        raise
+    _check_is_unchanged(text_range)
+
+
+def _check_is_unchanged(text_range):
+    if state_of(text_range.path) != text_range.state:
+        raise InputError(
+            f"`{text_range.path}` must not change while it is read. It has been written to. Repeat "
+            "the command when it is complete, or give a copy of it."
+        )
 
 
 def _document_parts(name, paragraphs, sentences_given):

@@ -277,12 +277,7 @@ def _text_lines(path, max_chars=-1, begin=0, end=None):
     A line longer than `max_chars` is yielded in parts of this length; -1 never splits.
     """
     try:
-        with storage.open_to_read(path, max(0, begin - 1), end) as file:
-            if begin and file.read(1) != b"\n":
-                raise InputError(
-                    f"`{path}` must not change while it is read. "
-                    f"No line starts at byte {begin} any more."
-                )
+        with storage.open_to_read(path, begin, end) as file:
             text = io.TextIOWrapper(file, encoding="utf-8")
             while line := text.readline(max_chars):
                 if "\0" in line:

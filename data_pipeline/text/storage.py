@@ -49,8 +49,16 @@ def open_to_write(path):
 
 def size_of(path) -> int:
     """Returns a file's size in bytes; raises InputError if the file does not exist."""
+    return state_of(path)[0]
+
+
+def state_of(path) -> tuple[int, int]:
+    """Returns a file's size in bytes and the nanosecond of its last change, as `size_of`."""
     with _refusing(path, "read"):
-        return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
+        found = _gfile().stat(path) if is_remote(path) else os.stat(path)
+        if is_remote(path):
+            return found.length, found.mtime_nsec
+        return found.st_size, found.st_mtime_ns
 
 
 def exists(path) -> bool:

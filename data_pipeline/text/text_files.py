@@ -47,6 +47,7 @@ class TextRange(NamedTuple):
     begin: int  # first byte
     end: int  # one more than the last byte
     format: str  # "prose", "sentences", "jsonl" or "wikiextractor"
+    state: tuple[int, int]  # of the whole file, see `storage.state_of`
 
     @property
     def num_bytes(self) -> int:
@@ -157,12 +158,12 @@ def split_file(file: SourceFile, format: str) -> list[TextRange]:
     Only the bytes from each multiple to the next possible edge are read. If there is none before
     the next multiple, the range is longer. Raises InputError if the file cannot be read.
     """
-    size = storage.size_of(file.path)
+    size, changed_at = storage.state_of(file.path)
     starts = range(RANGE_BYTES, size, RANGE_BYTES)
     found = (_first_edge(file.path, format, start, size) for start in starts)
     edges = [0, *(edge for edge in found if edge is not None), size]
     return [
-        TextRange(file.name, file.path, begin, end, format)
+        TextRange(file.name, file.path, begin, end, format, (size, changed_at))
         for begin, end in itertools.pairwise(edges)
     ]
 

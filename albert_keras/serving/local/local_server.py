@@ -1,8 +1,4 @@
-"""A server of exported models for this computer: a page, and REST routes of the model server.
-
-POST /v1/models/NAME[/versions/N]:predict
-GET  /v1/models/NAME[/versions/N][/metadata]
-"""
+"""A server of exported models for this computer: a page, and REST routes of the model server."""
 
 import json
 import logging
@@ -48,8 +44,14 @@ _CLOSE = {"Connection": "close"}
 _AT_A_TIME = 2
 _ROUTE = re.compile(
     r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d{1,19}))?"
-    r"(?:(?P<method>:predict)|(?P<part>/metadata))?",
+    r"(?::(?P<method>predict|classify|regress)|(?P<part>/metadata))?",
     re.A,
+)
+_ROUTES = (
+    "GET /v1/models",
+    "GET /v1/models/NAME[/versions/N]",
+    "GET /v1/models/NAME[/versions/N]/metadata",
+    "POST /v1/models/NAME[/versions/N]:predict",
 )
 #: The page loads nothing from elsewhere.
 _HEADERS = {
@@ -190,13 +192,21 @@ def _build_app(models, hosts):
     async def list_models(request):
         return JSONResponse(descriptions, headers=_HEADERS)
 
+    async def list_routes(request):
+        versions = {name: model.version for name, model in models.items()}
+        return JSONResponse({"models": versions, "routes": _ROUTES}, headers=_HEADERS)
+
     async def rest(request):
         _check_sender(request)
         body = await _read_body(request)
         path = request.scope["raw_path"].decode("ascii")
         route = _ROUTE.fullmatch(path.partition("?")[0])
         if not route or bool(route["method"]) != (request.method == "POST"):
-            raise InputError(f"{request.method} {path} is not a route of this server.")
+            rest = f"It has: {', '.join(_ROUTES)}."
+            raise InputError(f"{request.method} {path} is not a route of this server. {rest}")
+        if route["method"] in ("classify", "regress"):
+            rest = "Send the texts to `:predict`; tensorflow_model_server has both."
+            raise HTTPException(501, f"This server has no `:{route['method']}`. {rest}")
         # In a thread, so that other requests are answered meanwhile.
         call = anyio.to_thread.run_sync
         answer = await call(_answer, models, route, body, limiter=at_a_time)
@@ -207,6 +217,7 @@ def _build_app(models, hosts):
             Route("/", index),
             Mount("/page", page),
             Route("/models.json", list_models),
+            Route("/v1/models", list_routes),
             Route("/v1/{path:path}", rest, methods=["GET", "POST"]),
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],

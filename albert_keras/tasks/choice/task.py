@@ -13,7 +13,7 @@ from albert_keras.tasks.kinds import CHOICE
 from albert_keras.tasks.labels import check_answered
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
-from albert_keras.tasks.task import Error, Task, logits_of, one_line, with_dropped_tokens
+from albert_keras.tasks.task import Error, Task, logits_of, with_dropped_tokens
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -129,13 +129,10 @@ class ChoiceTask(Task):
     def error(self, example, answer):
         if answer.choice == example.label:
             return None
-        options = [
-            one_line(f"{_letter(number)}: {option}")
-            for number, option in enumerate(example.options)
-        ]
-        text = one_line(example.question, " ".join(options), example.context)
+        options = [f"{_letter(number)}: {option}" for number, option in enumerate(example.options)]
+        texts = (example.context, example.question, " ".join(options))
         truth, given = options[example.label], options[answer.choice]
-        return Error(example.id, text, truth, given, answer.probability)
+        return Error(example.id, texts, truth, given, answer.probability)
 
     def confusion(self, examples, answers):
         options = max(len(example.options) for example in examples)

@@ -9,10 +9,11 @@ import numpy as np
 import scipy.special
 
 from albert_keras.tasks.classification.task import TextTask
+from albert_keras.tasks.examples import row_of
 from albert_keras.tasks.kinds import MULTI_LABEL
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.tables.cells import listed_labels, marked_labels
-from albert_keras.tasks.task import Error, one_line, with_dropped_tokens
+from albert_keras.tasks.task import Error, with_dropped_tokens
 
 #: A label applies from this probability on, unless a threshold was set or fitted.
 THRESHOLD = 0.5
@@ -193,14 +194,14 @@ class MultiLabelTask(TextTask):
         wrong = set(example.label) ^ set(answer.labels)
         if not wrong:
             return None
-        text = one_line(example.first, example.second)
         # How sure the model is of its worst mistake, a label too many or one too few.
         confidence = max(
             value if name in answer.labels else 1 - value
             for name, value in answer.probabilities.items()
             if name in wrong
         )
-        return Error(example.id, text, _names(example.label), _names(answer.labels), confidence)
+        truth, given = _names(example.label), _names(answer.labels)
+        return Error(example.id, row_of(example), truth, given, confidence)
 
     def label_kind(self, known_labels):
         if isinstance(self.config.label, tuple):

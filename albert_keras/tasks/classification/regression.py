@@ -9,11 +9,11 @@ import scipy.stats
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_tasks import glue_splits
 from albert_keras.tasks.classification.task import TextTask
-from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.examples import TextExample, row_of
 from albert_keras.tasks.kinds import MULTI_REGRESSION, REGRESSION, SIMILARITY
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.tables.cells import score_of
-from albert_keras.tasks.task import Error, check_numbers, check_text, one_line
+from albert_keras.tasks.task import Error, check_numbers, check_text
 from data_pipeline.errors import InputError
 
 #: Scores that spread less than this fraction of the range of labels count as all the same.
@@ -102,8 +102,8 @@ class ScoreTask(TextTask):
     def error(self, example, answer):
         [truth], [given] = self._truth([example]), self._given([answer])
         distance = float(np.abs(given - truth).mean())
-        text = one_line(example.first, example.second)
-        return Error(example.id, text, self._shown(truth), self._shown(given), distance)
+        shown = self._shown(truth), self._shown(given)
+        return Error(example.id, row_of(example), *shown, distance)
 
     def _shown(self, values):
         names = [f"{label} " for label in self.labels] or [""]

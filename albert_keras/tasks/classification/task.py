@@ -13,13 +13,13 @@ from albert_keras.tasks.classification.glue_files import (
     write_submission,
 )
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_splits
-from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.examples import TextExample, row_of
 from albert_keras.tasks.kinds import CLASSIFICATION
 from albert_keras.tasks.labels import check_answered, check_labels, label_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.tables.cells import class_of
 from albert_keras.tasks.tables.files import label_names, read_table
-from albert_keras.tasks.task import Error, Task, logits_of, one_line, with_dropped_tokens
+from albert_keras.tasks.task import Error, Task, logits_of, with_dropped_tokens
 from data_pipeline.errors import InputError
 
 
@@ -200,8 +200,8 @@ class TextTask(Task):
     def error(self, example, answer):
         if example.label == answer.label:
             return None
-        text = one_line(example.first, example.second)
-        return Error(example.id, text, example.label, answer.label, answer.probability)
+        texts = row_of(example)
+        return Error(example.id, texts, example.label, answer.label, answer.probability)
 
     def confusion(self, examples, answers):
         if self.kind is not CLASSIFICATION:

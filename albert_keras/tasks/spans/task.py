@@ -12,7 +12,7 @@ from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.spans.files import read_questions
 from albert_keras.tasks.spans.scores import null_threshold, official_scores, question_scores
 from albert_keras.tasks.spans.windows import span_features
-from albert_keras.tasks.task import Error, Task, check_numbers, one_line, with_dropped_tokens
+from albert_keras.tasks.task import Error, Task, check_numbers, with_dropped_tokens
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 
@@ -237,9 +237,9 @@ class SpanTask(Task):
             if score < 100:
                 golds = dict.fromkeys(gold.text for gold in example.answers)
                 at = example.answers[0].start if example.answers else answer.start
-                text = one_line(example.question, _around(example.context, at or 0))
-                truth, given = one_line(" | ".join(golds)), one_line(answer.text)
-                error = Error(example.id, text, truth, given, answer.probability)
+                texts = (_around(example.context, at or 0), example.question)
+                truth, probability = " | ".join(golds), answer.probability
+                error = Error(example.id, texts, truth, answer.text, probability)
                 errors.append((score > 0, -answer.probability, error))
         return [error for *_, error in sorted(errors, key=lambda one: one[:2])]
 

@@ -15,7 +15,7 @@ from albert_keras.tasks.labels import check_answered, check_few, check_labels, l
 from albert_keras.tasks.tagging.features import tag_features
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.scores import entity_counts, entity_scores, has_entities
-from albert_keras.tasks.task import Error, Task, check_text, logits_of, one_line
+from albert_keras.tasks.task import Error, Task, check_text, logits_of
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.words import split_words
@@ -174,10 +174,10 @@ class TagTask(Task):
         wrong = [row for row in rows if row[1] != row[2]]
         if not wrong:
             return None
-        truth = " ".join(f"{one_line(word)}/{tag}" for word, tag, _, _ in wrong)
-        given = " ".join(f"{one_line(word)}/{tag}" for word, _, tag, _ in wrong)
-        text = one_line(" ".join(example.words))
-        return Error(example.id, text, truth, given, max(sure for *_, sure in wrong))
+        truth = " ".join(f"{word}/{tag}" for word, tag, _, _ in wrong)
+        given = " ".join(f"{word}/{tag}" for word, _, tag, _ in wrong)
+        texts = (" ".join(example.words),)
+        return Error(example.id, texts, truth, given, max(sure for *_, sure in wrong))
 
     def confusion(self, examples, answers):
         truth, given = self._numbers(_truth(examples)), self._numbers(_given(answers))

@@ -15,6 +15,7 @@ from albert_keras.cli.finetune import question_of
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.evaluate import TaskEvaluation
 from albert_keras.tasks.metrics import Interval
+from albert_keras.tasks.results import Verdict
 from albert_keras.tasks.task_config import TaskConfig
 
 
@@ -127,6 +128,9 @@ def test_scores_of_questions_are_in_percent_and_counts_are_whole():
     ]
     here = describe_task(evaluation._replace(is_tuned_here=True))
     assert here[3] == "  tuned on the same examples: null_threshold -1.5"
+    for is_better, line in ((True, "as said"), (False, "warning: as said")):
+        judged = evaluation._replace(verdict=Verdict(is_better, "as said"))
+        assert describe_task(judged)[-1] == line
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,9 @@ def test_json_has_numbers(logged):
 def test_a_long_silence_is_broken_until_a_question(kind):
     shown = io.StringIO()
     lines = kind(shown, silence=0.05, start=0.02)
-    time.sleep(0.3)
+    with progress.doing(lambda: "in step 3 of 6 (33 % done)"), progress.doing("counting"):
+        time.sleep(0.2)
+    time.sleep(0.1)
     lines.quiet()
     before = shown.getvalue()
     time.sleep(0.1)
@@ -88,6 +90,7 @@ def test_a_long_silence_is_broken_until_a_question(kind):
     lines.finish()
     parts = [part for part in re.split(r"[\r\n]", before) if part]
     assert 2 <= len(parts) <= 8 and "starting" in parts[0] and "0 s" in parts[1]
+    assert ", counting" in parts[1] and "counting" not in parts[-1] and "step 3" not in before
 
 
 def test_errors_are_json_too(tmp_path, capsys):

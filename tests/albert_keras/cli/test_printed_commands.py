@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from albert_keras.cli import app, convert, pretrain, vocab
+from albert_keras.cli import app, convert, export, pretrain, vocab
 from albert_keras.cli.data import build
 from data_pipeline.config import PretrainingDataConfig
 
@@ -16,7 +16,10 @@ RUN = Path("my runs/Größe 1")
 
 def commands_in(lines):
     """Returns the words of the commands in printed lines, placeholders included."""
-    text = [re.split(r"(?:next|then|live|serve): |, then |^ {4}", line)[-1] for line in lines]
+    text = [
+        re.split(r"(?:next|then|live|serve|for held-out text): |, then |^ {4}", line)[-1]
+        for line in lines
+    ]
     found = [shlex.split(line) for line in text if re.match(r"'?(albert|python|tensor)", line)]
     assert found
     return found
@@ -30,14 +33,24 @@ def test_after_a_training(typer_main):
     assert exported[3] == str(RUN) and exported[-1] == "saved_models/gr-e-1"
 
 
+def test_after_an_export(typer_main):
+    sizes = {"num_bytes": 1, "losses": {}, "largest_difference": None, "keras_file": "1.keras"}
+    sizes |= {"fingerprint": {"saved_model_checksum": "0"}, "signatures": ("serving_default",)}
+    result = SimpleNamespace(path=RUN / "1", version=1, step=3, **sizes)
+    ours, other = commands_in(export._lines(result))
+    typer_main(ours)
+    assert ours[1:] == ["serve", str(RUN)] and other[0] == "tensorflow_model_server"
+
+
 def test_after_a_build(typer_main):
     counts = {"documents": 1, "predictions": 2, "label_1": 1, "instances": 2}
     counts |= {"real_positions": 1, "positions": 2, "single_sentences_skipped": 0}
     info = SimpleNamespace(num_records=2, shards=[1], statistics=counts)
     result = SimpleNamespace(path="my/records 1", info=info, seconds=1.0, kept_text=None)
-    [words] = commands_in(build._lines(result, PretrainingDataConfig()))
-    typer_main(words)
-    assert words[words.index("--data") + 1] == "my/records 1"
+    for words in commands_in(build._lines(result, PretrainingDataConfig())):
+        typer_main(words)
+        assert words[words.index("--data") + 1] == "my/records 1"
+    assert words[1] == "evaluate"
 
 
 def test_after_a_vocabulary_and_a_conversion(typer_main, tmp_path):

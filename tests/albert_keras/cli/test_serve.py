@@ -48,7 +48,9 @@ def test_the_address_is_printed(served, capsys):
     ((models, host, port, access_log),) = served
     assert [str(model) for model in models] == ["a", "b"]
     assert (host, port, access_log) == ("127.0.0.1", 0, False)
-    assert capsys.readouterr().out == "serving books (version 3): http://127.0.0.1:8501/\n"
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "serving books (version 3): http://127.0.0.1:8501/"
+    assert second == "A version that appears later, and a change of a folder, needs a new start."
 
 
 #: The command, with a model that takes a second and a half for an answer.

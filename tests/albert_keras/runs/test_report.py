@@ -101,7 +101,7 @@ def test_the_page_of_a_finetuning(folder):
     for part in (
         "this model, median of 2 seeds 0.825",
         "majority class 0.900 -0.075",
-        "no better than the majority class",
+        "no difference from the majority class can be shown",
         "1 of 1 wrong answers of dev",
         "7 0.99 1 0 a <script>bad</script> film",
     ):

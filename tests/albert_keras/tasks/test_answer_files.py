@@ -9,17 +9,17 @@ from matplotlib.figure import Figure
 from albert_keras.tasks.answer_files import draw_confusion, draw_scores, write_errors
 from albert_keras.tasks.task import Error
 
-HEADER = "id\tconfidence\ttruth\tanswer\ttext\n"
+HEADER = "id\tconfidence\ttruth\tanswer\ttext\tpair\n"
 
 
 def test_errors_keep_their_order_and_their_line(tmp_path):
     errors = [
-        Error("7", "a dull\tfilm\r\nindeed", "0", "1", 0.75),
-        Error("3", 'says "no"\u2029end\ud800', "1", "0\x85", 0.999_991),
+        Error("7", ("a dull\tfilm\r\nindeed", "x"), "0", "1", 0.75),
+        Error("3", ('says "no"\u2029end\ud800', ""), "1", "0\x85", 0.999_991),
     ]
-    path = write_errors(tmp_path / "errors.tsv", errors)
+    path = write_errors(tmp_path / "errors.tsv", errors, ("text", "pair"))
     assert path.read_bytes().decode("utf-8") == (
-        HEADER + "7\t0.75\t0\t1\ta dull film indeed\n" + '3\t0.999991\t1\t0\tsays "no" end\\ud800\n'
+        f'{HEADER}7\t0.75\t0\t1\ta dull film indeed\tx\n3\t0.999991\t1\t0\tsays "no" end\\ud800\t\n'
     )
     assert list(tmp_path.iterdir()) == [path]
 

@@ -8,7 +8,7 @@ import pytest
 from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.results import read_results
+from albert_keras.tasks.results import read_results, verdict_of
 from data_pipeline.errors import InputError
 from tests.albert_keras.tasks.small_tasks import write_squad
 
@@ -76,3 +76,21 @@ def test_on_other_examples_nothing_is_tuned(tuned, files, tmp_path):
 def test_what_cannot_be_scored_is_refused(tuned, arguments, says):
     with pytest.raises(InputError, match=says):
         evaluate_task(**{"model": tuned, **arguments})
+
+
+def test_the_stored_baseline_is_found_without_the_files_of_the_training(
+    tuned_toy, toy, tmp_path, monkeypatch
+):
+    dev = shutil.copy(toy / "dev.tsv", tmp_path / "copy.tsv")
+    monkeypatch.setattr(
+        "albert_keras.tasks.classification.task.TextTask.read", lambda *_: pytest.fail("it is gone")
+    )
+    evaluation = evaluate_task(tuned_toy.path, dev)
+    assert evaluation.bag_of_words == tuned_toy.bag_of_words.scores["dev"]
+    assert evaluation.verdict == verdict_of(tuned_toy)
+    lines = dev.read_text().splitlines(keepends=True)
+    dev.write_text("".join(lines[:40]))
+    monkeypatch.setattr("albert_keras.tasks.evaluate._training_examples", lambda *_: None)
+    evaluation = evaluate_task(tuned_toy.path, dev)
+    assert evaluation.bag_of_words is None
+    assert evaluation.verdict.sentence == f"in the fine-tuning: {verdict_of(tuned_toy).sentence}"

@@ -58,6 +58,8 @@ def test_only_classes_and_scores_of_pairs_can_be_compared(name):
 def test_narrow_models_encode_the_texts_of_pairs_separately(settings, chosen, caplog):
     with caplog.at_level("INFO"):
         assert with_pair_encoding(TaskConfig(**settings), 256).pair_encoding == chosen
-    assert ("pair encoding: separate" in caplog.text) == (chosen == "separate")
+    assert ("pair encoding: separate, by the rule for models of its size" in caplog.text) == (
+        chosen == "separate"
+    )
     wide = with_pair_encoding(TaskConfig(**settings), 768).pair_encoding
     assert wide == ("auto" if chosen == "auto" else "joint")

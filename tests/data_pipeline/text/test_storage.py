@@ -75,3 +75,16 @@ def test_failures_are_input_errors_that_name_the_path(folder):
     ):
         with pytest.raises(InputError, match=r"none.* cannot be .*: .*\w\.$"):
             action()
+
+
+@pytest.mark.parametrize("text", ['{"text": "Text c."}\n{"te', '{"text": "Text d."}\n', ""])
+def test_a_file_that_changes_while_it_is_read_is_refused(folder, text):
+    path = f"{folder}/sub/new.jsonl"
+    put(path, '{"text": "Text c."}\n')
+    (part,) = corpus_ranges([path])
+    assert [document.text for document in read_range(part)] == ["Text c."]
+    put(path, text)
+    # Clocks of files may not notice that this took a millisecond.
+    part = part._replace(state=(part.state[0], part.state[1] - 10**10))
+    with pytest.raises(InputError, match="new.jsonl` must not change while it is read. .* copy"):
+        list(read_range(part))

@@ -48,6 +48,33 @@ def test_the_models_are_listed_with_their_signatures(server):
     assert model["signatures"]["predict_tokens"]["inputs"] == {"input_ids": ["DT_INT32", [-1, -1]]}
 
 
+def test_models_and_routes_are_listed_and_others_are_refused_by_name(server):
+    listing = json.loads(ask(server, "GET", "/v1/models").body)
+    assert listing["models"] == {"books": 3}
+    assert "POST /v1/models/NAME[/versions/N]:predict" in listing["routes"]
+    assert (
+        "is not a route of this server. It has: GET /v1/models,"
+        in ask(server, "GET", "/v1/x").error
+    )
+    headers = {"Content-Type": "application/json"}
+    answer = ask(server, "POST", f"{STATUS}:classify", b"{}", headers)
+    assert (
+        answer.status == 501 and "has no `:classify`. Send the texts to `:predict`" in answer.error
+    )
+
+
+def test_what_happens_to_the_folder_of_a_loaded_model_changes_no_answer(contract_export, tmp_path):
+    folder = shutil.copytree(contract_export, tmp_path / "books")
+    with running([folder]) as server:
+        before = predict(server, {"instances": ["a"]}).body
+        shutil.copytree(folder / "3", folder / "4")
+        assert [one.version for one in RestClient(server.url, "books").status()] == [3]
+        shutil.rmtree(folder)
+        assert predict(server, {"instances": ["a"]}).body == before
+        assert RestClient(server.url, "books").metadata()["pair"].inputs
+        assert serve_check(server.url, "books").ok
+
+
 @pytest.mark.parametrize("path, content", [("/", "html"), ("/page/page.js", "javascript")])
 def test_the_page_may_load_from_the_server_alone(server, path, content):
     answer = ask(server, "GET", path)

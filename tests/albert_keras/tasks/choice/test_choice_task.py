@@ -194,9 +194,10 @@ def test_scores_and_what_went_wrong():
     assert names == ("A", "B", "C", "D")
     assert matrix.tolist() == [[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
     (error,) = task().errors(EXAMPLES, answers)
-    assert error.text == (
-        "When did it come back? ||| A: at noon B: at night C: in the long and cold spring "
-        "D: never ||| The ferry left at noon. It came back at night."
+    assert error.texts == (
+        EXAMPLES[1].context,
+        "When did it come back?",
+        "A: at noon B: at night C: in the long and cold spring D: never",
     )
     assert (error.truth, error.answer) == ("B: at night", "C: in the long and cold spring")
     assert error.confidence == answers[1].probability

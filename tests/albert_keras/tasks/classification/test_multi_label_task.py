@@ -147,7 +147,7 @@ def test_errors_have_what_is_too_much_or_missing_and_the_worst_comes_first():
     found = task().errors(examples, answers)
     assert [error.id for error in found] == ["b", "a"]
     assert found[0][2:] == ("threat", "(none)", pytest.approx(0.8))
-    assert found[1][1:] == ("A ||| B", "toxic", "toxic, insult", 0.6)
+    assert found[1][1:] == (("A", "B"), "toxic", "toxic, insult", 0.6)
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ def test_guesses_are_the_means_and_count_as_collapsed():
 def test_errors_are_ordered_by_the_mean_distance():
     answers = task().read_out(EXAMPLES[:2], np.array([[0, -1.0], [2, 1]]))
     first, second = task().errors(EXAMPLES[:2], answers)
-    assert first[1:] == ("A.", "grade 1, length 0", "grade 2, length 1", 1.0)
+    assert first[1:] == (("A.",), "grade 1, length 0", "grade 2, length 1", 1.0)
     assert second.confidence == 0
 
 
@@ -82,8 +82,8 @@ def test_one_number_is_answered_scored_and_guessed(name):
     assert found["spearman"] == pytest.approx(1) and found["mean_squared_error"] == 1 / 3
     assert it.guesses(labelled(1.0, 2.0, 4.5), labelled(None)) == [ScoreAnswer("0", 2.5)]
     assert it.errors(labelled(2.5, 1.0), [ScoreAnswer("0", 2.5), ScoreAnswer("1", -0.5)]) == [
-        ("1", "text 1", "1", "-0.5", 1.5),
-        ("0", "text 0", "2.5", "2.5", 0.0),
+        ("1", ("text 1",), "1", "-0.5", 1.5),
+        ("0", ("text 0",), "2.5", "2.5", 0.0),
     ]
     assert it.confusion(labelled(2.5), [ScoreAnswer("0", 2.5)]) is None
     assert it.collapse([ScoreAnswer("0", 2.5)] * 2) == "all 2 scores are about 2.5"

@@ -199,8 +199,8 @@ def test_errors_begin_with_the_worst():
         ClassAnswer("2", "1", 0.9, {"0": 0.1, "1": 0.9}),
     ]
     assert it.errors(examples, answers) == [
-        ("2", "a b ||| c", "0", "1", 0.9),
-        ("1", "a b ||| c", "0", "1", 0.6),
+        ("2", ("a\tb", "c\n"), "0", "1", 0.9),
+        ("1", ("a\tb", "c\n"), "0", "1", 0.6),
     ]
     matrix, names = it.confusion(examples, answers)
     assert matrix.tolist() == [[1, 2], [0, 0]] and names == ("0", "1")

@@ -129,7 +129,7 @@ def test_errors_begin_with_the_most_confident_wrong_tag(tmp_path):
         answer(PLACES[1], "O", "O", sure=0.7),
     ]
     first, second = it.errors(PLACES, answers)
-    assert first == ("2", "Lisbon slept", "Lisbon/B-LOC", "Lisbon/O", 0.7)
+    assert first == ("2", ("Lisbon slept",), "Lisbon/B-LOC", "Lisbon/O", 0.7)
     assert second[2:] == ("New/B-LOC York/I-LOC", "New/O York/O", 0.6)
     assert it.errors(PLACES, [answer(example, *example.tags) for example in PLACES]) == []
     matrix, names = it.confusion(PLACES, answers)
