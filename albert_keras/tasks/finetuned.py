@@ -141,7 +141,7 @@ class TrainedTask:
         """Returns the features of examples, and the outputs of the model for them."""
         features = self.task.features(examples, self.model.preprocessor.tokenizer)
         if self._predictor is None or self._predictor.batch_size != batch_size:
-            model, per_position = self.model, self.task.kind.per_position
+            model, per_position = self.model, self.task.per_position
             self._predictor = RowPredictor(
                 model.distribute_strategy,
                 model.outputs_of,

@@ -9,7 +9,7 @@ from typing import Any
 from albert_keras.models.targets import plain
 from albert_keras.models.text_inputs import examples_of, is_parts
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, TAGGING, build_task
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.tables.files import label_names
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import READ_FROM_TABLES, TaskConfig
@@ -62,7 +62,7 @@ def read_given(config: TaskConfig, data: Any) -> tuple[TaskConfig, list]:
     """
     task = build_task(config)
     names = ("text", "pair") if task.fields[0] == "text" else task.fields
-    names = ("text", "words") if task.kind is TAGGING else names
+    names = ("text", "words") if task.kind == "tagging" else names
     if hasattr(data, "columns"):
         data = _of_frame(config, data)
     elif hasattr(data, "as_numpy_iterator"):
@@ -70,8 +70,8 @@ def read_given(config: TaskConfig, data: Any) -> tuple[TaskConfig, list]:
     found = examples_of(*(data if isinstance(data, tuple) else (data, None)), None, names)
     columns, truths = found.columns, found.labels
     has_names = config.labels is not None or isinstance(config.label, tuple)
-    if not has_names and task.kind in (CLASSIFICATION, MULTI_LABEL, TAGGING):
-        rows = [(truth,) if task.kind is CLASSIFICATION else truth for truth in truths or ()]
+    if not has_names and task.kind in ("classification", "multi_label", "tagging"):
+        rows = [(truth,) if task.kind == "classification" else truth for truth in truths or ()]
         named = [TextExample("", "", None, str(label)) for labels in rows for label in labels]
         config = config.replace(labels=label_names(named))
         task = build_task(config)

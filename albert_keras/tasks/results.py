@@ -10,7 +10,6 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from albert_keras.report import count_of, table
 from albert_keras.runs.trained_data import ROWS, Overlap
-from albert_keras.tasks.kinds import KIND_OF, TAGGING
 from albert_keras.tasks.metrics import Interval, count_caution, shown_metric
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
@@ -223,7 +222,7 @@ def _name(result, baseline):
         majority = "mean of the training scores"
     elif result.metric == _OF_LABELS:
         majority = "labels that most training rows have"
-    elif KIND_OF.get(result.task) is TAGGING:
+    elif result.task == "tagging":
         majority = MOST_FREQUENT_TAG
     names = {
         "majority": majority,
@@ -266,8 +265,7 @@ def cautions(result: FinetuneResult) -> list[str]:
 
 def formatter(task: str) -> Callable[[float], str]:
     """Returns a function that formats a score: of SQuAD in percent, with fewer digits."""
-    kind = KIND_OF.get(task)
-    digits = 1 if kind is not None and kind.finds_spans else 3
+    digits = 1 if task in ("squad1", "squad2") else 3
     return lambda value: f"{value:.{digits}f}"
 
 

@@ -9,7 +9,6 @@ import scipy.special
 
 from albert_keras.tasks.choice.files import LEVELS, read_race
 from albert_keras.tasks.examples import ChoiceExample
-from albert_keras.tasks.kinds import CHOICE
 from albert_keras.tasks.labels import check_answered
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
@@ -39,7 +38,12 @@ class ChoiceAnswer(NamedTuple):
 class ChoiceTask(Task):
     """RACE, or other questions in its format; typed ones may have any number of options."""
 
-    kind = CHOICE
+    kind, model_name = "choice", "AlbertForMultipleChoice"
+    inputs = ("context", "question", "options")
+    targets = {"labels": "int32"}
+    card_purpose = "chooses one of several options"
+    hub_pipeline = "multiple-choice"
+    has_options = True
     metric = "accuracy"
     usual_length = 512
     test_splits = labelled_tests = ("test",)

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.special
 
 from albert_keras.tasks.classification.task import TextTask
-from albert_keras.tasks.kinds import MULTI_LABEL
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.tables.cells import listed_labels, marked_labels
 from albert_keras.tasks.task import Error, one_line, with_dropped_tokens
@@ -113,7 +112,9 @@ class MultiLabelTask(TextTask):
     An example's label is a tuple of names.
     """
 
-    kind = MULTI_LABEL
+    kind, model_name = "multi_label", "AlbertForMultiLabel"
+    card_purpose = "assigns any of {labels} labels to {texts}"
+    has_several_labels = True
     usual_metrics = ("micro_f1",)
     _activation = staticmethod(scipy.special.expit)
 

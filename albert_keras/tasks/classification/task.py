@@ -1,6 +1,7 @@
 """Classes of texts and pairs: GLUE, and a user's own tables."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ from albert_keras.tasks.classification.glue_files import (
 )
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_splits
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.kinds import CLASSIFICATION
 from albert_keras.tasks.labels import check_answered, check_labels, label_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.tables.cells import class_of
@@ -39,7 +39,11 @@ class TextTask(Task):
     A configuration with columns or labels that the task cannot have is an InputError.
     """
 
-    kind = CLASSIFICATION
+    kind, model_name = "classification", "AlbertForClassification"
+    inputs: tuple[str, ...] = ("text",)
+    targets: Mapping[str, str] = {"labels": "int32"}
+    card_purpose = "sorts {texts} into {labels} classes"
+    hub_pipeline = "text-classification"
     #: Names of the scores of a user's own table, the main one first.
     usual_metrics: tuple[str, ...] = ("accuracy", "macro_f1")
     #: Whether a row of a table may have a blank second text.
@@ -67,11 +71,12 @@ class TextTask(Task):
         self.metric = config.metric or self._metrics[0]
         self._check_config()
         self.takes_pair = len(self._glue.texts) > 1 if self._glue else config.pair is not None
+        self.compares_pairs = self.takes_pair
 
     @property
     def model_settings(self):
         encoding = "separate" if self.config.pair_encoding == "separate" else "joint"
-        return {"pair_encoding": encoding}
+        return {"num_labels": self.num_outputs, "pair_encoding": encoding}
 
     def complete(self, model, tokenizer, tuned):
         super().complete(model, tokenizer, tuned)
@@ -125,7 +130,7 @@ class TextTask(Task):
     def features(self, examples, tokenizer, training=False):
         labels = None
         if training or all(example.label is not None for example in examples):
-            labels = self._truth(examples).astype(self.kind.targets["labels"])
+            labels = self._truth(examples).astype(self.targets["labels"])
             labels = labels.ravel() if self.num_outputs == 1 else labels
         pairs = encode_pairs(examples, tokenizer, self.max_seq_length)
         features = PairFeatures(pairs, tokenizer, self.max_seq_length, labels)
@@ -204,7 +209,7 @@ class TextTask(Task):
         return Error(example.id, text, example.label, answer.label, answer.probability)
 
     def confusion(self, examples, answers):
-        if self.kind is not CLASSIFICATION:
+        if self.kind != "classification":
             return None
         truth, given = self._truth(examples), self._given(answers)
         return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
@@ -240,7 +245,7 @@ class TextTask(Task):
 
     def _check_threshold(self, labels):
         """Refuses a threshold of other than two classes; no labels are not known yet."""
-        is_set = self.config.threshold is not None and self.kind is CLASSIFICATION
+        is_set = self.config.threshold is not None and self.kind == "classification"
         if is_set and labels and len(labels) != 2:
             raise InputError(
                 "`threshold` requires two classes, of which it is the least probability of the "

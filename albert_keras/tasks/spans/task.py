@@ -7,7 +7,6 @@ import numpy as np
 import scipy.special
 
 from albert_keras.tasks.examples import Answer, QuestionExample
-from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.spans.files import read_questions
 from albert_keras.tasks.spans.scores import null_threshold, official_scores, question_scores
@@ -43,25 +42,27 @@ class DecodedAnswer(NamedTuple):
     nbest: list[dict]
     #: The first character of the best text in the raw passage, and one more than the last.
     location: tuple[int, int] | None
-    null_score: float | None = None  # for "no answer"; of `SPANS_OR_NONE` only
+    null_score: float | None = None  # for "no answer"; of squad2 only
 
 
 class SpanTask(Task):
-    """squad1, where every question has an answer, or squad2, where some have none."""
+    """squad1, where every question has an answer."""
 
+    kind, model_name = "spans", "AlbertForSpans"
+    inputs = ("context", "question")
+    targets = dict.fromkeys(("start_positions", "end_positions", "is_impossible"), "int32")
+    card_purpose = "answers a question with a span of a passage"
+    hub_pipeline = "question-answering"
+    per_position = uses_windows = finds_spans = True
     metric = "f1"
     usual_length = 384
     test_splits = ("test",)
-
-    def __init__(self, config):
-        super().__init__(config)
-        self.kind = SPANS if config.name in SPANS.official_tasks else SPANS_OR_NONE
-        self._version = 1 if self.kind is SPANS else 2
+    _version = 1  # of SQuAD
 
     @property
     def model_settings(self):
-        names = ("n_best", "max_answer_length")
-        return {name: getattr(self.config, name) for name in names}
+        found = {name: getattr(self.config, name) for name in ("n_best", "max_answer_length")}
+        return found | {"can_be_none": self._version == 2}
 
     @property
     def preprocessor_settings(self):
@@ -264,6 +265,15 @@ class SpanTask(Task):
         for name, content in contents.items():
             write_json(folder / name, content, indent=4)
         return [folder / name for name in contents]
+
+
+class SpanOrNoneTask(SpanTask):
+    """squad2, where some questions have no answer."""
+
+    kind = "spans_or_none"
+    card_purpose = f"{SpanTask.card_purpose}, or says that there is none"
+    per_position = False
+    _version = 2
 
 
 def _spans(features, row, starts, ends, start_scores, end_scores, max_answer_length):

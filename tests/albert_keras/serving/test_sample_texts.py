@@ -3,7 +3,7 @@
 import pytest
 
 from albert_keras.serving.sample_texts import _table, sample_texts, texts_for
-from albert_keras.tasks.kinds import KINDS
+from albert_keras.tasks.kinds import KINDS, task_class
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
@@ -38,7 +38,7 @@ def test_all_languages_have_all_texts(tmp_path):
     for texts in _table().values():
         assert all(texts) and len(texts.options) == 3 and "[MASK]" in texts.masked
         assert len(texts.words.split()) > 5
-        assert all(set(texts.example(kind)) == set(kind.fields) for kind in KINDS.values())
+        assert all(set(texts.example(one)) == set(one.inputs) for one in map(task_class, KINDS))
 
 
 @pytest.mark.parametrize("kind", ["classification", "choice", "spans", "tagging"])
@@ -51,6 +51,6 @@ def test_examples_fit_the_kind_of_the_model(kind):
         "spans": question,
         "tagging": {"text": texts.words},
     }
-    assert texts.example(KINDS[kind]) == expected[kind]
+    assert texts.example(task_class(kind)) == expected[kind]
     pair = {"text": texts.first, "pair": texts.second}
-    assert texts.example(KINDS[kind], takes_pair=True) == pair
+    assert texts.example(task_class(kind), takes_pair=True) == pair
