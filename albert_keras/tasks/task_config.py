@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import field_validator, model_validator
 
 from albert_keras.tasks.kinds import OFFICIAL_TASKS, OWN_TASKS
-from albert_keras.tasks.tables.raw_table import checked_encoding
+from albert_keras.tasks.tables.lines import checked_encoding
 from data_pipeline.config import AT_WHITE_SPACE, WordSplit
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
