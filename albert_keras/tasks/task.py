@@ -333,15 +333,21 @@ class Task(abc.ABC):
         """Logs how a text becomes words, if the model answers words."""
         return
 
-    @abc.abstractmethod
-    def with_truth(self, example, truth: Any) -> Any:
-        """Returns an example with its answer, as a user gives it in memory.
+    def with_truths(self, examples: list, truths: list) -> list:
+        """Returns examples with their answers, as a user gives them in memory.
 
-        It is a class by name or number, a score, names or zeros and ones of several labels, the
-        number of the right option, a list of tags, or for spans a text of the passage, with or
-        without its first character: `{"text": "noon", "answer_start": 12}`, a list of these, or
-        None if there is no answer. InputError if it is not one of the task.
+        They are classes by name or number, scores, names or zeros and ones of several labels, the
+        numbers of right options, lists of tags, or for spans texts of the passages, with or without
+        their first character: `{"text": "noon", "answer_start": 12}`, a list of these, or None if
+        there is no answer. InputError, with its number, if one is not one of the task.
         """
+        found = []
+        for number, pair in enumerate(zip(examples, truths, strict=True), start=1):
+            try:
+                found.append(self.with_truth(*pair))
+            except (InputError, ValueError) as error:
+                raise InputError(f"Label {number} of {len(truths)}: {error}") from error
+        return found
 
     @abc.abstractmethod
     def features(self, examples: list, tokenizer: Tokenizer, training: bool = False) -> Features:

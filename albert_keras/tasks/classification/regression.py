@@ -12,7 +12,7 @@ from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.tables.cells import score_of
-from albert_keras.tasks.task import Error, check_numbers, check_text, one_line
+from albert_keras.tasks.task import Error, Task, check_numbers, check_text, one_line
 from data_pipeline.errors import InputError
 
 #: Scores that spread less than this fraction of the range of labels count as all the same.
@@ -47,6 +47,7 @@ class ScoreTask(TextTask):
     _activation = staticmethod(np.asarray)
 
     labels = ()
+    with_truths = Task.with_truths  # one by one, with `with_truth`
 
     def __init__(self, config):
         super().__init__(config)
@@ -124,7 +125,12 @@ class ScoresTask(ScoreTask):
     labels = TextTask.labels
 
     def with_truth(self, example, truth):
-        return example._replace(label=score_of(self._one_for_each(list(truth)), self.labels))
+        if len(truth) != self.num_outputs:
+            raise InputError(
+                f"There must be a value for each of {self.num_outputs} labels. "
+                f"Received: {len(truth)}."
+            )
+        return example._replace(label=score_of(list(truth), self.labels))
 
     def read_out(self, examples, values, tuned=None):
         pairs = zip(examples, values.tolist(), strict=True)

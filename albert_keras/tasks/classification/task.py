@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.special
 
+from albert_keras.models.targets import class_ids
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_files import (
     official_path,
@@ -120,12 +121,9 @@ class TextTask(Task):
         self.check_fields(fields)
         return TextExample(str(number), fields["text"], fields.get("pair"))
 
-    def with_truth(self, example, truth):
-        labels = self.labels
-        is_number = isinstance(truth, int) and not isinstance(truth, bool)
-        if is_number and labels and str(truth) not in labels and 0 <= truth < len(labels):
-            truth = labels[truth]
-        return example._replace(label=self.label_kind(labels)([truth], ["label"]))
+    def with_truths(self, examples, truths):
+        pairs = zip(examples, class_ids(truths, self.labels)["labels"], strict=True)
+        return [example._replace(label=self.labels[number]) for example, number in pairs]
 
     def features(self, examples, tokenizer, training=False):
         labels = None
@@ -290,15 +288,6 @@ class TextTask(Task):
 
     def _given(self, answers):
         return self._numbers([answer[1] for answer in answers])
-
-    def _one_for_each(self, values):
-        """Returns values of which there is one for each label; InputError for another number."""
-        if len(values) != self.num_outputs:
-            raise InputError(
-                f"There must be a value for each of {self.num_outputs} labels. "
-                f"Received: {len(values)}."
-            )
-        return values
 
     def _numbers(self, values):
         """Returns the numbers of classes, int64 [N]."""
