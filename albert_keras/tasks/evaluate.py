@@ -123,7 +123,7 @@ def evaluate_task(
         examples = task.read(split)
     overlap = _check_overlap(opened, examples, split, allow_trained_rows)
     write_skipped_rows(out, task.skipped_rows)
-    answering = TrainedTask.open(opened.path, step, strategy=strategy)
+    answering = TrainedTask.open(opened, step, strategy=strategy)
     features, outputs = answering.compute_outputs(examples, batch_size)
     is_tuned_here = (
         not answering.tuned

@@ -101,13 +101,13 @@ class TrainedTask:
     @classmethod
     def open(
         cls,
-        path: str | Path,
+        run: str | Path | Run,
         step: int | str | None = "best",
         precision: str | None = None,
         strategy: str | None = None,
     ) -> "TrainedTask":
         """Opens a fine-tuned run; arguments and errors as of `open_finetuned`."""
-        run = Run.open(find_run(path))
+        run = run if isinstance(run, Run) else Run.open(find_run(run))
         task, tuned = task_of(run), read_tuned(run)
         scope = contextlib.nullcontext()
         if strategy is not None:

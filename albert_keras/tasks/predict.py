@@ -89,8 +89,8 @@ def predict_task(
     check_out(out, file, overwrite)
     changes["data_dir"] = data_dir and str(data_dir)
     if isinstance(model, str | Path):
-        run = find_run(model)
-        task = task_of(Run.open(run)).changed(**changes)
+        run = Run.open(find_run(model))
+        task = task_of(run).changed(**changes)
         opened = TrainedTask.open(run, step, strategy=strategy)
         answer = functools.partial(opened.answers, batch_size=batch_size)
     else:
