@@ -161,9 +161,10 @@ class TextTask(Task):
         threshold = self.config.threshold
         # The first of equals is the best.
         best = np.argmax(values, axis=1) if threshold is None else values[:, 1] >= threshold
-        return self._class_answers(examples, values, best)
+        return self.class_answers(examples, values, best)
 
-    def _class_answers(self, examples, values, numbers):
+    def class_answers(self, examples: list, values: np.ndarray, numbers: np.ndarray) -> list:
+        """Answers with the numbers of classes, int [N]; `values` as of `read_out`."""
         numbers, rows = numbers.astype(int).tolist(), values.tolist()
         return [
             ClassAnswer(example.id, self.labels[at], row[at], self._by_label(row))
@@ -198,7 +199,7 @@ class TextTask(Task):
         truth = self._truth(training_examples)
         proportions = np.bincount(truth, minlength=self.num_outputs) / len(truth)
         values = np.tile(proportions, (len(examples), 1))
-        return self._class_answers(examples, values, np.argmax(values, axis=1))
+        return self.class_answers(examples, values, np.argmax(values, axis=1))
 
     def error(self, example, answer):
         if example.label == answer.label:
