@@ -177,7 +177,6 @@ def _accuracy(one):
 def describe_task(evaluation):
     """Returns the lines that describe a TaskEvaluation, list of str."""
     from albert_keras.runs.trained_data import ROWS, Overlap
-    from albert_keras.tasks.kinds import TAGGING
     from albert_keras.tasks.metrics import count_caution, tuned_text
     from albert_keras.tasks.results import MOST_FREQUENT_TAG, formatter, other_scores
 
@@ -195,7 +194,7 @@ def describe_task(evaluation):
     if others:
         lines.append("  " + "  ".join(others))
     if evaluation.guessing is not None:
-        is_tagging = evaluation.task in TAGGING.own_tasks
+        is_tagging = evaluation.task == "tagging"
         name = MOST_FREQUENT_TAG if is_tagging else "always the same answer"
         lines.append(f"  {name}: {metric} {shown(evaluation.guessing[metric])}")
     if words is not None:

@@ -14,7 +14,6 @@ from albert_keras.cli.typed_inputs import arriving_lines, converted_lines, text_
 from albert_keras.formats.detection import detect, kind_of_run
 from albert_keras.report import count_of, percent
 from albert_keras.tasks.answer_table import check_out, check_request, is_answer_table, with_answers
-from albert_keras.tasks.kinds import TAGGING
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
 
@@ -181,7 +180,6 @@ def _answer_task(path, is_export, texts, fields, of_file, **arguments):
     from albert_keras.serving.predictor import Predictor
     from albert_keras.tasks.finetuned import TrainedTask
     from albert_keras.tasks.predict import answer_stream, collected, predict_task
-    from albert_keras.tasks.tagging.words import log_word_split
 
     file, out = arguments.get("file"), arguments.get("out")
     if texts or file is not None or "split" in arguments:
@@ -191,8 +189,7 @@ def _answer_task(path, is_export, texts, fields, of_file, **arguments):
     else:
         arriving = arriving_lines()
         model = Predictor(path) if is_export else TrainedTask.open(path, strategy="auto")
-        if model.task.kind is TAGGING:
-            log_word_split(model.task.config)
+        model.task.log_reading()
         stream = answer_stream(model.answers, _line_inputs(model.task, arriving, fields))
         if out is None:
             values = (one.answer for one in stream)

@@ -16,17 +16,7 @@ from albert_keras.runs.run_record import CONVERTED
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
-from albert_keras.tasks.kinds import (
-    CHOICE,
-    CLASSIFICATION,
-    MULTI_LABEL,
-    MULTI_REGRESSION,
-    REGRESSION,
-    SPANS,
-    SPANS_OR_NONE,
-    TAGGING,
-    build_task,
-)
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder, write_json
@@ -40,16 +30,16 @@ _SEVERAL_LABELS = "multi_label_classification"
 #: Kind -> keys of config.json that distinguish it in transformers from kinds with the same head.
 #: The class is the same as for ALBERT, even for a BERT.
 FOREIGN_KEYS = {
-    MULTI_LABEL: {"problem_type": _SEVERAL_LABELS},
-    MULTI_REGRESSION: {"problem_type": _REGRESSION},
-    TAGGING: {"architectures": ["AlbertForTokenClassification"]},
-    CHOICE: {"architectures": ["AlbertForMultipleChoice"]},
+    "multi_label": {"problem_type": _SEVERAL_LABELS},
+    "multi_regression": {"problem_type": _REGRESSION},
+    "tagging": {"architectures": ["AlbertForTokenClassification"]},
+    "choice": {"architectures": ["AlbertForMultipleChoice"]},
 }
 _CLASSIFIER = "classifier"
 #: Share of the pieces that are a Chinese character, above which a vocabulary consists of these:
 #: 0.35 of bert-base-chinese, 0.13 of multilingual BERT.
 _SHARE_OF_CHARACTERS = 0.2
-_OF_TEXTS = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
+_OF_TEXTS = ("classification", "regression", "multi_label", "multi_regression")
 #: Above this difference of scores there is no answer, as long as nothing better was tuned.
 _NULL_THRESHOLD = {"null_threshold": 0.0}
 
@@ -226,7 +216,7 @@ def complete(opened) -> ModelWeights:
             "`pair_encoding=joint`."
         )
     weights, task = opened.weights(), build_task(TaskConfig(**opened.task))
-    if task.kind in (MULTI_LABEL, SPANS_OR_NONE) or task.config.threshold is not None:
+    if task.kind in ("multi_label", "spans_or_none") or task.config.threshold is not None:
         logger.warning(
             "other formats have no thresholds: those of `%s` apply to its own answers and exports "
             "only",
@@ -266,7 +256,7 @@ def task_of_head(
     if tokenizer is None:
         return None, "the model cannot answer without a vocabulary: pass one as `tokenizer`"
     config = TaskConfig(**settings)
-    if kind is TAGGING:  # other programs set punctuation apart, in training and in answering
+    if kind == "tagging":  # other programs set punctuation apart, in training and in answering
         split = "characters" if _has_characters(tokenizer) else "punctuation"
         config = config.replace(word_split=split)
     length = min(build_task(config).usual_length, weights.config.max_position_embeddings)
@@ -283,28 +273,28 @@ def _has_characters(tokenizer):
 def _settings(weights, takes_pair):
     """Returns the settings of a TaskConfig (dict), or None and why there is no task."""
     heads = set(weights.heads)
-    for kind in (SPANS_OR_NONE, SPANS):
-        if kind.name in heads:
-            return {"name": kind.official_tasks[0]}, ""
+    for kind, name in (("spans_or_none", "squad2"), ("spans", "squad1")):
+        if kind in heads:
+            return {"name": name}, ""
     if _CLASSIFIER not in heads:
         return None, ""
     foreign = weights.config.foreign_keys
     classes = foreign.get("architectures")
     class_name = str(classes[0]) if isinstance(classes, list) and classes else ""
     if class_name.endswith("ForMultipleChoice"):
-        return {"name": CHOICE.official_tasks[0]}, ""
+        return {"name": "race"}, ""
     count = len(weights.tensors["output_bias"])
     labels = {"labels": weights.labels or tuple(f"LABEL_{number}" for number in range(count))}
     if len(set(weights.labels)) < len(weights.labels):
         return None, "the classifier cannot answer: several of its labels have the same name"
     if class_name.endswith("ForTokenClassification"):
-        return {"name": TAGGING.own_tasks[0]} | labels, ""
+        return {"name": "tagging"} | labels, ""
     columns = {"text": "text", "pair": "pair" if takes_pair else None, "label": "label"}
     problem = foreign.get("problem_type") or (_REGRESSION if count == 1 else _ONE_CLASS)
     if problem == _REGRESSION:
         several = {"label": labels["labels"]} if count > 1 else {}
-        return {"name": REGRESSION.own_tasks[0]} | columns | several, ""
-    name = {"name": CLASSIFICATION.own_tasks[takes_pair]}
+        return {"name": "regression"} | columns | several, ""
+    name = {"name": "pair" if takes_pair else "classification"}
     if problem == _SEVERAL_LABELS:
         return name | columns | labels | {"label_separator": "|"}, ""
     if problem == _ONE_CLASS and count > 1:
@@ -342,5 +332,5 @@ def write_task_run(weights: ModelWeights, tokenizer: Tokenizer, task: TaskConfig
     run.write()
     # It has a score, so that this only checkpoint is also the best one.
     run.checkpoints.save(0, dict(weights.tensors), score=0.0)
-    if build_task(task).kind is SPANS_OR_NONE:
+    if build_task(task).kind == "spans_or_none":
         save_tuned(run, _NULL_THRESHOLD)

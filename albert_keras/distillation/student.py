@@ -17,7 +17,7 @@ from albert_keras.distillation.config import TaskTeachingConfig, TeachingConfig
 from albert_keras.layers.rows import token_mask
 from albert_keras.models.objective_model import Objective
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.tasks.kinds import MULTI_LABEL, OF_NUMBERS, TaskKind, load_class
+from albert_keras.tasks.task import Task
 
 #: The feature of a row of a task that contains the teacher's logits, float32 [B, C].
 TEACHER_LOGITS = "teacher_logits"
@@ -45,7 +45,7 @@ def soft_targets(logits, teacher_logits, temperature: float) -> tuple[tf.Tensor,
 
 
 def soft_answers(
-    kind: TaskKind, logits, teacher_logits, temperature: float
+    kind: str, logits, teacher_logits, temperature: float
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Compares a student's and a teacher's answers to rows of a task.
 
@@ -61,10 +61,10 @@ def soft_answers(
         and never an equal answer.
     """
     logits = tf.cast(logits, tf.float32)
-    if kind in OF_NUMBERS:
+    if kind in ("regression", "multi_regression"):
         losses = tf.reduce_mean(tf.square(logits - teacher_logits), axis=-1)
         return losses, tf.zeros_like(losses)
-    if kind is MULTI_LABEL:  # sigmoid(x) is the softmax of x and 0
+    if kind == "multi_label":  # sigmoid(x) is the softmax of x and 0
         pairs = [tf.stack([each, tf.zeros_like(each)], -1) for each in (logits, teacher_logits)]
         losses, agrees = soft_targets(*pairs, temperature)
         return tf.reduce_mean(losses, axis=-1), tf.reduce_mean(agrees, axis=-1)
@@ -165,13 +165,13 @@ class TaughtStudent(AlbertForPretraining):
         return results
 
 
-def taught_class(kind: TaskKind, settings: TaskTeachingConfig) -> type:
-    """Returns the class of the model of a kind that also learns the answers of a teacher.
+def taught_class(task: Task, settings: TaskTeachingConfig) -> type:
+    """Returns the class of the model of a task that also learns the answers of a teacher.
 
     The teacher's logits are features, `TEACHER_LOGITS`.
     """
 
-    class TaughtModel(load_class(kind.model_class)):
+    class TaughtModel(task.model_class):
         usual_objective_weights = {
             "answer": settings.answer_weight,
             "soft_target": settings.soft_target_weight,
@@ -179,8 +179,8 @@ def taught_class(kind: TaskKind, settings: TaskTeachingConfig) -> type:
 
         def objectives(self, features):
             def soft_target(outputs):
-                teacher_logits = features[TEACHER_LOGITS]
-                return soft_answers(kind, outputs["logits"], teacher_logits, settings.temperature)
+                both = outputs["logits"], features[TEACHER_LOGITS]
+                return soft_answers(task.kind, *both, settings.temperature)
 
             soft = Objective(self.weights_of(features), soft_target)
             return super().objectives(features) | {"soft_target": soft}

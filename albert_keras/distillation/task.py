@@ -19,14 +19,13 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetuned import TrainedTask, find_run
-from albert_keras.tasks.kinds import CHOICE, OF_TEXTS
 from albert_keras.tasks.results import FinetuneResult
 from albert_keras.tasks.task import Features
 from albert_keras.tasks.task_data import Examples, TaskData
 from data_pipeline.errors import InputError
 
 #: Kinds of tasks whose examples have one row with one tensor of logits.
-_TAUGHT_KINDS = (*OF_TEXTS, CHOICE)
+_TAUGHT_KINDS = ("classification", "multi_label", "regression", "multi_regression", "choice")
 
 logger = logging.getLogger(__name__)
 
@@ -105,18 +104,18 @@ class TaskTeaching:
         """
         task = data.task
         if task.kind not in _TAUGHT_KINDS:
-            kinds = ", ".join(kind.name for kind in _TAUGHT_KINDS)
+            kinds = ", ".join(_TAUGHT_KINDS)
             raise InputError(
                 f"A task that is learned from a teacher must be of one of the kinds {kinds}. "
-                f"Received: {task.kind.name}. Fine-tune a distilled model instead."
+                f"Received: {task.kind}. Fine-tune a distilled model instead."
             )
         model = TrainedTask.open(self._folder)
         found = model.task
-        if found.kind is not task.kind or tuple(found.labels) != tuple(task.labels):
+        if found.kind != task.kind or tuple(found.labels) != tuple(task.labels):
             raise InputError(
                 f"The teacher `{self._folder}` must have the labels of the task, in their order. "
-                f"Received: {found.kind.name} of {', '.join(found.labels) or 'no labels'}, for "
-                f"{task.kind.name} of {', '.join(task.labels) or 'no labels'}."
+                f"Received: {found.kind} of {', '.join(found.labels) or 'no labels'}, for "
+                f"{task.kind} of {', '.join(task.labels) or 'no labels'}."
             )
         logger.info("The teacher `%s` answers the training examples.", self._folder)
         _, outputs = model.compute_outputs(data.train.examples)
@@ -126,7 +125,7 @@ class TaskTeaching:
             train=Examples(data.train.examples, features),
             fingerprints=data.fingerprints
             | {"teacher": str(self._weights), "teacher_digest": digest},
-            model_class=taught_class(task.kind, self._settings),
+            model_class=taught_class(task, self._settings),
         )
 
 

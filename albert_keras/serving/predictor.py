@@ -17,7 +17,7 @@ from albert_keras.formats.detection import (
 )
 from albert_keras.serving.layout import MASK_LITERAL, TOP_K
 from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
-from albert_keras.tasks.kinds import SPANS_OR_NONE, build_task
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task import Task, check_text
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
 from data_pipeline.errors import InputError
@@ -74,7 +74,7 @@ def _tuned_of(record, task):
     """Returns what `Task.tuned_answers` found; InputError if it is required but missing."""
     tuned = record.get("tuned")
     if not isinstance(tuned, dict):
-        if task.kind is not SPANS_OR_NONE:
+        if task.kind != "spans_or_none":
             return {}
     elif all(isinstance(value, int | float) for value in tuned.values()):
         return tuned

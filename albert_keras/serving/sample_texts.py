@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from albert_keras.tasks.kinds import TaskKind
+from albert_keras.tasks.task import Task
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -31,17 +31,17 @@ class SampleTexts(NamedTuple):
     options: list[str]  #: Answers to the question; the first one is right.
     words: str  #: Words with names, separated by white space.
 
-    def example(self, kind: TaskKind | None, takes_pair: bool = False) -> dict[str, Any]:
-        """Returns an example for a kind of task, a text for each of its fields.
+    def example(self, task: type[Task] | None, takes_pair: bool = False) -> dict[str, Any]:
+        """Returns an example for the class of a task, a text for each of its inputs.
 
         A model without a task fills masks.
         """
-        if kind is None:
+        if task is None:
             return {"text": self.masked}
         if takes_pair:
             return {"text": self.first, "pair": self.second}
-        fields = self._asdict() | {"text": self.words if kind.per_position else self.first}
-        return {name: fields[name] for name in kind.fields}
+        fields = self._asdict() | {"text": self.words if task.per_position else self.first}
+        return {name: fields[name] for name in task.inputs}
 
 
 def sample_texts(version_folder: Path) -> SampleTexts:

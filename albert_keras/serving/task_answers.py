@@ -9,10 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from albert_keras.tasks.choice.task import ChoiceAnswer
+from albert_keras.tasks.choice.task import chosen
 from albert_keras.tasks.classification.multi_label import THRESHOLD
-from albert_keras.tasks.classification.task import ClassAnswer
-from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, SPANS, TAGGING
+from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.spans.task import DecodedAnswer
 from albert_keras.tasks.tagging.task import TagAnswer
 from albert_keras.tasks.task import Task
@@ -72,11 +71,11 @@ def answer_by_signatures(
     """
     if not examples:
         return []
-    if task.kind is TAGGING:
+    if task.kind == "tagging":
         return _tags(call, task, examples)
-    if task.kind.finds_spans:
+    if task.finds_spans:
         answers, rows = _spans(call, task, examples, tuned)
-    elif task.kind is CHOICE:
+    elif task.has_options:
         answers, rows = _choices(call, examples)
     else:
         answers, rows = _of_texts(call, task, examples)
@@ -101,7 +100,7 @@ def _spans(call, task, examples, tuned):
         # Without a place, but with scores, is a piece that is white space: an empty text.
         spans = ((span[:2], *span[2:]) for span in spans if span[2] > _NO_SPAN)
         texts = task.best_texts(example.context, spans)
-        null_score = None if task.kind is SPANS else float(row["null_score"])
+        null_score = None if task.kind == "spans" else float(row["null_score"])
         decoded.append(DecodedAnswer(*texts, null_score))
     return task.decoded_answers(examples, decoded, tuned), rows
 
@@ -114,8 +113,11 @@ def _of_texts(call, task, examples):
     else:
         seconds = [example.second for example in examples]
         rows = call_by_rows(call, "text_pair", first=firsts, second=seconds)
-    if task.kind is CLASSIFICATION:
-        return [_class_of(task, *pair) for pair in zip(examples, rows, strict=True)], rows
+    if task.kind == "classification":
+        # The class that the graph chose, also among equally likely ones.
+        numbers = label_numbers([row["label"].decode() for row in rows], task.labels)
+        values = np.array([row["probabilities"] for row in rows])
+        return task.class_answers(examples, values, numbers), rows
     [name] = rows[0].keys() & {"score", "scores", "probabilities"}
     values, tuned = np.array([row[name] for row in rows]), None
     if name == "probabilities":
@@ -123,13 +125,6 @@ def _of_texts(call, task, examples):
         thresholds = rows[0].get("thresholds", itertools.repeat(THRESHOLD))
         tuned = dict(zip(task.labels, thresholds, strict=False))
     return task.read_out(examples, values.reshape(len(rows), -1), tuned), rows
-
-
-def _class_of(task, example, row):
-    """Returns the class that the graph chose, also among equally likely ones."""
-    probabilities = dict(zip(task.labels, row["probabilities"].tolist(), strict=True))
-    label, probability = row["label"].decode(), float(row["probability"])
-    return ClassAnswer(example.id, label, probability, probabilities)
 
 
 def _choices(call, examples):
@@ -141,12 +136,8 @@ def _choices(call, examples):
         question=[example.question for example in examples],
         options=[list(example.options) for example in examples],
     )
-    answers = []
-    for example, row in zip(examples, rows, strict=True):
-        choice, probabilities = int(row["choice"]), tuple(row["probabilities"].tolist())
-        option, probability = example.options[choice], probabilities[choice]
-        answers.append(ChoiceAnswer(example.id, choice, option, probability, probabilities))
-    return answers, rows
+    choices = [int(row["choice"]) for row in rows]
+    return chosen(examples, choices, [row["probabilities"].tolist() for row in rows]), rows
 
 
 def _tags(call, task, examples):

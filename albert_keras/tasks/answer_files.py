@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from albert_keras.report import BLUE, ORANGE, new_figure, save_figure, shortened, tidy
-from albert_keras.tasks.kinds import REGRESSION
 from albert_keras.tasks.task import Error, Task, one_line
 from data_pipeline.files import naming, whole_text
 
@@ -43,7 +42,7 @@ def write_answers(
         confusion = task.confusion(examples, answers)
         if confusion is not None:
             files["confusions"] = str(draw_confusion(folder / "confusion.png", *confusion, title))
-        if task.kind is REGRESSION:
+        if task.kind == "regression":
             truth = [example.label for example in examples]
             scores = [answer.score for answer in answers]
             files["scores"] = str(draw_scores(folder / "scores.png", truth, scores, title))

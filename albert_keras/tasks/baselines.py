@@ -24,8 +24,9 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from albert_keras.formats.opened_model import OpenedModel
+from albert_keras.models.similarity import AlbertForSimilarity
+from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, OF_NUMBERS, OF_TEXTS
 from albert_keras.tasks.results import BagOfWords
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.score_dev import score_splits
@@ -50,6 +51,11 @@ _TERM = rf"[^\s{_PUNCTUATION}{UNSPACED_SCRIPTS}]+|\S"
 logger = logging.getLogger(__name__)
 
 
+def has_bag_of_words(task: Task) -> bool:
+    """Returns whether a task predicts classes, labels or scores of a text or a pair of texts."""
+    return isinstance(task, TextTask) and task.texts_per_row == 1
+
+
 def bag_of_words_answers(
     task: Task, training_examples: list, splits: dict[str, list]
 ) -> dict[str, list] | None:
@@ -63,13 +69,13 @@ def bag_of_words_answers(
         splits: The labelled examples to answer, by the name of their split.
 
     Returns:
-        The answers by split, see `Task.answers`; None for a task of another kind than `OF_TEXTS`.
+        The answers by split, see `Task.answers`; None unless `has_bag_of_words`.
     """
-    if task.kind not in OF_TEXTS:
+    if not has_bag_of_words(task):
         return None
     examples = selected(training_examples, task.num_outputs)
     labels = [example.label for example in examples]
-    if task.kind is CLASSIFICATION and len(set(labels)) < 2:
+    if task.kind == "classification" and len(set(labels)) < 2:
         return {name: task.guesses(training_examples, given) for name, given in splits.items()}
     texts = _Texts(task.takes_pair, task.num_outputs, examples)
     predict = _trained(task, texts.rows(examples), labels)
@@ -100,21 +106,21 @@ def train_bag_of_words(
 
 def _trained(task, rows, labels) -> Callable:
     """Trains a linear model; returns a function from rows to what the model of a task computes."""
-    if task.kind in OF_NUMBERS:
+    if task.kind in ("regression", "multi_regression"):
         return Ridge(_RIDGE_STRENGTH, solver="sparse_cg").fit(rows, np.array(labels)).predict
     model = LogisticRegression(
         C=_INVERSE_STRENGTH, solver="liblinear", dual=True, random_state=0, max_iter=_MAX_ITERATIONS
     )
-    if task.kind is MULTI_LABEL:
+    if task.kind == "multi_label":
         labels = MultiLabelBinarizer(classes=task.labels).fit_transform(labels)
-    if task.kind is MULTI_LABEL or task.num_outputs > 2:
+    if task.kind == "multi_label" or task.num_outputs > 2:
         model = OneVsRestClassifier(model)
     with warnings.catch_warnings():
         # The answers hardly change any more; a label may apply to no example, or to all.
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "Label .* is present in all training examples")
         model.fit(rows, labels)
-    if task.kind is MULTI_LABEL:
+    if task.kind == "multi_label":
         return lambda rows: scipy.special.logit(_inside(model.predict_proba(rows)))
     columns = [task.labels.index(label) for label in model.classes_]
 
@@ -195,7 +201,7 @@ def similarity_baselines(
     """
     task, training = data.task, data.config.training
     with strategy.scope():
-        model = task.kind.build_model(data.albert_config, 1, dtype=training.precision)
+        model = AlbertForSimilarity(data.albert_config, dtype=training.precision)
         initial_weights.load(model)
     predictor = RowPredictor(
         strategy, model.outputs_of, training.eval_batch_size, config=model.config

@@ -15,7 +15,7 @@ from albert_keras.runs.trained_data import (
 )
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import check_required, write_skipped_rows
-from albert_keras.tasks.baselines import train_bag_of_words
+from albert_keras.tasks.baselines import has_bag_of_words, train_bag_of_words
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetuned import (
     TrainedTask,
@@ -23,7 +23,7 @@ from albert_keras.tasks.finetuned import (
     is_converted,
     task_of,
 )
-from albert_keras.tasks.kinds import OF_TEXTS, TAGGING
+from albert_keras.tasks.kinds import OFFICIAL_TASKS
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.results import Rival, Verdict, judge, read_results, rivals_of, verdict_of
 from albert_keras.tasks.score_dev import score_splits
@@ -129,7 +129,7 @@ def evaluate_task(
         examples = task.read(split)
     overlap = _check_overlap(opened, examples, split, allow_trained_rows)
     write_skipped_rows(out, task.skipped_rows)
-    answering = TrainedTask.open(opened.path, step, strategy=strategy)
+    answering = TrainedTask.open(opened, step, strategy=strategy)
     features, outputs = answering.compute_outputs(examples, batch_size)
     # A copy of the development file has the same examples under another name.
     is_dev = digest_of(examples) == opened.record["data"].get("dev_fingerprint")
@@ -139,7 +139,7 @@ def evaluate_task(
     answers = scored.answers[split]
     # A constant guess may know these examples; what is counted for each word must not.
     counted = examples
-    if task.kind is TAGGING:
+    if task.counts_words:
         counted = _training_examples(opened, trained, "The most frequent tags are")
     guesses = None if counted is None else task.guesses(counted, examples)
     guessing = None if guesses is None else task.scores(examples, guesses)
@@ -184,7 +184,7 @@ def _check_has_examples(run, task):
     """Raises InputError for a converted model, which does not come with examples of its task."""
     config = task.config
     if is_converted(run) and config.data_dir is None and config.train is None:
-        official = config.name not in task.kind.own_tasks
+        official = config.name in OFFICIAL_TASKS
         raise InputError(
             f"`{run.path}` was converted from another format, so it has no development examples. "
             "Give a labelled file of the task as `data`"
@@ -213,7 +213,7 @@ def _check_overlap(run, examples, split, allow_trained_rows):
 
 def _bag_of_words(run, task, examples):
     """Trains and scores the baseline of `bag_of_words`; None where it cannot be trained."""
-    if task.kind not in OF_TEXTS:
+    if not has_bag_of_words(task):
         return None
     training_examples = _training_examples(run, task, "The bag-of-words baseline is")
     return training_examples and train_bag_of_words(task, training_examples, {"given": examples})

@@ -20,13 +20,10 @@ from albert_keras.tasks.examples import (
     normalised,
     row_of,
 )
-from albert_keras.tasks.kinds import CLASSIFICATION, TAGGING
 from albert_keras.tasks.metrics import count_caution
-from albert_keras.tasks.tagging.scores import has_entities, outside_tag, why_no_entities
 from albert_keras.tasks.task import Task, one_line
 from albert_keras.tasks.task_config import OWN_TASKS
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.words import SPLITS, find_rule
 
 #: Beyond these limits a finding is a warning: fractions of the examples, of the tokens, and the
 #: number of training examples of a class.
@@ -37,8 +34,8 @@ _SIGNS = re.compile(r"(?<=\w)[\s_/-]+|[\u200b-\u200f\u2060\ufeff]")  # the latte
 _JOINTS = re.compile(r"\s*[,;|/+&]\s*")
 _WHOLE_NUMBER = re.compile(r"(\d+)\.0+")
 
-#: The names of findings that `finetune` reports in another way.
-IN_TRAINING, WORD_SPLIT = "in training", "word split"
+#: The finding that `finetune` reports in another way.
+IN_TRAINING = "in training"
 
 
 class SplitReport(NamedTuple):
@@ -160,7 +157,7 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
     labels = count_labels(task, examples)
     if not labels:
         return
-    total = sum(labels.values()) if task.kind is TAGGING else len(examples)
+    total = len(examples) if task.has_several_labels else labels.total()
     shown = [f"{name} {count:,} ({percent(count / total)})" for name, count in labels.most_common()]
     text = ", ".join(shown[:_LABELS_SHOWN])
     if len(shown) > _LABELS_SHOWN:
@@ -168,7 +165,7 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
     is_good = None
     if is_training and task.labels:
         groups = {"": [name for name, count in labels.items() if count < _LEAST_OF_A_CLASS]}
-        if task.kind.has_several_labels:
+        if task.has_several_labels:
             most = total - _LEAST_OF_A_CLASS
             groups["without "] = [name for name, count in labels.items() if count > most]
         for which, rare in groups.items():
@@ -181,15 +178,7 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
     yield Finding(is_good, "labels", text)
     if is_training:
         yield from _joined_names(task, examples, labels)
-    if task.kind is TAGGING and is_training and (reason := why_no_entities(labels)):
-        yield Finding(False, "entities", reason)
-    elif task.kind is TAGGING and is_training and has_entities(labels) and "O" not in labels:
-        if (outside := outside_tag(labels)) in labels:
-            yield Finding(None, "entities", f"words outside of them are tagged `{outside}`")
-    if task.kind is TAGGING and is_training and task.config.word_split is None:
-        rule = find_rule([example.words for example in examples])
-        text = f"plain text is split {SPLITS[rule.rule]}: {percent(rule.share)} of the words found"
-        yield Finding(not rule.warning, WORD_SPLIT, rule.warning or text)
+        yield from task.findings(examples, labels)
     similar = near_equal(labels) if is_training and task.labels else []
     if similar:
         groups = "; ".join(" and ".join(f"`{name}`" for name in group) for group in similar)
@@ -203,7 +192,7 @@ def _joined_names(task, examples, labels) -> Iterator[Finding]:
     joined = [
         name for name in labels if len(parts := set(_JOINTS.split(name))) > 1 and parts <= {*labels}
     ]
-    if task.kind is CLASSIFICATION and joined:
+    if task.kind == "classification" and joined:
         text = f"`{joined[0]}` seems to be several: `label_separator` makes labels of them"
     if sign is not None and all(len(one.label) < 2 for one in examples):
         text = f"no example has several: is `{sign}` between them?"
@@ -213,7 +202,7 @@ def _joined_names(task, examples, labels) -> Iterator[Finding]:
 
 def _token_findings(task, examples, tokenizer) -> list[Finding]:
     features, longest = task.features(examples, tokenizer), task.max_seq_length
-    if task.kind.uses_windows:
+    if task.uses_windows:
         lengths = features.lengths
         text = f"{len(examples):,} examples take {len(features):,} rows of {longest} tokens"
         rows = Finding(None, "windows", text)

@@ -19,7 +19,6 @@ from albert_keras.tasks.baselines import similarity_baselines, train_bag_of_word
 from albert_keras.tasks.example_report import count_labels
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import settings_of
-from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.results import (
     FinetuneResult,
     best_seed,
@@ -113,7 +112,7 @@ def finetune(
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)
         words = _bag_of_words(data) if bag_of_words and is_chief(strategy) else None
-        is_similarity = data.task.kind is SIMILARITY
+        is_similarity = data.task.kind == "similarity"
         baselines = similarity_baselines(strategy, data, initial_weights) if is_similarity else {}
         outcomes = [
             train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed, allow_changes)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from albert_keras.config import AlbertConfig
 from albert_keras.models.feature_settings import FeatureSettings
 from albert_keras.optimization.config import OptimizerConfig, finetuning_lr
-from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.loop_config import LoopConfig, RunConfig
 from data_pipeline.errors import InputError
@@ -72,7 +71,7 @@ class ModelChanges(FeatureSettings):
         """Raises InputError unless a model of this task can have these changes."""
         if self.freeze_encoder:
             self.layer_numbers(albert_config)
-            if task.kind is SIMILARITY:
+            if not task.trains_head:
                 raise InputError(
                     "`freeze_encoder` must not be used for similarity: its model has no weights "
                     "besides the encoder's, so there is nothing to train. Fine-tune the "

@@ -101,13 +101,13 @@ class TrainedTask:
     @classmethod
     def open(
         cls,
-        path: str | Path,
+        run: str | Path | Run,
         step: int | str | None = "best",
         precision: str | None = None,
         strategy: str | None = None,
     ) -> "TrainedTask":
         """Opens a fine-tuned run; arguments and errors as of `open_finetuned`."""
-        run = Run.open(find_run(path))
+        run = run if isinstance(run, Run) else Run.open(find_run(run))
         task, tuned = task_of(run), read_tuned(run)
         scope = contextlib.nullcontext()
         if strategy is not None:
@@ -141,7 +141,7 @@ class TrainedTask:
         """Returns the features of examples, and the outputs of the model for them."""
         features = self.task.features(examples, self.model.preprocessor.tokenizer)
         if self._predictor is None or self._predictor.batch_size != batch_size:
-            model, per_position = self.model, self.task.kind.per_position
+            model, per_position = self.model, self.task.per_position
             self._predictor = RowPredictor(
                 model.distribute_strategy,
                 model.outputs_of,

@@ -6,35 +6,13 @@ That is lists, arrays, columns of a data frame, or a tf.data.Dataset.
 from collections.abc import Mapping
 from typing import Any
 
-from albert_keras.models.targets import plain
+from albert_keras.models.targets import plain, without_width
 from albert_keras.models.text_inputs import examples_of, is_parts
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, TAGGING, build_task
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.tables.files import label_names
-from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import READ_FROM_TABLES, TaskConfig
 from data_pipeline.errors import InputError
-
-
-def examples_in_memory(task: Task, columns: dict[str, list], truths: list | None) -> list:
-    """Returns examples of a task.
-
-    Args:
-        task: Task.
-        columns: The parts of examples by their names, lists of equal length.
-        truths: The truth of each example, see `Task.with_truth`; None if it is unknown.
-
-    Raises:
-        InputError: If an input or a label does not suit the task.
-    """
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    examples = task.typed_examples(rows)
-    for number, truth in enumerate(truths or ()):
-        try:
-            examples[number] = task.with_truth(examples[number], truth)
-        except (InputError, ValueError) as error:
-            raise InputError(f"Label {number + 1} of {len(rows)}: {error}") from error
-    return examples
 
 
 def settings_of(settings: Mapping[str, Any], data: Any) -> dict[str, Any]:
@@ -62,7 +40,7 @@ def read_given(config: TaskConfig, data: Any) -> tuple[TaskConfig, list]:
     """
     task = build_task(config)
     names = ("text", "pair") if task.fields[0] == "text" else task.fields
-    names = ("text", "words") if task.kind is TAGGING else names
+    names = ("text", "words") if task.kind == "tagging" else names
     if hasattr(data, "columns"):
         data = _of_frame(config, data)
     elif hasattr(data, "as_numpy_iterator"):
@@ -70,12 +48,14 @@ def read_given(config: TaskConfig, data: Any) -> tuple[TaskConfig, list]:
     found = examples_of(*(data if isinstance(data, tuple) else (data, None)), None, names)
     columns, truths = found.columns, found.labels
     has_names = config.labels is not None or isinstance(config.label, tuple)
-    if not has_names and task.kind in (CLASSIFICATION, MULTI_LABEL, TAGGING):
-        rows = [(truth,) if task.kind is CLASSIFICATION else truth for truth in truths or ()]
+    if not has_names and task.kind in ("classification", "multi_label", "tagging"):
+        rows = [without_width(truths or [])] if task.kind == "classification" else truths or ()
         named = [TextExample("", "", None, str(label)) for labels in rows for label in labels]
         config = config.replace(labels=label_names(named))
         task = build_task(config)
-    return config, examples_in_memory(task, columns, truths)
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    examples = task.typed_examples(rows)
+    return config, examples if truths is None else task.with_truths(examples, truths)
 
 
 def _of_frame(config, frame):

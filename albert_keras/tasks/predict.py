@@ -16,8 +16,6 @@ from albert_keras.tasks.answer_table import (
     write_skipped_rows,
 )
 from albert_keras.tasks.finetuned import TrainedTask, find_run, task_of
-from albert_keras.tasks.kinds import TAGGING
-from albert_keras.tasks.tagging.words import log_word_split
 from albert_keras.tasks.task import Task, known_fields
 
 #: Inputs that are answered at a time.
@@ -91,8 +89,8 @@ def predict_task(
     check_out(out, file, overwrite)
     changes["data_dir"] = data_dir and str(data_dir)
     if isinstance(model, str | Path):
-        run = find_run(model)
-        task = task_of(Run.open(run)).changed(**changes)
+        run = Run.open(find_run(model))
+        task = task_of(run).changed(**changes)
         opened = TrainedTask.open(run, step, strategy=strategy)
         answer = functools.partial(opened.answers, batch_size=batch_size)
     else:
@@ -103,8 +101,8 @@ def predict_task(
         given = [inputs] if isinstance(inputs, str | dict) else list(inputs or ())
         examples = task.read(split) if split else task.typed_examples(given)
         rows = list(map(known_fields, examples))
-    if inputs is not None and task.kind is TAGGING:
-        log_word_split(task.config)
+    if inputs is not None:
+        task.log_reading()
     write_skipped_rows(out, task.skipped_rows)
     answered = answer_stream(answer, [list(zip(rows, examples, strict=True))])
     return collected(task, answered, out, split or "new")

@@ -10,8 +10,12 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from albert_keras.report import count_of, table
 from albert_keras.runs.trained_data import ROWS, Overlap
-from albert_keras.tasks.kinds import KIND_OF, TAGGING
-from albert_keras.tasks.metrics import Interval, count_caution, score_texts, tuned_text
+from albert_keras.tasks.metrics import (
+    Interval,
+    count_caution,
+    score_texts,
+    tuned_text,
+)
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import read_json
@@ -19,6 +23,8 @@ from data_pipeline.limits import read_json
 _NAME = "results.json"
 #: Metrics of numbers instead of classes.
 _OF_NUMBERS = ("pearson", "spearman", "mean_squared_error")
+#: Tasks whose scores are in percent.
+_IN_PERCENT = ("squad1", "squad2")
 #: The main metric of several labels for each text.
 _OF_LABELS = "micro_f1"
 #: Labels that are named in one message.
@@ -234,7 +240,7 @@ def _name(task, metric, baseline):
         majority = "mean of the training scores"
     elif metric == _OF_LABELS:
         majority = "labels that most training rows have"
-    elif KIND_OF.get(task) is TAGGING:
+    elif task == "tagging":
         majority = MOST_FREQUENT_TAG
     names = {
         "majority": majority,
@@ -310,7 +316,7 @@ def judge(
     """
     if not rivals:
         return None
-    number, kind = formatter(task), KIND_OF.get(task)
+    number = formatter(task)
     baseline, best, theirs = max(rivals, key=lambda rival: rival[1])
     name = _name(task, metric, baseline)
     both = " versus ".join(
@@ -318,7 +324,7 @@ def judge(
         for value, bounds in ((score, interval), (best, theirs))
     )
     rows = "these examples" if examples is None else count_of(examples, "example")
-    points = abs(score - best) * (1 if kind is not None and kind.finds_spans else 100)
+    points = abs(score - best) * (1 if task in _IN_PERCENT else 100)
     low, high = theirs or (best, best)
     is_few = examples is not None and count_caution(examples, metric) is not None
     if is_few or low <= interval[1] and interval[0] <= high:
@@ -342,8 +348,7 @@ def _main_score(result):
 
 def formatter(task: str) -> Callable[[float], str]:
     """Returns a function that formats a score: of SQuAD in percent, with fewer digits."""
-    kind = KIND_OF.get(task)
-    digits = 1 if kind is not None and kind.finds_spans else 3
+    digits = 1 if task in _IN_PERCENT else 3
     return lambda value: f"{value:.{digits}f}"
 
 

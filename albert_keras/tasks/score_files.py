@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
-from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE, build_task
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.spans.files import NULL_ODDS, PREDICTIONS, read_questions
 from albert_keras.tasks.spans.scores import best_thresholds, official_scores
 from albert_keras.tasks.tables.files import read_table
@@ -16,8 +16,8 @@ from data_pipeline.settings import did_you_mean
 #: Tasks whose files of predictions can be scored.
 SCORED_TASKS = (
     *(name for name, task in GLUE_TASKS.items() if task.labelled_splits),
-    *SPANS.official_tasks,
-    *SPANS_OR_NONE.official_tasks,
+    "squad1",
+    "squad2",
 )
 
 
@@ -49,7 +49,7 @@ def score_predictions(
     """
     if task not in SCORED_TASKS:
         raise InputError(f"`task` {task!r} is unknown{did_you_mean(task, SCORED_TASKS)}")
-    if null_odds is not None and task not in SPANS_OR_NONE.official_tasks:
+    if null_odds is not None and task != "squad2":
         raise InputError(f"`null_odds` must not be given for {task}. Received: {null_odds}.")
     if task in GLUE_TASKS:
         glue = build_task(TaskConfig(name=task))
@@ -68,7 +68,7 @@ def score_predictions(
         read_questions(data, needs_positions=False),
         read_checked(PREDICTIONS, predictions),
     )
-    scores = official_scores(examples, answers, version=1 if task in SPANS.official_tasks else 2)
+    scores = official_scores(examples, answers, version=1 if task == "squad1" else 2)
     if null_odds is not None:
         scores |= best_thresholds(examples, answers, read_checked(NULL_ODDS, null_odds))
     return FileScores(task, len(examples), scores)

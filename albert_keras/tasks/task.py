@@ -1,19 +1,22 @@
 """What every task offers: examples → features → (a model's outputs) → answers → scores.
 
-No TensorFlow here. The model runs between `features` and `answers`; `kind` determines its head.
+No TensorFlow here. The model runs between `features` and `answers`.
 """
 
 import abc
-import collections
 import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import albert_keras
 from albert_keras.config import AlbertConfig
+from albert_keras.report import Finding
 from albert_keras.tasks.examples import TaggedExample, text_problem
-from albert_keras.tasks.kinds import SIMILARITY, TAGGING, TaskKind, build_task
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.tables.rows import SkippedRow
@@ -72,9 +75,33 @@ class Features(abc.ABC):
 
 
 class Task(abc.ABC):
-    """A task as it was configured by a TaskConfig."""
+    """A task as it was configured by a TaskConfig. What a kind of task decides stands in its class.
 
-    kind: TaskKind
+    N is the number of rows, S the length of a row in tokens.
+    """
+
+    kind: str  # its name in `KINDS`
+    model_name: str  # of the class of its model in `albert_keras`, an AlbertForTexts
+    #: What a user gives for one example; a task that takes pairs has "pair" in addition. All are
+    #: texts, except for "options", a list of texts.
+    inputs: tuple[str, ...]
+    targets: Mapping[str, str]  # names and dtypes of the labels in a batch
+    #: What the model does, for the model card; `{texts}` and `{labels}` are replaced by what the
+    #: texts are and by the number of labels.
+    card_purpose: str
+    hub_pipeline: str  # what the Hugging Face Hub calls this kind
+    per_position: bool = False  # whether outputs have a value per position, not per row
+    has_several_labels: bool = False  # whether a row has a value for each label, not one of them
+    uses_windows: bool = False  # whether a long text takes several rows, not truncated to one
+    has_options: bool = False  # whether a row has one sequence for each option
+    finds_spans: bool = False  # whether an answer is a span of a passage; scores are in percent
+    texts_per_row: int = 1  # sequences of a row that are not options; rows are [N, 2, S] if it is 2
+    compares_pairs: bool = False  # whether classes or scores of pairs of texts are predicted
+    trains_head: bool = True  # whether the model has weights besides the encoder's
+    #: Whether `guesses` count words, so that they must not be of the examples that are answered.
+    counts_words: bool = False
+    #: Columns of a file that may be given although the training had none.
+    own_columns: tuple[str, ...] = ()
     #: Name of the score that determines the best checkpoint; more is better.
     metric: str
     #: Default length of a row in tokens, S.
@@ -134,10 +161,8 @@ class Task(abc.ABC):
         config = self.config
         changes = {name: value for name, value in changes.items() if value is not None}
         for name in ("text", "pair"):
-            has_default = self.kind is TAGGING and name == "text"  # the first column
-            # A model for similarity may have been trained on STS-B.
-            has_default = has_default or self.kind is SIMILARITY
-            if name in changes and getattr(config, name) is None and not has_default:
+            is_new = name in changes and getattr(config, name) is None
+            if is_new and name not in self.own_columns:
                 raise InputError(
                     f"The column of `{name}` must not be given: {config.name} had none in "
                     f"training. Received: {changes[name]}."
@@ -152,17 +177,29 @@ class Task(abc.ABC):
     @property
     def fields(self) -> tuple[str, ...]:
         """Names of what a user gives for one example, see `example`."""
-        return (*self.kind.fields, "pair") if self.takes_pair else self.kind.fields
+        return (*self.inputs, "pair") if self.takes_pair else self.inputs
+
+    @property
+    def model_class(self) -> type:
+        """The class of the model, an AlbertForTexts."""
+        return getattr(albert_keras, self.model_name)
 
     @property
     def model_settings(self) -> dict[str, Any]:
-        """Arguments of the model of this kind that depend on the configuration."""
+        """Arguments of the model that depend on the task."""
         return {}
 
-    def build_model(self, albert_config: AlbertConfig, **kwargs: Any) -> Any:
-        """Builds the model of the task, with random weights; `kwargs` as in `AlbertForTexts`."""
-        kwargs = self.model_settings | kwargs
-        return self.kind.build_model(albert_config, self.num_outputs, **kwargs)
+    def build_model(
+        self, albert_config: AlbertConfig, model_class: type | None = None, **kwargs: Any
+    ) -> Any:
+        """Builds the model of the task, with random weights.
+
+        Args:
+            model_class: A subclass of `model_class`, to be built instead.
+            **kwargs: As in `AlbertForTexts` and the class of the model.
+        """
+        built: Any = model_class or self.model_class
+        return built(albert_config, **self.model_settings | kwargs)
 
     def complete(self, model: Any, tokenizer: Tokenizer, tuned: dict[str, float]) -> None:
         """Gives a trained model what it needs to read texts and to answer them."""
@@ -252,7 +289,7 @@ class Task(abc.ABC):
             except InputError as error:
                 location = f"Input {number + 1} of {len(inputs)}: " if len(inputs) > 1 else ""
                 raise InputError(f"{location}{error}") from error
-        ids = collections.Counter(example.id for example in examples)
+        ids = Counter(example.id for example in examples)
         twice = [id for id, count in ids.items() if count > 1]
         if twice:
             raise InputError(f"Inputs must have different ids. Received twice: {twice[0]!r}.")
@@ -288,19 +325,37 @@ class Task(abc.ABC):
             if name != "options":
                 check_text(name, text, may_be_blank=name == "pair")
 
-    @abc.abstractmethod
-    def with_truth(self, example, truth: Any) -> Any:
-        """Returns an example with its answer, as a user gives it in memory.
+    def completed(self, training_examples: list) -> Any:
+        """Returns the TaskConfig with the settings that the training examples decide."""
+        return self.config
 
-        It is a class by name or number, a score, names or zeros and ones of several labels, the
-        number of the right option, a list of tags, or for spans a text of the passage, with or
-        without its first character: `{"text": "noon", "answer_start": 12}`, a list of these, or
-        None if there is no answer. InputError if it is not one of the task.
+    def log_reading(self) -> None:
+        """Logs how a text becomes words, if the model answers words."""
+        return
+
+    def with_truths(self, examples: list, truths: list) -> list:
+        """Returns examples with their answers, as a user gives them in memory.
+
+        They are classes by name or number, scores, names or zeros and ones of several labels, the
+        numbers of right options, lists of tags, or for spans texts of the passages, with or without
+        their first character: `{"text": "noon", "answer_start": 12}`, a list of these, or None if
+        there is no answer. InputError, with its number, if one is not one of the task.
         """
+        found = []
+        for number, pair in enumerate(zip(examples, truths, strict=True), start=1):
+            try:
+                found.append(self.with_truth(*pair))
+            except (InputError, ValueError) as error:
+                raise InputError(f"Label {number} of {len(truths)}: {error}") from error
+        return found
 
     @abc.abstractmethod
     def features(self, examples: list, tokenizer: Tokenizer, training: bool = False) -> Features:
         """Encodes examples; in `training` each must have an answer."""
+
+    def findings(self, examples: list, labels: Counter[str]) -> Iterator[Finding]:
+        """Yields what to know of training examples with these labels, beyond `example_report`."""
+        yield from ()
 
     def tuned_answers(self, examples, features, outputs) -> tuple[list[Any], dict[str, float]]:
         """Answers labelled examples, and returns what was found on them that answers depend on.

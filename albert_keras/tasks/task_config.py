@@ -4,23 +4,16 @@ from typing import ClassVar, Literal
 
 from pydantic import field_validator, model_validator
 
-from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
-from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, KINDS, REGRESSION, SIMILARITY, TAGGING
-from albert_keras.tasks.tables.raw_table import checked_encoding
+from albert_keras.tasks.kinds import OFFICIAL_TASKS, OWN_TASKS
+from albert_keras.tasks.tables.lines import checked_encoding
 from data_pipeline.config import AT_WHITE_SPACE, WordSplit
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
-#: Tasks with official files, and tasks on the user's own files.
-OFFICIAL_TASKS = (
-    *GLUE_TASKS,
-    *(name for kind in KINDS.values() for name in kind.official_tasks),
-)
-OWN_TASKS = tuple(name for kind in KINDS.values() for name in kind.own_tasks)
-TASK_NAMES = OFFICIAL_TASKS + OWN_TASKS
+TASK_NAMES = (*OFFICIAL_TASKS, *OWN_TASKS)
 
-_TABLES = CLASSIFICATION.own_tasks + REGRESSION.own_tasks
+_TABLES = ("classification", "pair", "regression")
 #: Tasks whose files are tables with named columns.
-READ_FROM_TABLES = _TABLES + SIMILARITY.own_tasks
+READ_FROM_TABLES = (*_TABLES, "similarity")
 
 
 def _only_for(setting: str, tasks: tuple[str, ...]) -> Rule:
@@ -166,11 +159,11 @@ class TaskConfig(Settings):
         Rule(
             ("data_dir", "name"),
             lambda data_dir, name: (
-                data_dir is None or name not in OWN_TASKS or name in SIMILARITY.own_tasks
+                data_dir is None or name not in OWN_TASKS or name == "similarity"
             ),
             "must not be given: your own examples come from `train`",
         ),
-        _only_for("encoding", READ_FROM_TABLES + TAGGING.own_tasks + CHOICE.official_tasks),
+        _only_for("encoding", (*READ_FROM_TABLES, "tagging", "race")),
         _only_for("label_separator", _TABLES),
         Rule(
             ("label", "name"),
@@ -180,15 +173,13 @@ class TaskConfig(Settings):
         Rule(
             ("label_separator", "name", "label"),
             lambda separator, name, label: (
-                separator is None
-                or name not in REGRESSION.own_tasks
-                and not isinstance(label, tuple)
+                separator is None or name != "regression" and not isinstance(label, tuple)
             ),
             "requires one column of names, not of numbers",
         ),
         Rule(
             ("objective", "name"),
-            lambda objective, name: objective == "auto" or name in SIMILARITY.own_tasks,
+            lambda objective, name: objective == "auto" or name == "similarity",
             "must be auto for all tasks except similarity",
         ),
     )

@@ -16,14 +16,14 @@ from albert_keras.runs.trained_data import (
     find_overlap,
     read_digests,
 )
-from albert_keras.tasks.example_report import IN_TRAINING, WORD_SPLIT, report_examples
+from albert_keras.tasks.example_report import IN_TRAINING, report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.examples import digest_of_texts, normalised, row_of
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import read_given
-from albert_keras.tasks.kinds import build_task, compares_pairs
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.labels import hold_out
-from albert_keras.tasks.tagging.words import with_word_split
+from albert_keras.tasks.tagging.task import WORD_SPLIT
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
 from data_pipeline.errors import InputError, Mistake
@@ -87,7 +87,7 @@ def prepare(
     else:
         train = task.read("train")
         dev = {split: task.read(split) for split in task.dev_splits}
-    config = config.replace(task=with_word_split(config.task, train))
+    config = config.replace(task=task.completed(train))
     _check_metric(task, train, next(iter(dev.values())))
     listing = ", ".join(f"{split} {len(examples):,}" for split, examples in dev.items())
     logger.info("Examples of %s: train %s, %s", config.task.name, f"{len(train):,}", listing)
@@ -163,7 +163,7 @@ def _log_reports(reports):
     """Logs what the examples are like, and warnings about them."""
     for split, report in reports.items():
         for finding in report.findings:
-            # `check_overlap` reports what is in the training examples, `with_word_split` the rule.
+            # `check_overlap` reports what is in the training examples, `completed` the rule.
             if finding.is_good is not True and finding.name not in (IN_TRAINING, WORD_SPLIT):
                 level = logging.INFO if finding.is_good is None else logging.WARNING
                 logger.log(level, "%s: %s: %s", split, finding.name, finding.text)
@@ -171,7 +171,7 @@ def _log_reports(reports):
 
 def with_pair_encoding(config: TaskConfig, hidden_size: int) -> TaskConfig:
     """Returns a TaskConfig that says how pairs are encoded, and logs the rule that chose it."""
-    if config.pair_encoding != "auto" or not compares_pairs(build_task(config)):
+    if config.pair_encoding != "auto" or not build_task(config).compares_pairs:
         return config
     encoding = "separate" if hidden_size < JOINT_FROM else "joint"
     logger.info(

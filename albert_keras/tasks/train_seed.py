@@ -91,7 +91,7 @@ def train_seed(
             own = data.trained[:1] if initial_weights.kind == "random" else data.trained
             for digests in own:
                 save_digests(run.path, ROWS, digests)
-        size, per_position = training.eval_batch_size, task.kind.per_position
+        size, per_position = training.eval_batch_size, task.per_position
         predictor = RowPredictor(
             strategy, model.outputs_of, size, per_position, config=model.config
         )
@@ -145,7 +145,7 @@ def _is_same_task(weights, task):
     earlier = weights.task or {}
     if not earlier or tuple(earlier.get("labels") or ()) != tuple(task.labels):
         return False
-    return build_task(TaskConfig(**earlier)).kind is task.kind
+    return build_task(TaskConfig(**earlier)).kind == task.kind
 
 
 def build_trained(
@@ -158,7 +158,7 @@ def build_trained(
     """Builds the compiled model of a resolved configuration; to be called in a strategy's scope.
 
     All weights, which are random, and moments exist. `skips_padding` as in `AlbertEncoder`.
-    `model_class` as in `TaskKind.build_model`.
+    `model_class` as in `Task.build_model`.
     """
     model = task.build_model(
         albert_config,

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.pooling import POOLINGS, Pooling
-from albert_keras.tasks.kinds import SIMILARITY
+from albert_keras.models.similarity import AlbertForSimilarity
 from albert_keras.tasks.pair_features import PairFeatures, encode_texts, single_texts
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import check_numbers
@@ -76,7 +76,7 @@ class TextEncoder:
     ):
         weights = open_weights(model, step)
         config, task = weights.albert_config, weights.task or {}
-        trained = task.get("pooling") if task.get("name") in SIMILARITY.own_tasks else None
+        trained = task.get("pooling") if task.get("name") == "similarity" else None
         pooling = pooling or trained or weights.pooling or "mean"
         if pooling not in POOLINGS:
             raise InputError(
@@ -95,7 +95,7 @@ class TextEncoder:
             )
         self.origin, self.step, self.digest = str(model), weights.step, weights.digest
         self.size, self.tokenizer = config.hidden_size, weights.tokenizer
-        loaded = SIMILARITY.build_model(config, 1, dtype="float32", pooling=pooling)
+        loaded = AlbertForSimilarity(config, dtype="float32", pooling=pooling)
         if weights.load(loaded).new:
             raise InputError(
                 f"The pooling `pooler` must not be used with `{model}`, which was trained without "

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from albert_keras.tasks.answer_table import check_answer_table
 from albert_keras.tasks.examples import text_problem
-from albert_keras.tasks.tables.raw_table import line_rows, object_row
+from albert_keras.tasks.tables.lines import line_rows
+from albert_keras.tasks.tables.raw_table import object_row
 from albert_keras.tasks.tables.rows import RowError, examples_from
 from data_pipeline.errors import InputError
 from data_pipeline.text import storage

@@ -8,7 +8,7 @@ from pydantic import Field, PositiveInt
 
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.kinds import KINDS, build_task
+from albert_keras.tasks.kinds import KINDS, build_task, task_class
 from albert_keras.tasks.train_seed import build_trained as build_task_step
 from albert_keras.training.build import build_pretraining
 from albert_keras.training.config import PretrainingConfig
@@ -129,21 +129,21 @@ class TaskProgram(Program):
 
     def features(self):
         """As `Program.features`, in the layout of `Features.batch`."""
-        tokens = (self.batch, self.sequence_length)
-        if KINDS[self.kind].has_options:
+        tokens, task = (self.batch, self.sequence_length), task_class(self.kind)
+        if task.has_options:
             tokens = (self.batch, _OPTIONS, self.sequence_length)
-        elif KINDS[self.kind].texts_per_row > 1:
-            tokens = (self.batch, KINDS[self.kind].texts_per_row, self.sequence_length)
+        elif task.texts_per_row > 1:
+            tokens = (self.batch, task.texts_per_row, self.sequence_length)
         names = ["input_ids", "input_mask", "segment_ids"]
-        if KINDS[self.kind].finds_spans:
+        if task.finds_spans:
             names.append("p_mask")
         shapes = {name: ("int32", tokens) for name in names}
         if self.predicts:
             return shapes
         targets = (self.batch,)
-        if KINDS[self.kind].has_several_labels:
+        if task.has_several_labels:
             targets = (self.batch, build_task(self.config().task).num_outputs)
-        for name, dtype in KINDS[self.kind].targets.items():
+        for name, dtype in task.targets.items():
             shapes[name] = (dtype, tokens if name == "tag_ids" else targets)
         return shapes | {"example_weights": ("float32", (self.batch,))}
 

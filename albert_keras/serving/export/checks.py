@@ -25,7 +25,6 @@ from albert_keras.serving.predictor import Candidate, Predictor
 from albert_keras.serving.saved_model.signatures import Signature, check_signature
 from albert_keras.serving.task_answers import CHOICES, ROWS, answer_by_signatures, call_by_rows
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.pair_features import pair_features
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Task
@@ -96,11 +95,11 @@ def check_inputs(task: Task | None) -> list[str] | list[dict]:
 
 def inputs_of_texts(task: Task, texts: list[str]) -> list[dict]:
     """Creates an input for a fine-tuned model from each text; no text is blank."""
-    if task.kind.has_options:
+    if task.has_options:
         return [
             {"context": text, "question": _QUESTION, "options": list(_OPTIONS)} for text in texts
         ]
-    if task.kind.finds_spans:
+    if task.finds_spans:
         return [{"context": text, "question": _QUESTION} for text in texts]
     if task.takes_pair:
         others = texts[1:] + texts[:1]
@@ -154,7 +153,7 @@ def _ids(source, call, texts):
     the following functions.
     """
     task, tokenizer = source.task, source.tokenizer
-    if task is not None and task.kind is TAGGING:
+    if task is not None and task.kind == "tagging":
         for text, answer in zip(texts, call_by_rows(call, "tags", text=texts), strict=True):
             found = [word.decode() for word in answer["words"] if word]
             yield text, split_words(text, task.config.word_rule), found
@@ -238,12 +237,12 @@ def _answers(source, inputs, call=None, lite=None):
         return answer_by_signatures(call, task, inputs, source.tuned)
     if task is not None:
         features, strategy = task.features(inputs, source.tokenizer), tf.distribute.get_strategy()
-        size = CHOICES if task.kind.has_options else ROWS
+        size = CHOICES if task.has_options else ROWS
         predictor = lite or RowPredictor(
             strategy,
             source.model.outputs_of,
             size,
-            task.kind.per_position,
+            task.per_position,
             config=source.model.config,
         )
         outputs = predictor.predict(features)

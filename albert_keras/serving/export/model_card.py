@@ -24,7 +24,7 @@ from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
 from albert_keras.serving.layout import check_model_name, keras_file, size_of
 from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.shipped_models import SHIPPED_MODELS
-from albert_keras.tasks import kinds
+from albert_keras.tasks.kinds import KINDS, task_class
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 from data_pipeline.limits import BYTES_PER_POSITION, LONG_TEXT_FACTOR, read_json, read_yaml
@@ -98,7 +98,6 @@ def model_card(out: Path) -> str:
         facts=read_card_facts(out),
         v=described[0],
         versions=described,
-        kinds=kinds,
         requests=_requests(described[0], samples),
         samples=samples,
         masked_argument=shlex.quote(samples.masked),
@@ -123,8 +122,10 @@ class CardVersion:
         self.kind = self.at("kind") or self.at("run", "kind")
         #: What an Overlap counts.
         self.overlap_kind = RECORDS if self.kind == "pretraining" else ROWS
-        is_finetuned = self.kind == "finetuning"
-        self.task_kind = kinds.KINDS.get(self.at("task", "kind")) if is_finetuned else None
+        task_kind = self.at("task", "kind") if self.kind == "finetuning" else ""
+        #: The class of the task; None for a pre-trained model, or a kind that is unknown.
+        self.task = task_class(task_kind) if task_kind in KINDS else None
+        self.task_kind = self.task and task_kind
         self.num_labels = len(self.at("task", "labels", kind=list))
         self.num_stages = len(self.at("run", "config", "stages", kind=list))
         self.takes_pair = self.at("task", "takes_pair", kind=bool)
@@ -194,7 +195,7 @@ class CardVersion:
     def score_name(self, name):
         """Returns the name of a score, with the class that the F1 of two classes refers to."""
         labels = self.at("task", "labels", kind=list)
-        if name != "f1" or self.task_kind is not kinds.CLASSIFICATION or len(labels) != 2:
+        if name != "f1" or self.task_kind != "classification" or len(labels) != 2:
             return as_words(name)
         return f"{as_words(name)} (of {as_text(str(labels[1]))})"
 
@@ -245,10 +246,10 @@ def _read_json(path):
 
 def _requests(version, samples):
     """Returns the bodies of requests to try, quoted for a shell."""
-    kind = version.task_kind
-    example = samples.example(kind)
+    task = version.task
+    example = samples.example(task)
     text = example.get("text", samples.masked)
-    if kind and kind.finds_spans:
+    if task and task.finds_spans:
         text = f"{example['question']}\t{example['context']}"
     examples = samples._asdict() | example | {"text": text}
     inputs = {

@@ -12,14 +12,15 @@ from albert_keras.formats.detection import best_run, convert_command, detect, re
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.similarity import AlbertForSimilarity
 from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.runs.log_file import read_evaluations
 from albert_keras.runs.run import Run
 from albert_keras.serving.graph.string_model import StringModel
-from albert_keras.serving.graph.string_tasks import build_task_model
+from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.tasks.finetuned import TrainedTask, read_tuned
-from albert_keras.tasks.kinds import SIMILARITY, build_task
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import baseline_scores, read_results
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
@@ -64,7 +65,7 @@ class ExportSource(NamedTuple):
             files = {"data_dir", "train", "dev"}
             task = {
                 "name": self.task.config.name,
-                "kind": self.task.kind.name,
+                "kind": self.task.kind,
                 "labels": list(self.task.labels),
                 "takes_pair": self.task.takes_pair,
                 "max_seq_length": self.max_seq_length,
@@ -168,9 +169,9 @@ def _of_weights(origin, max_seq_length):
     else:
         pooling = origin.pooling or "mean"
         length = _length(config, max_seq_length, origin.longest_text)
-        settings = {"name": SIMILARITY.own_tasks[0], "pooling": pooling, "max_seq_length": length}
+        settings = {"name": "similarity", "pooling": pooling, "max_seq_length": length}
         task = build_task(TaskConfig(**settings))
-        model = SIMILARITY.build_model(config, 1, dtype="float32", pooling=pooling)
+        model = AlbertForSimilarity(config, dtype="float32", pooling=pooling)
         origin.load(model)
     source = ExportSource({}, origin.step, model, tokenizer, length, task)
     data = {"origin": Path(origin.path).name, "origin_digest": origin.digest}

@@ -15,7 +15,6 @@ from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.multiple_choice import AlbertMultipleChoicePreprocessor
 from albert_keras.serving.graph.string_model import StringModel, string_function
 from albert_keras.tasks.choice.task import EQUALLY_LIKELY
-from albert_keras.tasks.kinds import MULTI_LABEL, SPANS_OR_NONE, load_class
 from albert_keras.tasks.task import Task
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -40,12 +39,12 @@ class TaskModel(StringModel):
     ):
         self._config, self._labels = task.config, tf.constant(task.labels, tf.string)
         self._takes_pair = task.takes_pair
-        is_joint = task.config.pair_encoding != "separate" and task.kind.texts_per_row == 1
+        is_joint = task.config.pair_encoding != "separate" and task.texts_per_row == 1
         self._encodes_pair = task.takes_pair and is_joint
         self._null_threshold = None
-        if task.kind is SPANS_OR_NONE:
+        if task.kind == "spans_or_none":
             self._null_threshold = (tuned or {}).get("null_threshold", 0.0)
-        if task.kind is MULTI_LABEL:
+        if task.kind == "multi_label":
             self._thresholds = tf.constant(task.thresholds(tuned), tf.float32)
         super().__init__(
             model, tokenizer, task.max_seq_length, precision, **task.preprocessor_settings
@@ -222,10 +221,3 @@ class ChoiceModel(TaskModel):
             "probabilities": probabilities,
             "dropped_tokens": tf.maximum(tf.reduce_max(dropped, axis=1), 0),
         }
-
-
-def build_task_model(
-    model: AlbertForTask, tokenizer: Tokenizer, task: Task, *args, **kwargs
-) -> TaskModel:
-    """Builds the TaskModel for the kind of a task; arguments and errors as of `TaskModel`."""
-    return load_class(task.kind.graph_class)(model, tokenizer, task, *args, **kwargs)

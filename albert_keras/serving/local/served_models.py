@@ -73,7 +73,7 @@ class ServedModel:
                 "name": task.config.name,
                 "labels": list(task.labels),
                 "takes_pair": task.takes_pair,
-                "finds_spans": task.kind.finds_spans,
+                "finds_spans": task.finds_spans,
             },
             "samples": self._samples._asdict(),
         }
@@ -104,7 +104,7 @@ class ServedModel:
         """
         check_text(alias, text)
         task = self._predictor.task
-        takes_two = task is not None and (task.takes_pair or task.kind.finds_spans)
+        takes_two = task is not None and (task.takes_pair or task.finds_spans)
         if name == "serving_default" and alias == "text" and takes_two and "\t" not in text:
             raise InputError(
                 "The model takes pairs: `text` must be two texts separated by a tab; or call the "

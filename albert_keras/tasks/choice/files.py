@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from albert_keras.tasks.examples import ChoiceExample
-from albert_keras.tasks.tables.raw_table import line_rows, object_row
+from albert_keras.tasks.tables.lines import line_rows
+from albert_keras.tasks.tables.raw_table import object_row
 from albert_keras.tasks.tables.rows import Row, RowError, SkippedRow, checked, examples_from
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json

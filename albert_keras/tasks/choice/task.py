@@ -9,7 +9,6 @@ import scipy.special
 
 from albert_keras.tasks.choice.files import LEVELS, read_race
 from albert_keras.tasks.examples import ChoiceExample
-from albert_keras.tasks.kinds import CHOICE
 from albert_keras.tasks.labels import check_answered
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
@@ -39,7 +38,12 @@ class ChoiceAnswer(NamedTuple):
 class ChoiceTask(Task):
     """RACE, or other questions in its format; typed ones may have any number of options."""
 
-    kind = CHOICE
+    kind, model_name = "choice", "AlbertForMultipleChoice"
+    inputs = ("context", "question", "options")
+    targets = {"labels": "int32"}
+    card_purpose = "chooses one of several options"
+    hub_pipeline = "multiple-choice"
+    has_options = True
     metric = "accuracy"
     usual_length = 512
     test_splits = labelled_tests = ("test",)
@@ -90,13 +94,8 @@ class ChoiceTask(Task):
         """Returns ChoiceAnswers; see `Task.answers`."""
         shape = len(examples), len(examples[0].options) if examples else 0
         rows = scipy.special.softmax(logits_of(outputs, shape), axis=-1)
-        answers = []
-        for example, probabilities in zip(examples, rows, strict=True):
-            choice = int(np.argmax(probabilities >= probabilities.max() - EQUALLY_LIKELY))
-            values = tuple(probabilities.tolist())
-            option = example.options[choice]
-            answers.append(ChoiceAnswer(example.id, choice, option, values[choice], values))
-        return with_dropped_tokens(answers, features)
+        choices = [int(np.argmax(row >= row.max() - EQUALLY_LIKELY)) for row in rows]
+        return with_dropped_tokens(chosen(examples, choices, rows.tolist()), features)
 
     def scores(self, examples, answers):
         """Returns accuracy, 0 to 1, of all questions and by level if the examples have one."""
@@ -116,12 +115,8 @@ class ChoiceTask(Task):
         """Chooses the letter that is most often right in training."""
         labels = [example.label for example in training_examples]
         counts = np.bincount(labels, minlength=len(training_examples[0].options))
-        choice, proportions = int(counts.argmax()), tuple((counts / len(labels)).tolist())
-        best = proportions[choice]
-        return [
-            ChoiceAnswer(example.id, choice, example.options[choice], best, proportions)
-            for example in examples
-        ]
+        choice, proportions = int(counts.argmax()), (counts / len(labels)).tolist()
+        return chosen(examples, [choice] * len(examples), [proportions] * len(examples))
 
     def shown(self, answer):
         return f"`{_letter(answer.choice)}`"
@@ -140,6 +135,14 @@ class ChoiceTask(Task):
         choices = [answer.choice for answer in answers]
         names = tuple(_letter(number) for number in range(options))
         return confusion_matrix(labels, choices, options), names
+
+
+def chosen(examples: list, choices: list[int], probabilities: list) -> list[ChoiceAnswer]:
+    """Returns the answers with these options, and the probabilities of all options."""
+    return [
+        ChoiceAnswer(example.id, choice, example.options[choice], row[choice], tuple(row))
+        for example, choice, row in zip(examples, choices, probabilities, strict=True)
+    ]
 
 
 def choice_text(question: str, option: str) -> str:

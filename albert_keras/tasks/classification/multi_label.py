@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.special
 
+from albert_keras.models.targets import zeros_and_ones
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import row_of
-from albert_keras.tasks.kinds import MULTI_LABEL
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.tables.cells import listed_labels, marked_labels
 from albert_keras.tasks.task import Error, with_dropped_tokens
@@ -114,16 +114,17 @@ class MultiLabelTask(TextTask):
     An example's label is a tuple of names.
     """
 
-    kind = MULTI_LABEL
+    kind, model_name = "multi_label", "AlbertForMultiLabel"
+    card_purpose = "assigns any of {labels} labels to {texts}"
+    has_several_labels = True
     usual_metrics = ("micro_f1",)
     _activation = staticmethod(scipy.special.expit)
 
-    def with_truth(self, example, truth):
-        names = (truth,) if isinstance(truth, str) else truth
-        if not all(isinstance(name, str) for name in names):  # zeros and ones
-            names = marked_labels(self._one_for_each(truth), self.labels, self.labels)
-        self._numbers([names])  # raises for an unknown one
-        return example._replace(label=tuple(sorted(names, key=self.labels.index)))
+    def with_truths(self, examples, truths):
+        pairs = zip(examples, zeros_and_ones(truths, self.labels)["labels"], strict=True)
+        return [
+            one._replace(label=tuple(itertools.compress(self.labels, row))) for one, row in pairs
+        ]
 
     def tuned_answers(self, examples, features, outputs):
         """Fits thresholds to the metric of the task, unless `threshold` is set.

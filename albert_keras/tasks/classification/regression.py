@@ -10,10 +10,9 @@ from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_tasks import glue_splits
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import TextExample, row_of
-from albert_keras.tasks.kinds import MULTI_REGRESSION, REGRESSION, SIMILARITY
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.tables.cells import score_of
-from albert_keras.tasks.task import Error, check_numbers, check_text
+from albert_keras.tasks.task import Error, Task, check_numbers, check_text
 from data_pipeline.errors import InputError
 
 #: Scores that spread less than this fraction of the range of labels count as all the same.
@@ -39,40 +38,30 @@ class ScoresAnswer(NamedTuple):
 
 
 class ScoreTask(TextTask):
-    """K numbers for each row, several of them in columns of their own.
+    """A number for each row. An example's label is a float."""
 
-    An example's label is a float, or a tuple of float where there are several.
-    """
-
-    kind = REGRESSION
+    kind, model_name = "regression", "AlbertForRegression"
+    targets = {"labels": "float32"}
+    card_purpose = "predicts a number for {texts}"
     usual_metrics = ("pearson", "spearman", "mean_squared_error")
     _activation = staticmethod(np.asarray)
 
+    labels = ()
+    with_truths = Task.with_truths  # one by one, with `with_truth`
+
     def __init__(self, config):
-        self._is_single = not config.has_several_labels
-        if not self._is_single:
-            self.kind = MULTI_REGRESSION
         super().__init__(config)
-        if self._is_single and config.labels:
+        if config.labels and not self.has_several_labels:
             raise InputError(
                 f"`labels` of {config.name} must be none. Received: {', '.join(config.labels)}."
             )
 
-    @functools.cached_property
-    def labels(self):
-        return () if self._is_single else super().labels
-
     def with_truth(self, example, truth):
-        values = self._one_for_each([truth] if self._is_single else list(truth))
-        names = ["label"] if self._is_single else self.labels
-        return example._replace(label=score_of(values, names))
+        return example._replace(label=score_of([truth], ["label"]))
 
     def read_out(self, examples, values, tuned=None):
-        if self._is_single:
-            pairs = zip(examples, values[:, 0].tolist(), strict=True)
-            return [ScoreAnswer(example.id, score) for example, score in pairs]
-        pairs = zip(examples, values.tolist(), strict=True)
-        return [ScoresAnswer(example.id, self._by_label(row)) for example, row in pairs]
+        pairs = zip(examples, values[:, 0].tolist(), strict=True)
+        return [ScoreAnswer(example.id, score) for example, score in pairs]
 
     def _scores_of(self, truth, given, names=None):
         """Returns the mean of each score over the numbers, and where there are several each."""
@@ -81,7 +70,7 @@ class ScoreTask(TextTask):
         scores = {name: float(np.mean([one[name] for one in found])) for name in names}
         return scores | {
             f"{name}_{label}": one[name]
-            for label, one in zip(self.labels, found, strict=not self._is_single)
+            for label, one in zip(self.labels, found, strict=False)
             for name in names
         }
 
@@ -127,6 +116,27 @@ class ScoreTask(TextTask):
         return np.ptp(self._truth(self._own_training), axis=0)
 
 
+class ScoresTask(ScoreTask):
+    """Several numbers for each row, in columns of their own. An example's label is a tuple."""
+
+    kind = "multi_regression"
+    card_purpose = "predicts {labels} numbers for {texts}"
+    has_several_labels = True
+    labels = TextTask.labels
+
+    def with_truth(self, example, truth):
+        if len(truth) != self.num_outputs:
+            raise InputError(
+                f"There must be a value for each of {self.num_outputs} labels. "
+                f"Received: {len(truth)}."
+            )
+        return example._replace(label=score_of(list(truth), self.labels))
+
+    def read_out(self, examples, values, tuned=None):
+        pairs = zip(examples, values.tolist(), strict=True)
+        return [ScoresAnswer(example.id, self._by_label(row)) for example, row in pairs]
+
+
 class SimilarityTask(ScoreTask):
     """Similarity of pairs of texts: a cosine of vectors, learned from pairs or from scores.
 
@@ -137,13 +147,18 @@ class SimilarityTask(ScoreTask):
         objective: str. "pairs" for equivalent texts, "scores" for pairs with scores.
     """
 
-    kind = SIMILARITY
+    kind, model_name = "similarity", "AlbertForSimilarity"
+    card_purpose = "scores how similar two texts are, and returns a vector for a text"
+    hub_pipeline = "sentence-similarity"
+    texts_per_row = 2
+    trains_head = False
+    own_columns = ("text", "pair")  # the training may have been on STS-B
     usual_metrics = ("spearman", "pearson")
     pair_may_be_blank = False
 
     def __init__(self, config):
         super().__init__(config)
-        self.takes_pair = True
+        self.takes_pair, self.compares_pairs = True, False
         self.is_official = config.data_dir is not None
         self._layout = _GLUE if config.text is None and self.is_official else None
         self._splits, self.test_splits = glue_splits(_GLUE), ("test",) * self.is_official

@@ -1,11 +1,13 @@
 """Classes of texts and pairs: GLUE, and a user's own tables."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
 
+from albert_keras.models.targets import class_ids
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_files import (
     official_path,
@@ -14,7 +16,6 @@ from albert_keras.tasks.classification.glue_files import (
 )
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_splits
 from albert_keras.tasks.examples import TextExample, row_of
-from albert_keras.tasks.kinds import CLASSIFICATION
 from albert_keras.tasks.labels import check_answered, check_labels, label_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.tables.cells import class_of
@@ -39,7 +40,11 @@ class TextTask(Task):
     A configuration with columns or labels that the task cannot have is an InputError.
     """
 
-    kind = CLASSIFICATION
+    kind, model_name = "classification", "AlbertForClassification"
+    inputs: tuple[str, ...] = ("text",)
+    targets: Mapping[str, str] = {"labels": "int32"}
+    card_purpose = "sorts {texts} into {labels} classes"
+    hub_pipeline = "text-classification"
     #: Names of the scores of a user's own table, the main one first.
     usual_metrics: tuple[str, ...] = ("accuracy", "macro_f1")
     #: Whether a row of a table may have a blank second text.
@@ -67,11 +72,12 @@ class TextTask(Task):
         self.metric = config.metric or self._metrics[0]
         self._check_config()
         self.takes_pair = len(self._glue.texts) > 1 if self._glue else config.pair is not None
+        self.compares_pairs = self.takes_pair
 
     @property
     def model_settings(self):
         encoding = "separate" if self.config.pair_encoding == "separate" else "joint"
-        return {"pair_encoding": encoding}
+        return {"num_labels": self.num_outputs, "pair_encoding": encoding}
 
     def complete(self, model, tokenizer, tuned):
         super().complete(model, tokenizer, tuned)
@@ -115,17 +121,14 @@ class TextTask(Task):
         self.check_fields(fields)
         return TextExample(str(number), fields["text"], fields.get("pair"))
 
-    def with_truth(self, example, truth):
-        labels = self.labels
-        is_number = isinstance(truth, int) and not isinstance(truth, bool)
-        if is_number and labels and str(truth) not in labels and 0 <= truth < len(labels):
-            truth = labels[truth]
-        return example._replace(label=self.label_kind(labels)([truth], ["label"]))
+    def with_truths(self, examples, truths):
+        pairs = zip(examples, class_ids(truths, self.labels)["labels"], strict=True)
+        return [example._replace(label=self.labels[number]) for example, number in pairs]
 
     def features(self, examples, tokenizer, training=False):
         labels = None
         if training or all(example.label is not None for example in examples):
-            labels = self._truth(examples).astype(self.kind.targets["labels"])
+            labels = self._truth(examples).astype(self.targets["labels"])
             labels = labels.ravel() if self.num_outputs == 1 else labels
         pairs = encode_pairs(examples, tokenizer, self.max_seq_length)
         features = PairFeatures(pairs, tokenizer, self.max_seq_length, labels)
@@ -158,9 +161,10 @@ class TextTask(Task):
         threshold = self.config.threshold
         # The first of equals is the best.
         best = np.argmax(values, axis=1) if threshold is None else values[:, 1] >= threshold
-        return self._class_answers(examples, values, best)
+        return self.class_answers(examples, values, best)
 
-    def _class_answers(self, examples, values, numbers):
+    def class_answers(self, examples: list, values: np.ndarray, numbers: np.ndarray) -> list:
+        """Answers with the numbers of classes, int [N]; `values` as of `read_out`."""
         numbers, rows = numbers.astype(int).tolist(), values.tolist()
         return [
             ClassAnswer(example.id, self.labels[at], row[at], self._by_label(row))
@@ -195,7 +199,7 @@ class TextTask(Task):
         truth = self._truth(training_examples)
         proportions = np.bincount(truth, minlength=self.num_outputs) / len(truth)
         values = np.tile(proportions, (len(examples), 1))
-        return self._class_answers(examples, values, np.argmax(values, axis=1))
+        return self.class_answers(examples, values, np.argmax(values, axis=1))
 
     def error(self, example, answer):
         if example.label == answer.label:
@@ -204,7 +208,7 @@ class TextTask(Task):
         return Error(example.id, texts, example.label, answer.label, answer.probability)
 
     def confusion(self, examples, answers):
-        if self.kind is not CLASSIFICATION:
+        if self.kind != "classification":
             return None
         truth, given = self._truth(examples), self._given(answers)
         return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
@@ -240,7 +244,7 @@ class TextTask(Task):
 
     def _check_threshold(self, labels):
         """Refuses a threshold of other than two classes; no labels are not known yet."""
-        is_set = self.config.threshold is not None and self.kind is CLASSIFICATION
+        is_set = self.config.threshold is not None and self.kind == "classification"
         if is_set and labels and len(labels) != 2:
             raise InputError(
                 "`threshold` requires two classes, of which it is the least probability of the "
@@ -285,15 +289,6 @@ class TextTask(Task):
 
     def _given(self, answers):
         return self._numbers([answer[1] for answer in answers])
-
-    def _one_for_each(self, values):
-        """Returns values of which there is one for each label; InputError for another number."""
-        if len(values) != self.num_outputs:
-            raise InputError(
-                f"There must be a value for each of {self.num_outputs} labels. "
-                f"Received: {len(values)}."
-            )
-        return values
 
     def _numbers(self, values):
         """Returns the numbers of classes, int64 [N]."""

@@ -7,7 +7,6 @@ import numpy as np
 import scipy.special
 
 from albert_keras.tasks.examples import Answer, QuestionExample
-from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.spans.files import read_questions
 from albert_keras.tasks.spans.scores import null_threshold, official_scores, question_scores
@@ -43,25 +42,27 @@ class DecodedAnswer(NamedTuple):
     nbest: list[dict]
     #: The first character of the best text in the raw passage, and one more than the last.
     location: tuple[int, int] | None
-    null_score: float | None = None  # for "no answer"; of `SPANS_OR_NONE` only
+    null_score: float | None = None  # for "no answer"; of squad2 only
 
 
 class SpanTask(Task):
-    """squad1, where every question has an answer, or squad2, where some have none."""
+    """squad1, where every question has an answer."""
 
+    kind, model_name = "spans", "AlbertForSpans"
+    inputs = ("context", "question")
+    targets = dict.fromkeys(("start_positions", "end_positions", "is_impossible"), "int32")
+    card_purpose = "answers a question with a span of a passage"
+    hub_pipeline = "question-answering"
+    per_position = uses_windows = finds_spans = True
     metric = "f1"
     usual_length = 384
     test_splits = ("test",)
-
-    def __init__(self, config):
-        super().__init__(config)
-        self.kind = SPANS if config.name in SPANS.official_tasks else SPANS_OR_NONE
-        self._version = 1 if self.kind is SPANS else 2
+    _version = 1  # of SQuAD
 
     @property
     def model_settings(self):
-        names = ("n_best", "max_answer_length")
-        return {name: getattr(self.config, name) for name in names}
+        found = {name: getattr(self.config, name) for name in ("n_best", "max_answer_length")}
+        return found | {"can_be_none": self._version == 2}
 
     @property
     def preprocessor_settings(self):
@@ -100,17 +101,6 @@ class SpanTask(Task):
     def features(self, examples, tokenizer, training=False):
         lengths = self.max_seq_length, self.config.doc_stride, self.config.max_query_length
         return span_features(examples, tokenizer, *lengths, training)
-
-    def tuned_answers(self, examples, features, outputs):
-        """Finds the score for "no answer" from which squad2 leaves a question unanswered."""
-        decoded, tuned = self.decode(examples, features, outputs), {}
-        if self._version == 2:
-            pairs = list(zip(examples, decoded, strict=True))
-            texts = {example.id: one.nbest[0]["text"] for example, one in pairs}
-            scores = {example.id: one.null_score for example, one in pairs}
-            tuned = {_THRESHOLD: null_threshold(examples, texts, scores)}
-        answers = self.decoded_answers(examples, decoded, tuned)
-        return with_dropped_tokens(answers, features), tuned
 
     def answers(self, examples, features, outputs, tuned=None):
         """Reads out SpanAnswers; see `Task.answers`.
@@ -165,15 +155,7 @@ class SpanTask(Task):
         return decoded
 
     def _candidates(self, outputs, row):
-        """Returns start, end and their scores of the spans of a window, arrays of equal length.
-
-        A model of squad2 itself gives the best ends after each of the best starts.
-        """
-        if self._version == 2:
-            starts, ends = outputs["start_indices"][row], outputs["end_indices"][row]
-            first, second = outputs["start_log_probs"][row], outputs["end_log_probs"][row]
-            per_start = len(ends) // len(starts)
-            return np.repeat(starts, per_start), ends, np.repeat(first, per_start), second
+        """Returns start, end and their scores of the spans of a window, arrays of equal length."""
         start_logits, end_logits = outputs["start_logits"][row], outputs["end_logits"][row]
         starts, ends = (_best(one, self.config.n_best) for one in (start_logits, end_logits))
         return (
@@ -218,13 +200,7 @@ class SpanTask(Task):
         return bootstrap_interval(lambda sample, _: sample.mean(), values, values)
 
     def guesses(self, training_examples, examples):
-        """Answers no question of squad2, the best known guess; there is none for squad1."""
-        if self._version == 1:
-            return None
-        proportion = float(np.mean([not example.answers for example in training_examples]))
-        return [
-            SpanAnswer(example.id, "", proportion, None, None, None, []) for example in examples
-        ]
+        return None
 
     def shown(self, answer):
         return f"`{answer.text[:60]}`" if answer.text else "no answer"
@@ -243,14 +219,6 @@ class SpanTask(Task):
                 errors.append((score > 0, -answer.probability, error))
         return [error for *_, error in sorted(errors, key=lambda one: one[:2])]
 
-    def confusion(self, examples, answers):
-        """Counts for squad2 what has an answer and what received one; see `Task.confusion`."""
-        if self._version == 1:
-            return None
-        truth = [int(not example.answers) for example in examples]
-        given = [int(not answer.text) for answer in answers]
-        return confusion_matrix(truth, given, 2), ("answerable", "unanswerable")
-
     def write(self, folder, split, examples, answers):
         """Writes the official files, the same for every split, and the scores of "no answer"."""
         folder = Path(folder)
@@ -264,6 +232,45 @@ class SpanTask(Task):
         for name, content in contents.items():
             write_json(folder / name, content, indent=4)
         return [folder / name for name in contents]
+
+
+class SpanOrNoneTask(SpanTask):
+    """squad2, where some questions have no answer."""
+
+    kind = "spans_or_none"
+    card_purpose = f"{SpanTask.card_purpose}, or says that there is none"
+    per_position = False
+    _version = 2
+
+    def tuned_answers(self, examples, features, outputs):
+        """Finds the score for "no answer" from which a question is left unanswered."""
+        decoded = self.decode(examples, features, outputs)
+        pairs = list(zip(examples, decoded, strict=True))
+        texts = {example.id: one.nbest[0]["text"] for example, one in pairs}
+        scores = {example.id: one.null_score for example, one in pairs}
+        tuned = {_THRESHOLD: null_threshold(examples, texts, scores)}
+        answers = self.decoded_answers(examples, decoded, tuned)
+        return with_dropped_tokens(answers, features), tuned
+
+    def _candidates(self, outputs, row):
+        """As in `SpanTask`; the model itself gives the best ends after each of the best starts."""
+        starts, ends = outputs["start_indices"][row], outputs["end_indices"][row]
+        first, second = outputs["start_log_probs"][row], outputs["end_log_probs"][row]
+        per_start = len(ends) // len(starts)
+        return np.repeat(starts, per_start), ends, np.repeat(first, per_start), second
+
+    def guesses(self, training_examples, examples):
+        """Answers no question, the best known guess."""
+        proportion = float(np.mean([not example.answers for example in training_examples]))
+        return [
+            SpanAnswer(example.id, "", proportion, None, None, None, []) for example in examples
+        ]
+
+    def confusion(self, examples, answers):
+        """Counts what has an answer and what received one; see `Task.confusion`."""
+        truth = [int(not example.answers) for example in examples]
+        given = [int(not answer.text) for answer in answers]
+        return confusion_matrix(truth, given, 2), ("answerable", "unanswerable")
 
 
 def _spans(features, row, starts, ends, start_scores, end_scores, max_answer_length):

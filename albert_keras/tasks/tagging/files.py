@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.tables.cells import check_plain
-from albert_keras.tasks.tables.raw_table import JSON_ENDINGS, line_rows, object_rows, read_raw_table
+from albert_keras.tasks.tables.lines import line_rows
+from albert_keras.tasks.tables.raw_table import JSON_ENDINGS, object_rows, read_raw_table
 from albert_keras.tasks.tables.rows import RowError, SkippedRow, checked, examples_from, remark
 from albert_keras.tasks.tagging.scores import has_entities
 from albert_keras.tasks.tagging.spans import Texts, spans_of

@@ -1,6 +1,7 @@
 """Tagging of words: entities, parts of speech, and any other tags of words."""
 
 import functools
+import logging
 import operator
 from collections import Counter, defaultdict
 from typing import NamedTuple
@@ -8,17 +9,28 @@ from typing import NamedTuple
 import numpy as np
 import scipy.special
 
+from albert_keras.report import Finding, percent
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
-from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.labels import check_answered, check_few, check_labels, label_numbers
 from albert_keras.tasks.tagging.features import tag_features
 from albert_keras.tasks.tagging.files import read_tagged
-from albert_keras.tasks.tagging.scores import entity_counts, entity_scores, has_entities
+from albert_keras.tasks.tagging.scores import (
+    entity_counts,
+    entity_scores,
+    has_entities,
+    outside_tag,
+    why_no_entities,
+)
 from albert_keras.tasks.task import Error, Task, check_text, logits_of
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
-from data_pipeline.tokenizers.words import split_words
+from data_pipeline.tokenizers.words import SPLITS, find_rule, split_words
+
+#: The finding that `completed` logs.
+WORD_SPLIT = "word split"
+
+logger = logging.getLogger(__name__)
 
 
 class TagAnswer(NamedTuple):
@@ -39,7 +51,13 @@ class TagTask(Task):
     default the first and the last.
     """
 
-    kind = TAGGING
+    kind, model_name = "tagging", "AlbertForTagging"
+    inputs = ("text",)
+    targets = {"tag_ids": "int32"}
+    card_purpose = "assigns one of {labels} tags to each word"
+    hub_pipeline = "token-classification"
+    per_position = uses_windows = counts_words = True
+    own_columns = ("text",)  # by default the first column
     is_official = False
 
     def __init__(self, config):
@@ -48,6 +66,10 @@ class TagTask(Task):
             raise InputError(f"Tagging takes no `pair`. Received: {config.pair}.")
         if config.labels is not None:
             check_labels(config.labels, "`labels`")
+
+    @property
+    def model_settings(self):
+        return {"num_labels": self.num_outputs}
 
     @property
     def preprocessor_settings(self):
@@ -100,6 +122,34 @@ class TagTask(Task):
                 f"`words` must be a list of words, none of them empty. Received: {words!r}."
             )
         return TaggedExample(str(number), tuple(words))
+
+    def completed(self, training_examples):
+        """As in `Task`: with the rule by which most words of the examples are found in their text.
+
+        Warns if no rule suits them, as for words of Chinese or Thai.
+        """
+        config = self.config
+        if config.word_split is None:
+            found = find_rule([example.words for example in training_examples])
+            config = config.replace(word_split=found.rule)
+            if found.warning:
+                logger.warning("%s: %s.", WORD_SPLIT, found.warning)
+        _log_split(config.word_rule)
+        return config
+
+    def log_reading(self):
+        _log_split(self.config.word_rule)
+
+    def findings(self, examples, labels):
+        if reason := why_no_entities(labels):
+            yield Finding(False, "entities", reason)
+        elif has_entities(labels) and "O" not in labels and (tag := outside_tag(labels)) in labels:
+            yield Finding(None, "entities", f"words outside of them are tagged `{tag}`")
+        if self.config.word_split is None:
+            found = find_rule([example.words for example in examples])
+            share = percent(found.share)
+            text = f"plain text is split {SPLITS[found.rule]}: {share} of the words found"
+            yield Finding(not found.warning, WORD_SPLIT, found.warning or text)
 
     def with_truth(self, example, truth):
         tags = tuple(truth)
@@ -192,6 +242,10 @@ class TagTask(Task):
     def _numbers(self, sentences):
         """Returns the numbers of all tags, int64 [words]."""
         return label_numbers((tag for tags in sentences for tag in tags), self.labels)
+
+
+def _log_split(rule):
+    logger.info("Plain text is split %s (task.word_split).", SPLITS[rule])
 
 
 def _most_frequent(counts):

@@ -17,7 +17,6 @@ from albert_keras.distillation.student import (
 from albert_keras.distillation.teaching import teacher_model
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_weights import open_weights
-from albert_keras.tasks.kinds import MULTI_LABEL, REGRESSION
 from data_pipeline.reader.reader import evaluation_dataset
 from tests.albert_keras.checkpoint_tensors import assert_same
 from tests.albert_keras.loaded_weights import values_of
@@ -53,7 +52,7 @@ def test_the_squared_temperature_keeps_the_size_of_the_gradients():
 
 
 def test_labels_have_that_of_two_classes_each():
-    losses, _ = soft_answers(MULTI_LABEL, OURS, THEIRS, 2.0)
+    losses, _ = soft_answers("multi_label", OURS, THEIRS, 2.0)
     ours, theirs = (1 / (1 + np.exp(-values / 2)) for values in (OURS, THEIRS))
     divergences = theirs * np.log(theirs / ours)
     divergences += (1 - theirs) * np.log((1 - theirs) / (1 - ours))
@@ -61,7 +60,7 @@ def test_labels_have_that_of_two_classes_each():
 
 
 def test_numbers_have_the_squared_difference():
-    losses, agrees = soft_answers(REGRESSION, OURS[:, :1], THEIRS[:, :1], 2.0)
+    losses, agrees = soft_answers("regression", OURS[:, :1], THEIRS[:, :1], 2.0)
     np.testing.assert_allclose(losses, (OURS - THEIRS)[:, 0] ** 2, rtol=1e-5)
     assert not np.any(agrees)
 

@@ -12,7 +12,6 @@ from albert_keras.serving.export.source import ExportSource
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
-from albert_keras.tasks.kinds import MULTI_LABEL, SPANS_OR_NONE
 from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.small_tasks import build_model, make_examples
 
@@ -23,7 +22,7 @@ NULL_THRESHOLD = -0.6
 def make_model(task, tokenizer, **shape_changes):
     """Returns a small model of a task that tells inputs apart."""
     shape = SHAPE.replace(vocab_size=tokenizer.vocab_size, initializer_range=0.5, **shape_changes)
-    model = build_model(task.kind.name, shape, task.num_outputs)
+    model = build_model(task.kind, shape, task.num_outputs)
     draw = np.random.default_rng(0)
     for weight in model.head.weights:
         weight.assign(draw.normal(0, 0.5, weight.shape))
@@ -32,9 +31,9 @@ def make_model(task, tokenizer, **shape_changes):
 
 def tuned_of(task):
     """Returns what was tuned with a small task, as `Task.tuned_answers`."""
-    if task.kind is MULTI_LABEL:
+    if task.kind == "multi_label":
         return dict(zip(task.labels, (0.3, 0.5, 0.8), strict=True))
-    return {"null_threshold": NULL_THRESHOLD} if task.kind is SPANS_OR_NONE else {}
+    return {"null_threshold": NULL_THRESHOLD} if task.kind == "spans_or_none" else {}
 
 
 def assert_alike(found, expected):
@@ -58,7 +57,7 @@ def write_run(folder, task, model, tokenizer, corpus):
         task=task.config,
         training={"steps": 1, "batch_size": 4, "precision": "float32", "peak_tflops": 1.0},
     )
-    features = task.features(make_examples(corpus, task.kind.name, 4), tokenizer, training=True)
+    features = task.features(make_examples(corpus, task.kind, 4), tokenizer, training=True)
     source = ExampleSource(features, tokenizer, config.training, {"fingerprint": "0"})
     run = Run.prepare(folder, config, model.config, source)
     run.write()
@@ -84,7 +83,7 @@ def write_export(folder, task, model, tokenizer, signatures=None):
     """
     if signatures is None:
         usual = "text_pair" if task.takes_pair else "serving_default"
-        signatures = [ANSWERING.get(task.kind.name, usual)]
+        signatures = [ANSWERING.get(task.kind, usual)]
     record = {"kind": "finetuning", "tokenizer_digest": tokenizer.digest}
     length, tuned = task.max_seq_length, tuned_of(task)
     source = ExportSource(record, None, model, tokenizer, length, task, tuned)

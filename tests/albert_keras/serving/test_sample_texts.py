@@ -1,7 +1,7 @@
 """Examples are in the language of a model, and fit its task."""
 
 from albert_keras.serving.sample_texts import _table, sample_texts, texts_for
-from albert_keras.tasks.kinds import KINDS
+from albert_keras.tasks.kinds import KINDS, task_class
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
@@ -36,12 +36,12 @@ def test_all_languages_have_all_texts(tmp_path):
     for texts in _table().values():
         assert all(texts) and len(texts.options) == 3 and "[MASK]" in texts.masked
         assert len(texts.words.split()) > 5
-        assert all(set(texts.example(kind)) == set(kind.fields) for kind in KINDS.values())
+        assert all(set(texts.example(one)) == set(one.inputs) for one in map(task_class, KINDS))
 
 
 def test_an_example_is_what_the_kind_of_the_model_asks_for():
     texts = _table()["de"]
     assert texts.example(None) == {"text": texts.masked}
-    assert texts.example(KINDS["tagging"]) == {"text": texts.words}
+    assert texts.example(task_class("tagging")) == {"text": texts.words}
     pair = {"text": texts.first, "pair": texts.second}
-    assert texts.example(KINDS["classification"], takes_pair=True) == pair
+    assert texts.example(task_class("classification"), takes_pair=True) == pair

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.graph.string_tasks import build_task_model
+from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.rest_client import Signature
 from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops
@@ -75,13 +75,13 @@ def by_strings(task_model, task, examples):
 
 
 def dirty_examples(task):
-    if task.kind.has_options:
+    if task.has_options:
         asked = ["", "\ufffd _", "blank _ " * 20, "no blank \uff3f", "_ or _", "_"]
         options = [("", " ", "x"), ("a", "\ufffd", "long " * 50), ("p", "q", "r")]
         options += [("a_b", rf"\1{number}", "y") for number in range(3)]
         rows = zip(DIRTY, asked, options, strict=True)
         return [ChoiceExample(f"dirty {row[0]}", *row) for row in rows]
-    if task.kind.per_position:
+    if task.per_position:
         texts = [*DIRTY, "x" * 200 + " y"]
         return [TaggedExample("dirty", tuple(text.split())) for text in texts if text.split()]
     others = DIRTY[::-1] if task.takes_pair else [None] * len(DIRTY)

@@ -6,6 +6,7 @@ import random
 
 import tensorflow as tf
 
+import albert_keras
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.examples import (
     Answer,
@@ -14,7 +15,7 @@ from albert_keras.tasks.examples import (
     TaggedExample,
     TextExample,
 )
-from albert_keras.tasks.kinds import KINDS, build_task
+from albert_keras.tasks.kinds import build_task, task_class
 from albert_keras.tasks.task_config import TaskConfig
 
 #: Letters, marks, punctuation, digits and emoji of several scripts.
@@ -35,19 +36,22 @@ SETTINGS = {
 
 def build_model(kind, config, num_outputs, **settings):
     """Builds the model of a kind, by its name."""
-    num_outputs = 1 if kind == "regression" else num_outputs
-    return KINDS[kind].build_model(config, num_outputs, **settings)
+    if kind in ("classification", "multi_label", "multi_regression", "tagging"):
+        settings = {"num_labels": num_outputs} | settings
+    elif kind == "spans_or_none":
+        settings = {"can_be_none": True} | settings
+    return getattr(albert_keras, task_class(kind).model_name)(config, **settings)
 
 
 @functools.cache
 def _smallest_model(kind):
     shape = {"hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1}
     shape |= {"vocab_size": 9, "embedding_size": 2, "intermediate_size": 2}
-    return kind.build_model(AlbertConfig(**shape), 3)
+    return build_model(kind, AlbertConfig(**shape), 3)
 
 
 def task_sums(kind, outputs, features):
-    """Returns the Sums of the model of a kind (TaskKind)."""
+    """Returns the Sums of the model of a kind."""
     return _smallest_model(kind).objectives(features)["answer"].sums(outputs)
 
 

@@ -8,7 +8,6 @@ from tensorflow import keras
 from albert_keras.config import AlbertConfig
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.feature_settings import FeatureSettings
-from albert_keras.tasks.kinds import KINDS
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks.conftest import SHAPE
@@ -105,7 +104,7 @@ def test_a_weighted_sum_begins_as_the_mean_and_is_learned(rows_of):
 def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path, rows_of):
     model, inputs = frozen_model(kind, combine="weighted-sum"), rows_of(kind)
     with tf.GradientTape() as tape:
-        loss = task_sums(KINDS[kind], model.outputs_of(inputs, training=True), inputs).loss
+        loss = task_sums(kind, model.outputs_of(inputs, training=True), inputs).loss
     gradients = tape.gradient(loss, model.trained_weights)
     for weight, gradient in zip(model.trained_weights, gradients, strict=True):
         # A bias that a softmax cancels has none; these reach every layer of the head.

@@ -1,20 +1,19 @@
 import pytest
 
+import albert_keras
 from albert_keras.models.text_model import AlbertForTexts
-from albert_keras.serving.graph.string_tasks import TaskModel
-from albert_keras.tasks.kinds import KINDS, load_class
+from albert_keras.serving.graph.task_models import TASK_MODELS
+from albert_keras.tasks.kinds import KINDS, OFFICIAL_TASKS, OWN_TASKS, task_class
 from albert_keras.tasks.task import Task
-from albert_keras.tasks.task_config import TASK_NAMES
 from tests.albert_keras.tasks.small_tasks import make_task
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
-def test_a_kind_has_classes_fields_and_tasks(kind):
-    assert issubclass(load_class(kind.task_class), Task)
-    assert issubclass(load_class(kind.model_class), AlbertForTexts)
-    assert issubclass(load_class(kind.graph_class), TaskModel)
-    task = make_task(kind.name)
-    assert task.kind is kind and task.fields[: len(kind.fields)] == kind.fields
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_has_classes_inputs_and_tasks(kind):
+    found = task_class(kind)
+    assert issubclass(found, Task) and found.kind == kind and kind in TASK_MODELS
+    assert issubclass(getattr(albert_keras, found.model_name), AlbertForTexts)
+    task = make_task(kind)
+    assert type(task) is found and task.fields[: len(found.inputs)] == found.inputs
     # Kinds with several labels share the names of tasks with the kinds with one.
-    assert kind.official_tasks or kind.own_tasks or kind.has_several_labels
-    assert set(kind.official_tasks + kind.own_tasks) <= set(TASK_NAMES)
+    assert found.has_several_labels or kind in {*OFFICIAL_TASKS.values(), *OWN_TASKS.values()}

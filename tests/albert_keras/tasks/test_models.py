@@ -31,7 +31,7 @@ def small_model(kind, changes=None, **arguments):
 def loss_and_gradients(kind, model, inputs):
     """Returns the loss and the gradients of exactly those weights that are said to be trained."""
     with tf.GradientTape() as tape:
-        loss = task_sums(KINDS[kind], model.outputs_of(inputs, training=True), inputs).loss
+        loss = task_sums(kind, model.outputs_of(inputs, training=True), inputs).loss
     pairs = zip(
         model.trainable_variables, tape.gradient(loss, model.trainable_variables), strict=True
     )

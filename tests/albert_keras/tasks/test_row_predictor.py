@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.tasks.kinds import KINDS
+from albert_keras.tasks.kinds import task_class
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features
 from tests.albert_keras import numpy_albert
@@ -36,7 +36,7 @@ def check(kind, features, strategy=None, batch_size=4, model=None):
     strategy = strategy or tf.distribute.get_strategy()
     model = model or scrambled_model(kind, strategy)
     found = RowPredictor(
-        strategy, model.outputs_of, batch_size, KINDS[kind].per_position, config=model.config
+        strategy, model.outputs_of, batch_size, task_class(kind).per_position, config=model.config
     ).predict(features)
     rows = np.arange(len(features))
     inputs = getattr(features, "features", features).batch(getattr(features, "rows", rows))

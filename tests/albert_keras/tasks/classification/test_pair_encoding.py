@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from albert_keras.models.pooling import comparison, separate_texts
 from albert_keras.models.text_classifiers import AlbertForClassification
-from albert_keras.tasks.kinds import CLASSIFICATION
 from data_pipeline.instances.segments import pack
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks.conftest import SHAPE
@@ -100,7 +99,7 @@ def test_every_weight_but_the_pooler_is_trained():
     model = build(skips_padding=True)
     inputs = packed() | {"labels": np.array([0, 1, 2, 1]), "example_weights": np.ones(4)}
     with tf.GradientTape() as tape:
-        loss = task_sums(CLASSIFICATION, model.outputs_of(inputs, training=True), inputs).loss
+        loss = task_sums("classification", model.outputs_of(inputs, training=True), inputs).loss
     gradients = tape.gradient(loss, model.trainable_variables)
     pairs = zip(model.trainable_variables, gradients, strict=True)
     found = [weight.name for weight, gradient in pairs if gradient is not None]

@@ -6,7 +6,7 @@ import pytest
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.regression import ScoreAnswer
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.kinds import MULTI_REGRESSION, REGRESSION, build_task
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 
@@ -24,7 +24,7 @@ def test_columns_of_numbers_are_outputs(tmp_path, tiny_tokenizer):
     path = tmp_path / "x.csv"
     path.write_text("text;grade;length\nA.;1.5;-2\nB.;0;1e2\n")
     it = task(train=str(path), dev=str(path))
-    assert (it.kind, it.metric, it.num_outputs) == (MULTI_REGRESSION, "pearson", 2)
+    assert (it.kind, it.metric, it.num_outputs) == ("multi_regression", "pearson", 2)
     examples = it.read("train")
     assert [example.label for example in examples] == [(1.5, -2.0), (0.0, 100.0)]
     batch = it.features(examples, tiny_tokenizer, training=True).batch([1, 0])
@@ -72,7 +72,7 @@ def labelled(*labels):
 def test_one_number_is_answered_scored_and_guessed(name):
     columns = {"text": "text", "label": "label"} if name == "regression" else {}
     it = build_task(TaskConfig(name=name, **columns))
-    assert (it.kind, it.metric, it.num_outputs, it.labels) == (REGRESSION, "pearson", 1, ())
+    assert (it.kind, it.metric, it.num_outputs, it.labels) == ("regression", "pearson", 1, ())
     outputs = {"logits": np.array([[1.5], [6.5]])}
     answers = it.answers(labelled(None, None), None, outputs)
     assert answers == [ScoreAnswer("0", 1.5), ScoreAnswer("1", 6.5)]

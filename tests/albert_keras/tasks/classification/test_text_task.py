@@ -43,7 +43,7 @@ def table(path, labels, header="text\tlabel"):
 )
 def test_glue_tasks_know_what_they_are_without_any_file(name, kind, metric, dev, test, count):
     it = task(name)
-    assert (it.kind.name, it.metric, it.dev_splits, it.test_splits) == (kind, metric, dev, test)
+    assert (it.kind, it.metric, it.dev_splits, it.test_splits) == (kind, metric, dev, test)
     assert it.num_outputs == count and it.max_seq_length == 128
     assert task(name, labels=it.labels).labels == it.labels
 

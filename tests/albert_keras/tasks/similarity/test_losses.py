@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.models.similarity import TEMPERATURE
-from albert_keras.tasks.kinds import SIMILARITY
 from tests.albert_keras.tasks.small_tasks import task_sums
 
 
@@ -21,7 +20,7 @@ def vectors_of(*cosines):
 def loss_of(vectors, weights=None, **features):
     weights = [1.0] * len(vectors) if weights is None else weights
     features = {"example_weights": tf.constant(weights, tf.float32)} | features
-    sums = task_sums(SIMILARITY, {"vectors": vectors}, features)
+    sums = task_sums("similarity", {"vectors": vectors}, features)
     assert float(sums.correct) == 0
     return float(sums.loss), float(sums.weight)
 

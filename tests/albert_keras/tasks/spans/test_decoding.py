@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import QuestionExample
-from albert_keras.tasks.spans.task import SpanTask
+from albert_keras.tasks.spans.task import SpanOrNoneTask, SpanTask
 from albert_keras.tasks.spans.windows import span_features
 from albert_keras.tasks.task_config import TaskConfig
 
@@ -106,7 +106,7 @@ def test_version_2_decodes_as_plain_loops_do(features):
             for j in range(3 * i, 3 * i + 3):
                 yield start_at[row, i], end_at[row, j], starts[row, i], ends[row, j]
 
-    decoded = SpanTask(TaskConfig(name="squad2")).decode(EXAMPLES, features, outputs)
+    decoded = SpanOrNoneTask(TaskConfig(name="squad2")).decode(EXAMPLES, features, outputs)
     assert_same(decoded, decoded_by_hand(features, proposed, 20, 30, {"": (-1e6, -1e6)}))
     for number, one in enumerate(decoded):
         rows = features.example_indices == number

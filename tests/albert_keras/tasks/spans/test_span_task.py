@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import Answer, QuestionExample
-from albert_keras.tasks.kinds import SPANS
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.spans.files import NULL_ODDS, PREDICTIONS
 from albert_keras.tasks.spans.scores import official_scores
-from albert_keras.tasks.spans.task import SpanAnswer, SpanTask
+from albert_keras.tasks.spans.task import SpanAnswer
 from albert_keras.tasks.tables.rows import read_checked
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
@@ -29,7 +29,7 @@ ANSWERABLE = [example for example in EXAMPLES if example.answers]
 
 
 def task(name="squad2", **settings):
-    return SpanTask(TaskConfig(name=name, **settings))
+    return build_task(TaskConfig(name=name, **settings))
 
 
 def small(name="squad2", **settings):
@@ -45,7 +45,7 @@ def golden(task, examples, tokenizer, nulls=None):
     starts, ends = np.zeros((2, len(features), places), np.float32)
     first, last = targets.spans.T
     starts[rows, first] = ends[rows, last] = 9
-    if task.kind is SPANS:
+    if task.kind == "spans":
         return features, {"start_logits": starts, "end_logits": ends}
     nulls = nulls or [-4.0 if example.answers else 3.0 for example in examples]
     result = {"null_logits": np.array(nulls)[targets.example_indices]}

@@ -6,7 +6,6 @@ from albert_keras.cli import main
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.predict import predict_task
-from albert_keras.tasks.tagging.words import with_word_split
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.words import find_rule, split_words
@@ -70,11 +69,10 @@ def test_text_is_split_by_its_rule_and_lists_are_not(rule):
 def test_the_rule_is_that_of_most_training_sentences(sentences, rule, caplog):
     examples = [TaggedExample("0", tuple(text.split())) for text in sentences]
     caplog.set_level("INFO")
-    assert with_word_split(TAGGING, examples).word_split == rule
+    assert build_task(TAGGING).completed(examples).word_split == rule
     assert "Plain text is split" in caplog.text
-    assert with_word_split(TAGGING.replace(word_split="characters"), examples).word_split == (
-        "characters"
-    )
+    chosen = build_task(TAGGING.replace(word_split="characters"))
+    assert chosen.completed(examples).word_split == "characters"
 
 
 def test_the_share_of_the_words_that_a_rule_finds_is_told(tmp_path, caplog, capsys):
@@ -87,7 +85,7 @@ def test_the_share_of_the_words_that_a_rule_finds_is_told(tmp_path, caplog, caps
         "no rule splits plain text as the training sentences were split: the best one finds 40% of"
     )
     assert find_rule([example.words for example in task.read("train")])[:1] == ("characters",)
-    with_word_split(task.config, task.read("train"))
+    task.completed(task.read("train"))
     assert says in caplog.text
     assert main(["data", "check", "--task", "tagging", "--train", str(path)]) == 0
     assert f"⚠ word split         {says}" in capsys.readouterr().out
@@ -102,7 +100,7 @@ def test_the_share_of_the_words_that_a_rule_finds_is_told(tmp_path, caplog, caps
 def test_other_tasks_and_earlier_versions_have_no_rule():
     assert build_task(TAGGING).example(0, {"text": "Anna, 王明"}).words == ("Anna,", "王明")
     other = TaskConfig(name="classification", text="a")
-    assert with_word_split(other, []) == other
+    assert build_task(other).completed([]) == other
     with pytest.raises(InputError, match="`word_split` characters requires a task of tagging"):
         build_task(other.replace(word_split="characters"))
 
