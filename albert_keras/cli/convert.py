@@ -43,7 +43,7 @@ def convert(call):
       config: albert_config.json for a checkpoint without one.
       pair: The classifier or regression of SOURCE takes pairs of texts.
     """
-    detect(call.given["source"])
+    call.given["source"] = detect(call.given["source"])
     check_output_folder(call.given["target"], "target")
     result = call()
     return Output(result, _lines(result))

@@ -84,7 +84,7 @@ def distill(
     call = call.to(_RECORDS, problem)
     settings = DistillationConfig.of(values, **flags)
     check_records(data, call.given.get("eval_data"), *(stage.data for stage in settings.stages))
-    detect(teacher)
+    teacher = detect(teacher)
     settings.albert_config(vocab_size=1)  # checks the depths of the stages
     result = call(teacher, data, out, settings)
     return Output(result, lines_of(result))
@@ -95,9 +95,9 @@ def _on_task(call, teacher, out, flags, values):
     if student is not None:
         AlbertConfig.from_name(student)  # checks the name
     settings = TaskDistillationConfig.of(values, **flags)
-    detect(teacher, ("run", "fine-tuning"), "A teacher on a task is a fine-tuning.")
+    teacher = detect(teacher, ("run", "fine-tuning"), "A teacher on a task is a fine-tuning.")
     if "origin" in call.given:
-        detect(call.given["origin"])
+        call.given["origin"] = detect(call.given["origin"])
     check_task_files(settings.task)
     from albert_keras.tasks.results import as_json, lines
 

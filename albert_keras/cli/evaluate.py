@@ -7,7 +7,7 @@ import typer
 from albert_keras.cli.arguments import check_files, check_records
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.parameters import refuse
-from albert_keras.formats.detection import detect, kind_of_run
+from albert_keras.formats.detection import detect
 from albert_keras.report import count_of, percent, table
 from albert_keras.texts.minimal_pairs import pair_files
 from data_pipeline.errors import InputError
@@ -76,17 +76,17 @@ def evaluate(
         raise InputError("`--run` or `--predictions` is required. Received: neither.")
     if minimal_pairs:
         call = call.to(_PAIRS, f"{problem} `--minimal-pairs`.")
-        detect(run)
+        place = detect(run)
         pair_files(minimal_pairs)  # before TensorFlow is imported
-        result = call(run, minimal_pairs)
+        result = call(place, minimal_pairs)
         return Output(result, _describe_pairs(result))
     data = call.given.get("data")
-    detect(run, _KINDS, _WANTED)
-    if kind_of_run(run) == "finetuning":
+    place = detect(run, _KINDS, _WANTED)
+    if place.run_kind == "finetuning":
         call = call.to(_TASK, f"{problem} a fine-tuned model.")
         if not call.given.keys() & {"split", "data_dir"}:
             check_files(data)
-        result = call(run)
+        result = call(place)
         return Output(result, describe_task(result))
     call = call.to(_RECORDS, f"{problem} a pre-trained model.")
     if data is None:
@@ -95,7 +95,7 @@ def evaluate(
             "not used for training; or `--minimal-pairs`. Received: neither."
         )
     check_records(data, call.given.get("baseline_data"))
-    result = call(run)
+    result = call(place)
     return Output(result, describe(result))
 
 

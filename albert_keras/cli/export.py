@@ -41,8 +41,7 @@ def export(call, run: Path | None = None, card: bool = False):
     if run is None:
         raise InputError("`--run` is required, unless --card writes the model card again.")
     check_model_name(out.absolute().name)
-    detect(run)
-    result = call(run)
+    result = call(detect(run))
     return Output(result, _lines(result))
 
 

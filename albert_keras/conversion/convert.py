@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS, RUN_RECORD, detect
+from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS, Place, detect
 from albert_keras.formats.loading import ArrayTensors, encoder_digest
 from albert_keras.formats.model_weights import ModelWeights, with_padding_at
 from albert_keras.formats.open_weights import format_module, open_weights
@@ -79,7 +79,7 @@ class ConversionResult(NamedTuple):
 
 
 def convert(
-    source: str | Path,
+    source: str | Path | Place,
     target: str | Path,
     to: str | None = None,
     tokenizer: str | Path | None = None,
@@ -114,7 +114,8 @@ def convert(
     """
     target = Path(target)
     check_output_folder(target, "target")
-    source_format = detect(source).format
+    place = detect(source)
+    source_format = place.format
     if to is None and source_format == OURS:
         names = ", ".join(name for name in FORMATS if name != OURS)
         raise InputError(f"The model is in our format. Choose a target with `to` one of: {names}.")
@@ -123,7 +124,7 @@ def convert(
         raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {to}.")
     logger.info("reading `%s` (%s)", source, source_format)
     try:
-        opened = open_weights(source, None, config, tokenizer)
+        opened = open_weights(place, None, config, tokenizer)
     except InputError as error:  # the argument has another name here
         text = str(error).replace("`albert_config`", "`config`")
         raise InputError(text, *error.mistakes) from error
@@ -211,14 +212,12 @@ def complete(opened) -> ModelWeights:
     """
     if opened.task is None:
         return opened.weights()
-    if opened.place is not None and (opened.place / RUN_RECORD).is_file():
-        model = Run.open(opened.place).record["config"]["model"]
-        if model.get("freeze_encoder"):
-            raise InputError(
-                f"`{opened.path}` must be a run whose encoder was fine-tuned. Received: a head on "
-                "layers of a frozen encoder, which other formats do not have. Convert the model "
-                "that it was started from; its encoder has the same weights."
-            )
+    if opened.run is not None and opened.run.record["config"]["model"].get("freeze_encoder"):
+        raise InputError(
+            f"`{opened.path}` must be a run whose encoder was fine-tuned. Received: a head on "
+            "layers of a frozen encoder, which other formats do not have. Convert the model "
+            "that it was started from; its encoder has the same weights."
+        )
     if opened.task.get("pair_encoding") == "separate":
         raise InputError(
             f"`{opened.path}` must be a run that encodes pairs as one sequence. Received: a head "

@@ -18,8 +18,8 @@ from albert_keras.formats.detection import (
     FORMATS,
     OURS,
     RUN_RECORD,
+    Place,
     detect,
-    folders_of,
     read_conversion_record,
 )
 from albert_keras.formats.loading import ArrayTensors
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 def open_weights(
-    path: str | Path | None = None,
+    path: str | Path | Place | None = None,
     step: int | str | None = None,
     albert_config: str | Path | AlbertConfig | None = None,
     tokenizer: str | Path | Tokenizer | None = None,
@@ -81,7 +81,9 @@ def open_weights(
     found, shapes = OpenedModel(), {}
     if place is not None and is_ours:
         found, shapes = own.find_weights(place, step), _shapes_beside(place)
-    vocabulary = _given(tokenizer) or (place and stored_vocabulary(place))
+    vocabulary = _given(tokenizer)
+    if vocabulary is None and place is not None:
+        vocabulary = stored_vocabulary(place)
     if place is not None and not is_ours:
         found = _converted(name, place, vocabulary)
     if found.albert_config is not None:
@@ -133,7 +135,7 @@ def _check_conversion(name, record, found, shape):
 
 def _shapes_beside(place):
     """Returns the shapes in files beside weights of ours, by the name of the file."""
-    files = [folder / ALBERT_CONFIG for folder in folders_of(place)]
+    files = [folder / ALBERT_CONFIG for folder in place.folders]
     return {
         f"`{file}`": AlbertConfig.from_reference_json(file)
         for file in files

@@ -21,6 +21,7 @@ from albert_keras.formats.loading import (
 from albert_keras.formats.model_weights import POSITIONS, ModelWeights, heads_of
 from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.models.extension import PER_PIECE, copied_positions, extend_rows
+from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import is_training_state
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -41,6 +42,7 @@ class OpenedModel:
         albert_config: AlbertConfig. The shape of the model.
         place: Path or None. Where it was found: the run, also the best one of a fine-tuning; the
             version of an export; the prefix of a checkpoint; otherwise `path`.
+        run: Run or None. The run, if it is one.
         task: dict or None. Settings of the task it was fine-tuned for, as `TaskConfig` takes them.
         labels: tuple of str. Names of the classes, if another library stored them.
         max_seq_length: int or None. Tokens per sequence in training, if it is known.
@@ -61,6 +63,7 @@ class OpenedModel:
     _tokenizer: Tokenizer | None = field(repr=False, default=None)
     _open: Callable | None = field(repr=False, compare=False, default=None)
     place: Path | None = None
+    run: Run | None = field(repr=False, compare=False, default=None)
     task: dict[str, Any] | None = None
     labels: tuple[str, ...] = ()
     max_seq_length: int | None = None

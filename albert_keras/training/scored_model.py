@@ -32,7 +32,7 @@ def open_scored_model(
             f"`{path}` must be a pre-trained model with a masked-LM head, to be scored on records. "
             f"Received: heads {', '.join(weights.heads) or 'none'}."
         )
-    run = Run.open(weights.place) if weights.kind == "run" else None
+    run = weights.run
     digest = weights.tokenizer.digest if run is None else run.record["tokenizer_digest"]
     check_records(records, weights.path, weights.albert_config, digest)
     return weights, run

@@ -176,12 +176,6 @@ def test_after_a_twentieth_of_the_run_the_time_left_is_right_within_a_tenth(
         assert left == pytest.approx(fit.now - now, rel=0.1, abs=pause + 0.6)
 
 
-def seconds_of(eta):
-    seconds = {"days": 86_400, "day": 86_400, "h": 3600, "min": 60, "s": 1}
-    words = eta.split()
-    return sum(float(n) * seconds[unit] for n, unit in zip(words[::2], words[1::2], strict=True))
-
-
 def test_tensorboard_shows_what_the_log_holds(fit, tmp_path):
     fit.begin(tmp_path).run(4).run(4, skips=1).end()
     [path] = (tmp_path / "tensorboard").iterdir()
