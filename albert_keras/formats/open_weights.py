@@ -22,8 +22,7 @@ from albert_keras.formats.detection import (
     detect,
     read_conversion_record,
 )
-from albert_keras.formats.loading import ArrayTensors
-from albert_keras.formats.model_weights import groups_are_rounded_alike, without_padded_rows
+from albert_keras.formats.model_weights import groups_are_rounded_alike
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.vocabulary import Vocabulary, read_vocabulary, stored_vocabulary
 from data_pipeline.errors import InputError
@@ -145,21 +144,18 @@ def _shapes_beside(place):
 
 
 def _converted(name, place, vocabulary):
-    weights = format_module(place.format).read(place.path)
+    model = format_module(place.format).read(place.path)
     if vocabulary is not None:
-        weights = without_padded_rows(weights, vocabulary.tokenizer.vocab_size)
+        model = model.without_padded_rows(vocabulary.tokenizer.vocab_size)
     logger.info(
         "`%s` was recognized as %s and is converted while loading: %s layers, hidden size %s, %s",
         name,
         place.format,
-        weights.config.num_hidden_layers,
-        weights.config.hidden_size,
+        model.albert_config.num_hidden_layers,
+        model.albert_config.hidden_size,
         f"{vocabulary.tokenizer.vocab_size:,} pieces" if vocabulary else "no vocabulary read",
     )
-    tensors = ArrayTensors(weights.tensors)
-    known = {"place": place.path, "labels": weights.labels, "notes": weights.notes}
-    known |= {"_open": lambda: tensors} | weights.embedding
-    return OpenedModel(name, place.kind, weights.config, **known)
+    return dataclasses.replace(model, kind=place.kind, place=place.path)
 
 
 def _check_tokenizer(name, vocabulary, shape, digest):

@@ -21,7 +21,6 @@ from albert_keras.formats.detection import (
 )
 from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
 from albert_keras.formats.loading import encoder_names
-from albert_keras.formats.model_weights import ModelWeights
 from albert_keras.formats.opened_model import EMBEDDING, OpenedModel
 from albert_keras.formats.vocabulary import write_files
 from albert_keras.runs.checkpoints import check_undamaged
@@ -60,17 +59,13 @@ def find_weights(place: Place, step: int | str | None = None) -> OpenedModel:
     return _of_checkpoint(one_prefix(place.path))
 
 
-def write(weights: ModelWeights, folder: str | Path):
-    """Writes a model as a folder that `albert-keras finetune --from` reads; see `formats`.
-
-    `tokenizer_files` are the files of a tokenizer's folder, or empty.
-    """
-    folder = Path(folder)
-    write_tensors(folder / _PREFIX, weights.tensors)
-    weights.config.save(folder / ALBERT_CONFIG)
-    if weights.tokenizer_files:
+def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
+    """Writes a model as a folder that `albert-keras finetune --from` reads; see `formats`."""
+    write_tensors(folder / _PREFIX, model.arrays)
+    model.albert_config.save(folder / ALBERT_CONFIG)
+    if files:
         (folder / TOKENIZER_FOLDER).mkdir()
-        write_files(folder / TOKENIZER_FOLDER, weights.tokenizer_files)
+        write_files(folder / TOKENIZER_FOLDER, files)
 
 
 def _of_checkpoint(prefix, run=None):
