@@ -31,10 +31,7 @@ def _layer(name, axes):
 
 
 #: Tensor -> its axes, by letter, see `_shapes`.
-_EMBEDDINGS = {
-    "bert/embeddings/word_embeddings": "VE",
-    **_layer("bert/embeddings/LayerNorm", "E"),
-}
+_EMBEDDINGS = {"bert/embeddings/word_embeddings": "VE", **_layer("bert/embeddings/LayerNorm", "E")}
 #: Layers of a block: what follows `inner_group_K/`, and the axes.
 BLOCK = {
     "query": ("attention_1/self/query", "HH"),
