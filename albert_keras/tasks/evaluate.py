@@ -4,7 +4,6 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import (
     ROWS,
     check_overlap,
@@ -18,8 +17,8 @@ from albert_keras.tasks.baselines import bag_of_words_answers
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetuned import (
     TrainedTask,
-    find_run,
     is_converted,
+    open_run,
     task_of,
 )
 from albert_keras.tasks.kinds import OF_TEXTS, TAGGING
@@ -76,7 +75,7 @@ def evaluate_task(
     """Scores a fine-tuned model.
 
     Args:
-        model: str or Path. Folder of a fine-tuning or of one of its runs, see `find_run`.
+        model: str or Path. Folder of a fine-tuning or of one of its runs, see `open_run`.
         data: str, Path or None. A labelled file in the format of the task.
         data_dir: str, Path or None. Folder of the official files; None means the training's.
         split: str or None. A split of these files; None is the split that determined the best
@@ -107,7 +106,7 @@ def evaluate_task(
     if out is not None and not Path(out).is_dir():
         check_output_folder(Path(out))
     data_dir = None if data_dir is None else str(data_dir)
-    opened = Run.open(find_run(model))
+    opened = open_run(model)
     trained = task_of(opened).changed(data_dir=data_dir)
     task = trained.changed(**changes)
     if data is not None:
@@ -123,7 +122,7 @@ def evaluate_task(
         examples = task.read(split)
     overlap = _check_overlap(opened, examples, split, allow_trained_rows)
     write_skipped_rows(out, task.skipped_rows)
-    answering = TrainedTask.open(opened.path, step, strategy=strategy)
+    answering = TrainedTask.open(opened, step, strategy=strategy)
     features, outputs = answering.compute_outputs(examples, batch_size)
     is_tuned_here = (
         not answering.tuned
