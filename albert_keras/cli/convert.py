@@ -55,7 +55,7 @@ def convert(
       config: albert_config.json for a checkpoint without one.
       pair: The classifier or regression of SOURCE takes pairs of texts.
     """
-    detect(source)
+    given["source"] = detect(source)
     check_output_folder(target, "target")
     from albert_keras.conversion.convert import convert as convert_weights
 

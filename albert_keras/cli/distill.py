@@ -91,7 +91,7 @@ def distill(
     refuse(context, others | _OF_TASKS, "does not apply to a distillation on records.")
     settings = DistillationConfig.of(values, **flags)
     check_records(data, eval_data, *(stage.data for stage in settings.stages))
-    detect(teacher)
+    teacher = detect(teacher)
     settings.albert_config(vocab_size=1)  # checks the depths of the stages
     from albert_keras.distillation.distill import distill as distill_on_records
 
@@ -109,9 +109,9 @@ def _on_task(teacher, out, flags, values, origin, allow_changes):
     if student is not None:
         AlbertConfig.from_name(student)  # checks the name
     settings = TaskDistillationConfig.of(values, **flags)
-    detect(teacher, ("run", "fine-tuning"), "A teacher on a task is a fine-tuning.")
+    teacher = detect(teacher, ("run", "fine-tuning"), "A teacher on a task is a fine-tuning.")
     if origin is not None:
-        detect(origin)
+        origin = detect(origin)
     check_task_files(settings.task)
     from albert_keras.distillation.task import distill_task
     from albert_keras.tasks.results import as_json, lines

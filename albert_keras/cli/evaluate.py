@@ -8,7 +8,7 @@ from typer import Context, Option
 from albert_keras.cli.arguments import check_files, check_records
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import DataDir, Encoding, SkipBadRows, Step, refuse
-from albert_keras.formats.detection import detect, kind_of_run
+from albert_keras.formats.detection import detect
 from albert_keras.report import count_of, percent, table
 from albert_keras.texts.minimal_pairs import pair_files
 from data_pipeline.errors import InputError
@@ -98,18 +98,17 @@ def evaluate(
         return _score(given)
     if run is None:
         raise InputError("`--run` or `--predictions` is required. Received: neither.")
-    given["model"] = given.pop("run")
+    del given["run"]
     if minimal_pairs:
         take(_ON_PAIRS, "`--minimal-pairs`")
-        detect(run)
-        given["files"] = given.pop("minimal_pairs")
+        given["model"], given["files"] = detect(run), given.pop("minimal_pairs")
         pair_files(minimal_pairs)  # before TensorFlow is imported
         from albert_keras.texts.pair_accuracy import evaluate_minimal_pairs
 
         result = evaluate_minimal_pairs(**given)
         return Output(result, _describe_pairs(result))
-    detect(run, _KINDS, _WANTED)
-    if kind_of_run(run) == "finetuning":
+    place = given["model"] = detect(run, _KINDS, _WANTED)
+    if place.run_kind == "finetuning":
         take(_ON_A_TASK, "a fine-tuned model")
         if split is None and data_dir is None:
             check_files(data)

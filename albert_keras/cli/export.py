@@ -55,11 +55,10 @@ def export(
     if run is None:
         raise InputError("`--run` is required, unless --card writes the model card again.")
     check_model_name(out.absolute().name)
-    detect(run)
     from albert_keras.serving.publish import export as export_run
 
-    given["model"] = given.pop("run")
-    result = export_run(**given)
+    del given["run"]
+    result = export_run(detect(run), **given)
     return Output(result, _lines(result))
 
 

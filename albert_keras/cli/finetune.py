@@ -73,7 +73,7 @@ def finetune(
     numbers = settings.seeds_of(seeds)
     check_tracker(settings.training.track)
     if origin != "random":
-        detect(origin, wanted=f"{ANY_MODEL} `random` stands for random weights.")
+        origin = detect(origin, wanted=f"{ANY_MODEL} `random` stands for random weights.")
     check_task_files(settings.task)
     from albert_keras.tasks.finetune import finetune as finetune_model
     from albert_keras.tasks.results import as_json, first_split, lines

@@ -11,7 +11,7 @@ from albert_keras.cli.arguments import check_files
 from albert_keras.cli.command import Output, command, streamed
 from albert_keras.cli.options import DataDir, Encoding, SkipBadRows, refuse
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines, text_batches
-from albert_keras.formats.detection import detect, kind_of_run
+from albert_keras.formats.detection import detect
 from albert_keras.report import count_of, percent
 from albert_keras.tasks.answer_table import check_out, check_request, is_answer_table, with_answers
 from data_pipeline.errors import InputError
@@ -93,13 +93,13 @@ def predict(
       out: Table of answers, .csv or .jsonl, or a folder for files such as a submission.
       overwrite: Replace the table of --out if it exists.
     """
-    kind = _SCORED if score else _kind_of(model)
+    kind, place = (_SCORED, detect(model)) if score else _kind_of(model)
     others = {name for names in _TAKEN.values() for name in names} - set(_TAKEN[kind])
     refuse(context, others, f"must not be given for {kind}. Received: `{model}`.")
     if kind == _SCORED:
-        return _score(model, inputs, mask_rest_of_word)
+        return _score(place, inputs, mask_rest_of_word)
     if kind == _PRETRAINED:
-        return _ask_pretrained(model, inputs, then, top_k)
+        return _ask_pretrained(place, inputs, then, top_k)
     if file is not None or split is not None:
         refuse(context, _FIELDS, "must not be given with --file or --split.")
     has_inputs = inputs or (file is None and split is None)
@@ -112,23 +112,21 @@ def predict(
     typed = {"pair": pair, "question": question, "options": options or None}
     fields = {name: value for name, value in typed.items() if value is not None}
     arguments = {name: given[name] for name in _OF_ANSWERS if name in given}
-    return _answer_task(model, kind == _EXPORT, inputs or [], fields, columns, **arguments)
+    return _answer_task(place, kind == _EXPORT, inputs or [], fields, columns, **arguments)
 
 
 def _kind_of(model):
-    """Returns what a model is, one of `_TAKEN`."""
-    if kind_of_run(model) == "pretraining":
-        return _PRETRAINED
+    """Returns what a model is, one of `_TAKEN`, and its Place."""
     wanted = (
         "`predict` takes an export or a fine-tuning. Create one with `albert-keras export` or "
         "`albert-keras finetune`."
     )
     place = detect(model, ("run", "fine-tuning", "export"), wanted)
     if place.kind != "export":
-        return _FINETUNING
+        return (_PRETRAINED if place.run_kind == "pretraining" else _FINETUNING), place
     from albert_keras.serving.predictor import read_task
 
-    return _PRETRAINED if read_task(place.path) is None else _EXPORT
+    return (_PRETRAINED if read_task(place.path) is None else _EXPORT), place
 
 
 def _ask_pretrained(model, texts, then, top_k):
@@ -150,7 +148,6 @@ def _ask_pretrained(model, texts, then, top_k):
 
 
 def _score(model, texts, mask_rest_of_word):
-    detect(model)
     batches = text_batches(texts)
     from albert_keras.texts.sentence_scores import PseudoLikelihood
 
@@ -167,11 +164,11 @@ def _describe_score(score):
     ]
 
 
-def _answer_task(path, is_export, texts, fields, of_file, **arguments):
+def _answer_task(place, is_export, texts, fields, of_file, **arguments):
     """Answers texts, a file or a split; or else lines of stdin, as they arrive.
 
     Args:
-        path: A run, a fine-tuning or an export.
+        place: A run, a fine-tuning or an export.
         texts: list of str.
         fields: Other fields of each text, as in `Task.fields`.
         of_file: How to read the file, by the names of settings; None for those of the training.
@@ -184,11 +181,11 @@ def _answer_task(path, is_export, texts, fields, of_file, **arguments):
     file, out = arguments.get("file"), arguments.get("out")
     if texts or file is not None or "split" in arguments:
         inputs = [typed_fields(text, fields) for text in texts] or None
-        model = Predictor(path) if is_export else path
+        model = Predictor(place) if is_export else place
         found = predict_task(model, inputs, **of_file, **arguments)
     else:
         arriving = arriving_lines()
-        model = Predictor(path) if is_export else TrainedTask.open(path, strategy="auto")
+        model = Predictor(place) if is_export else TrainedTask.open(place, strategy="auto")
         model.task.log_reading()
         stream = answer_stream(model.answers, _line_inputs(model.task, arriving, fields))
         if out is None:

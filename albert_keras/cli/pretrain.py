@@ -72,7 +72,7 @@ def pretrain(
             "`--init-from` must be a path. Received: random. Omit it to start from random weights."
         )
     if init_from is not None:
-        detect(init_from)
+        init_from = detect(init_from)
     elif settings.training.time_budget is not None:  # otherwise the weights determine the model
         from albert_keras.machine.plan import suggest_config
 

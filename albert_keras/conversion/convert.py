@@ -1,15 +1,15 @@
 """A model from one format into another: weights, shape, vocabulary, and a check of the result."""
 
+import dataclasses
 import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS, RUN_RECORD, detect
-from albert_keras.formats.loading import ArrayTensors, encoder_digest
-from albert_keras.formats.model_weights import ModelWeights, with_padding_at
+from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS, Place, detect
 from albert_keras.formats.open_weights import format_module, open_weights
+from albert_keras.formats.opened_model import EMBEDDING, OpenedModel
 from albert_keras.formats.vocabulary import Vocabulary, files_for
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
@@ -29,7 +29,7 @@ _REGRESSION, _ONE_CLASS = "regression", "single_label_classification"
 _SEVERAL_LABELS = "multi_label_classification"
 #: Kind -> keys of config.json that distinguish it in transformers from kinds with the same head.
 #: The class is the same as for ALBERT, even for a BERT.
-FOREIGN_KEYS = {
+FOREIGN_KEYS: dict[str, dict[str, Any]] = {
     "multi_label": {"problem_type": _SEVERAL_LABELS},
     "multi_regression": {"problem_type": _REGRESSION},
     "tagging": {"architectures": ["AlbertForTokenClassification"]},
@@ -69,7 +69,7 @@ class ConversionResult(NamedTuple):
 
 
 def convert(
-    source: str | Path,
+    source: str | Path | Place,
     target: str | Path,
     to: str | None = None,
     tokenizer: str | Path | None = None,
@@ -104,7 +104,8 @@ def convert(
     """
     target = Path(target)
     check_output_folder(target, "target")
-    source_format = detect(source).format
+    place = detect(source)
+    source_format = place.format
     if to is None and source_format == OURS:
         names = ", ".join(name for name in FORMATS if name != OURS)
         raise InputError(f"The model is in our format. Choose a target with `to` one of: {names}.")
@@ -113,17 +114,17 @@ def convert(
         raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {to}.")
     logger.info("reading `%s` (%s)", source, source_format)
     try:
-        opened = open_weights(source, None, config, tokenizer)
+        opened = open_weights(place, None, config, tokenizer)
     except InputError as error:  # the argument has another name here
         text = str(error).replace("`albert_config`", "`config`")
         raise InputError(text, *error.mistakes) from error
-    weights = complete(opened)
+    model = complete(opened)
     files, notes, described = {}, list(opened.notes), None
+    if opened.has_tokenizer and to == _HUGGING_FACE:  # positions start after the id of padding
+        model = model.with_padding_at(opened.tokenizer.pad_id)
+    shape = model.albert_config
     if opened.has_tokenizer:
         vocabulary = Vocabulary(opened.tokenizer, opened.tokenizer_source)
-        if to == _HUGGING_FACE:  # where positions start after the id of padding
-            weights = with_padding_at(weights, opened.tokenizer.pad_id)
-        shape = weights.config
         files = files_for(vocabulary, to, shape.max_position_embeddings, shape.type_vocab_size > 1)
         if to == _HUGGING_FACE and getattr(opened.tokenizer.config, "program", "") == "google":
             notes.append(
@@ -137,14 +138,14 @@ def convert(
         }
     else:
         logger.warning("`%s` has no vocabulary: pass one as `tokenizer`", source)
-    if to != OURS and weights.config.attention != "dense":
+    if to != OURS and shape.attention != "dense":
         notes.append(
             "other programs compute dense attention with these weights: outputs differ for texts "
-            f"of more than {weights.config.key_blocks * weights.config.attention_block_size} tokens"
+            f"of more than {shape.key_blocks * shape.attention_block_size} tokens"
         )
     task = None
     if to == OURS != source_format:
-        task, reason = task_of_head(weights, opened.tokenizer if files else None, pair)
+        task, reason = task_of_head(model, opened.tokenizer if files else None, pair)
         if reason:
             notes.append(reason)
     elif pair:
@@ -152,25 +153,25 @@ def convert(
     with whole_folder(target) as folder:
         logger.info("writing `%s` (%s)", target, to)
         if task is not None:
-            write_task_run(weights, opened.tokenizer, task, folder)
+            write_task_run(model, opened.tokenizer, task, folder)
         else:
-            format_module(to).write(weights._replace(tokenizer_files=files), folder)
+            format_module(to).write(model, folder, files)
         write_json(folder / CONVERSION_RECORD, {"format": to})  # to read it; completed below
-        written = open_weights(folder).weights()
-        _check_equal(written.tensors, weights.tensors)
+        written = open_weights(folder).in_memory()
+        _check_equal(written.arrays, model.arrays)
         result = ConversionResult(
             path=target,
             source=str(source),
             source_format=source_format,
             format=to,
-            albert_config=weights.config.to_dict(),
-            num_parameters=sum(array.size for array in written.tensors.values()),
-            encoder_digest=encoder_digest(ArrayTensors(written.tensors)),
+            albert_config=shape.to_dict(),
+            num_parameters=sum(array.size for array in written.arrays.values()),
+            encoder_digest=written.digest,
             heads=written.heads,
-            left_heads=tuple(head for head in weights.heads if head not in written.heads),
-            labels=tuple(weights.labels),
+            left_heads=tuple(head for head in model.heads if head not in written.heads),
+            labels=tuple(model.labels),
             task=None if task is None else task.name,
-            embedding=weights.embedding if to == OURS else {},
+            embedding={name: getattr(model, name) for name in EMBEDDING} if to == OURS else {},
             vocabulary=described,
             notes=tuple(dict.fromkeys(notes)),
         )
@@ -194,41 +195,39 @@ def _check_equal(written: dict[str, np.ndarray], tensors: dict[str, np.ndarray])
         )
 
 
-def complete(opened) -> ModelWeights:
-    """Returns the weights of a model with the labels and keys by which others know its task.
+def complete(opened: OpenedModel) -> OpenedModel:
+    """Reads a model, and returns it with the labels and keys by which others know its task.
 
     InputError for a head that other formats do not have.
     """
     if opened.task is None:
-        return opened.weights()
-    if opened.place is not None and (opened.place / RUN_RECORD).is_file():
-        model = Run.open(opened.place).record["config"]["model"]
-        if model.get("freeze_encoder"):
-            raise InputError(
-                f"`{opened.path}` must be a run whose encoder was fine-tuned. Received: a head on "
-                "layers of a frozen encoder, which other formats do not have. Convert the model "
-                "that it was started from; its encoder has the same weights."
-            )
+        return opened.in_memory()
+    if opened.run is not None and opened.run.record["config"]["model"].get("freeze_encoder"):
+        raise InputError(
+            f"`{opened.path}` must be a run whose encoder was fine-tuned. Received: a head on "
+            "layers of a frozen encoder, which other formats do not have. Convert the model "
+            "that it was started from; its encoder has the same weights."
+        )
     if opened.task.get("pair_encoding") == "separate":
         raise InputError(
             f"`{opened.path}` must be a run that encodes pairs as one sequence. Received: a head "
             "that compares two texts, which other formats do not have. Fine-tune with "
             "`pair_encoding=joint`."
         )
-    weights, task = opened.weights(), build_task(TaskConfig(**opened.task))
+    model, task = opened.in_memory(), build_task(TaskConfig(**opened.task))
     if task.kind in ("multi_label", "spans_or_none") or task.config.threshold is not None:
         logger.warning(
             "other formats have no thresholds: those of `%s` apply to its own answers and exports "
             "only",
             opened.path,
         )
-    config = weights.config
-    keys = config.foreign_keys | FOREIGN_KEYS.get(task.kind, {})
-    return weights._replace(config=config.replace(foreign_keys=keys), labels=tuple(task.labels))
+    keys = model.albert_config.foreign_keys | FOREIGN_KEYS.get(task.kind, {})
+    shape = model.albert_config.replace(foreign_keys=keys)
+    return dataclasses.replace(model, albert_config=shape, labels=tuple(task.labels))
 
 
 def task_of_head(
-    weights: ModelWeights, tokenizer: Tokenizer | None, takes_pair: bool = False
+    model: OpenedModel, tokenizer: Tokenizer | None, takes_pair: bool = False
 ) -> tuple[TaskConfig | None, str]:
     """Returns the task of a converted model, with labels and the usual names of columns.
 
@@ -243,10 +242,10 @@ def task_of_head(
     Raises:
         InputError: If `takes_pair` does not suit the head.
     """
-    settings, reason = _settings(weights, takes_pair)
+    settings, reason = _settings(model, takes_pair)
     kind = settings and build_task(TaskConfig(**settings)).kind
     if takes_pair and kind not in _OF_TEXTS:
-        heads = ", ".join(weights.heads) or "none"
+        heads = ", ".join(model.heads) or "none"
         raise InputError(
             "`pair` requires a model that sorts texts into classes or predicts a number for "
             f"them. Received: heads {heads}."
@@ -259,7 +258,7 @@ def task_of_head(
     if kind == "tagging":  # other programs set punctuation apart, in training and in answering
         split = "characters" if _has_characters(tokenizer) else "punctuation"
         config = config.replace(word_split=split)
-    length = min(build_task(config).usual_length, weights.config.max_position_embeddings)
+    length = min(build_task(config).usual_length, model.albert_config.max_position_embeddings)
     return config.replace(max_seq_length=length), ""
 
 
@@ -270,22 +269,22 @@ def _has_characters(tokenizer):
     return sum(is_character) > _SHARE_OF_CHARACTERS * len(pieces)
 
 
-def _settings(weights, takes_pair):
+def _settings(model, takes_pair):
     """Returns the settings of a TaskConfig (dict), or None and why there is no task."""
-    heads = set(weights.heads)
+    heads = set(model.heads)
     for kind, name in (("spans_or_none", "squad2"), ("spans", "squad1")):
         if kind in heads:
             return {"name": name}, ""
     if _CLASSIFIER not in heads:
         return None, ""
-    foreign = weights.config.foreign_keys
+    foreign = model.albert_config.foreign_keys
     classes = foreign.get("architectures")
     class_name = str(classes[0]) if isinstance(classes, list) and classes else ""
     if class_name.endswith("ForMultipleChoice"):
         return {"name": "race"}, ""
-    count = len(weights.tensors["output_bias"])
-    labels = {"labels": weights.labels or tuple(f"LABEL_{number}" for number in range(count))}
-    if len(set(weights.labels)) < len(weights.labels):
+    (count,) = model.tensors.shapes["output_bias"]
+    labels = {"labels": model.labels or tuple(f"LABEL_{number}" for number in range(count))}
+    if len(set(model.labels)) < len(model.labels):
         return None, "the classifier cannot answer: several of its labels have the same name"
     if class_name.endswith("ForTokenClassification"):
         return {"name": "tagging"} | labels, ""
@@ -315,22 +314,22 @@ class _NoExamples(ExampleSource):
         return self.description
 
 
-def write_task_run(weights: ModelWeights, tokenizer: Tokenizer, task: TaskConfig, folder: Path):
+def write_task_run(model: OpenedModel, tokenizer: Tokenizer, task: TaskConfig, folder: Path):
     """Writes a fine-tuned run of a task with one checkpoint, of step 0, into an empty folder.
 
     The tensors have the reference's names; `task` is the result of `task_of_head`.
     """
     config = FinetuneConfig(task=task, training={"precision": "float32"})
     description = {
-        "origin": Path(weights.source).name,
-        "origin_digest": encoder_digest(ArrayTensors(weights.tensors)),
-        "origin_positions": weights.config.max_position_embeddings,
+        "origin": Path(model.path).name,
+        "origin_digest": model.digest,
+        "origin_positions": model.albert_config.max_position_embeddings,
         "fingerprint": CONVERTED,
         "max_seq_length": task.max_seq_length,
     }
-    run = Run.prepare(folder, config, weights.config, _NoExamples(tokenizer, description))
+    run = Run.prepare(folder, config, model.albert_config, _NoExamples(tokenizer, description))
     run.write()
     # It has a score, so that this only checkpoint is also the best one.
-    run.checkpoints.save(0, dict(weights.tensors), score=0.0)
+    run.checkpoints.save(0, model.arrays, score=0.0)
     if build_task(task).kind == "spans_or_none":
         save_tuned(run, _NULL_THRESHOLD)

@@ -18,7 +18,7 @@ from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.finetune import finetune
-from albert_keras.tasks.finetuned import TrainedTask, find_run
+from albert_keras.tasks.finetuned import TrainedTask, open_run
 from albert_keras.tasks.results import FinetuneResult
 from albert_keras.tasks.task import Features
 from albert_keras.tasks.task_data import Examples, TaskData
@@ -75,8 +75,7 @@ def distill_task(
             "(`origin`) or the name of a model that starts from its teacher (`student`). "
             f"Received: {'none' if origin is None else 'both'} of them."
         )
-    folder = find_run(teacher)
-    weights = open_weights(folder)
+    weights = open_weights(open_run(teacher).path)
     initial = open_weights(origin) if student is None else _started(weights, student)
     return finetune(
         initial,
@@ -86,15 +85,15 @@ def distill_task(
         random_baseline=random_baseline,
         allow_changes=allow_changes,
         bag_of_words=bag_of_words,
-        teaching=TaskTeaching(folder, weights, config.distillation),
+        teaching=TaskTeaching(weights, config.distillation),
     )
 
 
 class TaskTeaching:
     """A fine-tuned teacher, as `finetune` needs it."""
 
-    def __init__(self, folder: Path, weights: OpenedModel, settings: TaskTeachingConfig):
-        self._folder, self._weights, self._settings = folder, weights, settings
+    def __init__(self, weights: OpenedModel, settings: TaskTeachingConfig):
+        self._weights, self._settings = weights, settings
 
     def taught(self, data: TaskData) -> TaskData:
         """Returns the data of a task with the teacher's answers to the training examples.
@@ -109,15 +108,16 @@ class TaskTeaching:
                 f"A task that is learned from a teacher must be of one of the kinds {kinds}. "
                 f"Received: {task.kind}. Fine-tune a distilled model instead."
             )
-        model = TrainedTask.open(self._folder)
+        teacher = self._weights.path
+        model = TrainedTask.open(teacher)
         found = model.task
         if found.kind != task.kind or tuple(found.labels) != tuple(task.labels):
             raise InputError(
-                f"The teacher `{self._folder}` must have the labels of the task, in their order. "
+                f"The teacher `{teacher}` must have the labels of the task, in their order. "
                 f"Received: {found.kind} of {', '.join(found.labels) or 'no labels'}, for "
                 f"{task.kind} of {', '.join(task.labels) or 'no labels'}."
             )
-        logger.info("The teacher `%s` answers the training examples.", self._folder)
+        logger.info("The teacher `%s` answers the training examples.", teacher)
         _, outputs = model.compute_outputs(data.train.examples)
         features = TaughtFeatures(data.train.features, outputs["logits"])
         digest = encoder_digest(self._weights.tensors, HEADS["classifier"])

@@ -2,12 +2,13 @@
 
 Each format in the table `detection.FORMATS` has a module with these functions:
 
-- `read(path)` returns `ModelWeights`; `path` is a file, a folder or the prefix of a checkpoint.
+- `read(path)` returns an `OpenedModel`; `path` is a file, a folder or the prefix of a checkpoint.
   InputError names all tensors that are missing, unexpected, of another shape or not finite, damaged
   files, and what our models cannot express. Ours and Google's ALBERT are found by
   `own.find_weights` instead.
-- `write(weights, folder)` writes `ModelWeights`, all tensors of the model, into an empty folder.
-  InputError names what the format cannot express; OSError is passed on.
+- `write(model, folder, files)` writes all tensors of an `OpenedModel`, and the files of its
+  vocabulary by name, into an empty folder. InputError names what the format cannot express;
+  OSError is passed on.
 
 The tokenizer of any format is read by `vocabulary`, without TensorFlow.
 """

@@ -3,12 +3,13 @@
 No TensorFlow, so that a command reports a wrong path at once.
 """
 
+import dataclasses
 import difflib
+import functools
 import re
 import shlex
 from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple
 
 from albert_keras.formats.sentence_transformers import encoder_folder
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
@@ -44,7 +45,7 @@ KINDS = {
 }
 
 #: Formats, named as in `convert --to` -> their modules, with `read(path)` and
-#: `write(weights, folder)` of ModelWeights. Checkpoints with the reference's names, ours and
+#: `write(model, folder, files)`. Checkpoints with the reference's names, ours and
 #: Google's, are all read by `own`.
 FORMATS = {
     OURS: "albert_keras.formats.own",
@@ -61,18 +62,70 @@ ANY_MODEL = (
 )
 
 
-class Place(NamedTuple):
-    """What is at a path."""
+#: What a caller takes that answers by an export, for `detect`.
+WANTED_EXPORT = "It must be an exported model. Create one with `albert-keras export`."
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """What is at a path, see `detect`; functions that take the path of a model take it as well."""
 
     kind: str  #: One of `KINDS`.
     format: str  #: One of `FORMATS`.
     #: Folder of the run or fine-tuning, version of the export, prefix of the checkpoint, or the
     #: path of another model.
     path: Path
+    name: str = ""  #: The path as it was given, or the name of the shipped model.
+
+    def __str__(self) -> str:
+        return self.name or str(self.path)
+
+    __fspath__ = __str__
+
+    @functools.cached_property
+    def run(self) -> Path | None:
+        """Folder of the run, of a fine-tuning that of its best one; None of anything else.
+
+        InputError if a fine-tuning is not complete.
+        """
+        if self.kind == "fine-tuning":
+            return best_run(self.path)
+        return self.path if self.kind == "run" else None
+
+    @functools.cached_property
+    def run_kind(self) -> str | None:
+        """ "pretraining" or "finetuning" of a run, None of anything else.
+
+        InputError if `run.json` is damaged.
+        """
+        if self.kind == "run":
+            return read_json(self.path / RUN_RECORD).get("kind", "pretraining")
+        return "finetuning" if self.kind == "fine-tuning" else None
+
+    @functools.cached_property
+    def folders(self) -> tuple[Path, ...]:
+        """Where to look for what is stored beside weights of ours or Google's: the vocabulary, the
+        shape; the nearest first.
+        """
+        path = self.path
+        if self.run is not None:
+            return (self.run,)
+        if self.kind == "export":
+            return (path, path.parent)
+        if self.kind == "keras":  # perhaps the model of an export, whose version is beside it
+            version = path.with_suffix("")
+            return (version, path.parent) if (version / EXPORT_RECORD).is_file() else (path.parent,)
+        folder = path if path.is_dir() else path.parent
+        if run := run_above(folder):
+            return (folder, run)
+        parent = folder.absolute().parent
+        shape = BERT_CONFIG if self.kind == "google-bert" else ALBERT_CONFIG
+        is_above = (parent / shape).is_file() and not (folder / shape).is_file()
+        return (folder, parent) if is_above else (folder,)
 
 
 def detect(
-    path: str | Path,
+    path: str | Path | Place,
     kinds: Collection[str] = tuple(KINDS),
     wanted: str = "",
     mistake: Mistake | None = None,
@@ -80,7 +133,7 @@ def detect(
     """Returns what is at a path, which may be the name of a shipped model.
 
     Args:
-        path: str or Path.
+        path: str or Path; or a Place, which is returned if it is one of `kinds`.
         kinds: Those of `KINDS` that the caller takes.
         wanted: What the caller takes, a sentence for people; "" lists all kinds.
         mistake: Of the error, if it has a number of its own.
@@ -92,18 +145,22 @@ def detect(
     Example:
         detect("albert-mini-en").kind  # "export"
     """
-    path = find_model(path)
-    place = find(path)
-    if place is None:
-        raise InputError(_nothing_at(path, wanted), mistake or Mistake.NO_WEIGHTS)
+    if isinstance(path, Place):
+        place = path
+    else:
+        folder = find_model(path)
+        found = find(folder)
+        if found is None:
+            raise InputError(_nothing_at(folder, wanted), mistake or Mistake.NO_WEIGHTS)
+        place = dataclasses.replace(found, name=str(path))
     if place.kind not in kinds:
-        raise InputError(_other_kind(path, place, wanted), mistake or Mistake.NOT_A_RUN)
+        raise InputError(_other_kind(place, wanted), mistake or Mistake.NOT_A_RUN)
     return place
 
 
 def find(path: Path) -> Place | None:
     """Returns what is at a path, or None; InputError if it has several formats."""
-    if ours := _detect_ours(path):  # it may also have files with the names of others
+    if ours := find_ours(path):  # it may also have files with the names of others
         return ours
     detectors = (_detect_google, _detect_hugging_face, _detect_keras_nlp)
     places = [place for detector in detectors if (place := detector(path))]
@@ -116,18 +173,7 @@ def find(path: Path) -> Place | None:
     return places[0] if places else None
 
 
-def kind_of_run(path: str | Path) -> str | None:
-    """Returns "pretraining" or "finetuning" for the folder of a run, or None for anything else.
-
-    InputError if `run.json` is damaged.
-    """
-    place = _detect_ours(Path(path))
-    if place is not None and place.kind == "run":
-        return read_json(place.path / RUN_RECORD).get("kind", "pretraining")
-    return "finetuning" if place is not None and place.kind == "fine-tuning" else None
-
-
-def convert_command(path: str | Path) -> str:
+def convert_command(path: str | Path | Place) -> str:
     """Returns the command that converts a foreign model into our format."""
     path = Path(path)
     target = f"models/{path.absolute().name}"
@@ -167,13 +213,12 @@ def versions(folder: str | Path) -> list[int]:
     return sorted(number for number in numbers if number < 2**63)
 
 
-def version_folder(path: str | Path) -> Path:
+def version_folder(path: str | Path | Place) -> Path:
     """Returns the folder of one version: `path`, or the newest version in a model's folder.
 
     It may be the name of a shipped model. InputError if there is no export.
     """
-    wanted = "It must be an exported model. Create one with `albert-keras export`."
-    return detect(path, ("export",), wanted, Mistake.NO_EXPORT).path
+    return detect(path, ("export",), WANTED_EXPORT, Mistake.NO_EXPORT).path
 
 
 def read_export_record(folder: Path) -> dict:
@@ -244,33 +289,8 @@ def run_above(folder: Path) -> Path | None:
     return next((one for one in folders if (one / RUN_RECORD).is_file()), None)
 
 
-def run_of(place: Place) -> Path:
-    """Returns the folder of a run; of a fine-tuning that of its best one."""
-    return best_run(place.path) if place.kind == "fine-tuning" else place.path
-
-
-def folders_of(place: Place) -> tuple[Path, ...]:
-    """Returns where to look for what is stored beside weights of ours or Google's: the vocabulary,
-    the shape; the nearest first.
-    """
-    path = place.path
-    if place.kind in ("run", "fine-tuning"):
-        return (run_of(place),)
-    if place.kind == "export":
-        return (path, path.parent)
-    if place.kind == "keras":  # perhaps the model of an export, whose version is beside it
-        version = path.with_suffix("")
-        return (version, path.parent) if (version / EXPORT_RECORD).is_file() else (path.parent,)
-    folder = path if path.is_dir() else path.parent
-    if run := run_above(folder):
-        return (folder, run)
-    parent = folder.absolute().parent
-    shape = BERT_CONFIG if place.kind == "google-bert" else ALBERT_CONFIG
-    is_above = (parent / shape).is_file() and not (folder / shape).is_file()
-    return (folder, parent) if is_above else (folder,)
-
-
-def _detect_ours(path):
+def find_ours(path: Path) -> Place | None:
+    """Returns what is at a path if it is in our format, or None."""
     if path.suffix == ".keras" and path.is_file():
         return Place("keras", OURS, path)
     if path.is_dir():
@@ -352,12 +372,12 @@ def _nothing_at(path, wanted):
     return f"{problem} {wanted or ANY_MODEL}"
 
 
-def _other_kind(path, place, wanted):
+def _other_kind(place, wanted):
     """Returns the message about a model that a command does not take, with the way to it."""
     way = ""
     if place.format != OURS:
-        way = f"Convert it first with `{convert_command(path)}`."
+        way = f"Convert it first with `{convert_command(place)}`."
     elif place.kind in ("run", "fine-tuning", "checkpoint"):
-        name = shlex.quote(str(path))
+        name = shlex.quote(str(place))
         way = f"`albert-keras export --run {name} --out saved_models/NAME` exports it."
-    return " ".join(filter(None, (f"`{path}` is {KINDS[place.kind]}.", wanted, way)))
+    return " ".join(filter(None, (f"`{place}` is {KINDS[place.kind]}.", wanted, way)))

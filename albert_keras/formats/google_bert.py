@@ -6,11 +6,11 @@ from albert_keras.config import SHAPE_KEYS, AlbertConfig, check_keys
 from albert_keras.formats.detection import BERT_CONFIG, find_beside, one_prefix
 from albert_keras.formats.model_weights import (
     BERT_DEFAULTS,
-    ModelWeights,
     check_expressible,
     encoder_shapes,
     head_shapes,
 )
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.tensor_table import Naming, Row, expand, read_by_table, write_by_table
 from albert_keras.formats.vocabulary import write_files
 from albert_keras.runs.tensors import CheckpointTensors, is_training_state, write_tensors
@@ -53,17 +53,16 @@ def read(path):
     theirs = {name: stored.read(name) for name in stored.shapes if not is_training_state(name)}
     shapes = encoder_shapes(config) | head_shapes(config, theirs)  # heads have our names there
     tensors = read_by_table(_rows(shapes, config), theirs, shapes, path)
-    return ModelWeights(config, tensors, str(path))
+    return OpenedModel.of(config, tensors, path)
 
 
-def write(weights, folder):
+def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
     """Writes a release of google-research/bert; see `formats`."""
-    config = weights.config
+    config, arrays = model.albert_config, model.arrays
     values = _config_values(config)
-    tensors = write_by_table(_rows(weights.tensors, config), weights.tensors)
-    write_tensors(Path(folder, CHECKPOINT), tensors)
-    write_json(Path(folder, BERT_CONFIG), values)
-    write_files(folder, weights.tokenizer_files)
+    write_tensors(folder / CHECKPOINT, write_by_table(_rows(arrays, config), arrays))
+    write_json(folder / BERT_CONFIG, values)
+    write_files(folder, files)
 
 
 def _rows(names, config):

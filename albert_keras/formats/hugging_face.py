@@ -27,12 +27,12 @@ from albert_keras.formats.model_weights import (
     POOLER,
     PROJECTION,
     TYPES,
-    ModelWeights,
     blank,
     encoder_shapes,
     head_shapes,
     without_blank,
 )
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.sentence_transformers import check_name, embedding_of, encoder_folder
 from albert_keras.formats.tensor_table import Row, expand, read_by_table, write_by_table
 from albert_keras.formats.vocabulary import write_files
@@ -91,17 +91,11 @@ def read(path):
         tensors = without_blank(TYPES, config, tensors)
         config = config if TYPES in tensors else config.replace(type_vocab_size=0)
         tensors = tensors if needs_pooler else without_blank(POOLER, config, tensors)
-    return ModelWeights(
-        config,
-        tensors,
-        source,
-        labels=labels,
-        embedding=embedding,
-        notes=(*prefix_notes, *head_notes),
-    )
+    notes = (*prefix_notes, *head_notes)
+    return OpenedModel.of(config, tensors, source, labels=labels, notes=notes, **embedding)
 
 
-def write(weights, folder):
+def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
     """Writes a folder that transformers loads: configuration, weights in float32, tokenizer files.
 
     Where E = H and our model does not project, a projection that changes nothing is written,
@@ -109,16 +103,14 @@ def write(weights, folder):
     none, and written where their class has one that ours does not need; so is a table of one
     segment type in a RoBERTa.
     """
-    folder = Path(folder)
-    family, groups = family_for(weights.config)
-    config, heads = weights.config, weights.heads
+    config, heads, tensors = model.albert_config, model.heads, model.arrays
+    family, groups = family_for(config)
     class_name = class_of(family, heads, config.foreign_keys)
-    tensors = weights.tensors
     num_classes = len(tensors["output_bias"]) if "classifier" in heads else 0
-    values = to_values(config, heads, weights.labels, num_classes)
+    values = to_values(config, heads, model.labels, num_classes)
     if f"{POOLER}/kernel" not in tensors and family.needs_pooler(heads, class_name):
         raise InputError(
-            f"A {class_name} must have a pooler. `{weights.source}` has none: name another class, "
+            f"A {class_name} must have a pooler. `{model.path}` has none: name another class, "
             "such as one for token classification, as `architectures` of its configuration."
         )
     rows = _rows_of(family, config.replace(num_hidden_groups=groups), heads, class_name)
@@ -135,7 +127,7 @@ def write(weights, folder):
         theirs = {name.removeprefix(family.prefix): array for name, array in theirs.items()}
     write_safetensors(folder / WEIGHTS, theirs)
     write_json(folder / CONFIG, values, sort_keys=True, ensure_ascii=False)
-    write_files(folder, weights.tokenizer_files)
+    write_files(folder, files)
 
 
 def _read_weights(folder: Path) -> dict[str, np.ndarray]:

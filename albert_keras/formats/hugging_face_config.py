@@ -32,7 +32,7 @@ _KEYS = dict.fromkeys(("albert", "bert", "roberta"), {"layer_norm_epsilon": "lay
         "hidden_dropout_prob": "dropout",
         "attention_probs_dropout_prob": "attention_dropout",
         "hidden_act": "activation",
-    },
+    }
 }
 #: What all models of a kind have, and their files do not contain.
 _FIXED = {

@@ -20,12 +20,12 @@ from albert_keras.formats.hdf5_file import open_hdf5
 from albert_keras.formats.model_weights import (
     POOLER,
     PROJECTION,
-    ModelWeights,
     blank,
     check_expressible,
     encoder_shapes,
     without_blank,
 )
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.tensor_table import Naming, Row, expand, read_by_table, write_by_table
 from albert_keras.formats.vocabulary import KERAS_NLP_FILE
 from data_pipeline.errors import InputError
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 WEIGHTS = "model.weights.h5"
 TOKENIZER = "tokenizer.json"
-_MODEL = "spiece.model"  #: The name of the vocabulary in `tokenizer_files`.
+_MODEL = "spiece.model"  #: The name of the vocabulary among the files to write.
 _VERSIONS = {"keras_version": "3.3.3", "keras_nlp_version": "0.12.1"}
 #: The backbone's argument -> our field. `dropout` sets both of ours.
 _ARGUMENTS = {
@@ -92,20 +92,20 @@ def read(path):
     tensors = without_blank(PROJECTION, config, read_by_table(rows, theirs, shapes, path))
     if config.embedding_size == config.hidden_size and f"{PROJECTION}/kernel" in tensors:
         config = projected
-    return ModelWeights(config, tensors, str(path))
+    return OpenedModel.of(config, tensors, path)
 
 
-def write(weights, folder):
+def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
     """Writes a preset of the backbone; see `formats`. Heads are dropped with a warning."""
-    folder, config = Path(folder), weights.config
+    config, tensors = model.albert_config, model.arrays
     arguments = _arguments_of(config)
-    dropped = sorted(name for name in weights.tensors if not name.startswith("bert/"))
+    dropped = sorted(name for name in tensors if not name.startswith("bert/"))
     if dropped:
         logger.warning(
             "a preset of KerasNLP cannot store these tensors, which are dropped: %s",
             ", ".join(dropped),
         )
-    tensors = {name: weights.tensors[name] for name in weights.tensors if name not in dropped}
+    tensors = {name: array for name, array in tensors.items() if name not in dropped}
     if not config.projects_embeddings:
         tensors = tensors | blank(PROJECTION, config)
     for name, array in tensors.items():
@@ -116,7 +116,7 @@ def write(weights, folder):
     write_json(folder / CONFIG, _serialized("AlbertBackbone", "albert_backbone", arguments))
     count = sum(array.size for array in arrays.values())
     write_json(folder / "metadata.json", _VERSIONS | {"parameter_count": count})
-    _write_tokenizer(weights.tokenizer_files, folder)
+    _write_tokenizer(files, folder)
 
 
 def _rows(config):

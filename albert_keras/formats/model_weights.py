@@ -1,13 +1,8 @@
-"""A model as numbers: what every format is read into and written from.
-
-Its tensors have the same names and shapes as in google-research/albert.
-"""
+"""The tensors of a model, with the names and shapes of google-research/albert."""
 
 import json
-import logging
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,13 +10,10 @@ from albert_keras.config import AlbertConfig
 from albert_keras.models.sharing import layer_plan
 from data_pipeline.errors import InputError
 
-logger = logging.getLogger(__name__)
-
 PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
 POOLER = "bert/pooler/dense"
 TYPES = "bert/embeddings/token_type_embeddings"
 POSITIONS = "bert/embeddings/position_embeddings"
-_MOST_PADDING = 128
 #: Defaults of BERT in google-research/bert and in transformers, for keys that may be missing.
 BERT_DEFAULTS = {
     "hidden_dropout_prob": 0.1,
@@ -39,10 +31,7 @@ def _layer(name, axes):
 
 
 #: Tensor -> its axes, by letter, see `_shapes`.
-_EMBEDDINGS = {
-    "bert/embeddings/word_embeddings": "VE",
-    **_layer("bert/embeddings/LayerNorm", "E"),
-}
+_EMBEDDINGS = {"bert/embeddings/word_embeddings": "VE", **_layer("bert/embeddings/LayerNorm", "E")}
 #: Layers of a block: what follows `inner_group_K/`, and the axes.
 BLOCK = {
     "query": ("attention_1/self/query", "HH"),
@@ -85,25 +74,6 @@ HEADS = {
 }
 
 
-class ModelWeights(NamedTuple):
-    """The weights of a model, named and laid out as in google-research/albert."""
-
-    config: AlbertConfig
-    tensors: dict[str, np.ndarray]  #: float32. The whole encoder ("bert/..."), and heads.
-    source: str  #: Where they were read from, for people.
-    #: Files of the vocabulary to write beside the weights: `spiece.model`, `vocab.txt` and so on.
-    tokenizer_files: dict[str, bytes] = {}
-    labels: tuple[str, ...] = ()  #: Names of classes, if the source has them.
-    #: How vectors of texts are computed: the arguments of `OpenedModel` of these names.
-    embedding: dict[str, Any] = {}
-    notes: tuple[str, ...] = ()  #: What was left out of the source.
-
-    @property
-    def heads(self) -> tuple[str, ...]:
-        """The heads in `HEADS` that the model has."""
-        return heads_of(self.tensors)
-
-
 def heads_of(names: Iterable[str]) -> tuple[str, ...]:
     """Returns the heads in `HEADS` that have at least one tensor among these names."""
     return tuple(
@@ -130,47 +100,6 @@ def without_blank(part: str, config: AlbertConfig, tensors: dict) -> dict[str, n
     if all(np.array_equal(tensors.get(name), array) for name, array in nothing.items()):
         return {name: array for name, array in tensors.items() if name not in nothing}
     return tensors
-
-
-def with_padding_at(weights: ModelWeights, pad_id: int) -> ModelWeights:
-    """Moves the positions of a model so that padding has the row whose number is `pad_id`.
-
-    This is how transformers finds the rows of positions that count real tokens only. Rows that no
-    position reads are removed or added; a model without an offset of positions stays as it is.
-    """
-    config = weights.config
-    shift = config.position_offset - (pad_id + 1)
-    if not config.position_offset or not shift:
-        return weights
-    table = weights.tensors[POSITIONS]
-    unread = np.zeros((max(0, -shift), table.shape[1]), table.dtype)
-    moved = np.concatenate([unread, table[max(0, shift) :]])
-    return weights._replace(
-        config=config.replace(position_offset=pad_id + 1),
-        tensors=weights.tensors | {POSITIONS: moved},
-    )
-
-
-def without_padded_rows(weights: ModelWeights, size: int) -> ModelWeights:
-    """Drops the last rows of the table of embeddings if they only pad it for fast hardware.
-
-    A table is padded if it has fewer than 128 rows more than the vocabulary has pieces (`size`),
-    and a multiple of 8; any other model stays as it is.
-    """
-    rows = weights.config.vocab_size
-    if not 0 < rows - size < _MOST_PADDING or rows % 8:
-        return weights
-    padded = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")
-    cut = {name: weights.tensors[name][:size] for name in padded if name in weights.tensors}
-    note = (
-        f"the last {rows - size} rows of the table of embeddings pad it: the vocabulary has no "
-        "pieces for them, and they are dropped"
-    )
-    return weights._replace(
-        config=weights.config.replace(vocab_size=size),
-        tensors=weights.tensors | cut,
-        notes=(*weights.notes, note),
-    )
 
 
 def encoder_shapes(config: AlbertConfig, names: Iterable[str] = ()) -> dict[str, tuple[int, ...]]:

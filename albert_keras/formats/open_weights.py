@@ -18,12 +18,11 @@ from albert_keras.formats.detection import (
     FORMATS,
     OURS,
     RUN_RECORD,
+    Place,
     detect,
-    folders_of,
     read_conversion_record,
 )
-from albert_keras.formats.loading import ArrayTensors
-from albert_keras.formats.model_weights import groups_are_rounded_alike, without_padded_rows
+from albert_keras.formats.model_weights import groups_are_rounded_alike
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.vocabulary import Vocabulary, read_vocabulary, stored_vocabulary
 from data_pipeline.errors import InputError
@@ -38,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 def open_weights(
-    path: str | Path | None = None,
+    path: str | Path | Place | None = None,
     step: int | str | None = None,
     albert_config: str | Path | AlbertConfig | None = None,
     tokenizer: str | Path | Tokenizer | None = None,
@@ -81,7 +80,9 @@ def open_weights(
     found, shapes = OpenedModel(), {}
     if place is not None and is_ours:
         found, shapes = own.find_weights(place, step), _shapes_beside(place)
-    vocabulary = _given(tokenizer) or (place and stored_vocabulary(place))
+    vocabulary = _given(tokenizer)
+    if vocabulary is None and place is not None:
+        vocabulary = stored_vocabulary(place)
     if place is not None and not is_ours:
         found = _converted(name, place, vocabulary)
     if found.albert_config is not None:
@@ -133,7 +134,7 @@ def _check_conversion(name, record, found, shape):
 
 def _shapes_beside(place):
     """Returns the shapes in files beside weights of ours, by the name of the file."""
-    files = [folder / ALBERT_CONFIG for folder in folders_of(place)]
+    files = [folder / ALBERT_CONFIG for folder in place.folders]
     return {
         f"`{file}`": AlbertConfig.from_reference_json(file)
         for file in files
@@ -143,21 +144,18 @@ def _shapes_beside(place):
 
 
 def _converted(name, place, vocabulary):
-    weights = format_module(place.format).read(place.path)
+    model = format_module(place.format).read(place.path)
     if vocabulary is not None:
-        weights = without_padded_rows(weights, vocabulary.tokenizer.vocab_size)
+        model = model.without_padded_rows(vocabulary.tokenizer.vocab_size)
     logger.info(
         "`%s` was recognized as %s and is converted while loading: %s layers, hidden size %s, %s",
         name,
         place.format,
-        weights.config.num_hidden_layers,
-        weights.config.hidden_size,
+        model.albert_config.num_hidden_layers,
+        model.albert_config.hidden_size,
         f"{vocabulary.tokenizer.vocab_size:,} pieces" if vocabulary else "no vocabulary read",
     )
-    tensors = ArrayTensors(weights.tensors)
-    known = {"place": place.path, "labels": weights.labels, "notes": weights.notes}
-    known |= {"_open": lambda: tensors} | weights.embedding
-    return OpenedModel(name, place.kind, weights.config, **known)
+    return dataclasses.replace(model, kind=place.kind, place=place.path)
 
 
 def _check_tokenizer(name, vocabulary, shape, digest):

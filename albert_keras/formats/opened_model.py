@@ -18,9 +18,10 @@ from albert_keras.formats.loading import (
     load_encoder,
     report_random,
 )
-from albert_keras.formats.model_weights import POSITIONS, ModelWeights, heads_of
+from albert_keras.formats.model_weights import POSITIONS, heads_of
 from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.models.extension import PER_PIECE, copied_positions, extend_rows
+from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import is_training_state
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -28,6 +29,7 @@ from data_pipeline.tokenizers.vocabulary_extension import segments_of_added
 
 #: Attributes of a model that say how vectors of texts are computed.
 EMBEDDING = ("pooling", "normalize", "longest_text")
+_MOST_PADDING = 128
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class OpenedModel:
         albert_config: AlbertConfig. The shape of the model.
         place: Path or None. Where it was found: the run, also the best one of a fine-tuning; the
             version of an export; the prefix of a checkpoint; otherwise `path`.
+        run: Run or None. The run, if it is one.
         task: dict or None. Settings of the task it was fine-tuned for, as `TaskConfig` takes them.
         labels: tuple of str. Names of the classes, if another library stored them.
         max_seq_length: int or None. Tokens per sequence in training, if it is known.
@@ -61,6 +64,7 @@ class OpenedModel:
     _tokenizer: Tokenizer | None = field(repr=False, default=None)
     _open: Callable | None = field(repr=False, compare=False, default=None)
     place: Path | None = None
+    run: Run | None = field(repr=False, compare=False, default=None)
     task: dict[str, Any] | None = None
     labels: tuple[str, ...] = ()
     max_seq_length: int | None = None
@@ -71,6 +75,14 @@ class OpenedModel:
     tokenizer_source: str = ""
     tokenizer_digest: str | None = None
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, albert_config: AlbertConfig, arrays: dict, source: object, **known: Any
+    ) -> "OpenedModel":
+        """Returns a model in memory of arrays by the reference's names; `known` are attributes."""
+        stored = ArrayTensors(arrays)
+        return cls(str(source), albert_config=albert_config, _open=lambda: stored, **known)
 
     def __str__(self):
         return self.path if self.step is None else f"{self.path} step {self.step}"
@@ -106,16 +118,16 @@ class OpenedModel:
         """All tensors, with `shapes`, `types` and `read(name)`; None if they are random."""
         return None if self._open is None else self._open()
 
-    def weights(self) -> ModelWeights:
-        """Reads all tensors but training state; InputError if they do not match the shape."""
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Reads all tensors but training state."""
         stored = self._open()
-        names = [name for name in stored.shapes if not is_training_state(name)]
-        tensors = {name: stored.read(name) for name in names}
-        checked = read_reference_tensors(self.albert_config, tensors, self.path)
-        embedding = {name: getattr(self, name) for name in EMBEDDING}
-        return ModelWeights(
-            self.albert_config, checked, self.path, labels=self.labels, embedding=embedding
-        )
+        return {name: stored.read(name) for name in stored.shapes if not is_training_state(name)}
+
+    def in_memory(self) -> "OpenedModel":
+        """Reads all tensors but training state; InputError if they do not match the shape."""
+        checked = read_reference_tensors(self.albert_config, self.arrays, self.path)
+        return dataclasses.replace(self, _open=functools.partial(ArrayTensors, checked))
 
     def describe(self) -> dict[str, Any]:
         """Returns the entries of `run.json` about the weights that a run was started from."""
@@ -138,9 +150,25 @@ class OpenedModel:
         """
         segments, size = segments_of_added(self.tokenizer, tokenizer), tokenizer.vocab_size
         extend = functools.partial(extend_rows, segments=segments)
-        changed = self._changed(dict.fromkeys(PER_PIECE, extend))
-        shape = self.albert_config.replace(vocab_size=size)
-        return dataclasses.replace(changed, albert_config=shape, _tokenizer=tokenizer)
+        changed = self._changed(dict.fromkeys(PER_PIECE, extend), vocab_size=size)
+        return dataclasses.replace(changed, _tokenizer=tokenizer)
+
+    def without_padded_rows(self, size: int) -> "OpenedModel":
+        """Drops the last rows of the table of embeddings if they only pad it for fast hardware.
+
+        A table is padded if it has fewer than 128 rows more than the vocabulary has pieces
+        (`size`), and a multiple of 8; any other model stays as it is.
+        """
+        rows = self.albert_config.vocab_size
+        if not 0 < rows - size < _MOST_PADDING or rows % 8:
+            return self
+        note = (
+            f"the last {rows - size} rows of the table of embeddings pad it: the vocabulary has no "
+            "pieces for them, and they are dropped"
+        )
+        cut = dict.fromkeys(PER_PIECE, operator.itemgetter(slice(size)))
+        changed = self._changed(cut, vocab_size=size)
+        return dataclasses.replace(changed, notes=(*self.notes, note))
 
     @property
     def trained_positions(self) -> int:
@@ -174,10 +202,26 @@ class OpenedModel:
         seen, offset = self.trained_positions, shape.position_offset
         if positions == seen:
             return self
-        rows = copied_positions(seen, positions, offset)
-        changed = self._changed({POSITIONS: operator.itemgetter(rows)})
-        shape = shape.replace(max_position_embeddings=positions)
-        return dataclasses.replace(changed, albert_config=shape)
+        rows = operator.itemgetter(copied_positions(seen, positions, offset))
+        return self._changed({POSITIONS: rows}, max_position_embeddings=positions)
+
+    def with_padding_at(self, pad_id: int) -> "OpenedModel":
+        """Moves the positions so that padding has the row whose number is `pad_id`.
+
+        This is how transformers finds the rows of positions that count real tokens only. Rows that
+        no position reads are removed or added; a model without an offset of positions stays as it
+        is.
+        """
+        offset = self.albert_config.position_offset
+        shift = offset - (pad_id + 1)
+        if not offset or not shift:
+            return self
+
+        def moved(table):
+            unread = np.zeros((max(0, -shift), table.shape[1]), table.dtype)
+            return np.concatenate([unread, table[max(0, shift) :]])
+
+        return self._changed({POSITIONS: moved}, position_offset=pad_id + 1)
 
     def with_rotary_positions(self) -> "OpenedModel":
         """Returns the same weights for a model whose positions are rotary.
@@ -185,23 +229,26 @@ class OpenedModel:
         The table of absolute positions is discarded. Training must continue: the model first has to
         learn to read positions from the rotated queries and keys.
         """
-        shape = self.albert_config
-        if shape.position_embedding == "rotary":
+        if self.albert_config.position_embedding == "rotary":
             return self
-        shape = shape.replace(position_embedding="rotary", position_offset=0)
-        return dataclasses.replace(self._changed({POSITIONS: None}), albert_config=shape)
+        rotary: dict[str, Any] = {"position_embedding": "rotary", "position_offset": 0}
+        return self._changed({POSITIONS: None}, **rotary)
 
-    def _changed(self, changes):
+    def _changed(self, changes, **shape):
         """Returns the same weights with changes: by name what makes the new array of the old one,
         or None to leave a tensor out. Training state, which is large, is left out in any case.
         """
 
         @functools.cache
         def open_it():
-            stored = self._open()
-            kept = [name for name in stored.shapes if not is_training_state(name)]
-            kept = [name for name in kept if changes.get(name, True) is not None]
-            new = {name: changes.get(name, np.asarray)(stored.read(name)) for name in kept}
-            return ArrayTensors(new)
+            arrays = self.arrays
+            for name in changes.keys() & arrays.keys():
+                array, change = arrays[name], changes[name]
+                if change is None:
+                    del arrays[name]
+                else:
+                    arrays[name] = change(array)
+            return ArrayTensors(arrays)
 
-        return dataclasses.replace(self, _open=self._open and open_it)
+        changed = self.albert_config.replace(**shape)
+        return dataclasses.replace(self, _open=self._open and open_it, albert_config=changed)

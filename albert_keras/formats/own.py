@@ -18,11 +18,9 @@ from albert_keras.formats.detection import (
     read_conversion_record,
     read_export_record,
     run_above,
-    run_of,
 )
 from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
 from albert_keras.formats.loading import encoder_names
-from albert_keras.formats.model_weights import ModelWeights
 from albert_keras.formats.opened_model import EMBEDDING, OpenedModel
 from albert_keras.formats.vocabulary import write_files
 from albert_keras.runs.checkpoints import check_undamaged
@@ -49,8 +47,11 @@ def find_weights(place: Place, step: int | str | None = None) -> OpenedModel:
     Raises:
         InputError: If they are missing or damaged.
     """
-    if place.kind in ("run", "fine-tuning"):
-        return _of_run(run_of(place), step)
+    if place.run is not None:
+        run = Run.open(place.run)
+        step = "best" if step is None and run.kind == "finetuning" else step
+        prefix = Path(run.checkpoints.prefix(run.checkpoints.choose(step)))
+        return dataclasses.replace(_of_checkpoint(prefix, run), kind="run", place=run.path, run=run)
     if place.kind == "export":
         return _of_export(place.path)
     if place.kind == "keras":
@@ -58,28 +59,16 @@ def find_weights(place: Place, step: int | str | None = None) -> OpenedModel:
     return _of_checkpoint(one_prefix(place.path))
 
 
-def write(weights: ModelWeights, folder: str | Path):
-    """Writes a model as a folder that `albert-keras finetune --from` reads; see `formats`.
-
-    `tokenizer_files` are the files of a tokenizer's folder, or empty.
-    """
-    folder = Path(folder)
-    write_tensors(folder / _PREFIX, weights.tensors)
-    weights.config.save(folder / ALBERT_CONFIG)
-    if weights.tokenizer_files:
+def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
+    """Writes a model as a folder that `albert-keras finetune --from` reads; see `formats`."""
+    write_tensors(folder / _PREFIX, model.arrays)
+    model.albert_config.save(folder / ALBERT_CONFIG)
+    if files:
         (folder / TOKENIZER_FOLDER).mkdir()
-        write_files(folder / TOKENIZER_FOLDER, weights.tokenizer_files)
+        write_files(folder / TOKENIZER_FOLDER, files)
 
 
-def _of_run(path, step):
-    run = Run.open(path)
-    if step is None and run.kind == "finetuning":
-        step = "best"
-    found = _of_checkpoint(Path(run.checkpoints.prefix(run.checkpoints.choose(step))))
-    return dataclasses.replace(found, kind="run", place=path)
-
-
-def _of_checkpoint(prefix):
+def _of_checkpoint(prefix, run=None):
     folder, saved = prefix.parent, None
     if (folder / DIGESTS).is_file():
         named = re.match(r"step-(\d{8,})", folder.name)
@@ -102,12 +91,12 @@ def _of_checkpoint(prefix):
         )
     step = int(tensors.read("global_step")) if "global_step" in tensors.shapes else None
     known = {"kind": "checkpoint", "place": prefix, "step": step, "_open": open_it}
-    above = run_above(folder)
-    if above is None:
+    if run is None and (above := run_above(folder)):
+        run = Run.open(above)
+    if run is None:
         embedding = _object(read_conversion_record(folder).get("embedding"))
         known |= {name: embedding[name] for name in EMBEDDING if name in embedding}
         return OpenedModel(**known)
-    run = Run.open(above)
     shape, length = run.albert_config, run.record["data"].get("max_seq_length")
     if saved is not None:
         shape, length = run.trained_as(folder, saved)

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.formats.detection import CONFIG, Place, find, folders_of
+from albert_keras.formats.detection import CONFIG, Place, find
 from albert_keras.formats.sentence_transformers import encoder_folder, needs_small
 from albert_keras.formats.tokenizer_check import (
     check_class,
@@ -75,9 +75,10 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     Example:
         load_tokenizer("albert-mini-en").encode("The ship sailed.")
     """
-    place = find(find_model(path))
+    folder = find_model(path)
+    place = find(folder)
     if place is None:
-        return read_vocabulary(find_model(path)).tokenizer
+        return read_vocabulary(folder).tokenizer
     vocabulary = stored_vocabulary(place)
     if vocabulary is None:
         raise InputError(f"`{path}` has no tokenizer.", Mistake.NO_TOKENIZER)
@@ -103,7 +104,7 @@ def stored_vocabulary(place: Place) -> Vocabulary | None:
     if place.format == "keras-nlp":
         path = place.path / KERAS_NLP_FILE
         return read_vocabulary(path) if path.is_file() else None
-    return vocabulary_beside(*folders_of(place))
+    return vocabulary_beside(*place.folders)
 
 
 def read_vocabulary(path: str | Path) -> Vocabulary:

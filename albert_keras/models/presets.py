@@ -17,15 +17,16 @@ def open_preset(source: Any, step: int | str | None = None) -> Any:
     """Returns weights, shape and tokenizer of a source: an OpenedModel.
 
     Args:
-        source: str or Path. As for `open_weights`; an OpenedModel is returned as it is.
+        source: As `path` of `open_weights`; an OpenedModel is returned as it is.
         step: Checkpoint of a run, or "best"; None means the newest valid one.
 
     Raises:
         InputError: If there is no such model, or it is damaged.
     """
     from albert_keras.formats.open_weights import open_weights
+    from albert_keras.formats.opened_model import OpenedModel
 
-    return open_weights(source, step) if isinstance(source, str | Path) else source
+    return source if isinstance(source, OpenedModel) else open_weights(source, step)
 
 
 def open_tokenizer(source: Any) -> Tokenizer:
@@ -49,9 +50,11 @@ def open_text_model(
         raise InputError(f"`labels` must not be given: {model_class.__name__} has none.")
     trained = None
     if load_weights and isinstance(source, str | Path):
+        from albert_keras.formats.detection import detect
         from albert_keras.tasks.finetuned import open_text_model_of
 
-        trained = open_text_model_of(Path(source), step, kwargs.get("dtype"))
+        source = detect(source)
+        trained = open_text_model_of(source, step, kwargs.get("dtype"))
     if type(trained) is model_class and _has_labels(trained, labels):
         if others := sorted(kwargs.keys() - {"dtype"}):
             raise InputError(

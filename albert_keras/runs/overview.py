@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.detection import kind_of_run
+from albert_keras.formats.detection import Place, find_ours
 from albert_keras.models.weight_count import model_line
 from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run_record import flat_values, read_record, with_defaults
@@ -103,9 +103,10 @@ def find_runs(folder: str | Path) -> list[RunSummary]:
     for path, names, _ in os.walk(folder):
         names[:] = sorted(name for name in names if not name.startswith("."))  # being written
         try:
-            if kind_of_run(path) is None:
+            place = find_ours(Path(path))
+            if place is None or place.run_kind is None:
                 continue
-            found.append(summarize(read_run(path)))
+            found.append(summarize(read_run(place)))
         except InputError as error:
             logger.warning("`%s` is not listed: %s", path, error)
         names.clear()
@@ -150,21 +151,20 @@ def summarize(run: RunContent) -> RunSummary:
     )
 
 
-def read_run(path: str | Path) -> RunContent:
+def read_run(path: str | Path | Place) -> RunContent:
     """Reads what describes a run or a fine-tuning; of its checkpoints nothing.
 
     Raises:
         InputError: If the folder is not a run, or is damaged.
     """
-    path = Path(path)
-    kind = kind_of_run(path)
-    if kind is None:
+    place = path if isinstance(path, Place) else find_ours(Path(path))
+    if place is None or place.run_kind is None:
         raise InputError(
             f"`{path}` is not a run or a fine-tuning: it has no run.json and no results.json. "
             "`albert-keras runs list FOLDER` lists the runs of a folder.",
             Mistake.NOT_A_RUN,
         )
-    folders = [path] if (path / "run.json").is_file() else sorted(path.glob("seed-*"))
+    folders = [place.path] if place.kind == "run" else sorted(place.path.glob("seed-*"))
     trainings = [
         Training(
             folder, read_record(folder / "run.json"), read_log(folder), read_evaluations(folder)
@@ -172,8 +172,8 @@ def read_run(path: str | Path) -> RunContent:
         for folder in folders
         if (folder / "run.json").is_file()
     ]
-    result = read_results(path) if (path / "results.json").is_file() else None
-    return RunContent(path, kind, trainings, result)
+    result = read_results(place.path) if (place.path / "results.json").is_file() else None
+    return RunContent(place.path, place.run_kind, trainings, result)
 
 
 def compare_runs(paths: Sequence[str | Path]) -> Comparison:

@@ -79,8 +79,7 @@ class Run:
                 AlbertConfig.from_dict(record["albert_config"]),
             )
             check_same_shape(
-                {f"`{path / _RECORD}`": recorded, f"`{path / _SHAPE}`": shape},
-                f"`{path}`",
+                {f"`{path / _RECORD}`": recorded, f"`{path / _SHAPE}`": shape}, f"`{path}`"
             )
         check_tokenizer(
             path / TOKENIZER_FOLDER,
@@ -192,9 +191,7 @@ class Run:
         if self.kind == "pretraining":
             shape, _ = self.trained_as(self.checkpoints.folder(chosen), chosen)
             model = AlbertForPretraining(
-                shape,
-                sentence_head=training["sentence_order_weight"] > 0,
-                dtype=precision,
+                shape, sentence_head=training["sentence_order_weight"] > 0, dtype=precision
             )
         else:
             model = task.build_model(

@@ -11,7 +11,9 @@ import numpy as np
 from albert_keras.formats.detection import (
     AFTER_DAMAGE,
     EXPORT_RECORD,
-    kind_of_run,
+    WANTED_EXPORT,
+    Place,
+    detect,
     read_export_record,
     version_folder,
 )
@@ -20,7 +22,7 @@ from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task import Task, check_text
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 
 logger = logging.getLogger(__name__)
 
@@ -112,9 +114,10 @@ class Predictor:
             files, Python or other processes.
     """
 
-    def __init__(self, path: str | Path):
-        is_run = kind_of_run(path) == "pretraining"
-        self.path = Path(path) if is_run else version_folder(path)
+    def __init__(self, path: str | Path | Place):
+        place = detect(path, ("run", "export"), WANTED_EXPORT, Mistake.NO_EXPORT)
+        is_run = place.run_kind == "pretraining"
+        self.path = place.path if is_run else version_folder(place)
         self.task = None if is_run else read_task(self.path)
         self._record = {"precision": "float32"} if is_run else read_export_record(self.path)
         self.precision = str(self._record.get("precision", ""))
@@ -125,7 +128,7 @@ class Predictor:
         if is_run:
             from albert_keras.serving.export.source import open_source
 
-            self._model = open_source(self.path).string_model("float32")
+            self._model = open_source(place).string_model("float32")
         else:
             from albert_keras.serving.saved_model.server_ops import load_saved_model
 

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.formats.detection import ALBERT_CONFIG, EXPORT_RECORD, versions
+from albert_keras.formats.detection import ALBERT_CONFIG, EXPORT_RECORD, Place, versions
 from albert_keras.serving.export.checks import AccuracyLoss, check_answers, compare
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import LITE_WEIGHTS, write_lite
@@ -62,7 +62,7 @@ class ExportResult(NamedTuple):
 
 
 def export(
-    model: str | Path | keras.Model,
+    model: str | Path | Place | keras.Model,
     out: str | Path,
     step: int | str | None = None,
     version: int | None = None,

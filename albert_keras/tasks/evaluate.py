@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.formats.detection import RESULTS
-from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import (
     ROWS,
     check_overlap,
@@ -19,8 +18,8 @@ from albert_keras.tasks.baselines import has_bag_of_words, train_bag_of_words
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetuned import (
     TrainedTask,
-    find_run,
     is_converted,
+    open_run,
     task_of,
 )
 from albert_keras.tasks.kinds import OFFICIAL_TASKS
@@ -81,7 +80,7 @@ def evaluate_task(
     """Scores a fine-tuned model.
 
     Args:
-        model: str or Path. Folder of a fine-tuning or of one of its runs, see `find_run`.
+        model: str or Path. Folder of a fine-tuning or of one of its runs, see `open_run`.
         data: str, Path or None. A labelled file in the format of the task.
         data_dir: str, Path or None. Folder of the official files; None means the training's.
         split: str or None. A split of these files; None is the split that determined the best
@@ -113,7 +112,7 @@ def evaluate_task(
     if out is not None and not Path(out).is_dir():
         check_output_folder(Path(out))
     data_dir = None if data_dir is None else str(data_dir)
-    opened = Run.open(find_run(model))
+    opened = open_run(model)
     trained = task_of(opened).changed(data_dir=data_dir)
     task = trained.changed(**changes)
     if data is not None:

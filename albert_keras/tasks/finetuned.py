@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from tensorflow import keras
 
-from albert_keras.formats.detection import best_run, detect, kind_of_run
+from albert_keras.formats.detection import Place, detect
 from albert_keras.formats.keras_file import open_keras_model
 from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.runs.run import Run
@@ -56,8 +56,8 @@ def read_tuned(run: Run) -> dict[str, float]:
         return {name: float(value) for name, value in values.items()}
 
 
-def find_run(path: str | Path) -> Path:
-    """Finds the run in a folder, or in the folder of a fine-tuning its best run.
+def open_run(path: str | Path | Place | Run) -> Run:
+    """Opens the fine-tuned run in a folder, or in the folder of a fine-tuning its best run.
 
     Raises:
         InputError: If there is no fine-tuned run, or the fine-tuning is not complete.
@@ -66,18 +66,17 @@ def find_run(path: str | Path) -> Path:
         "It must be a fine-tuned run, or the folder of a fine-tuning. Create one with "
         "`albert-keras finetune`."
     )
+    if isinstance(path, Run):
+        return path
     place = detect(path, ("run", "fine-tuning"), wanted)
-    if place.kind == "fine-tuning":
-        return best_run(place.path)
-    kind = kind_of_run(place.path)
-    if kind != "finetuning":
+    if place.run is None or place.run_kind != "finetuning":
         raise InputError(
-            f"`{path}` must be a fine-tuned run. Received: a run of {kind}. Fine-tune it with "
-            "`albert-keras finetune`; or, to fill masks, export it with `albert-keras export` "
+            f"`{path}` must be a fine-tuned run. Received: a run of {place.run_kind}. Fine-tune it "
+            "with `albert-keras finetune`; or, to fill masks, export it with `albert-keras export` "
             "and use the export.",
             Mistake.NOT_FINETUNED,
         )
-    return place.path
+    return Run.open(place.run)
 
 
 def task_of(run: Run) -> Task:
@@ -101,13 +100,13 @@ class TrainedTask:
     @classmethod
     def open(
         cls,
-        run: str | Path | Run,
+        path: str | Path | Place | Run,
         step: int | str | None = "best",
         precision: str | None = None,
         strategy: str | None = None,
     ) -> "TrainedTask":
         """Opens a fine-tuned run; arguments and errors as of `open_finetuned`."""
-        run = run if isinstance(run, Run) else Run.open(find_run(run))
+        run = open_run(path)
         task, tuned = task_of(run), read_tuned(run)
         scope = contextlib.nullcontext()
         if strategy is not None:
@@ -153,7 +152,7 @@ class TrainedTask:
 
 
 def open_finetuned(
-    model: str | Path,
+    model: str | Path | Place,
     step: int | str | None = "best",
     precision: str | None = None,
     strategy: str | None = None,
@@ -161,7 +160,7 @@ def open_finetuned(
     """Returns a fine-tuned model, a Keras model with its preprocessor, labels and thresholds.
 
     Args:
-        model: Folder of a fine-tuning or of one of its runs, see `find_run`.
+        model: Folder of a fine-tuning or of one of its runs, see `open_run`.
         step: int, "best" or None. Which checkpoint; None takes the newest.
         precision: See `Run.load_model`.
         strategy: See `strategy.py`; None takes the current strategy of TensorFlow.
@@ -177,20 +176,20 @@ def open_finetuned(
 
 
 def open_text_model_of(
-    path: Path, step: int | str | None = None, precision: str | None = None
+    place: Place, step: int | str | None = None, precision: str | None = None
 ) -> Any:
     """Returns the model of a fine-tuning or of a `.keras` file with its head; None if it has none.
 
     Args:
-        path: As `source` of `AlbertForTexts.from_preset`.
+        place: What is at the `source` of `AlbertForTexts.from_preset`.
         step: Of a run; None is the best one.
         precision: Of a run, see `Run.load_model`.
     """
-    if path.suffix == ".keras" and path.is_file():
-        model: keras.Model = open_keras_model(path)
+    if place.kind == "keras":
+        model: keras.Model = open_keras_model(place.path)
         return model if isinstance(model, AlbertForTexts) and model.preprocessor else None
-    if kind_of_run(path) == "finetuning":
-        return open_finetuned(path, step or "best", precision)
+    if place.run_kind == "finetuning":
+        return open_finetuned(place, step or "best", precision)
     return None
 
 

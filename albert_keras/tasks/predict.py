@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.runs.run import Run
+from albert_keras.formats.detection import Place
 from albert_keras.tasks.answer_table import (
     check_out,
     check_request,
@@ -15,7 +15,7 @@ from albert_keras.tasks.answer_table import (
     write_answer_table,
     write_skipped_rows,
 )
-from albert_keras.tasks.finetuned import TrainedTask, find_run, task_of
+from albert_keras.tasks.finetuned import TrainedTask, open_run, task_of
 from albert_keras.tasks.task import Task, known_fields
 
 #: Inputs that are answered at a time.
@@ -53,7 +53,7 @@ def predict_task(
     """Answers new examples with a fine-tuned model.
 
     Args:
-        model: str or Path. Folder of a fine-tuning or of one of its runs, see `find_run`; or the
+        model: str or Path. Folder of a fine-tuning or of one of its runs, see `open_run`; or the
             Predictor of an export.
         inputs: list of dict of str or of str, or None. See `Task.typed_examples`.
         file: str, Path or None. Instead: a file in the format of the task, without answers.
@@ -88,8 +88,8 @@ def predict_task(
     check_request({"inputs": inputs, "file": file, "split": split}, data_dir, changes)
     check_out(out, file, overwrite)
     changes["data_dir"] = data_dir and str(data_dir)
-    if isinstance(model, str | Path):
-        run = Run.open(find_run(model))
+    if isinstance(model, str | Path | Place):
+        run = open_run(model)
         task = task_of(run).changed(**changes)
         opened = TrainedTask.open(run, step, strategy=strategy)
         answer = functools.partial(opened.answers, batch_size=batch_size)

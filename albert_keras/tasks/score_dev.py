@@ -12,6 +12,7 @@ from albert_keras.runs.log_file import log_evaluation, read_evaluations
 from albert_keras.tasks.finetune_config import FinetuneTraining
 from albert_keras.tasks.metrics import score_texts
 from albert_keras.tasks.task import Features, Task
+from albert_keras.training.run_callbacks import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -67,14 +68,13 @@ class ScoreDev(keras.callbacks.Callback):
         dev: Examples and features by split; the first one determines the best.
         predict: Computes the outputs for features, see `RowPredictor`.
         training: Its `evaluate_every`, `patience`, see `is_enough`, and `steps`.
-        first_step: Steps done before this `fit`.
+        progress: Progress of the run.
         writes: Whether this worker writes the log.
 
     Attributes:
         score: float or None. The metric of the task at `step`, negative, as lower counts as better.
         step: int or None.
         collapse: str or None. What the last answers had in common, see `Task.collapse`.
-        saving: SaveCheckpoints. Must be set before training.
     """
 
     def __init__(
@@ -84,20 +84,19 @@ class ScoreDev(keras.callbacks.Callback):
         dev: dict[str, tuple[list, Features]],
         predict: Callable[[Features], dict[str, np.ndarray]],
         training: FinetuneTraining,
-        first_step: int,
+        progress: Progress,
         writes: bool = True,
     ):
         super().__init__()
         self.folder, self.task, self.dev, self.predict = folder, task, dev, predict
         self.every, self.patience, self.writes = training.evaluate_every, training.patience, writes
-        self.done, self.first_step, self.last_step = first_step, first_step, training.steps
-        self.score = self.step = self.collapse = self.saving = None
+        self.progress = progress
+        self.score = self.step = self.collapse = None
         self.scored_on = None  # a run has only these examples
-        self._values = values_so_far(folder, task.metric, first_step)
+        self._values = values_so_far(folder, task.metric, progress.first_step)
 
     def on_train_batch_end(self, batch, logs=None):
-        before, self.done = self.done, self.first_step + batch + 1
-        if self.done // self.every == before // self.every and self.done < self.last_step:
+        if not self.progress.is_at(self.every):
             return
         scored, scores = score_splits(self.task, self.dev, self.predict), {}
         self.collapse = scored.collapse
@@ -109,23 +108,22 @@ class ScoreDev(keras.callbacks.Callback):
         best = max(self._values, default=float("-inf"))
         is_best = value >= best
         self._values.append(value)
-        self.step, self.score = self.done, -value
-        if is_best:
-            self.saving.save_soon()
+        self.step, self.score = self.progress.step, -value
+        self.progress.save_soon |= is_best
         if self.writes:
-            log_evaluation(self.folder, self.done, scores)
+            log_evaluation(self.folder, self.step, scores)
             texts = score_texts(scores, self.task.positive_class, "{:.4g}".format)
             mark = "  *best" if is_best else ""
             mark += " (equal to an earlier evaluation; the newest is used)" if value == best else ""
-            logger.info("dev at step %d: %s%s", self.done, "  ".join(texts), mark)
+            logger.info("dev at step %d: %s%s", self.step, "  ".join(texts), mark)
             if self.collapse:
-                logger.warning("At step %d, %s.", self.done, self.collapse)
-        if is_enough(self._values, self.patience) and self.done < self.last_step:
+                logger.warning("At step %d, %s.", self.step, self.collapse)
+        if is_enough(self._values, self.patience) and self.step < self.progress.last_step:
             logger.info(
                 "Stopping early: no better score in the last %d evaluations.", self.patience
             )
-            self.saving.last_step = self.done  # the end, not a stop to resume from
-            self.saving.ask_to_stop()
+            self.progress.last_step = self.step  # the end, not a stop to resume from
+            self.progress.stop_soon = True
 
 
 def values_so_far(folder: Path, metric: str, step: int) -> list[float]:

@@ -96,7 +96,13 @@ def train_seed(
             strategy, model.outputs_of, size, per_position, config=model.config
         )
         scores = ScoreDev(
-            run.path, task, data.dev, predictor.predict, training, first_step, is_chief(strategy)
+            run.path,
+            task,
+            data.dev,
+            predictor.predict,
+            training,
+            context.progress,
+            is_chief(strategy),
         )
     logger.info(
         "seed %d: %s steps of %d, learning rate %.2g, %s, %s on %s",

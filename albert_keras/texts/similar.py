@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from albert_keras.formats.detection import detect
 from albert_keras.texts.encoder import TextEncoder
 from albert_keras.texts.reading import given_texts
 from albert_keras.texts.vectors import VectorFile
@@ -114,13 +115,9 @@ def _unit_length(vectors):
 def _encoder_of(file, model, batch_size):
     """Returns a TextEncoder with the model and the settings that made the vectors of a file."""
     # Only runs have several steps.
-    is_run = model is None and (Path(file.model) / "run.json").is_file()
-    encoder = TextEncoder(
-        file.model if model is None else model,
-        *file.settings,
-        batch_size,
-        step=file.step if is_run else None,
-    )
+    place = detect(file.model if model is None else model)
+    step = file.step if model is None and place.kind == "run" else None
+    encoder = TextEncoder(place, *file.settings, batch_size, step=step)
     if (encoder.digest, encoder.tokenizer.digest) != file.digests:
         raise InputError(
             f"The queries must be embedded by the model that embedded `{file.path}`, "

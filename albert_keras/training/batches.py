@@ -10,9 +10,7 @@ from data_pipeline.errors import InputError
 
 
 def batches_of(
-    strategy: tf.distribute.Strategy,
-    training: LoopConfig,
-    read: Callable[..., tf.data.Dataset],
+    strategy: tf.distribute.Strategy, training: LoopConfig, read: Callable[..., tf.data.Dataset]
 ):
     """Distributes the endless batches of a run to the replicas of a strategy.
 

@@ -60,12 +60,7 @@ def build_pretraining(
         sentence_head=training.sentence_order_weight > 0,
         **model_settings(training, skips_padding),
     )
-    compile_step(
-        model,
-        config,
-        sentence_order_weight=training.sentence_order_weight,
-        **objectives,
-    )
+    compile_step(model, config, sentence_order_weight=training.sentence_order_weight, **objectives)
     return model
 
 

@@ -86,7 +86,8 @@ def evaluate(
     """
     records = RecordFiles.of(data)
     baseline_records = None if baseline_data is None else RecordFiles(baseline_data)
-    weights, own = open_scored_model(model, records, step)
+    weights = open_scored_model(model, records, step)
+    own = weights.run
     # All labels of records without the objective are 0, which is no order to predict.
     has_labels = records.info.objective != "none"
     overlap = None if own is None else check_scored(own, records, allow_trained_rows)
@@ -165,39 +166,34 @@ class ScoreHeldOut(keras.callbacks.Callback):
     def __init__(self, context: RunContext, records: RecordFiles, every: int, overlap: Overlap):
         super().__init__()
         self.every = every
-        #: The step that ends the run; may be changed during training.
-        self.last_step = context.training.steps
         #: Loss on the held-out records at `step`, the newest that was scored, in nats.
-        self.score = self.step = self.results = None
+        self.score = self.step = None
         self.scored_on = records.info.fingerprint
-        #: SaveCheckpoints. Must be set before training.
-        self.saving = None
         best = context.run.checkpoints.best_score(self.scored_on)
         self._best = math.inf if best is None else best
         self._context, self._overlap = context, overlap
-        self._done = context.first_step
         self._records, self._dataset = records, evaluation_dataset(records, _BATCH_SIZE)
 
     def on_train_batch_end(self, batch, logs=None):
-        before, self._done = self._done, self._context.first_step + batch + 1
-        if self._done // self.every == before // self.every and self._done < self.last_step:
+        progress = self._context.progress
+        if not progress.is_at(self.every):
             return
         model = self._context.training_step
         with self._records.failures_named(), model.means_kept():
             scores = {name: float(value) for name, value in score(model, self._dataset).items()}
-        self.step, self.score, self.results = self._done, scores["loss"], scores
+        self.step, self.score, progress.results = progress.step, scores["loss"], scores
         if self.score <= self._best:
             self._best = self.score
-            self.saving.save_soon()
+            progress.save_soon = True
         if not self._context.is_chief:
             return
         overlap = self._overlap._asdict()
-        log_evaluation(self._context.run.path, self._done, scores | {"overlap": overlap})
+        log_evaluation(self._context.run.path, self.step, scores | {"overlap": overlap})
         order = scores.get("sentence_order_accuracy")
         logger.info(
             "%s at step %d: loss %.3f  mlm %.3f%s",
             _NAMES[self._overlap.is_total, self._overlap.normalised > 0],
-            self._done,
+            self.step,
             scores["loss"],
             scores["masked_lm_accuracy"],
             "" if order is None else f"  sop {order:.3f}",

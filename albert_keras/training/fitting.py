@@ -20,7 +20,7 @@ from albert_keras.training.cluster import any_of, broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.peak import measure_peak
 from albert_keras.training.reports import Report
-from albert_keras.training.run_callbacks import RunCallbacks
+from albert_keras.training.run_callbacks import Progress, RunCallbacks
 from albert_keras.training.saving import SaveCheckpoints, StopWhenDiverged
 from albert_keras.training.stage_plan import StagePlan
 from albert_keras.training.time_budget import FollowBudget
@@ -46,8 +46,13 @@ class RunContext:
     training: Any
     source: Any  # the training data
     training_step: ObjectiveModel  # in the state after `first_step`
-    first_step: int  # steps done by earlier calls
+    progress: Progress
     state: dict[str, Any]  # state saved beside the variables of `first_step`
+
+    @property
+    def first_step(self):
+        """int. Steps done by earlier calls."""
+        return self.progress.first_step
 
     @property
     def is_chief(self):
@@ -99,7 +104,8 @@ def create_or_resume(
         changes = f"; changed: {', '.join(run.overridden)}" if run.overridden else ""
         logger.info("resuming `%s` at step %d%s", run.path, first_step, changes)
     run.write()
-    return RunContext(strategy, run, config.training, source, training_step, first_step, state)
+    progress = Progress(first_step, config.training.steps)
+    return RunContext(strategy, run, config.training, source, training_step, progress, state)
 
 
 def on_first_worker(strategy, out, function: Callable[[], Any]) -> Any:
@@ -157,8 +163,7 @@ def fit(
     Args:
         scores: keras Callback or None. Scores the model regularly: its `score` (lower is better) at
             its `step` chooses the best checkpoint, and `scored_on` names its data, None if these
-            never change in a run. Its `saving` is set; callbacks see its `results` at the end of an
-            epoch.
+            never change in a run.
         max_steps: Largest number of steps to make now; None if it is not limited.
         stages: Stages or None. The stages of the run; None if it has only one.
         callbacks: More callbacks, see `RunCallbacks`. If a callback has a method
@@ -174,7 +179,8 @@ def fit(
         TrainingStopped, TrainingDiverged, WorkerLost, InputError: See `pretrain`.
     """
     strategy, run, training = context.strategy, context.run, context.training
-    model, writes, first_step = context.training_step, context.is_chief, context.first_step
+    model, writes, progress = context.training_step, context.is_chief, context.progress
+    first_step = progress.first_step
     limit = _ENDLESS if max_steps is None else first_step + max_steps
     plan, source = StagePlan.of_one(training.steps), context.source
     if stages is not None:
@@ -194,8 +200,7 @@ def fit(
     report = Report(
         run.path,
         training.report_every,
-        first_step,
-        training.steps,
+        progress,
         model.optimizer.schedule,
         peak_flops=_peak_flops(strategy, training) if writes else None,
         waited=lambda: model.waited,
@@ -212,55 +217,40 @@ def fit(
         if stages is not None:
             state["stages"] = stages.state()
         is_in_last_stage = plan.number_at(step - 1) == len(plan) - 1
-        score = _score(scores, report, step, is_in_last_stage)
+        score = _score(scores, progress, is_in_last_stage)
         run.checkpoints.save(step, checkpoint_variables(model), state, *score)
 
     saving = SaveCheckpoints(
-        save,
-        training.checkpoint_every,
-        first_step,
-        last_step,
-        agree=functools.partial(any_of, strategy),
+        save, training.checkpoint_every, progress, agree=functools.partial(any_of, strategy)
     )
     skipped_before = int(model.guard.consecutive_skips.numpy())
-    diverged = StopWhenDiverged(
-        run.path, saving, first_step, source.numbers, skipped_before, writes
-    )
-    first, last = [report], [diverged, saving]
-    if scores is not None:
-        scores.saving = saving
-        first.append(scores)
-    if budget is not None:
-        everyone = (*first, *callbacks, *last)
-        budget.followers = tuple(each for each in everyone if hasattr(each, "last_step"))
-        last.append(budget)
+    diverged = StopWhenDiverged(run.path, progress, source.numbers, skipped_before, writes)
+    first: list = [report] if scores is None else [report, scores]
+    last: list = [diverged, saving] if budget is None else [diverged, saving, budget]
     every = getattr(training, "evaluate_every", None) or training.steps
-    run_callbacks = RunCallbacks(
-        first, callbacks, last, every, first_step, lambda: _epoch_logs(report, scores)
-    )
-    saving.stop_if = lambda: run_callbacks.is_stopped
+    run_callbacks = RunCallbacks(progress, first, callbacks, last, every)
 
     # === Training ===
     model.has_full_logs = True
     with saving, doing(lambda: _place(saving)):
         try:
             for number in range(plan.number_at(first_step), len(plan)):
-                if plan.ends[number] <= saving.step:  # changed settings may leave no step
+                if plan.ends[number] <= progress.step:  # changed settings may leave no step
                     continue
                 part = context.source
                 if stages is not None:
-                    part = stages.begin(number, context, saving.step)
+                    part = stages.begin(number, context, progress.step)
                 positions = part.positions_per_step
                 run_callbacks.begin_stage(positions, part.flops(model))
                 end = min(_ENDLESS if budget else plan.ends[number], limit)
                 model.fit(
-                    part.batches(strategy, saving.step),
+                    part.batches(strategy, progress.step),
                     epochs=1,
-                    steps_per_epoch=end - saving.step,
+                    steps_per_epoch=end - progress.step,
                     callbacks=[run_callbacks],
                     verbose=0,
                 )
-                if saving.stopping or saving.step < plan.ends[number] or saving.step >= limit:
+                if saving.stopping or progress.step < plan.ends[number] or progress.step >= limit:
                     break
             run_callbacks.end()
             saving.save_now()  # if `max_steps` ended it earlier than planned
@@ -278,9 +268,10 @@ def fit(
         raise TrainingDiverged(run.path, saving.saved, skipped, diverged.numbers)
     if any_of(strategy, saving.stopped_by is not None):
         raise TrainingStopped(run.path, saving.saved, saving.stopped_by)
-    if saving.step < saving.last_step:
-        logger.info("the run ended at step %d of %d", saving.step, saving.last_step)
-    return saving.step
+    last_step = min(progress.last_step, limit)
+    if progress.step < last_step:
+        logger.info("the run ended at step %d of %d", progress.step, last_step)
+    return progress.step
 
 
 def _place(saving):
@@ -300,14 +291,6 @@ def _out_of_memory(strategy, training):
     )
 
 
-def _epoch_logs(report, scores):
-    """Returns what callbacks see at the end of an epoch: means, and scores as `val_loss` ..."""
-    line = report.last_line or {}
-    logs = {name: value for name, value in line.items() if value is not None and name != "step"}
-    results = getattr(scores, "results", None) or {}
-    return logs | {f"val_{name}": value for name, value in results.items()}
-
-
 def _follow_budget(context, plan, clock):
     training = context.training
     if training.time_budget is None:
@@ -315,7 +298,7 @@ def _follow_budget(context, plan, clock):
     budget = FollowBudget(
         parse_duration(training.time_budget),
         context.training_step.optimizer.schedule,
-        first_step=context.first_step,
+        context.progress,
         # All workers use the clock of the first one.
         clock=lambda: broadcast(context.strategy, int(clock() * 1e6)) / 1e6,
         plan=plan,
@@ -333,13 +316,13 @@ def _last_step(context, budget):
     return first_step if first_step and budget.is_over else budget.last_step
 
 
-def _score(scores, report, step, is_in_last_stage):
+def _score(scores, progress, is_in_last_stage):
     """Returns the score by which the best checkpoint is chosen, or None, and what it is of."""
     if scores is not None:
-        return scores.score if scores.step == step else None, scores.scored_on
+        return scores.score if scores.step == progress.step else None, scores.scored_on
     if not is_in_last_stage:  # other records, lengths or masks have other losses
         return None, None
-    return report.last_line.get("loss") if report.last_line else None, "training"
+    return progress.line.get("loss"), "training"
 
 
 def _peak_flops(strategy, training):

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.runs.log_file import append_to_log, keep_log_until, read_log
+from albert_keras.training.run_callbacks import Progress
 from albert_keras.training.stage_plan import StagePlan
 from albert_keras.training.time_budget import FollowBudget
 from data_pipeline.progress import UPDATE, State, format_duration, log_state
@@ -48,16 +49,14 @@ class Report(keras.callbacks.Callback):
 
     Rates exclude the first execution, which builds the graph, unless it is the only one.
 
-    If one execution makes several steps, the first that reaches or passes a multiple of `every`
-    reports. The last step of a stage reports, too, so that no mean is taken over two stages.
+    The last step of a stage reports, too, so that no mean is taken over two stages.
     """
 
     def __init__(
         self,
         folder: str | Path,  # of the run
         every: int,  # steps between reports
-        first_step: int,  # steps done before this `fit`
-        last_step: int,
+        progress: Progress,
         schedule: Callable,  # learning rate after a number of steps
         peak_flops: float | None = None,  # of all replicas together, in operations per second
         waited: Callable[[], float | None] = lambda: 0.0,  # seconds spent waiting for data so far
@@ -69,16 +68,12 @@ class Report(keras.callbacks.Callback):
         super().__init__()
         self._budget = budget
         self.folder, self.every, self.writes = Path(folder), every, writes
-        self.first_step = self.step = first_step
-        #: The step that ends the run; may be changed during training.
-        self.last_step = last_step
-        self.schedule = schedule
+        self.progress, self.schedule = progress, schedule
         self.positions_per_step = self.flops_per_step = 0  # see `begin_stage`
         self.peak_flops = peak_flops
-        self.last_line = None  # newest line of the log
         self._waited, self._send = waited, send
         self._plan = plan if plan is not None and len(plan) > 1 else None
-        self._begin_times(first_step)
+        self._begin_times(progress.step)
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
         """Begins to report a stage, whose steps differ from those before.
@@ -88,7 +83,7 @@ class Report(keras.callbacks.Callback):
             flops_per_step: Useful operations, see `training_flops`.
         """
         self.positions_per_step, self.flops_per_step = positions_per_step, flops_per_step
-        self._begin_times(self.step)
+        self._begin_times(self.progress.step)
 
     def _begin_times(self, step):
         """Forgets the times of the stage before."""
@@ -101,7 +96,7 @@ class Report(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         if not self.writes:
             return
-        keep_log_until(self.folder, self.first_step)
+        keep_log_until(self.folder, self.progress.first_step)
         append_to_log(self.folder, "")  # fails now if the log cannot be written
         self._tensorboard = tf.summary.create_file_writer(str(self.folder / "tensorboard"))
         log = read_log(self.folder)
@@ -116,14 +111,14 @@ class Report(keras.callbacks.Callback):
         pause = time.monotonic() - self._stepped
         self._pauses += pause
         if pause >= self._longest_pause / 2:
-            self._last_pause, self._longest_pause = self.step, max(pause, self._longest_pause)
+            self._longest_pause = max(pause, self._longest_pause)
+            self._last_pause = self.progress.step
 
     def on_train_batch_end(self, batch, logs=None):
-        # Keras gives the index of the last step of the execution.
-        before, self.step = self.step, self.first_step + batch + 1
-        is_due = self.step // self.every > before // self.every or self.step >= self.last_step
+        before = self.progress.before
+        is_due = self.progress.is_at(self.every)
         if self._plan is not None:
-            is_due |= self.step >= self._plan.ends[self._plan.number_at(before)]
+            is_due |= self.progress.step >= self._plan.ends[self._plan.number_at(before)]
         if self.writes:
             self._update(logs if is_due else None, is_first=before == self._first_of_stage)
         if is_due:
@@ -158,10 +153,11 @@ class Report(keras.callbacks.Callback):
 
     def _position(self):
         """Returns how much of the run is done: of its steps, or of its time if that ends it."""
+        step = self.progress.step
         if self._budget is None:
-            return f"{self.step:,}/{self.last_step:,}"
+            return f"{step:,}/{self.progress.last_step:,}"
         used, seconds = map(format_duration, (self._budget.seconds_used, self._budget.seconds))
-        return f"{self.step:,}, {used} of {seconds}"
+        return f"{step:,}, {used} of {seconds}"
 
     def _report(self, values, now, position):
         tokens = values.pop("tokens")
@@ -176,7 +172,7 @@ class Report(keras.callbacks.Callback):
                     tf.summary.scalar(name, value, step=now.step)
         if self._send is not None:
             self._send(line)
-        self.last_line = line
+        self.progress.line = line
         self._interval_start, self._reported = now.step, now.seconds
         seconds = self._eta(now)
         text = f"step {position}  {_on_screen(line)}  ETA {_duration(seconds)}"
@@ -185,7 +181,7 @@ class Report(keras.callbacks.Callback):
     def _metrics(self, values):
         """Returns the values of a line that do not depend on the clock."""
         skipped = int(values.pop("skipped", 0))
-        has_updates = skipped < self.step - self._interval_start
+        has_updates = skipped < self.progress.step - self._interval_start
         metrics = {}
         for name, value in values.items():
             is_mean = name == "gradient_norm" or name.endswith(("loss", "accuracy"))
@@ -193,7 +189,7 @@ class Report(keras.callbacks.Callback):
             metrics[name] = value if is_known else None
         if "skipped_in_row" in metrics:
             metrics["skipped_in_row"] = int(values["skipped_in_row"])
-        rate = float(self.schedule(self.step - 1))
+        rate = float(self.schedule(self.progress.step - 1))
         return metrics | {"learning_rate": rate, "skipped": skipped}
 
     def _rates(self, tokens, now):
@@ -214,7 +210,7 @@ class Report(keras.callbacks.Callback):
         return rates | {"seconds": now.seconds - self._reported}
 
     def _moment(self):
-        return _Moment(self.step, time.monotonic(), self._waited(), self._pauses)
+        return _Moment(self.progress.step, time.monotonic(), self._waited(), self._pauses)
 
     def _state(self, now, position):
         seconds = self._eta(now)
@@ -224,14 +220,14 @@ class Report(keras.callbacks.Callback):
             return State(text, "training", *done, "seconds", 1.0, seconds)
         pace = self._seconds_per_step(now)
         rate = 1 / pace if pace else 0.0
-        return State(text, "training", now.step, self.last_step, "steps", rate, seconds)
+        return State(text, "training", now.step, self.progress.last_step, "steps", rate, seconds)
 
     def _eta(self, now):
         """Returns the remaining seconds; None if they are unknown."""
         if self._budget is not None:
             return max(self._budget.seconds - self._budget.seconds_used, 0.0)
         pace = self._seconds_per_step(now)
-        steps = self.last_step - now.step
+        steps = self.progress.last_step - now.step
         alike = steps if self._plan is None else self._plan.steps_ahead(now.step)
         # Scorings and saves come after equally many steps; those since the last one have none yet.
         pauses = self._pauses / max(self._last_pause - self._first_of_stage, 1)

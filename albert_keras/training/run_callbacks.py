@@ -1,6 +1,6 @@
-"""The callbacks of a run: several calls of `fit` as a single one, with an epoch per evaluation."""
+"""What the callbacks of a run know of each other, and several calls of `fit` as a single one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tensorflow import keras
@@ -18,39 +18,72 @@ _REFUSED = {
 }
 
 
+class Progress:
+    """How far a run is, the same object for all callbacks of the run; `RunCallbacks` counts.
+
+    Attributes:
+        first_step: int. Steps done before this process.
+        last_step: int. The step that ends the run; callbacks may change it during training.
+        step: int. Steps done; several, if one execution makes several steps, since `before`.
+        save_soon: bool. Whether a callback asks for a checkpoint at the end of this execution.
+        stop_soon: bool. Whether a callback asks to save and to end the run, as a signal does.
+        line: dict. The newest report in the log; empty until there is one in this process.
+        results: dict. The newest scores on held-out records; empty until there are any.
+    """
+
+    def __init__(self, first_step: int, last_step: int):
+        self.first_step = self.before = self.step = first_step
+        self.last_step = last_step
+        self.save_soon = self.stop_soon = False
+        self.line: dict[str, Any] = {}
+        self.results: dict[str, float] = {}
+
+    def reach(self, step: int):
+        """Notes that an execution has ended with a step."""
+        self.before, self.step = self.step, step
+
+    def is_at(self, every: int) -> bool:
+        """Returns whether the newest execution reached or passed a multiple of `every`, or the end
+        of the run.
+        """
+        return self.step // every > self.before // every or self.step >= self.last_step
+
+    def logs(self) -> dict[str, Any]:
+        """Returns the means of the newest report, and the newest scores as `val_loss` and so on."""
+        means = {name: value for name, value in self.line.items() if value is not None}
+        means.pop("step", None)
+        return means | {f"val_{name}": value for name, value in self.results.items()}
+
+
 class RunCallbacks(keras.callbacks.Callback):
     """Calls the callbacks of a run in all calls of `fit`, one per stage, as if they were one call.
 
     For all of them, training begins and ends only once, and batches are counted across all calls.
     The callbacks of a user see one epoch for each interval between two evaluations: at its end they
-    receive the means of the last report, and the scores on held-out records as `val_loss` and so
-    on. If one of them sets `model.stop_training`, the run is saved and ends.
+    receive the means and scores of `Progress.logs`. If one of them sets `model.stop_training`, the
+    run is saved and ends.
 
     Args:
-        before, after: Callbacks that receive `on_train_begin`, `on_epoch_begin` (once),
-            `on_train_batch_end` and `on_train_end`; a method `begin_stage` is called before each
-            stage.
+        progress: Progress. Counts the steps before any callback sees them.
+        before, after: Callbacks that receive no epochs; a method `begin_stage` is called before
+            each stage.
         given: Callbacks of the user, called between these two.
         every: Steps between two evaluations.
-        first_step: Steps done before this process.
-        logs_of: Returns the logs of an epoch that ends now.
     """
 
     def __init__(
         self,
+        progress: Progress,
         before: Sequence[keras.callbacks.Callback],
         given: Sequence[keras.callbacks.Callback],
         after: Sequence[keras.callbacks.Callback],
         every: int,
-        first_step: int,
-        logs_of: Callable[[], dict[str, Any]],
     ):
         super().__init__()
         self._first, self._given, self._last = tuple(before), tuple(given), tuple(after)
         self._all = (*before, *given, *after)
-        self._every, self._first_step, self._logs_of = every, first_step, logs_of
-        self._before = self._batches = 0  # batches before this `fit`, and until now
-        self.is_stopped = False  # whether a callback of the user has ended the run
+        self._progress, self._every = progress, every
+        self._begun_at = progress.step  # the step before this `fit`
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
         """Begins a stage for the callbacks that have a method of this name."""
@@ -65,35 +98,33 @@ class RunCallbacks(keras.callbacks.Callback):
 
     def set_params(self, params):
         super().set_params(params)
-        steps = self._first_step + self._batches + params["steps"]
+        steps = self._progress.step + params["steps"]
         own = {"epochs": -(-steps // self._every), "steps": self._every}
         for callback in self._given:
             callback.set_params(params | own)
 
     def on_train_begin(self, logs=None):
-        if self._batches == 0:
+        if self._progress.step == self._progress.first_step:
             for callback in self._all:
                 callback.on_train_begin(logs)
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._before = self._batches
-        if self._batches == 0:
-            for callback in (*self._first, *self._last):
-                callback.on_epoch_begin(epoch, logs)
+        self._begun_at = self._progress.step
+        if self._begun_at == self._progress.first_step:
             for callback in self._given:
-                callback.on_epoch_begin(self._first_step // self._every)
+                callback.on_epoch_begin(self._begun_at // self._every)
 
     def on_train_batch_begin(self, batch, logs=None):
-        for callback in self._given:
-            callback.on_train_batch_begin(self._before + batch, logs)
+        for callback in self._all:
+            callback.on_train_batch_begin(self._begun_at - self._progress.first_step + batch, logs)
 
     def on_train_batch_end(self, batch, logs=None):
-        before, self._batches = self._batches, self._before + batch + 1
+        progress = self._progress
+        progress.reach(self._begun_at + batch + 1)
+        number = progress.step - progress.first_step - 1
         for callback in (*self._first, *self._given):
-            callback.on_train_batch_end(self._batches - 1, logs)
-        epoch, last = (
-            (self._first_step + steps) // self._every for steps in (before, self._batches)
-        )
+            callback.on_train_batch_end(number, logs)
+        epoch, last = progress.before // self._every, progress.step // self._every
         if last > epoch:
             # Means since the last report, as long as there is none: the columns of a CSVLogger are
             # those of the first epoch.
@@ -103,11 +134,12 @@ class RunCallbacks(keras.callbacks.Callback):
                 if name.endswith(("loss", "accuracy"))
             }
             for callback in self._given:
-                callback.on_epoch_end(epoch, means | self._logs_of())
+                callback.on_epoch_end(epoch, means | progress.logs())
                 callback.on_epoch_begin(last)
-        self.is_stopped = self.is_stopped or bool(self._given and self.model.stop_training)
+        if self._given and self.model.stop_training:
+            progress.stop_soon = True
         for callback in self._last:
-            callback.on_train_batch_end(self._batches - 1, logs)
+            callback.on_train_batch_end(number, logs)
 
     def end(self):
         """Ends the training."""

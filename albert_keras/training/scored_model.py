@@ -5,7 +5,6 @@ from pathlib import Path
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_files import RecordFiles
@@ -13,15 +12,8 @@ from data_pipeline.records.record_files import RecordFiles
 
 def open_scored_model(
     path: str | Path, records: RecordFiles, step: int | str | None = None
-) -> tuple[OpenedModel, Run | None]:
-    """Finds a pre-trained model to score on records.
-
-    Args:
-        path, step: As in `open_weights`.
-        records: RecordFiles.
-
-    Returns:
-        tuple. The model, not yet loaded, and its run; None if it does not come from a run.
+) -> OpenedModel:
+    """Opens a pre-trained model to score on records; arguments as of `open_weights`.
 
     Raises:
         InputError: If there is no such model, it has no masked-LM head, or cannot read the records.
@@ -32,10 +24,10 @@ def open_scored_model(
             f"`{path}` must be a pre-trained model with a masked-LM head, to be scored on records. "
             f"Received: heads {', '.join(weights.heads) or 'none'}."
         )
-    run = Run.open(weights.place) if weights.kind == "run" else None
+    run = weights.run
     digest = weights.tokenizer.digest if run is None else run.record["tokenizer_digest"]
     check_records(records, weights.path, weights.albert_config, digest)
-    return weights, run
+    return weights
 
 
 def check_records(

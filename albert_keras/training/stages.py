@@ -237,8 +237,5 @@ class Stages:
             if each.records.info.fingerprint == stage.records.info.fingerprint
         )
         return RecordSource(
-            stage.records,
-            stage.training,
-            steps_before=plan.start_of(number),
-            records_before=before,
+            stage.records, stage.training, steps_before=plan.start_of(number), records_before=before
         )

@@ -15,11 +15,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from albert_keras.training.cluster import (
-    noticing_lost_workers,
-    num_workers,
-    read_workers,
-)
+from albert_keras.training.cluster import noticing_lost_workers, num_workers, read_workers
 from albert_keras.training.loop_config import STRATEGIES
 from albert_keras.training.rendezvous import meet
 from data_pipeline.errors import InputError, Mistake

@@ -8,6 +8,7 @@ from collections import deque
 from tensorflow import keras
 
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
+from albert_keras.training.run_callbacks import Progress
 from albert_keras.training.stage_plan import StagePlan
 
 logger = logging.getLogger(__name__)
@@ -43,15 +44,13 @@ class FollowBudget(keras.callbacks.Callback):
         self,
         seconds: float,
         schedule: WarmupPolynomialDecay,  # created with `adjustable=True`
-        callbacks=(),  # their attribute `last_step` follows
-        first_step: int = 0,  # steps done before this `fit`
+        progress: Progress,  # its `last_step` follows the clock
         clock=time.monotonic,
         plan: StagePlan | None = None,  # its ends follow the clock; None for a single stage
     ):
         super().__init__()
-        self.seconds, self.schedule, self.followers = float(seconds), schedule, tuple(callbacks)
+        self.seconds, self.schedule, self.progress = float(seconds), schedule, progress
         self.margin = min(_MARGIN_FRACTION * self.seconds, _LONGEST_MARGIN)
-        self.first_step = self.step = first_step
         self.num_steps = schedule.num_steps
         self._plan = plan or StagePlan.of_one(schedule.num_steps)
         self._clock, self._used_before = clock, 0.0
@@ -82,13 +81,14 @@ class FollowBudget(keras.callbacks.Callback):
     def restore(self, state):
         """Continues the budget of an interrupted run from the `state` saved with `first_step`."""
         self._used_before = float(state["seconds_used"])
-        if not self.is_over and self.last_step <= self.first_step:  # the budget was enlarged
-            self._plan.move(len(self._plan) - 1, self.first_step + 1)
+        first_step = self.progress.first_step
+        if not self.is_over and self.last_step <= first_step:  # the budget was enlarged
+            self._plan.move(len(self._plan) - 1, first_step + 1)
 
     @property
     def is_over(self) -> bool:
         """Whether a restored run has no time for one more step."""
-        return self._left(len(self._plan) - 1) * self.first_step < self._used_before
+        return self._left(len(self._plan) - 1) * self.progress.first_step < self._used_before
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
         """Forgets the speed of the stage before."""
@@ -100,21 +100,20 @@ class FollowBudget(keras.callbacks.Callback):
         self._tell()
 
     def on_train_batch_end(self, batch, logs=None):
-        # With several steps per execution `batch` is the last of them.
-        previous, self.step = self.step, self.first_step + batch + 1
-        stride = self.step - previous
+        previous, step = self.progress.before, self.progress.step
+        stride = step - previous
         before, self._now = self._now, self._clock()
         self._durations.append(self._now - before)
         number = self._plan.number_at(previous)
         if self._is_ending:  # `fit` continues with the next stage
             if number == len(self._plan) - 1:
-                logger.info("the time budget ends the run at step %d", self.step)
+                logger.info("the time budget ends the run at step %d", step)
             self.model.stop_training = True
             return
         # The first execution of a stage builds the graph: alone, it is no speed.
         needed = min(self._durations) * min(len(self._durations), 2)
         self._is_ending = self._left(number) < needed
-        end = self.step + stride * (1 if self._is_ending else 2)
+        end = step + stride * (1 if self._is_ending else 2)
         if self._is_ending or self._plan.ends[number] < end:
             self._plan.move(number, end)
         self._tell()
@@ -125,13 +124,12 @@ class FollowBudget(keras.callbacks.Callback):
 
     def _tell(self):
         """Tells the schedule and the other callbacks how many steps are expected."""
-        for callback in self.followers:
-            callback.last_step = self.last_step
+        step, self.progress.last_step = self.progress.step, self.last_step
         share = self.seconds_used / (self.seconds - self.margin)
-        if self._is_ending and self._plan.number_at(self.step) == len(self._plan) - 1:
+        if self._is_ending and self._plan.number_at(step) == len(self._plan) - 1:
             self.num_steps = self.last_step
-        elif self.step and share > 0:
-            self.num_steps = max(math.ceil(self.step / share), self.step + 1)
+        elif step and share > 0:
+            self.num_steps = max(math.ceil(step / share), step + 1)
         shortest = self.schedule.warmup_end
         if self.num_steps < shortest and share > _IS_KNOWN and not self._has_warned:
             self._has_warned = True

@@ -61,7 +61,7 @@ def write_inputs(
     The weights and texts are the same each time.
     """
     from albert_keras.formats import hugging_face
-    from albert_keras.formats.model_weights import ModelWeights
+    from albert_keras.formats.opened_model import OpenedModel
     from albert_keras.models.encoder import AlbertEncoder
 
     folder = Path(folder)
@@ -71,7 +71,7 @@ def write_inputs(
     weights = folder / "transformers"
     weights.mkdir()
     values = {weight.name.removesuffix(":0"): weight.numpy() for weight in encoder.weights}
-    hugging_face.write(ModelWeights(config, values, "benchmark"), weights)
+    hugging_face.write(OpenedModel.of(config, values, "benchmark"), weights, {})
 
     def question(length):
         texts = exact_texts(tokenizer, length - 2, batch_size)

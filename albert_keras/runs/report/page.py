@@ -263,10 +263,10 @@ def fill_samples(run: Path, data: Path, count: int) -> Samples:
 
     logger.info("filling masks of `%s`", data)
     records = RecordFiles(data)
-    weights, own = open_scored_model(run, records)
+    weights = open_scored_model(run, records)
     if not len(records):
         raise InputError(f"`{data}` must contain records. Received: 0 records.")
-    tokenizer, model = weights.tokenizer, own.load_model(weights.step)
+    tokenizer, model = weights.tokenizer, weights.run.load_model(weights.step)
     distance = max(len(records) // count, 1)
     dataset = evaluation_dataset(records, 1).shard(distance, 0).take(count)
     texts = []

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tensorflow import keras
 
-from albert_keras.formats.detection import best_run, convert_command, detect, read_export_record
+from albert_keras.formats.detection import Place, convert_command, detect, read_export_record
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -86,7 +86,7 @@ class ExportSource(NamedTuple):
 
 
 def open_source(
-    path: str | Path | keras.Model,
+    path: str | Path | Place | keras.Model,
     step: int | str | None = None,
     max_seq_length: int | None = None,
 ) -> ExportSource:
@@ -94,10 +94,9 @@ def open_source(
     if isinstance(path, keras.Model):
         return _of_model(path, max_seq_length)
     place = detect(path)
-    if place.kind in ("run", "fine-tuning"):
-        folder = best_run(place.path) if place.kind == "fine-tuning" else place.path
-        return _of_run(Run.open(folder), step, max_seq_length)
-    origin = open_weights(path, step)
+    if place.run is not None:
+        return _of_run(Run.open(place.run), step, max_seq_length)
+    origin = open_weights(place, step)
     if place.kind != "export":
         return _of_weights(origin, max_seq_length)
     source = _of_weights(origin, max_seq_length or origin.max_seq_length)

@@ -19,6 +19,7 @@ from tests.albert_keras.formats.random_weights import (
     ROBERTA,
     pretraining_weights,
     task_weights,
+    with_arrays,
 )
 from tests.albert_keras.serving.small_exports import make_model, write_run
 from tests.albert_keras.tasks.small_tasks import make_task
@@ -34,7 +35,7 @@ def own_folder(tokenizer_files, tmp_path_factory):
     def write(weights, files=tokenizer_files):
         folder = tmp_path_factory.mktemp("own") / "model"
         folder.mkdir()
-        own.write(weights._replace(tokenizer_files=files), folder)
+        own.write(weights, folder, files)
         (folder / CONVERSION_RECORD).write_text('{"format": "albert-keras"}')
         return folder
 
@@ -96,7 +97,7 @@ def test_weights_vocabulary_and_labels_are_those_of_the_conversion(own_folder, t
     assert open_weights(path).digest == record["encoder_digest"]
     weights = task_weights("classification", 3, ("neg", "neu", "pos"), vocab_size=307)
     (tmp_path / "b").mkdir()
-    hugging_face.write(weights, tmp_path / "b")
+    hugging_face.write(weights, tmp_path / "b", {})
     theirs = convert(tmp_path / "b", tmp_path / "c", to="hugging-face").path
     text = (theirs / "config.json").read_text()
     for old, new, says in (
@@ -111,9 +112,10 @@ def test_weights_vocabulary_and_labels_are_those_of_the_conversion(own_folder, t
 def test_a_changed_number_is_named_and_leaves_nothing(google, tmp_path, monkeypatch):
     write = own.write
 
-    def change(weights, folder):
-        table = weights.tensors[TABLE] + np.float32(1e-6)
-        write(weights._replace(tensors=weights.tensors | {TABLE: table}), folder)
+    def change(weights, folder, files):
+        arrays = weights.arrays
+        table = arrays[TABLE] + np.float32(1e-6)
+        write(with_arrays(weights, arrays | {TABLE: table}), folder, files)
 
     monkeypatch.setattr(own, "write", change)
     with pytest.raises(InputError, match=f"These tensors differ: {TABLE}. Nothing was written"):
@@ -162,12 +164,12 @@ def test_there_and_back_is_the_same_model(name, sizes, left, own_folder, tiny_co
     assert back.source_format == name
     assert there.encoder_digest == back.encoder_digest
     origins = [open_weights(source), open_weights(tmp_path / "back")]
-    first, second = (origin.weights() for origin in origins)
+    first, second = (origin.in_memory() for origin in origins)
     assert second.heads == tuple(head for head in first.heads if head not in left)
-    for tensor, array in second.tensors.items():
-        assert array.tobytes() == first.tensors[tensor].tobytes(), tensor
+    for tensor, array in second.arrays.items():
+        assert array.tobytes() == first.arrays[tensor].tobytes(), tensor
     free = {"foreign_keys": {}, "initializer_range": 0.02}
-    assert second.config.replace(**free) == first.config.replace(**free)
+    assert second.albert_config.replace(**free) == first.albert_config.replace(**free)
     assert len({origin.tokenizer.digest for origin in origins}) == 1
 
 

@@ -1,5 +1,6 @@
 """A foreign model with the head of a task becomes a run that answers with the same logits."""
 
+import dataclasses
 import functools
 import json
 
@@ -61,12 +62,10 @@ def hugging_face_folder(tokenizer_files, tiny_tokenizer, tmp_path_factory):
         kind, outputs, labels, keys, _ = CASES[name]
         weights = task_weights(kind, outputs, labels, vocab_size=tiny_tokenizer.vocab_size, **SIZES)
         files = files_for(vocabulary, "hugging-face", 160) if with_vocabulary else {}
-        weights = weights._replace(
-            config=weights.config.replace(foreign_keys=keys), tokenizer_files=files
-        )
+        weights = random_weights.with_shape(weights, foreign_keys=keys)
         folder = tmp_path_factory.mktemp("hugging-face") / "model"
         folder.mkdir()
-        hugging_face.write(weights, folder)
+        hugging_face.write(weights, folder, files)
         return folder, weights
 
     return write
@@ -89,10 +88,10 @@ def logits_in_numpy(weights, batch):
     """Returns the logits of a head, computed from the tensors of the source in float64."""
     length = batch["input_ids"].shape[-1]
     rows = [batch[key].reshape(-1, length) for key in ("input_ids", "input_mask", "segment_ids")]
-    shape = weights.config.to_dict()
-    sequence, pooled, _ = numpy_albert.encode(weights.tensors, shape, *rows)
+    arrays = weights.arrays
+    sequence, pooled, _ = numpy_albert.encode(arrays, weights.albert_config.to_dict(), *rows)
     name = "cls/squad/output_" if "spans" in weights.heads else "output_"
-    kernel, bias = weights.tensors[f"{name}weights"], weights.tensors[f"{name}bias"]
+    kernel, bias = arrays[f"{name}weights"], arrays[f"{name}bias"]
     return lambda per_position: (sequence if per_position else pooled) @ kernel.T + bias
 
 
@@ -144,7 +143,7 @@ def test_labels_columns_and_length_are_those_of_the_source(converted):
 def test_a_converted_tagger_splits_as_its_vocabulary_shows(tiny_tokenizer):
     keys = {"architectures": ["BertForTokenClassification"]}
     weights = task_weights("tagging", 3, ("O", "B-X", "I-X"), vocab_size=307, **SIZES)
-    weights = weights._replace(config=weights.config.replace(foreign_keys=keys))
+    weights = random_weights.with_shape(weights, foreign_keys=keys)
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{n}" for n in range(60))]
     for count, rule in ((5, "punctuation"), (40, "characters")):
         words = "\n".join([*pieces, *map(chr, range(0x4E00, 0x4E00 + count))]).encode()
@@ -176,7 +175,7 @@ def test_a_roberta_with_a_classifier_answers(tiny_corpus, tmp_path):
     shape = random_weights.ROBERTA | SIZES | {"embedding_size": 32, "vocab_size": size}
     weights = task_weights("classification", 2, ("no", "yes"), **shape)
     (tmp_path / "theirs").mkdir()
-    hugging_face.write(weights._replace(tokenizer_files=files), tmp_path / "theirs")
+    hugging_face.write(weights, tmp_path / "theirs", files)
     result = convert(tmp_path / "theirs", tmp_path / "ours")
     assert result.task == "classification"
     model = TrainedTask.open(result.path)
@@ -188,4 +187,5 @@ def test_a_roberta_with_a_classifier_answers(tiny_corpus, tmp_path):
     assert model.answers(examples)[0].label in ("no", "yes")
     convert(result.path, tmp_path / "back", to="hugging-face")
     again = hugging_face.read(tmp_path / "back")
-    random_weights.assert_same_weights(again._replace(config=weights.config), weights)
+    again = dataclasses.replace(again, albert_config=weights.albert_config)
+    random_weights.assert_same_weights(again, weights)

@@ -273,5 +273,5 @@ def _converted(format_name, folder):
     files = files_for(vocabulary, format_name, 9)
     path = folder / "model"
     path.mkdir()
-    format_module(format_name).write(weights._replace(tokenizer_files=files), path)
-    return Example(_files(path), lambda: open_weights(path).weights())
+    format_module(format_name).write(weights, path, files)
+    return Example(_files(path), lambda: open_weights(path).in_memory())

@@ -11,7 +11,7 @@ from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.finetuned import TrainedTask, find_run, task_of
+from albert_keras.tasks.finetuned import TrainedTask, open_run, task_of
 from data_pipeline.errors import InputError
 
 ALONE = {"random_baseline": False, "bag_of_words": False}
@@ -71,7 +71,7 @@ def test_the_result_is_a_fine_tuning_with_a_teacher(taught, tuned_teacher):
 
 def test_each_row_has_the_logits_of_its_example(tuned_teacher, settings):
     model = TrainedTask.open(tuned_teacher)
-    examples = task_of(Run.open(find_run(tuned_teacher))).read("train")
+    examples = task_of(open_run(tuned_teacher)).read("train")
     features, outputs = model.compute_outputs(examples)
     rows = np.array([7, 3, 31])
     found = TaughtFeatures(features, outputs["logits"]).batch(rows)

@@ -2,9 +2,10 @@
 
 import importlib
 import tempfile
+from pathlib import Path
 
 from albert_keras.formats import keras_nlp
-from albert_keras.formats.model_weights import ModelWeights
+from albert_keras.formats.opened_model import OpenedModel
 from data_pipeline.limits import read_json
 from data_pipeline.tensorflow_line import needs_tf_keras
 from tests.albert_keras.numpy_albert import weights_by_name
@@ -16,9 +17,9 @@ def library():
 
 def backbone_of(encoder):
     """Returns an AlbertBackbone with the weights and the dtype policy of an AlbertEncoder."""
-    weights = ModelWeights(encoder.config, weights_by_name(encoder), "an encoder")
+    weights = OpenedModel.of(encoder.config, weights_by_name(encoder), "an encoder")
     with tempfile.TemporaryDirectory() as folder:
-        keras_nlp.write(weights, folder)
+        keras_nlp.write(weights, Path(folder), {})
         arguments = read_json(f"{folder}/config.json")["config"]
         backbone = library().models.AlbertBackbone(**arguments, dtype=encoder.dtype_policy.name)
         backbone.load_weights(f"{folder}/model.weights.h5")

@@ -1,9 +1,12 @@
 """Small models as numbers, for tests of formats."""
 
+import dataclasses
+
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.model_weights import ModelWeights, encoder_shapes, head_shapes
+from albert_keras.formats.model_weights import encoder_shapes, head_shapes
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 
 SMALL = {
@@ -27,7 +30,7 @@ ROBERTA = BERT | {
 
 
 def pretraining_weights(seed=1, **changes):
-    """Returns ModelWeights of a model with the heads of pre-training.
+    """Returns the OpenedModel of a model with the heads of pre-training.
 
     Models whose pooler is on demand have no sentence head.
     """
@@ -39,39 +42,51 @@ def pretraining_weights(seed=1, **changes):
 
 
 def task_weights(kind, num_outputs, labels=(), seed=1, **changes):
-    """Returns ModelWeights of a fine-tuned model."""
+    """Returns the OpenedModel of a fine-tuned model."""
     ends = {"spans": {"cls/squad/output_bias": 2}, "spans_or_none": {"start_logits/dense/bias": 1}}
     ends = ends.get(kind, {"output_bias": num_outputs})
     is_pooled = kind in ("classification", "regression", "choice")
-    return _weights(AlbertConfig(**SMALL | changes), ends, seed, is_pooled)._replace(labels=labels)
+    return _weights(AlbertConfig(**SMALL | changes), ends, seed, is_pooled, labels)
 
 
 def without(weights, *starts):
-    """Returns ModelWeights without the tensors whose names begin so."""
-    tensors = {name: a for name, a in weights.tensors.items() if not name.startswith(starts)}
-    return weights._replace(tensors=tensors)
+    """Returns a model without the tensors whose names begin so."""
+    arrays = {name: a for name, a in weights.arrays.items() if not name.startswith(starts)}
+    return with_arrays(weights, arrays)
+
+
+def with_arrays(weights, arrays):
+    """Returns a model with other tensors."""
+    return OpenedModel.of(weights.albert_config, arrays, weights.path, labels=weights.labels)
+
+
+def with_shape(weights, **changes):
+    """Returns a model with changes in its AlbertConfig."""
+    return dataclasses.replace(weights, albert_config=weights.albert_config.replace(**changes))
 
 
 def assert_same_weights(first, second):
     """Compares all that is part of the model, to the bit."""
-    assert first.config == second.config
+    assert first.albert_config == second.albert_config
     assert first.labels == second.labels
-    assert first.tensors.keys() == second.tensors.keys()
-    for name, array in first.tensors.items():
-        np.testing.assert_array_equal(array, second.tensors[name], err_msg=name)
+    ours, theirs = first.arrays, second.arrays
+    assert ours.keys() == theirs.keys()
+    for name, array in ours.items():
+        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
 
 
 def pretraining_model(weights):
     """Returns the AlbertForPretraining with given weights."""
     sentence_head = "sentence_order" in weights.heads
-    model = AlbertForPretraining(weights.config, sentence_head=sentence_head, dtype="float32")
+    config, arrays = weights.albert_config, weights.arrays
+    model = AlbertForPretraining(config, sentence_head=sentence_head, dtype="float32")
     names = [weight.name.removesuffix(":0") for weight in model.weights]
-    assert sorted(names) == sorted(weights.tensors)
-    model.set_weights([weights.tensors[name] for name in names])
+    assert sorted(names) == sorted(arrays)
+    model.set_weights([arrays[name] for name in names])
     return model
 
 
-def _weights(config, ends, seed, is_pooled=False):
+def _weights(config, ends, seed, is_pooled=False, labels=()):
     """Returns random numbers for an encoder and heads, each named by its last tensor."""
     ends = {name: np.zeros(size) for name, size in ends.items()}
     shapes = encoder_shapes(config, ["bert/pooler/"] if is_pooled else [])
@@ -80,4 +95,4 @@ def _weights(config, ends, seed, is_pooled=False):
         name: draw.normal(name.endswith("gamma"), 0.2, shape).astype(np.float32)
         for name, shape in (shapes | head_shapes(config, ends)).items()
     }
-    return ModelWeights(config, tensors, "a test")
+    return OpenedModel.of(config, tensors, "a test", labels=labels)

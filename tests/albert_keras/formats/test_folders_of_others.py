@@ -49,7 +49,7 @@ def folder(pieces, tmp_path):
     folder = tmp_path / "theirs"
     folder.mkdir()
     weights = pretraining_weights(vocab_size=len(pieces), **SIZES)
-    hugging_face.write(without(weights, "cls/"), folder)
+    hugging_face.write(without(weights, "cls/"), folder, {})
     write_tokenizer(folder, pieces)
     return folder
 

@@ -19,6 +19,7 @@ from tests.albert_keras.formats.random_weights import (
     assert_same_weights,
     pretraining_weights,
     task_weights,
+    with_shape,
 )
 
 BERT_VALUES = {
@@ -66,16 +67,16 @@ PARTS = {
 def write_release(folder, weights, **more):
     """Writes what google-research/albert would have: returns the prefix."""
     folder.mkdir(exist_ok=True)
-    values = weights.config.to_dict()
+    values = weights.albert_config.to_dict()
     del values["sharing"]
     values.pop("foreign_keys", None)
     (folder / "albert_config.json").write_text(json.dumps(values | more))
-    write_tensors(folder / "model.ckpt-best", weights.tensors)
+    write_tensors(folder / "model.ckpt-best", weights.arrays)
     return folder / "model.ckpt-best"
 
 
 def opened(path):
-    return open_weights(path).weights()
+    return open_weights(path).in_memory()
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -85,7 +86,7 @@ def test_every_number_of_an_albert_arrives_and_is_written_back(tmp_path, head):
     assert_same_weights(found, weights)
     folder = tmp_path / "back"
     folder.mkdir()
-    google_checkpoint.write(weights, folder)
+    google_checkpoint.write(weights, folder, {})
     assert sorted(path.name for path in folder.iterdir()) == [
         "albert_config.json",
         "model.ckpt-best.data-00000-of-00001",
@@ -115,10 +116,9 @@ def test_a_folder_with_two_checkpoints_is_refused(tmp_path):
 
 def test_a_model_without_sharing_has_a_group_for_each_depth(tmp_path):
     weights = pretraining_weights(num_hidden_layers=4, sharing="none")
-    google_checkpoint.write(weights, tmp_path)
+    google_checkpoint.write(weights, tmp_path, {})
     returned = opened(tmp_path)
-    same = weights.config.replace(sharing="all", num_hidden_groups=4)
-    assert_same_weights(returned, weights._replace(config=same))
+    assert_same_weights(returned, with_shape(weights, sharing="all", num_hidden_groups=4))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def name_in_bert(name):
 
 def test_every_number_of_a_bert_arrives_and_is_written_back(tmp_path):
     ours = pretraining_weights(**BERT)
-    theirs = {name_in_bert(name): array for name, array in ours.tensors.items()}
+    theirs = {name_in_bert(name): array for name, array in ours.arrays.items()}
     state = {f"{name}/adam_v": array for name, array in theirs.items()}
     write_tensors(tmp_path / "bert_model.ckpt", theirs | state | {"global_step": np.array(3)})
     (tmp_path / "bert_config.json").write_text(json.dumps(BERT_VALUES))
@@ -159,7 +159,7 @@ def test_every_number_of_a_bert_arrives_and_is_written_back(tmp_path):
     assert_same_weights(weights, ours)
     folder = tmp_path / "back"
     folder.mkdir()
-    google_bert.write(weights, folder)
+    google_bert.write(weights, folder, {})
     assert {path.name for path in folder.iterdir()} == {
         "bert_config.json",
         "bert_model.ckpt.data-00000-of-00001",
@@ -170,10 +170,10 @@ def test_every_number_of_a_bert_arrives_and_is_written_back(tmp_path):
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_erf", "relu"])
 def test_either_form_of_gelu_comes_back(tmp_path, activation):
-    google_bert.write(pretraining_weights(**BERT | {"hidden_act": activation}), tmp_path)
+    google_bert.write(pretraining_weights(**BERT | {"hidden_act": activation}), tmp_path, {})
     values = json.loads((tmp_path / "bert_config.json").read_text())
     assert values["hidden_act"] == activation.removesuffix("_erf")
-    assert google_bert.read(tmp_path).config.hidden_act == activation
+    assert google_bert.read(tmp_path).albert_config.hidden_act == activation
 
 
 def test_missing_keys_take_the_defaults_of_bert(tmp_path):
@@ -195,5 +195,5 @@ def test_missing_keys_take_the_defaults_of_bert(tmp_path):
 )
 def test_what_bert_cannot_be_is_not_written(tmp_path, change, message):
     with pytest.raises(InputError, match=message):
-        google_bert.write(pretraining_weights(**BERT | change), tmp_path)
+        google_bert.write(pretraining_weights(**BERT | change), tmp_path, {})
     assert not list(tmp_path.iterdir())

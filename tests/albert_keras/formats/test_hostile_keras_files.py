@@ -85,13 +85,7 @@ def many_names(file, name, secret):
 
 @pytest.mark.parametrize(
     "change",
-    [
-        external,
-        virtual,
-        external_link,
-        fill_value,
-        many_names,
-    ],
+    [external, virtual, external_link, fill_value, many_names],
     ids=lambda change: change.__name__,
 )
 def test_weights_are_in_the_file_itself(change, members, pack, pooler, tmp_path):

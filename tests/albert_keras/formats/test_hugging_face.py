@@ -82,7 +82,7 @@ def source(albert, tmp_path):
     """Returns a folder of transformers with an ALBERT; tests change it."""
     folder = tmp_path / "source"
     folder.mkdir()
-    hugging_face.write(albert, folder)
+    hugging_face.write(albert, folder, {})
     return folder
 
 
@@ -103,7 +103,7 @@ def change(folder, tensors=None, **values):
 
 def named_in_transformers(weights):
     """Returns the tensors by their names there; kernels of dense layers are [out, in] there."""
-    config, found = weights.config, {}
+    config, arrays, found = weights.albert_config, weights.arrays, {}
     is_bert = config.sharing == "none"
     groups = config.num_hidden_layers if is_bert else config.num_hidden_groups
     for g, k in itertools.product(range(groups), range(config.inner_group_num)):
@@ -120,8 +120,8 @@ def named_in_transformers(weights):
                 ("weights", "weight"),
                 ("bias", "bias"),
             ):
-                if ours + end in weights.tensors:
-                    array = weights.tensors[ours + end]
+                if ours + end in arrays:
+                    array = arrays[ours + end]
                     found[f"{theirs}.{their_end}"] = array.T if end == "/kernel" else array
     return found
 
@@ -129,7 +129,7 @@ def named_in_transformers(weights):
 @pytest.mark.parametrize("case", CASES)
 def test_tensors_have_the_names_and_layouts_of_transformers(tmp_path, case):
     weights = pretraining_weights(**CASES[case])
-    hugging_face.write(weights, tmp_path)
+    hugging_face.write(weights, tmp_path, {})
     theirs, expected = tensors_of(tmp_path), named_in_transformers(weights)
     if case == "equal-sizes":  # theirs always project the embeddings
         name = "albert.encoder.embedding_hidden_mapping_in"
@@ -201,10 +201,10 @@ def test_a_pooler_no_head_wants_is_zeros_and_is_left_out_again(source, tmp_path,
     change(source, kept, architectures=["AlbertForMaskedLM"])
     weights = hugging_face.read(source)
     assert "no pooler" in caplog.text
-    assert not weights.tensors["bert/pooler/dense/kernel"].any()
+    assert not weights.arrays["bert/pooler/dense/kernel"].any()
     target = tmp_path / "target"
     target.mkdir()
-    hugging_face.write(weights, target)
+    hugging_face.write(weights, target, {})
     assert tensors_of(target).keys() == kept.keys()
     change(source, {n: a for n, a in tensors.items() if not n.startswith("albert.pooler")})
     with pytest.raises(InputError, match="albert.pooler.weight: missing"):

@@ -185,7 +185,7 @@ def test_labels_are_names_and_not_numbers():
 )
 def test_heads_of_tasks_travel(tmp_path, kind, number, labels, changes, name):
     weights = task_weights(kind, number, labels, **changes)
-    hugging_face.write(weights, tmp_path)
+    hugging_face.write(weights, tmp_path, {})
     values = json.loads((tmp_path / "config.json").read_text())
     assert values["architectures"] == [name]
     start, outputs = ("classifier", number) if number else ("qa_outputs", 2)
@@ -204,7 +204,7 @@ def test_heads_of_tasks_travel(tmp_path, kind, number, labels, changes, name):
 )
 def test_heads_decide_the_class(tmp_path, changes, left_out, name):
     weights = without(pretraining_weights(**changes), *left_out)
-    hugging_face.write(weights, tmp_path)
+    hugging_face.write(weights, tmp_path, {})
     assert json.loads((tmp_path / "config.json").read_text())["architectures"] == [name]
     tensors = read_safetensors(tmp_path / "model.safetensors")
     prefixed = any(tensor.startswith(("albert.", "bert.")) for tensor in tensors)
@@ -215,5 +215,5 @@ def test_heads_decide_the_class(tmp_path, changes, left_out, name):
 def test_heads_transformers_does_not_have_together_are_refused(tmp_path):
     for weights in (task_weights("spans_or_none", 0), without(pretraining_weights(), "cls/pred")):
         with pytest.raises(InputError, match="transformers has no albert with the heads"):
-            hugging_face.write(weights, tmp_path)
+            hugging_face.write(weights, tmp_path, {})
     assert not list(tmp_path.iterdir())

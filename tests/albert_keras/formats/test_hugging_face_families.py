@@ -7,7 +7,6 @@ import pytest
 
 from albert_keras.formats import hugging_face
 from albert_keras.formats.hugging_face import read_safetensors, write_safetensors
-from albert_keras.formats.model_weights import with_padding_at
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats import make_numbers
 from tests.albert_keras.formats.random_weights import (
@@ -18,6 +17,7 @@ from tests.albert_keras.formats.random_weights import (
     pretraining_model,
     pretraining_weights,
     task_weights,
+    with_shape,
     without,
 )
 from tests.albert_keras.tasks.small_tasks import build_model
@@ -48,8 +48,9 @@ def ours(weights, name, batch):
             "logits": outputs["masked_lm_logits"],
             "sequence_output": outputs["sequence_output"],
         }
-    model = build_model(kind, weights.config, number, dtype="float32")
-    model.set_weights([weights.tensors[w.name.removesuffix(":0")] for w in model.weights])
+    model = build_model(kind, weights.albert_config, number, dtype="float32")
+    arrays = weights.arrays
+    model.set_weights([arrays[weight.name.removesuffix(":0")] for weight in model.weights])
     return model.outputs_of(inputs) | {"sequence_output": model.encoder(inputs)["sequence_output"]}
 
 
@@ -66,10 +67,10 @@ def test_outputs_are_the_numbers_of_transformers_and_the_folder_comes_back(tmp_p
         if output in ("start_logits", "end_logits"):  # ours exclude padding
             got, expected = got[real], expected[real]
         np.testing.assert_allclose(got, expected, atol=1e-5, rtol=0, err_msg=output)
-    assert weights.config.foreign_keys.keys() <= values.keys()
+    assert weights.albert_config.foreign_keys.keys() <= values.keys()
     back = tmp_path / "back"
     back.mkdir()
-    hugging_face.write(weights, back)
+    hugging_face.write(weights, back, {})
     before, after = (read_safetensors(folder / "model.safetensors") for folder in (tmp_path, back))
     assert after.keys() == before.keys()
     for tensor, array in before.items():
@@ -82,7 +83,7 @@ def test_outputs_are_the_numbers_of_transformers_and_the_folder_comes_back(tmp_p
 @pytest.mark.parametrize("changes", [ROBERTA, DISTILBERT], ids=["roberta", "distilbert"])
 def test_models_without_heads_lose_and_gain_nothing(tmp_path, changes):
     weights = without(pretraining_weights(**changes), "cls/")
-    hugging_face.write(weights, tmp_path)
+    hugging_face.write(weights, tmp_path, {})
     stored = read_safetensors(tmp_path / "model.safetensors")
     # Without one RobertaModel would get a random pooler.
     pooler = stored.get("pooler.dense.weight")
@@ -95,15 +96,15 @@ def test_models_without_heads_lose_and_gain_nothing(tmp_path, changes):
 def test_the_pooler_of_a_choice_is_kept(tmp_path, changes):
     weights = task_weights("choice", 1, **changes)
     foreign = {"architectures": ["AlbertForMultipleChoice"]}
-    weights = weights._replace(config=weights.config.replace(foreign_keys=foreign))
-    hugging_face.write(weights, tmp_path)
+    weights = with_shape(weights, foreign_keys=foreign)
+    hugging_face.write(weights, tmp_path, {})
     stored = read_safetensors(tmp_path / "model.safetensors")
     name = "roberta.pooler.dense" if changes is ROBERTA else "pre_classifier"
-    kernel = weights.tensors["bert/pooler/dense/kernel"]
+    kernel = weights.arrays["bert/pooler/dense/kernel"]
     np.testing.assert_array_equal(stored[f"{name}.weight"], kernel.T)
     assert "classifier.weight" in stored
     found = hugging_face.read(tmp_path)
-    assert found.tensors.keys() == weights.tensors.keys()
+    assert found.arrays.keys() == weights.arrays.keys()
 
 
 @pytest.mark.parametrize("name", ["classifier.dense", "pre_classifier"])
@@ -130,15 +131,15 @@ def test_a_pooler_beside_that_of_the_classifier_is_omitted(tmp_path, caplog):
 
 def test_positions_may_start_after_any_id_of_padding():
     weights = pretraining_weights(**ROBERTA)
-    assert with_padding_at(weights, 1) is weights
+    assert weights.with_padding_at(1) is weights
     batch = make_numbers.inputs()
     inputs = {"input_ids": batch["input_ids"][:, :9], "input_mask": batch["attention_mask"][:, :9]}
     inputs["masked_lm_positions"] = np.tile(np.arange(9), (3, 1))
     wanted = pretraining_model(weights)(inputs)["masked_lm_logits"]
     for pad_id in (0, 4):
-        moved = with_padding_at(weights, pad_id)
-        assert moved.config.position_offset == pad_id + 1
+        moved = weights.with_padding_at(pad_id)
+        assert moved.albert_config.position_offset == pad_id + 1
         found = pretraining_model(moved)(inputs)["masked_lm_logits"]
         np.testing.assert_array_equal(found, wanted)
     plain = pretraining_weights(**BERT)
-    assert with_padding_at(plain, 3) is plain
+    assert plain.with_padding_at(3) is plain

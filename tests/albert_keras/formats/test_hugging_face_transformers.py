@@ -81,7 +81,7 @@ def work(tmp_path_factory):
     work, jobs = tmp_path_factory.mktemp("transformers"), []
     for case, config in CASES.items():
         (work / case).mkdir()
-        hugging_face.write(pretraining_weights(**config), work / case)
+        hugging_face.write(pretraining_weights(**config), work / case, {})
         for length in (1, 7, 512):
             inputs, outputs = work / f"in-{case}-{length}.npz", work / f"{case}-{length}.npz"
             np.savez(inputs, **features(length, config))

@@ -10,13 +10,18 @@ from tensorflow import keras
 from albert_keras.config import AlbertConfig
 from albert_keras.formats import keras_nlp
 from albert_keras.formats.detection import find
-from albert_keras.formats.model_weights import ModelWeights
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.formats.backbones import library
-from tests.albert_keras.formats.random_weights import GROUPS, SMALL, assert_same_weights
+from tests.albert_keras.formats.random_weights import (
+    GROUPS,
+    SMALL,
+    assert_same_weights,
+    with_arrays,
+)
 
 CONFIG = AlbertConfig(**SMALL | GROUPS)
 MASK = np.array([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1], [1, 0, 1, 1, 0, 0, 1]])
@@ -28,7 +33,7 @@ def scrambled(model, seed=1):
 
 
 def weights_of(model):
-    return ModelWeights(model.config, numpy_albert.weights_by_name(model), "test")
+    return OpenedModel.of(model.config, numpy_albert.weights_by_name(model), "test")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +45,7 @@ def encoder():
 def preset(encoder, tmp_path):
     folder = tmp_path / "preset"
     folder.mkdir()
-    keras_nlp.write(weights_of(encoder), folder)
+    keras_nlp.write(weights_of(encoder), folder, {})
     return folder
 
 
@@ -55,8 +60,8 @@ def test_kerasnlp_computes_the_same_and_what_it_saves_is_read(encoder, preset):
     backbone.set_weights([weight + np.float32(0.5) for weight in backbone.get_weights()])
     backbone.save_weights(preset / "model.weights.h5")
     weights = weights_of(encoder)
-    changed = {name: array + np.float32(0.5) for name, array in weights.tensors.items()}
-    assert_same_weights(keras_nlp.read(preset), weights._replace(tensors=changed))
+    changed = {name: array + np.float32(0.5) for name, array in weights.arrays.items()}
+    assert_same_weights(keras_nlp.read(preset), with_arrays(weights, changed))
 
 
 @pytest.mark.parametrize(
@@ -70,9 +75,9 @@ def test_kerasnlp_computes_the_same_and_what_it_saves_is_read(encoder, preset):
 )
 def test_there_and_back_is_the_same_model(changes, tmp_path):
     weights = weights_of(scrambled(AlbertEncoder(CONFIG.replace(**changes), dtype="float32")))
-    keras_nlp.write(weights, tmp_path)
+    keras_nlp.write(weights, tmp_path, {})
     assert find(tmp_path).kind == "keras-nlp"
-    if not weights.config.projects_embeddings:  # KerasNLP always does
+    if not weights.albert_config.projects_embeddings:  # KerasNLP always does
         with h5py.File(tmp_path / "model.weights.h5") as file:
             np.testing.assert_array_equal(file["layers/dense/vars/0"], np.eye(8))
     assert_same_weights(keras_nlp.read(tmp_path), weights)
@@ -91,7 +96,7 @@ def test_the_names_of_keras_3_are_read(encoder, preset):
 def test_the_vocabulary_travels_and_heads_without_a_place_are_named(tmp_path, caplog):
     weights = weights_of(AlbertForPretraining(CONFIG))
     files = {"spiece.model": b"pieces", "vocab.txt": b"words"}
-    keras_nlp.write(weights._replace(tokenizer_files=files), tmp_path)
+    keras_nlp.write(weights, tmp_path, files)
     assert (tmp_path / "assets/tokenizer/vocabulary.spm").read_bytes() == b"pieces"
     found = keras_nlp.read(tmp_path)
     assert found.heads == ()
@@ -108,7 +113,7 @@ def test_the_vocabulary_travels_and_heads_without_a_place_are_named(tmp_path, ca
 )
 def test_what_keras_nlp_cannot_express_is_refused(changes, named, tmp_path):
     with pytest.raises(InputError, match=f"`{named}`"):
-        keras_nlp.write(weights_of(AlbertEncoder(CONFIG.replace(**changes))), tmp_path)
+        keras_nlp.write(weights_of(AlbertEncoder(CONFIG.replace(**changes))), tmp_path, {})
     assert not list(tmp_path.iterdir())
 
 

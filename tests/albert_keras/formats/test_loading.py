@@ -63,11 +63,7 @@ def spoil(tensors, name):
     [
         (drop, QUERY, [f"{QUERY}: missing ({QUERY} [32, 32])"]),
         (transpose, TABLE, [f"{TABLE}: expected shape [307, 16], received [16, 307]"]),
-        (
-            rename,
-            QUERY,
-            [f"{QUERY}: missing", f"{QUERY}_0: unexpected tensor of shape [32, 32]"],
-        ),
+        (rename, QUERY, [f"{QUERY}: missing", f"{QUERY}_0: unexpected tensor of shape [32, 32]"]),
         (spoil, TABLE, [f"{TABLE}: 1 numbers are not finite"]),
         (
             lambda t, name: t.update({name: t[name].astype(int)}),

@@ -18,11 +18,7 @@ from tensorflow import keras
 from albert_keras import AlbertConfig, AlbertForPretraining
 from albert_keras.optimization.lamb import AdamW
 from albert_keras.runs.checkpoints import CheckpointFolder
-from albert_keras.runs.tensors import (
-    CheckpointTensors,
-    training_variables,
-    weight_names,
-)
+from albert_keras.runs.tensors import CheckpointTensors, training_variables, weight_names
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import SMALL
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from albert_keras import Predictor, embed, export
-from albert_keras.runs.run import Run
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.finetuned import find_run, task_of
+from albert_keras.tasks.finetuned import open_run, task_of
 from albert_keras.tasks.results import lines
 
 
@@ -65,7 +64,7 @@ def test_the_baselines_are_words_and_the_mean_vector_of_the_initial_weights(
     first, second = (
         embed(tiny_run, list(texts), normalize=True).vectors for texts in (first, second)
     )
-    task = task_of(Run.open(find_run(result.path)))
+    task = task_of(open_run(result.path))
     examples = task.read("dev")
     answers = task.answers(examples, None, {"cosine": (first * second).sum(axis=1)})
     expected = task.scores(examples, answers)["spearman"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from albert_keras.tasks.finetuned import TrainedTask, find_run
+from albert_keras.tasks.finetuned import TrainedTask, open_run
 from albert_keras.tasks.predict import predict_task
 
 TEXTS = ["The ferry left early.", "Nobody knew why, and nobody asked.", "Rain."]
@@ -33,7 +33,7 @@ def test_a_fine_tuning_means_its_best_seed(tuned, tmp_path):
     paths = zip((first["path"], "seed-2"), scores, strict=True)
     results["seeds"] = [first | {"path": path, "scores": one} for path, one in paths]
     (copy / "results.json").write_text(json.dumps(results))
-    assert find_run(copy) == copy / "seed-2"
+    assert open_run(copy).path == copy / "seed-2"
 
 
 def test_answers_keep_the_ids_of_what_was_asked(model):

@@ -10,6 +10,7 @@ from albert_keras.runs.checkpoints import CheckpointFolder
 from albert_keras.runs.log_file import read_evaluations
 from albert_keras.tasks.finetune_config import FinetuneTraining
 from albert_keras.tasks.score_dev import ScoreDev, is_enough, values_so_far
+from albert_keras.training.run_callbacks import Progress
 from albert_keras.training.saving import SaveCheckpoints
 
 
@@ -37,7 +38,7 @@ def run(
     folder, values, every=5, patience=None, steps=100, first_step=0, checkpoint_every=1000, **words
 ):
     """Lets callbacks see the steps of a run; returns ScoreDev, saving, and what was saved."""
-    script = iter(values)
+    script, progress = iter(values), Progress(first_step, steps)
     checkpoints = CheckpointFolder(folder / "checkpoints", keep=1)
     dev = words.pop("dev", {"dev": ([], None)})
     scores = ScoreDev(
@@ -46,7 +47,7 @@ def run(
         dev,
         lambda _: {"value": next(script)},
         FinetuneTraining(evaluate_every=every, patience=patience, steps=steps),
-        first_step,
+        progress,
         **words,
     )
     saved = {}
@@ -55,9 +56,10 @@ def run(
         saved[step] = scores.score if scores.step == step else None
         checkpoints.save(step, {"weight": np.zeros(1)}, {}, saved[step])
 
-    scores.saving = saving = SaveCheckpoints(save, checkpoint_every, first_step, steps)
+    saving = SaveCheckpoints(save, checkpoint_every, progress)
     saving.model = SimpleNamespace(stop_training=False)
     for batch in range(steps - first_step):
+        progress.reach(first_step + batch + 1)
         for callback in (scores, saving):
             callback.on_train_batch_end(batch)
         if saving.model.stop_training:
@@ -71,7 +73,7 @@ def test_the_best_is_saved_amid_checkpoints_and_stays_and_the_end_is_scored(tmp_
     )
     assert saved == {5: -0.5, 10: -0.9, 15: -0.7, 17: -0.8}
     assert checkpoints.steps() == [10, 17] and checkpoints.best() == 10
-    assert (scores.step, scores.score, saving.step) == (17, -0.8, 17)
+    assert (scores.step, scores.score, saving.progress.step) == (17, -0.8, 17)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_patience_counts_scores_since_the_best(values, patience, enough):
 def test_patience_ends_training_saved_and_it_is_no_signal(tmp_path, caplog):
     with caplog.at_level(logging.INFO):
         scores, saving, saved, checkpoints = run(tmp_path, [0.1, 0.5, 0.4, 0.5, 0.3], patience=2)
-    assert saving.step == saving.saved == saving.last_step == 20
+    assert saving.progress.step == saving.saved == saving.progress.last_step == 20
     assert saving.stopping and saving.stopped_by is None
     assert checkpoints.steps() == [20] and checkpoints.best() == 20
     assert "Stopping early: no better score in the last 2 evaluations." in caplog.messages
@@ -101,10 +103,10 @@ def test_patience_remembers_what_came_before_an_interruption(tmp_path):
     values = [0.1, 0.5, 0.4, 0.3, 0.2, 0.1]
     for folder in (straight, again):
         folder.mkdir()
-    assert run(straight, values, patience=3)[1].step == 25
+    assert run(straight, values, patience=3)[1].saved == 25
     run(again, values[:3], patience=3, steps=15)
     scores, saving, saved, _ = run(again, values[3:], patience=3, first_step=15)
-    assert saving.step == 25 and set(saved) == {25}  # the best score so far is from step 10
+    assert saving.saved == 25 and set(saved) == {25}  # the best score so far is from step 10
     assert values_so_far(again, "f1", 25) == values_so_far(straight, "f1", 25) == values[:5]
 
 

@@ -68,10 +68,7 @@ def test_two_replicas_compute_what_one_does_in_two_parts(
     found = subprocess.run(command, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr[-3000:]
     fed = [json.loads(line) for line in found.stdout.splitlines()]
-    assert fed == [
-        [[0, 1, 2, 3], [4, 5, 6, 7]],
-        [[8, 9, 10, 11], [12, 13, 14, 15]],
-    ]
+    assert fed == [[[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 10, 11], [12, 13, 14, 15]]]
     one, two = (tensors_of(run, 14) for run in (straight_run, tmp_path / "run"))
     for name in one.keys() - {"global_step"}:
         if "adam_" not in name:

@@ -7,7 +7,7 @@ from albert_keras.runs.log_file import read_evaluations
 from albert_keras.runs.run import Run
 from albert_keras.training.evaluate import evaluate
 from albert_keras.training.pretrain import pretrain
-from albert_keras.training.run_callbacks import RunCallbacks
+from albert_keras.training.run_callbacks import Progress, RunCallbacks
 from data_pipeline.errors import InputError
 from data_pipeline.progress import done_now
 from tests.albert_keras.checkpoint_tensors import assert_equal_runs
@@ -75,7 +75,7 @@ class Model:
 
 def test_an_epoch_before_the_first_report_has_losses_too():
     seen = Epochs()
-    callbacks = RunCallbacks([], [seen], [], 2, 0, logs_of=dict)
+    callbacks = RunCallbacks(Progress(0, 9), [], [seen], [], 2)
     callbacks.set_model(Model())
     callbacks.on_epoch_begin(0)
     callbacks.on_train_batch_end(1, {"loss": 3.0, "tokens": 5})
@@ -84,14 +84,16 @@ def test_an_epoch_before_the_first_report_has_losses_too():
 
 def test_early_stopping_ends_the_run_that_is_saved():
     stopping = keras.callbacks.EarlyStopping("val_loss", patience=1)
-    callbacks = RunCallbacks([], [stopping], [], 4, 0, logs_of=lambda: {"val_loss": 3.0})
+    progress = Progress(0, 9)
+    progress.results = {"loss": 3.0}
+    callbacks = RunCallbacks(progress, [], [stopping], [], 4)
     callbacks.set_model(Model())
     callbacks.on_train_begin()
     callbacks.on_epoch_begin(0)
     for batch in range(8):
-        assert not callbacks.is_stopped
+        assert not progress.stop_soon
         callbacks.on_train_batch_end(batch, {})
-    assert callbacks.is_stopped
+    assert progress.stop_soon
 
 
 class OwnRate(keras.callbacks.LearningRateScheduler):

@@ -135,14 +135,6 @@ def test_a_change_that_cannot_work_is_not_offered_and_changes_no_file(
     assert {path: path.read_bytes() for path in tiny_run.rglob("*") if path.is_file()} == before
 
 
-def test_other_records_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_training, tmp_path):
-    shutil.copytree(tiny_records, tmp_path / "half")
-    info = DatasetInfo.load(tmp_path / "half")
-    info.replace(shards=info.shards[:1]).save(tmp_path / "half")
-    with pytest.raises(InputError, match="data.fingerprint"):
-        pretrain(tmp_path / "half", tiny_run, tiny_training)
-
-
 @pytest.fixture(scope="module")
 def unlabelled_records(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path_factory):
     """Returns records as of RoBERTa: one segment, no label, no masks."""

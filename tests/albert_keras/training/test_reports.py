@@ -8,14 +8,10 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from albert_keras.runs.log_file import (
-    TIMING,
-    keep_log_until,
-    read_evaluations,
-    read_log,
-)
+from albert_keras.runs.log_file import TIMING, keep_log_until, read_evaluations, read_log
 from albert_keras.training import reports
 from albert_keras.training.reports import Report
+from albert_keras.training.run_callbacks import Progress
 from albert_keras.training.stage_plan import StagePlan
 
 #: What the log of a usual step holds, besides sums.
@@ -39,11 +35,11 @@ class Fit:
         monkeypatch.setattr(reports, "time", SimpleNamespace(monotonic=lambda: self.now))
 
     def begin(self, folder, every=4, first_step=0, last_step=12, flops_per_step=0, **others):
+        self.progress = Progress(first_step, last_step)
         self.report = Report(
             folder=folder,
             every=every,
-            first_step=first_step,
-            last_step=last_step,
+            progress=self.progress,
             schedule=lambda step: step / 1000,
             **{"waited": lambda: self.waited} | others,
         )
@@ -54,13 +50,15 @@ class Fit:
 
     def run(self, steps, seconds=1.0, together=1, waits=0.0, skips=0, **logs):
         for _ in range(steps // together):
-            batch = self.report.step - self.report.first_step + together - 1
+            step = self.progress.step + together
+            batch = step - self.progress.first_step - 1
             self.report.on_train_batch_begin(batch)
             self.now += seconds * together
             self.waited += waits * together
             self.tokens += TOKENS_PER_STEP * together
             self.skipped += skips
             values = MEANS | {"tokens": self.tokens, "skipped": self.skipped} | logs
+            self.progress.reach(step)
             self.report.on_train_batch_end(batch, values)
         return self
 
@@ -68,7 +66,7 @@ class Fit:
         self.report.on_train_end()
 
     def _reset(self):
-        self.resets.append(self.report.step)
+        self.resets.append(self.progress.step)
         self.tokens = self.skipped = 0
 
 
@@ -101,7 +99,7 @@ def test_a_line_holds_means_rate_and_skipped_and_then_what_depends_on_the_clock(
     # Of the three steps after the first one, in three seconds.
     assert line["tokens_per_second"] == 80 and line["positions_per_second"] == 100
     assert line["mfu"] == 0.5 and line["input_wait"] == pytest.approx(0.5 / 3)
-    assert fit.report.last_line == line
+    assert fit.progress.line == line
 
 
 def test_a_report_comes_with_the_execution_that_reaches_or_passes_a_multiple(fit, tmp_path):
@@ -130,7 +128,7 @@ def test_an_interval_without_any_update_has_no_means(fit, tmp_path, screen):
     assert '"loss": null' in text and '"gradient_norm": null' in text and "NaN" not in text
     [line] = read_log(tmp_path)
     assert math.isnan(line["loss"]) and line["skipped"] == line["skipped_in_row"] == 4
-    assert fit.report.last_line["loss"] is None
+    assert fit.progress.line["loss"] is None
     assert "loss -  mlm -  sop -  lr 3.0e-03  gnorm -" in screen.messages[-1]
 
 
@@ -174,12 +172,6 @@ def test_after_a_twentieth_of_the_run_the_time_left_is_right_within_a_tenth(
     assert fit.now - began == pytest.approx(1999 * seconds + 40 * pause)
     for now, left in told[:-4]:
         assert left == pytest.approx(fit.now - now, rel=0.1, abs=pause + 0.6)
-
-
-def seconds_of(eta):
-    seconds = {"days": 86_400, "day": 86_400, "h": 3600, "min": 60, "s": 1}
-    words = eta.split()
-    return sum(float(n) * seconds[unit] for n, unit in zip(words[::2], words[1::2], strict=True))
 
 
 def test_tensorboard_shows_what_the_log_holds(fit, tmp_path):

@@ -27,7 +27,7 @@ def interrupt(monkeypatch):
 
     def at(stop, kind):
         def interrupted(self, batch, logs=None):
-            if self.step + 1 == stop:
+            if self.progress.step == stop:
                 if kind == "crash":  # with nothing saved
                     raise MemoryError("a crash")
                 os.kill(os.getpid(), signal.SIGTERM)

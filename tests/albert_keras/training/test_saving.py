@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.training.run_callbacks import Progress, RunCallbacks
 from albert_keras.training.saving import SaveCheckpoints, StopWhenDiverged
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
@@ -23,9 +24,10 @@ class Model:
 def run(checkpoints, steps, together=1, before=lambda step: None):
     """Calls the callback as `fit` does; returns when each step is done or it is stopped."""
     checkpoints.set_model(Model())
-    checkpoints.on_epoch_begin(0)
+    progress = checkpoints.progress
     for first in range(0, steps, together):
         last = min(first + together, steps)
+        progress.reach(progress.first_step + last)
         before(last)
         checkpoints.on_train_batch_end(last - 1, {})
         if checkpoints.model.stop_training:
@@ -50,22 +52,24 @@ def test_saved_where_a_multiple_is_reached_or_passed_and_at_the_end(
     steps_per_execution, first_step, last_step, every, expected
 ):
     saved = []
-    checkpoints = SaveCheckpoints(saved.append, every, first_step, last_step)
+    checkpoints = SaveCheckpoints(saved.append, every, Progress(first_step, last_step))
     run(checkpoints, last_step - first_step, steps_per_execution)
     assert saved == expected
-    assert checkpoints.step == checkpoints.saved == last_step
+    assert checkpoints.progress.step == checkpoints.saved == last_step
     assert checkpoints.stopped_by is None and not checkpoints.stopping
 
 
 def test_fit_gives_the_last_step_of_an_execution():
-    """What `run` above imitates; handlers are handed back when `fit` fails."""
+    """By which the steps are counted; handlers are handed back when `fit` fails."""
     model = keras.Sequential([keras.layers.Dense(1, use_bias=False)])
     model.compile("sgd", "mse", steps_per_execution=4)
     data = tf.data.Dataset.from_tensors((np.ones([2, 3]), np.ones([2, 1]))).repeat()
     before, saved = [signal.getsignal(number) for number in SIGNALS], []
-    checkpoints = SaveCheckpoints(saved.append, 5, 0, 10)
+    progress = Progress(0, 10)
+    checkpoints = SaveCheckpoints(saved.append, 5, progress)
+    callbacks = RunCallbacks(progress, [], [], [checkpoints], 100)
     with pytest.raises(ZeroDivisionError), checkpoints:
-        model.fit(data, steps_per_epoch=10, callbacks=[checkpoints], verbose=0)
+        model.fit(data, steps_per_epoch=10, callbacks=[callbacks], verbose=0)
         assert saved == [8, 10]
         raise ZeroDivisionError
     assert [signal.getsignal(number) for number in SIGNALS] == before
@@ -77,7 +81,7 @@ def test_fit_gives_the_last_step_of_an_execution():
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_finishes_the_step_saves_and_stops(number, caplog):
     saved = []
-    with SaveCheckpoints(saved.append, 100, 0, 9) as checkpoints:
+    with SaveCheckpoints(saved.append, 100, Progress(0, 9)) as checkpoints:
         run(checkpoints, 9, before=lambda step: step == 4 and os.kill(os.getpid(), number))
     assert saved == [4] and checkpoints.stopped_by == number and checkpoints.stopping
     assert "Stopping after this step and saving" in caplog.text
@@ -91,7 +95,7 @@ def test_workers_agree_once_per_execution_and_stop_for_another(together, executi
         wishes.append(wish)
         return len(wishes) == executions
 
-    checkpoints = SaveCheckpoints(saved.append, 100, 0, 99, agree=agree)
+    checkpoints = SaveCheckpoints(saved.append, 100, Progress(0, 99), agree=agree)
     run(checkpoints, 99, together)
     assert wishes == [False] * executions
     assert saved == [8] and checkpoints.stopping and checkpoints.stopped_by is None
@@ -100,8 +104,9 @@ def test_workers_agree_once_per_execution_and_stop_for_another(together, executi
 
 def test_ten_skipped_updates_in_a_row_end_the_run_and_name_their_records(tmp_path):
     saved = []
-    saving = SaveCheckpoints(saved.append, 100, 5, 99)
-    diverged = StopWhenDiverged(tmp_path, saving, 5, lambda step: np.r_[step, step + 1], 2, True)
+    progress = Progress(5, 99)
+    saving = SaveCheckpoints(saved.append, 100, progress)
+    diverged = StopWhenDiverged(tmp_path, progress, lambda step: np.r_[step, step + 1], 2, True)
     skipped = [3, 4, 0, *range(1, 11)]  # two before this process; good again after the third step
 
     def skip(step):
@@ -119,6 +124,7 @@ ENDLESS = """
 import os, signal, sys
 import tensorflow as tf
 from tensorflow import keras
+from albert_keras.training.run_callbacks import Progress
 from albert_keras.training.saving import SaveCheckpoints
 
 class Endless(keras.layers.Layer):
@@ -133,7 +139,7 @@ class Begin(keras.callbacks.Callback):
 
 model = keras.Sequential([keras.layers.Dense(1), Endless()])
 model.compile("sgd", "mse")
-with SaveCheckpoints(print, 2, 0, 9) as saving:
+with SaveCheckpoints(print, 2, Progress(0, 9)) as saving:
     model.fit(tf.ones([8, 3]), tf.ones([8, 1]), verbose=0, callbacks=[Begin(), saving])
 """
 

@@ -24,8 +24,7 @@ def no_tpu_no_cluster(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "file, tpu",
-    [("null", None), ("accel0", "local"), ("vfio/0", "local"), ("accel/accel0", None)],
+    "file, tpu", [("null", None), ("accel0", "local"), ("vfio/0", "local"), ("accel/accel0", None)]
 )
 def test_a_tpu_is_known_by_its_device_files_and_taken_first(file, tpu, tmp_path):
     for path in (tmp_path / file, tmp_path / "libtpu.so"):

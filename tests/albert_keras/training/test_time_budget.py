@@ -10,6 +10,7 @@ from tensorflow import keras
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 from albert_keras.runs.log_file import read_log
 from albert_keras.training.pretrain import pretrain
+from albert_keras.training.run_callbacks import Progress, RunCallbacks
 from albert_keras.training.stage_plan import StagePlan, stage_ends
 from albert_keras.training.time_budget import FollowBudget
 
@@ -32,14 +33,13 @@ class Simulation:
     ):
         self.now, self.seconds_of = 1000.0, seconds_of
         self.schedule = WarmupPolynomialDecay(1.0, num_steps, warmup_steps, adjustable=True)
-        self.follower = SimpleNamespace(last_step=num_steps)
+        self.progress = Progress(first_step, num_steps)
         self.told = []  # after each execution, whether the follower took it for the last one
         self.plan = StagePlan(shares, stage_ends(num_steps, shares), shares)
         self.callback = FollowBudget(
-            budget, self.schedule, [self.follower], first_step, lambda: self.now, self.plan
+            budget, self.schedule, self.progress, lambda: self.now, self.plan
         )
         self.callback.set_model(SimpleNamespace())
-        self.first_step = self.step = first_step
 
     def run(self, stop_at=None, stride=1):
         """Returns the seconds at the end of each stage."""
@@ -49,14 +49,18 @@ class Simulation:
             self.callback.model.stop_training = False
             self.callback.begin_stage(positions_per_step=256, flops_per_step=1)
             while not self.callback.model.stop_training and self.step != stop_at:
-                self.step += stride
+                self.progress.reach(self.step + stride)
                 self.now += self.seconds_of(self.step) * stride
                 self.num_steps = self.schedule.num_steps
-                self.told.append(self.step == self.follower.last_step)
-                self.callback.on_train_batch_end(self.step - self.first_step - 1)
+                self.told.append(self.step == self.progress.last_step)
+                self.callback.on_train_batch_end(self.step - self.progress.first_step - 1)
                 assert self.step < 10_000, "the run does not end"
             ends.append(self.now - begun)
         return ends
+
+    @property
+    def step(self):
+        return self.progress.step
 
     @property
     def last_rate(self):
@@ -138,10 +142,12 @@ def test_fit_ends_when_the_time_is_over():
     model = keras.Sequential([keras.layers.Dense(1)])
     model.compile(keras.optimizers.legacy.SGD(schedule), "mse")
     data = tf.data.Dataset.from_tensors((tf.ones((4, 2)), tf.ones((4, 1)))).repeat()
-    follow = FollowBudget(50, schedule, clock=itertools.count(step=0.25).__next__)
-    model.fit(data, steps_per_epoch=10**9, callbacks=[follow], verbose=0)
-    assert int(model.optimizer.iterations) == follow.step == follow.last_step < 200
-    assert float(schedule(follow.step)) == 0
+    progress = Progress(0, 1000)
+    follow = FollowBudget(50, schedule, progress, clock=itertools.count(step=0.25).__next__)
+    callbacks = RunCallbacks(progress, [], [], [follow], 10**9)
+    model.fit(data, steps_per_epoch=10**9, callbacks=[callbacks], verbose=0)
+    assert int(model.optimizer.iterations) == progress.step == progress.last_step < 200
+    assert float(schedule(progress.step)) == 0
 
 
 def staged(first_step=0):

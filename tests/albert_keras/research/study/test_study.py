@@ -215,7 +215,7 @@ def test_a_study_that_broke_off_goes_on_to_the_same_report(
     on_batch_end = SaveCheckpoints.on_train_batch_end
 
     def crash(self, batch, logs=None):
-        if self.step + 1 == 5:  # after the checkpoint of step 4
+        if self.progress.step == 5:  # after the checkpoint of step 4
             raise MemoryError("a crash")
         on_batch_end(self, batch, logs)
 
