@@ -13,7 +13,6 @@ from albert_keras.runs.trained_data import (
     Digests,
     Overlap,
     check_overlap,
-    find_overlap,
     read_digests,
 )
 from albert_keras.tasks.example_report import IN_TRAINING, WORD_SPLIT, report_examples
@@ -111,8 +110,10 @@ def prepare(
         remedy = "Give another `dev`, or omit it to hold out a part of the training examples."
     overlaps = {}
     for split, examples in dev.items():
-        found, name = find_overlap(trained, digest_rows(examples)), config.task.dev or split
-        overlaps[split] = check_overlap(found, ROWS, name, rule, remedy, Mistake.DEV_IS_TRAIN)
+        name, rows = config.task.dev or split, digest_rows(examples)
+        overlaps[split] = check_overlap(
+            trained, rows, ROWS, name, rule, remedy, Mistake.DEV_IS_TRAIN
+        )
     train = Examples(train, task.features(train, tokenizer, training=True))
     dev = {
         split: Examples(examples, task.features(examples, tokenizer))
