@@ -120,10 +120,6 @@ class ByteBPEModel:
         """Returns the ids of a text that follows a symbol: no space is added before it."""
         return self._plain.encode(replace_surrogates(text)).ids
 
-    def before_mask(self, text):
-        """Returns the text without the spaces at its end, which belong to the piece after it."""
-        return text.rstrip(" ")
-
     def decode(self, ids):
         special = set(self.special_ids)
         content = b"".join(bytes_of(self.vocabulary[id]) for id in ids if id not in special)

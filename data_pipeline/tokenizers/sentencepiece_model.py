@@ -132,9 +132,6 @@ class SentencePieceModel:
         ids = self.encode(text)
         return ids[1:] if ids and self.vocabulary[ids[0]] == SPACE else ids
 
-    def before_mask(self, text):
-        return text
-
     def decode(self, ids):
         return self.processor.decode(ids)
 

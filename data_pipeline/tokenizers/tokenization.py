@@ -187,7 +187,7 @@ class Tokenizer:
 
         In byte-level BPE the spaces at its end belong to the piece that the mask stands for.
         """
-        return self.model.before_mask(text)
+        return text.rstrip(" ") if self.config.kind == "bpe" else text
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of ids (any sequence of int), without control symbols."""

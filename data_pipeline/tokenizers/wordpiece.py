@@ -155,9 +155,6 @@ class WordPieceModel:
         """Returns the ids of any text: as in the original, a word starts after a symbol."""
         return self.encode(text)
 
-    def before_mask(self, text):
-        return text
-
     def decode(self, ids):
         """Returns the text of ids: words with spaces between them, but none at ideographs."""
         pad_id, _, *control_ids = self.special_ids
