@@ -109,7 +109,7 @@ class ByteBPEModel:
     def encode(self, text):
         return self._encoder.encode(replace_surrogates(text)).ids
 
-    def encode_batch(self, texts, num_threads=1):
+    def encode_batch(self, texts):
         encoded = self._encoder.encode_batch([replace_surrogates(text) for text in texts])
         return [np.array(one.ids, np.int32) for one in encoded]
 

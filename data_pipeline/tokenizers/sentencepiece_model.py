@@ -106,9 +106,9 @@ class SentencePieceModel:
     def encode(self, text):
         return self._split_digit_comma(self.processor.encode(self._prepare(text)))
 
-    def encode_batch(self, texts, num_threads=1):
+    def encode_batch(self, texts):
         prepared = [self._prepare(text) for text in texts]
-        encoded = self.processor.encode(prepared, num_threads=num_threads)
+        encoded = self.processor.encode(prepared, num_threads=1)
         return [np.array(self._split_digit_comma(ids), np.int32) for ids in encoded]
 
     def pieces(self, text):

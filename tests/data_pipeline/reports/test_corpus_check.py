@@ -275,35 +275,23 @@ def test_examples_of_markup_are_of_several_files(tmp_path):
 
 SENTENCES = ["The old ferry left.", "Nobody wondered why it was late!", "“Was it?”", "So."]
 WRAPPED = "the old ferry left the harbour and nobody wondered why it was late that day " * 40
+#: Blocks of lines, and whether each line is a sentence.
+BLOCKS = [
+    (["\n".join(SENTENCES[n % 2 :]) for n in range(8)], True),
+    (["渡船很早就离开了港口。\n没有人知道为什么。\n后来呢？"] * 6, True),
+    (["\n".join(WRAPPED[n : n + 9 + n % 31] for n in range(6))] * 6, True),
+    ([textwrap.fill(WRAPPED[: 900 + n], 72) for n in range(6)], False),
+    ([textwrap.fill("It left. Nobody knew. " * 20, 60)] * 6, False),
+    (["\n".join(SENTENCES * 9)], False),  # one text
+    (SENTENCES * 9, False),  # paragraphs
+    (["\n".join(f"{one} {one}" for one in SENTENCES)] * 6, False),
+    (["O ferry, old ferry,\nthat left,\nso late."] * 6, False),
+]
 
 
-@pytest.mark.parametrize(
-    "text, is_so",
-    [
-        ("\n\n".join("\n".join(SENTENCES[n % 2 :]) for n in range(8)), True),
-        (
-            "\n\n".join("渡船很早就离开了港口。\n没有人知道为什么。\n后来呢？" for _ in range(6)),
-            True,
-        ),
-        (
-            "\n\n".join("\n".join(WRAPPED[n : n + 9 + n % 31] for n in range(6)) for _ in range(6)),
-            True,
-        ),
-        ("\n\n".join(textwrap.fill(WRAPPED[: 900 + n], 72) for n in range(6)), False),
-        ("\n\n".join(textwrap.fill("It left. Nobody knew. " * 20, 60) for n in range(6)), False),
-        ("\n".join(SENTENCES * 9), False),  # one text
-        ("\n\n".join(SENTENCES * 9), False),  # paragraphs
-        ("\n\n".join("\n".join([f"{one} {one}" for one in SENTENCES]) for _ in range(6)), False),
-        (
-            "\n\n".join(
-                "\n".join(["O ferry, old ferry,", "that left,", "so late."]) for _ in "abcdef"
-            ),
-            False,
-        ),
-    ],
-)
-def test_a_sentence_per_line_is_told_from_wrapped_lines(text, is_so, warnings_of, tmp_path):
-    found = [one for one in warnings_of(text, count=1) if "one sentence per line" in one]
+@pytest.mark.parametrize("blocks, is_so", BLOCKS)
+def test_a_sentence_per_line_is_told_from_wrapped_lines(blocks, is_so, warnings_of, tmp_path):
+    found = [one for one in warnings_of("\n\n".join(blocks), 1) if "sentence per line" in one]
     assert bool(found) == is_so
     report = check_corpus([tmp_path / "0.txt"])
     assert report.sentence_files == ([str(tmp_path / "0.txt")] if is_so else [])
