@@ -8,13 +8,7 @@ import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.runs.trained_data import (
-    ROWS,
-    Digests,
-    Overlap,
-    check_overlap,
-    read_digests,
-)
+from albert_keras.runs.trained_data import ROWS, Digests, Overlap, check_overlap, read_digests
 from albert_keras.tasks.example_report import IN_TRAINING, WORD_SPLIT, report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.examples import digest_of_texts, normalised, row_of
@@ -110,10 +104,8 @@ def prepare(
         remedy = "Give another `dev`, or omit it to hold out a part of the training examples."
     overlaps = {}
     for split, examples in dev.items():
-        name, rows = config.task.dev or split, digest_rows(examples)
-        overlaps[split] = check_overlap(
-            trained, rows, ROWS, name, rule, remedy, Mistake.DEV_IS_TRAIN
-        )
+        compared = trained, digest_rows(examples), ROWS, config.task.dev or split
+        overlaps[split] = check_overlap(*compared, rule, remedy, Mistake.DEV_IS_TRAIN)
     train = Examples(train, task.features(train, tokenizer, training=True))
     dev = {
         split: Examples(examples, task.features(examples, tokenizer))

@@ -11,13 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.runs.trained_data import (
-    RECORDS,
-    Digests,
-    Overlap,
-    check_overlap,
-    read_digests,
-)
+from albert_keras.runs.trained_data import RECORDS, Digests, Overlap, check_overlap, read_digests
 from data_pipeline.instances.masking import MASKED_FEATURES, unmask
 from data_pipeline.randomness import key_of, subkeys
 from data_pipeline.records.decoding import read_features
@@ -92,7 +86,7 @@ def check_held_out(
     Raises:
         InputError: If all records were trained on and the run is new.
     """
-    rule: str | None = (
+    rule = (
         "The held-out records (`eval_data`) must not all be training records, because their "
         "score would be a training score."
     )
@@ -100,5 +94,5 @@ def check_held_out(
         "Build records from other documents, or omit `eval_data`: the log contains the training "
         "loss in any case."
     )
-    name, rule = str(held_out.folder), rule if is_new else None
-    return check_overlap(trained, digests_of(held_out), RECORDS, name, rule, remedy)
+    what, data = str(held_out.folder), digests_of(held_out)
+    return check_overlap(trained, data, RECORDS, what, rule if is_new else None, remedy)
