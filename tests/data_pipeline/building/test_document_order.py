@@ -39,13 +39,6 @@ def test_the_order_depends_neither_on_places_nor_on_the_files_that_hold_it(tmp_p
     assert len(list((tmp_path / "b").glob("order-*.npy"))) == 32
 
 
-def test_equal_documents_have_keys_of_their_own():
-    digests = np.array([[1, 2], [3, 4], [3, 4], [3, 4], [3, 5]], np.uint64)
-    keys = document_keys(digests, seed=0)
-    assert len(set(keys.tolist())) == 5
-    np.testing.assert_array_equal(document_keys(digests[1:2], 0), keys[1:2])
-
-
 def test_shards_hold_equally_many_pieces_and_blocks_bound_what_is_held(monkeypatch):
     numbers, num_bins = np.arange(1, 5001), 1 << document_order.BIN_BITS
     bins = bins_of(document_keys(np.stack([numbers, numbers], 1).astype(np.uint64), seed=3))
