@@ -35,12 +35,8 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     with _damage_as_value_error(), zipfile.ZipFile(path) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
             raise ValueError("its arrays are compressed")
-        arrays = {}
-        for member in archive.infolist():
-            with archive.open(member) as file:
-                array = np.lib.format.read_array(file, allow_pickle=False)
-            arrays[member.filename.removesuffix(".npy")] = array
-        return arrays
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
 
 
 def map_array(path: str | Path) -> np.ndarray:

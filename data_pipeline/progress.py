@@ -183,14 +183,9 @@ def parse_duration(duration):
         InputError: If it is not a duration, or not positive.
     """
     text = str(duration).strip().lower()
-    found = _DURATION.fullmatch(text)
-    if re.fullmatch(_NUMBER, text):
-        seconds = float(text)
-    elif text and found:
-        values = zip(found.groups(), _SECONDS.values(), strict=True)
-        seconds = sum(float(number) * unit for number, unit in values if number)
-    else:
-        seconds = 0.0
+    found = _DURATION.fullmatch(f"{text}s" if re.fullmatch(_NUMBER, text) else text)
+    values = zip(found.groups() if found else (), _SECONDS.values(), strict=False)
+    seconds = sum(float(number) * unit for number, unit in values if number)
     if not 0 < seconds < math.inf:
         raise InputError(
             "A duration must be a positive number of seconds, or days, hours, minutes and "

@@ -13,10 +13,9 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 from data_pipeline.errors import InputError
@@ -105,19 +104,14 @@ def prepare_tensorflow() -> None:
     if not needs_tf_keras():  # with the variable, TensorFlow 2.15 would load both Keras
         return
     os.environ[VARIABLE] = "1"
-    if uses_keras_3(sys.modules):
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow and not tensorflow.keras.Model.__module__.startswith("tf_keras."):
         raise Keras3Error(
             "`tensorflow.keras` must be Keras 2, which is the package tf-keras. "
             f"Received: Keras {metadata.version('keras')}, which this program used first. Import "
             "albert_keras or data_pipeline before `tensorflow.keras` is used, or set "
             f"{VARIABLE}=1 in the environment."
         )
-
-
-def uses_keras_3(modules: Mapping[str, ModuleType]) -> bool:
-    """Returns whether TensorFlow is among the imported modules and does not use tf-keras."""
-    tensorflow = modules.get("tensorflow")
-    return tensorflow is not None and not tensorflow.keras.Model.__module__.startswith("tf_keras.")
 
 
 def trace_as_written() -> None:

@@ -50,7 +50,7 @@ DATA_ROWS = (
     ("errors", "lazy_names"),
     ("limits", "progress", "tensorflow_line", "randomness", "child_processes"),
     ("files", "settings", "array_files"),
-    ("config", "text"),
+    ("folder_lock", "config", "text"),
     ("tokenizers",),
     ("instances",),
     ("records",),

@@ -128,7 +128,7 @@ def extend(
 
 def _build_command(vocabulary, corpus, corpus_format):
     """Returns the command that makes records of the same text, in the language of its letters."""
-    from albert_keras.machine.corpus import language_of
+    from data_pipeline.text.sample import language_of
 
     words = [word for source in corpus for word in ("--corpus", source)]
     words += [] if corpus_format == "auto" else ["--format", corpus_format]

@@ -1,6 +1,5 @@
 """What a text is, from a sample: its language, and how many bytes make a token."""
 
-import itertools
 import logging
 import math
 import tempfile
@@ -8,16 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from data_pipeline.text.corpus import corpus_ranges, read_range
+from data_pipeline.text.corpus import corpus_ranges
 from data_pipeline.text.letters import detect_language
+from data_pipeline.text.sample import sample_documents
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-#: Characters of a sample, and the number of ranges that they are taken from.
-_SAMPLE_CHARS, _RANGES = 200_000, 16
+#: Characters of a sample.
+_SAMPLE_CHARS = 200_000
 #: Pieces of a vocabulary that is trained on the sample, which need not have rare characters.
 _SAMPLE_PIECES, _SAMPLE_COVERAGE = 2000, 0.995
 #: Least pieces of a vocabulary for each character of the sample; the text has more characters.
@@ -70,7 +68,8 @@ def examine_text(
     logger.info("examining a sample of the text")
     ranges = corpus_ranges(list(sources), corpus_format)
     num_bytes = sum(one.num_bytes for one in ranges)
-    paragraphs = list(_sample(ranges))
+    documents = sample_documents(ranges, _SAMPLE_CHARS)
+    paragraphs = [paragraph for document in documents for paragraph in document.paragraphs]
     sample = "\n".join(paragraphs)
     reason = f"language {'given' if language else 'by its letters'}, tokens counted in a sample"
     language = language or detect_language(sample)
@@ -94,23 +93,6 @@ def examine_text(
             bytes_per_token *= _growth(small.vocab_size, max(vocab_size, least))
     tokens = round(num_bytes / bytes_per_token)
     return Text(num_bytes, language, bytes_per_token, tokens, reason, least)
-
-
-def language_of(sources: Sequence[str], corpus_format: str) -> str:
-    """Returns the code of the language of a corpus, by the letters of a sample."""
-    return detect_language("\n".join(_sample(corpus_ranges(list(sources), corpus_format))))
-
-
-def _sample(ranges):
-    """Yields paragraphs of ranges that are spread over the corpus."""
-    chosen = np.unique(np.linspace(0, len(ranges) - 1, _RANGES).astype(int)) if ranges else []
-    for number in chosen:
-        left = _SAMPLE_CHARS / len(chosen)
-        documents = read_range(ranges[number])
-        paragraphs = itertools.chain.from_iterable(one.paragraphs for one in documents)
-        while left > 0 and (paragraph := next(paragraphs, None)) is not None:
-            yield paragraph
-            left -= len(paragraph)
 
 
 def _bytes_per_token(tokenizer, paragraphs):

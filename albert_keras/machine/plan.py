@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from pydantic import Field
 
 from albert_keras.config import AlbertConfig
-from albert_keras.machine.corpus import Text, examine_text, language_of, text_of_size
+from albert_keras.machine.corpus import Text, examine_text, text_of_size
 from albert_keras.machine.doctor import ask_driver, gpu_memory, read_memory
 from albert_keras.machine.ladder import (
     GPU_POSITIONS,
@@ -39,6 +39,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.progress import format_duration, parse_duration
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.settings import Settings
+from data_pipeline.text.sample import language_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)

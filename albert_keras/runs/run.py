@@ -35,7 +35,8 @@ from albert_keras.runs.run_record import (
     read_record,
 )
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import FolderLock, check_output_folder, whole_folder, write_json
+from data_pipeline.files import check_output_folder, whole_folder, write_json
+from data_pipeline.folder_lock import FolderLock
 from data_pipeline.limits import with_digest
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.settings import Settings

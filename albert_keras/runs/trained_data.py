@@ -8,13 +8,16 @@ changed.
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from data_pipeline.array_files import read_arrays, write_arrays
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
+
+if TYPE_CHECKING:  # it loads TensorFlow
+    from albert_keras.runs.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -107,11 +110,6 @@ def read_digests(run: str | Path, kind: str) -> tuple[Digests, ...]:
     return tuple(found)
 
 
-def has_digests(run: Path, kind: str, fingerprint: str) -> bool:
-    """Returns whether a run has the digests of a data set; older runs have none."""
-    return _path(run, kind, fingerprint).is_file()
-
-
 def find_overlap(trained: Sequence[Digests], data: Digests) -> Overlap:
     """Counts the rows of a data set that were trained on; all its rows must have digests.
 
@@ -136,12 +134,18 @@ def find_overlap(trained: Sequence[Digests], data: Digests) -> Overlap:
 
 
 def check_overlap(
-    overlap: Overlap, kind: str, what: str, rule: str | None, remedy: str, *mistakes: Mistake
+    trained: Sequence[Digests],
+    data: Digests,
+    kind: str,
+    what: str,
+    rule: str | None,
+    remedy: str,
+    *mistakes: Mistake,
 ) -> Overlap:
-    """Logs how many rows were trained on; returns the Overlap.
+    """Counts the rows of a data set that were trained on, see `find_overlap`, and logs them.
 
     Args:
-        overlap: As returned by `find_overlap`.
+        trained, data: What was trained on, and the data set to score.
         kind: `ROWS` or `RECORDS`.
         what: The data set, in a message.
         rule: What is required of it. None allows that all rows were trained on.
@@ -151,6 +155,7 @@ def check_overlap(
     Raises:
         InputError: If all rows were trained on and there is a `rule`.
     """
+    overlap = find_overlap(trained, data)
     found = overlap.sentence(kind, f" of `{what}`")
     if overlap.is_total and rule is not None:
         raise InputError(f"{rule} Received: {found}. {remedy}", *mistakes)
@@ -161,6 +166,38 @@ def check_overlap(
             meaning = "fewer than 1 %, which changes their score little"
         logger.log(level, "%s: %s.", found[0].upper() + found[1:], meaning)
     return overlap
+
+
+def check_scored(
+    run: "Run", kind: str, data: Digests, what: str, allow_trained_rows: bool
+) -> Overlap | None:
+    """Compares a data set to score with what a run was trained on, as `check_overlap`.
+
+    Returns:
+        Overlap, or None with a warning if it is unknown: for converted models, and for runs of
+        older versions, unless the data set is the one of the training.
+
+    Raises:
+        InputError: If all rows were trained on and `allow_trained_rows` is False.
+    """
+    used = run.record["data"]
+    fingerprints = {each["fingerprint"] for each in (used, *used.get("stages", ()))}
+    if data.fingerprint in fingerprints:
+        trained: tuple[Digests, ...] = (data,)
+    elif all(_path(run.path, kind, each).is_file() for each in fingerprints):
+        trained = read_digests(run.path, kind)
+    else:
+        logger.warning(
+            "It is unknown whether `%s` was trained on some of these %s: it was converted from "
+            "another format, or trained by a version that did not save their digests. Repeat the "
+            "command of a training to save them.",
+            run.path,
+            kind,
+        )
+        return None
+    rule = f"`{what}` must have {kind} that `{run.path}` was not trained on."
+    remedy = "Give other texts, or use `allow_trained_rows=True` to compute the training score."
+    return check_overlap(trained, data, kind, what, None if allow_trained_rows else rule, remedy)
 
 
 def _path(run, kind, fingerprint):

@@ -5,13 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.formats.detection import RESULTS
-from albert_keras.runs.trained_data import (
-    ROWS,
-    check_overlap,
-    find_overlap,
-    has_digests,
-    read_digests,
-)
+from albert_keras.runs.trained_data import ROWS, check_scored
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import check_required, write_skipped_rows
 from albert_keras.tasks.baselines import has_bag_of_words, train_bag_of_words
@@ -126,7 +120,7 @@ def evaluate_task(
             )
         _check_has_examples(opened, task)
         examples = task.read(split)
-    overlap = _check_overlap(opened, examples, split, allow_trained_rows)
+    overlap = check_scored(opened, ROWS, digest_rows(examples), split, allow_trained_rows)
     write_skipped_rows(out, task.skipped_rows)
     answering = TrainedTask.open(opened, step, strategy=strategy)
     features, outputs = answering.compute_outputs(examples, batch_size)
@@ -189,25 +183,6 @@ def _check_has_examples(run, task):
             "Give a labelled file of the task as `data`"
             + (", or the folder of its official files as `data_dir`." if official else ".")
         )
-
-
-def _check_overlap(run, examples, split, allow_trained_rows):
-    """Compares examples with those a run was trained on; None, with a warning, if it is unknown."""
-    if not has_digests(run.path, ROWS, run.record["data"]["fingerprint"]):
-        logger.warning(
-            "It is unknown whether `%s` was trained on some of these examples: it was converted "
-            "from another format, or trained by a version that did not save their digests.",
-            run.path,
-        )
-        return None
-    rule = f"`{split}` must have rows that the model was not trained on."
-    return check_overlap(
-        find_overlap(read_digests(run.path, ROWS), digest_rows(examples)),
-        ROWS,
-        split,
-        None if allow_trained_rows else rule,
-        "Give other examples, or use `allow_trained_rows=True` to compute the training score.",
-    )
 
 
 def _bag_of_words(run, task, examples):

@@ -30,7 +30,8 @@ from albert_keras.tasks.train_seed import train_seed
 from albert_keras.training.cluster import barrier, is_chief, noticing_lost_workers, num_workers
 from albert_keras.training.fitting import on_first_worker
 from albert_keras.training.strategy import build_strategy, choose_precision
-from data_pipeline.files import LOCK_FILE, FolderLock, check_output_folder
+from data_pipeline.files import LOCK_FILE, check_output_folder
+from data_pipeline.folder_lock import FolderLock
 
 logger = logging.getLogger(__name__)
 

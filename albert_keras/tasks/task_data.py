@@ -8,14 +8,7 @@ import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.runs.trained_data import (
-    ROWS,
-    Digests,
-    Overlap,
-    check_overlap,
-    find_overlap,
-    read_digests,
-)
+from albert_keras.runs.trained_data import ROWS, Digests, Overlap, check_overlap, read_digests
 from albert_keras.tasks.example_report import IN_TRAINING, report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.examples import digest_of_texts, normalised, row_of
@@ -113,8 +106,8 @@ def prepare(
         remedy = "Give another `dev`, or omit it to hold out a part of the training examples."
     overlaps = {}
     for split, examples in dev.items():
-        found, name = find_overlap(trained, digest_rows(examples)), config.task.dev or split
-        overlaps[split] = check_overlap(found, ROWS, name, rule, remedy, Mistake.DEV_IS_TRAIN)
+        compared = trained, digest_rows(examples), ROWS, config.task.dev or split
+        overlaps[split] = check_overlap(*compared, rule, remedy, Mistake.DEV_IS_TRAIN)
     train = Examples(train, task.features(train, tokenizer, training=True))
     dev = {
         split: Examples(examples, task.features(examples, tokenizer))

@@ -11,11 +11,11 @@ from tensorflow import keras
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.log_file import log_evaluation
 from albert_keras.runs.run import Run
-from albert_keras.runs.trained_data import Overlap
+from albert_keras.runs.trained_data import RECORDS, Overlap, check_scored
 from albert_keras.training.fitting import RunContext
 from albert_keras.training.scored_model import open_scored_model
 from albert_keras.training.strategy import build_strategy
-from albert_keras.training.trained_records import check_scored
+from albert_keras.training.trained_records import digests_of
 from data_pipeline.progress import CountedProgress
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_files import RecordFiles
@@ -90,7 +90,10 @@ def evaluate(
     own = weights.run
     # All labels of records without the objective are 0, which is no order to predict.
     has_labels = records.info.objective != "none"
-    overlap = None if own is None else check_scored(own, records, allow_trained_rows)
+    overlap = None
+    if own is not None:
+        digests, name = digests_of(records), str(records.folder)
+        overlap = check_scored(own, RECORDS, digests, name, allow_trained_rows)
     built = build_strategy(strategy)
     dataset = evaluation_dataset(records, batch_size)
     baselines = None

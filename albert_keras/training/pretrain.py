@@ -32,7 +32,8 @@ from albert_keras.training.strategy import (
     is_tpu,
 )
 from albert_keras.training.trained_records import check_held_out, training_digests
-from data_pipeline.files import FolderLock, check_output_folder
+from data_pipeline.files import check_output_folder
+from data_pipeline.folder_lock import FolderLock
 from data_pipeline.progress import lines_shown
 from data_pipeline.records.record_files import RecordFiles
 

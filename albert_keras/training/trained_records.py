@@ -5,29 +5,17 @@ segment, so that other masks and the other order of the two segments make no dif
 tokenizer, or another division of the documents into segments, does.
 """
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.runs.run import Run
-from albert_keras.runs.trained_data import (
-    RECORDS,
-    Digests,
-    Overlap,
-    check_overlap,
-    find_overlap,
-    has_digests,
-    read_digests,
-)
+from albert_keras.runs.trained_data import RECORDS, Digests, Overlap, check_overlap, read_digests
 from data_pipeline.instances.masking import MASKED_FEATURES, unmask
 from data_pipeline.randomness import key_of, subkeys
 from data_pipeline.records.decoding import read_features
 from data_pipeline.records.record_files import RecordFiles
-
-logger = logging.getLogger(__name__)
 
 #: Training records whose digests a run keeps: 2 MB, digested in 4 s on 2 CPU cores. With 50 million
 #: records, one in 190 is kept, so that 3,000 trained ones among the held-out records are noticed
@@ -106,36 +94,5 @@ def check_held_out(
         "Build records from other documents, or omit `eval_data`: the log contains the training "
         "loss in any case."
     )
-    overlap = find_overlap(trained, digests_of(held_out))
-    return check_overlap(overlap, RECORDS, str(held_out.folder), rule if is_new else None, remedy)
-
-
-def check_scored(run: Run, records: RecordFiles, allow_trained_rows: bool) -> Overlap | None:
-    """Compares records to score with the training records of a run, and reports what they share.
-
-    Returns:
-        Overlap, or None if it is unknown, because the run was trained by an older version.
-
-    Raises:
-        InputError: If all records were trained on and `allow_trained_rows` is False.
-    """
-    data = run.record["data"]
-    fingerprints = {each["fingerprint"] for each in (data, *data.get("stages", ()))}
-    if records.info.fingerprint in fingerprints:  # known for older runs, too
-        overlap = Overlap(len(records), len(records))
-    elif not all(has_digests(run.path, RECORDS, each) for each in fingerprints):
-        logger.warning(
-            "It is unknown whether `%s` was trained on some of these records: it was trained by a "
-            "version that did not save their digests. Repeat its `pretrain` command to save them.",
-            run.path,
-        )
-        return None
-    else:
-        overlap = find_overlap(read_digests(run.path, RECORDS), digests_of(records))
-    what = str(records.folder)
-    rule = f"`{what}` must have records that `{run.path}` was not trained on."
-    remedy = (
-        "Build records from other documents, or use `allow_trained_rows=True` to compute the "
-        "training score."
-    )
-    return check_overlap(overlap, RECORDS, what, None if allow_trained_rows else rule, remedy)
+    what, data = str(held_out.folder), digests_of(held_out)
+    return check_overlap(trained, data, RECORDS, what, rule if is_new else None, remedy)

@@ -57,6 +57,8 @@ FAULT, _UNFINISHED = f"{WORK}/fault", f"{WORK}/unfinished"
 
 #: Runners whose job server may have additional options.
 _SERVER_RUNNERS = ("portablerunner", "flinkrunner", "sparkrunner", "prismrunner")
+#: A document in the steps after its key is known: key, ids and lengths.
+_KEYED = tuple[bytes, bytes, bytes]
 
 
 def build_with_beam(
@@ -241,15 +243,11 @@ def _has_shards_of(info, folder):
 
 
 class Job(NamedTuple):
-    """The input of all steps, sent along with each of them.
+    """The input of all steps, sent along with each of them."""
 
-    `out` is the output folder, by a name that every worker can use. A tokenizer cannot be sent, so
-    its model and configuration are.
-    """
-
-    out: str
+    out: str  # the output folder, by a name that every worker can use
     config: PretrainingDataConfig
-    model_bytes: bytes
+    model_bytes: bytes  # of the tokenizer, which cannot be sent itself
     tokenizer_config: TokenizerConfig
 
 
@@ -277,10 +275,7 @@ def _add_steps(pipeline, ranges, job):
         encoded.documents
         | "typed" >> beam.Map(tuple).with_output_types(tuple[bytes, tuple[bytes, bytes]])
         | "equal documents" >> beam.GroupByKey()
-        | "keys"
-        >> beam.FlatMap(_number_equal, job.config.seed).with_output_types(
-            tuple[bytes, bytes, bytes]
-        )
+        | "keys" >> beam.FlatMap(_number_equal, job.config.seed).with_output_types(_KEYED)
     )
     plan = beam.pvalue.AsSingleton(
         documents
@@ -291,8 +286,7 @@ def _add_steps(pipeline, ranges, job):
     )
     shards = (
         documents
-        | "shard numbers"
-        >> beam.FlatMap(_with_shard, plan).with_output_types(tuple[int, tuple[bytes, bytes, bytes]])
+        | "shard numbers" >> beam.FlatMap(_with_shard, plan).with_output_types(tuple[int, _KEYED])
         | "shards" >> beam.GroupByKey()
         | "write" >> beam.Map(_write_shard, plan, job)
     )
@@ -385,8 +379,8 @@ def _finish(_, sources, shards, faults, job):
                 raise InputError(min(faults)[1])
             info = info_of(sources, shards, tokenizer, job.config)
         except InputError as error:
-            (folder / "fault").write_text(str(error), encoding="utf-8")
-            _publish(folder / "fault", job.out, FAULT)
+            with storage.open_to_write(f"{job.out}/{FAULT}") as file:
+                file.write(str(error).encode())
             return
         tokenizer.save(folder / TOKENIZER_FOLDER)
         storage.make_folders(f"{job.out}/{TOKENIZER_FOLDER}")

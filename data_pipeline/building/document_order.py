@@ -6,6 +6,7 @@ found, or by which process. Shards are ranges of keys with equally many tokens, 
 document.
 """
 
+from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,8 +28,10 @@ TOKENS_PER_BLOCK = 16_000_000
 _TOKENS_PER_SMALL_SHARD, _SMALL_SHARDS = 1_000_000, 8
 _DOCUMENTS_PER_PARTITION = 1 << 20
 
-#: Location of a document: its part, and its row there without the digest.
-LOCATION = np.dtype([("part", "<u4"), *((name, DOCUMENT[name]) for name in DOCUMENT.names[1:])])
+#: A document in the order: its key, its part, and its row there without the digest.
+ORDERED = np.dtype(
+    [("key", "<u8"), ("part", "<u4"), *((name, DOCUMENT[name]) for name in DOCUMENT.names[1:])]
+)
 
 
 class KeyRange(NamedTuple):
@@ -44,29 +47,20 @@ class DocumentOrder(NamedTuple):
     folder: Path
     num_partitions: int
 
-    def documents(self, key_range: KeyRange) -> tuple[np.ndarray, np.ndarray]:
-        """Returns keys, uint64 [D] ascending, and LOCATION [D] of the documents of a range."""
-        keys, locations = [], []
+    def documents(self, key_range: KeyRange) -> np.ndarray:
+        """Returns the documents of a range, ORDERED [D], by ascending keys."""
+        found = []
         for partition in range(self.num_partitions):
-            all_keys = np.load(_path(self.folder, partition, "keys.npy"), mmap_mode="r")
-            begin, end = (_first_row(all_keys, bin) for bin in key_range)
-            keys.append(all_keys[begin:end])
-            path = _path(self.folder, partition, "documents")
-            offset = begin * LOCATION.itemsize
-            locations.append(np.fromfile(path, LOCATION, count=end - begin, offset=offset))
-        keys = np.concatenate(keys)
-        ascending = keys.argsort(kind="stable")
-        return keys[ascending], np.concatenate(locations)[ascending]
+            rows = np.load(_path(self.folder, partition), mmap_mode="r")
+            first, after = (edge << (64 - BIN_BITS) for edge in key_range)
+            begin, end = bisect_left(rows["key"], first), bisect_right(rows["key"], after - 1)
+            found.append(rows[begin:end])
+        rows = np.concatenate(found)
+        return rows[rows["key"].argsort(kind="stable")]
 
 
-def _first_row(keys, bin):
-    if bin == _NUM_BINS:
-        return len(keys)
-    return int(np.searchsorted(keys, np.uint64(bin << (64 - BIN_BITS))))
-
-
-def _path(folder, partition, kind):
-    return folder / f"order-{partition:04d}.{kind}"
+def _path(folder, partition):
+    return folder / f"order-{partition:04d}.npy"
 
 
 def document_keys(digests, seed):
@@ -126,36 +120,31 @@ def order_documents(folder: Path, num_parts: int, config: PretrainingDataConfig)
     bits = max(0, (sum(sizes) - 1) // _DOCUMENTS_PER_PARTITION).bit_length()
     tokens_per_bin = np.zeros(_NUM_BINS, np.int64)
     for partition in range(1 << bits):
-        digests, locations = _documents_of(folder, num_parts, partition, bits)
-        keys = document_keys(digests, config.seed)
-        ascending = keys.argsort(kind="stable")
-        keys, locations = keys[ascending], locations[ascending]
-        with whole_file(_path(folder, partition, "keys.npy")) as path, open(path, "wb") as file:
-            np.save(file, keys)
-        with whole_file(_path(folder, partition, "documents")) as path:
-            locations.tofile(path)
-        tokens = np.bincount(bins_of(keys), locations["num_pieces"], _NUM_BINS)
+        rows = _documents_of(folder, num_parts, partition, bits, config.seed)
+        with whole_file(_path(folder, partition)) as path, open(path, "wb") as file:
+            np.save(file, rows)
+        tokens = np.bincount(bins_of(rows["key"]), rows["num_pieces"], _NUM_BINS)
         tokens_per_bin += tokens.astype(np.int64)
     shards = plan_shards(tokens_per_bin, config.copies, config.num_shards)
     return DocumentOrder(folder, 1 << bits), shards
 
 
-def _documents_of(folder, num_parts, partition, bits):
-    """Collects the documents whose digest begins with the bits of a partition, equal ones together.
+def _documents_of(folder, num_parts, partition, bits, seed):
+    """Returns the documents whose digest begins with the bits of a partition, ORDERED [D].
 
     Equal documents are in the same partition, so that they can be numbered there.
     """
-    digests, locations = [], []
+    parts = []
     for part in range(num_parts):
         rows = read_documents(folder, part)
         if bits:
             rows = rows[rows["digest"][:, 0] >> np.uint64(64 - bits) == partition]
-        located = np.empty(len(rows), LOCATION)
-        located["part"] = part
-        for name in LOCATION.names[1:]:
-            located[name] = rows[name]
-        digests.append(rows["digest"])
-        locations.append(located)
-    digests, locations = np.concatenate(digests), np.concatenate(locations)
-    together = np.lexsort((digests[:, 1], digests[:, 0]))
-    return digests[together], locations[together]
+        parts.append((rows, np.full(len(rows), part)))
+    rows, numbers = map(np.concatenate, zip(*parts, strict=True))
+    together = np.lexsort((rows["digest"][:, 1], rows["digest"][:, 0]))
+    rows = rows[together]
+    ordered = np.empty(len(rows), ORDERED)
+    ordered["key"], ordered["part"] = document_keys(rows["digest"], seed), numbers[together]
+    for name in DOCUMENT.names[1:]:
+        ordered[name] = rows[name]
+    return ordered[ordered["key"].argsort(kind="stable")]

@@ -200,7 +200,7 @@ def read_documents(folder: Path, part: int) -> np.ndarray:
 
 
 def gather(folder: Path, rows: np.ndarray, vocab_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Reads the documents of `rows`, LOCATION [D], from the encoded parts in a folder.
+    """Reads the documents of `rows`, ORDERED [D], from the encoded parts in a folder.
 
     Returns ids int32 [T] of all documents end to end, and sentence lengths int64 [n].
     """

@@ -14,7 +14,6 @@ from data_pipeline.building.encoding import corpus_digest, range_digest
 from data_pipeline.config import SINGLE_SEGMENT_FORMATS, PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import (
-    FolderLock,
     check_output_folder,
     check_writable,
     disk_full,
@@ -22,6 +21,7 @@ from data_pipeline.files import (
     is_disk_full,
     write_json,
 )
+from data_pipeline.folder_lock import FolderLock
 from data_pipeline.lazy_names import program_version
 from data_pipeline.limits import read_json
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo

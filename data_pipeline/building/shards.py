@@ -57,7 +57,7 @@ def documents_digest(task: ShardTask) -> str:
     """Hashes the keys of a shard's documents; with equal settings the shards are equal too."""
     digest = hashlib.sha256()
     for key_range in task.blocks:
-        digest.update(task.order.documents(key_range)[0].tobytes())
+        digest.update(task.order.documents(key_range)["key"].tobytes())
     return digest.hexdigest()
 
 
@@ -162,9 +162,9 @@ def _instances_of(ids, starts, lengths, pairs, config, vocabulary):
 
 def _blocks(context, task):
     for key_range in task.blocks:
-        keys, rows = task.order.documents(key_range)
+        rows = task.order.documents(key_range)
         ids, lengths = gather(context.work, rows, context.tokenizer.vocab_size)
-        yield DocumentBlock.of(ids, lengths, rows["num_sentences"].astype(np.int64), keys)
+        yield DocumentBlock.of(ids, lengths, rows["num_sentences"].astype(np.int64), rows["key"])
 
 
 def _receipt(work, task):

@@ -1,13 +1,10 @@
 """Checks a corpus before a build: what it contains, what is wrong with it, what it becomes."""
 
-import contextlib
 import itertools
 import logging
 import re
 import unicodedata
-import zlib
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,20 +19,19 @@ from data_pipeline.instances.segments import DocumentBlock
 from data_pipeline.progress import CountedProgress
 from data_pipeline.randomness import key_of, permute, subkeys
 from data_pipeline.records.examples import encode_instances
+from data_pipeline.reports.word_runs import NearDuplicate, WordRuns
 from data_pipeline.text import storage
 from data_pipeline.text.corpus import Document, corpus_ranges, read_corpus, read_range
 from data_pipeline.text.corpus_formats import check_format, detect_format, has_sentence_lines
 from data_pipeline.text.letters import (
-    UNSPACED_SCRIPTS,
-    detect_language,
     language_fault,
     languages_of_script,
     scripts_of,
     words_of,
 )
+from data_pipeline.text.sample import sample_documents
 from data_pipeline.text.sentences import check_splitter, split_sentences
 from data_pipeline.text.text_files import TextRange, find_files, split_file
-from data_pipeline.tokenizers.cleanup import run_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -48,8 +44,8 @@ _EXAMPLES, _UNKNOWN_SHOWN = 5, 10
 _ESTIMATED_TOKENS = 1 << 20
 #: Bytes of a record in its file and in the index besides its own.
 _BYTES_AROUND = 16 + 8
-#: Before a build: so many ranges, and so many characters of all of them together.
-_NUM_RANGES, _SAMPLE_CHARS = 16, 400_000
+#: Before a build: files whose lines are looked at, and characters of the sample.
+_FILES_READ, _SAMPLE_CHARS = 16, 400_000
 _MOST_PADDING = 0.5
 #: A larger fraction of unknown tokens causes a warning, as does text that records lack.
 _MOST_UNKNOWN = 0.03
@@ -60,14 +56,6 @@ _MARKUP = re.compile(
 )
 #: A paragraph with fewer letters among its characters other than spaces is no text.
 _FEWEST_LETTERS, _FEWEST_CHARACTERS = 0.5, 8
-#: A word to compare texts by; and what stretches a line or a word: soft hyphen, Arabic kashida.
-_PLAIN_WORD = re.compile(rf"(?=\w)[{UNSPACED_SCRIPTS}]|[^\W_{UNSPACED_SCRIPTS}]+")
-_FILLERS = "\u00ad\u0640"
-#: Words of a run, and the fraction of all runs that is looked at: one in this number.
-_RUN, _ONE_IN = 8, 16
-#: Texts that share this fraction of the runs of the shorter one are reported, if at least this
-#: number of runs was looked at.
-_NEAR_SHARE, _FEWEST_RUNS = 0.2, 8
 
 
 class Problem(NamedTuple):
@@ -85,15 +73,6 @@ class Estimate(NamedTuple):
     padding: float  # fraction of the positions that contain no token
     kept_text: float  # fraction of the tokens of the corpus that the records contain
     median_tokens: int  # of a record, with [CLS] and [SEP]
-
-
-class NearDuplicate(NamedTuple):
-    """Two texts with many equal runs of 8 words, or one that repeats itself."""
-
-    name: str
-    other: str  # the text that was read first
-    share: float  # fraction of the runs of `name` that `other`, or an earlier part, contains
-    held_out: bool  # whether `name` is of the held-out text, and `other` is not
 
 
 class CorpusReport(NamedTuple):
@@ -195,9 +174,6 @@ def check_corpus(
         if reason := why_no_records(counts, config):
             problems.append(Problem("", reason))
     characters = max(seen.counts["characters"], 1)
-    unknown: list[tuple[str, int]] = []
-    if tokenizer and seen.counts["unknown_pieces"]:
-        unknown = tokenizer.unknown_characters(seen.characters, _UNKNOWN_SHOWN)
     examples = itertools.chain.from_iterable(itertools.zip_longest(*seen.markup.values()))
     return CorpusReport(
         problems=problems,
@@ -214,24 +190,12 @@ def check_corpus(
         sentence_files=sentence_files,
         markup=list(filter(None, examples))[:_EXAMPLES],
         sentence_lengths=_quantiles(seen.sentence_lengths),
-        unknown_characters=unknown,
+        unknown_characters=tokenizer.unknown_characters(seen.characters, _UNKNOWN_SHOWN)
+        if tokenizer and seen.counts["unknown_pieces"]
+        else [],
         scripts=scripts_of(seen.characters),
         estimate=estimate,
     )
-
-
-def detected_language(sources: list[str | Path], corpus_format: str = "auto") -> str:
-    """Returns the code of the language of a corpus by the letters of a sample.
-
-    Files that cannot be read are left out. InputError if a source is missing.
-    """
-    files = find_files(sources)
-    texts: list[str] = []
-    for number in np.unique(np.linspace(0, len(files) - 1, _NUM_RANGES).astype(int)):
-        with contextlib.suppress(InputError):
-            ranges = corpus_ranges(files[number].path, corpus_format)
-            texts += (one.text for one in _spread(ranges, _SAMPLE_CHARS // _NUM_RANGES))
-    return detect_language("\n".join(texts))
 
 
 def check_before_build(
@@ -251,7 +215,7 @@ def check_before_build(
     """
     check_splitter(config.splitter, config.language)
     if corpus_format == "auto":
-        for file in find_files(sources)[:_NUM_RANGES]:
+        for file in find_files(sources)[:_FILES_READ]:
             if detect_format(file.path) == "prose" and has_sentence_lines(file.path):
                 logger.warning(
                     "`%s` seems to have one sentence per line and blank lines between documents, "
@@ -261,15 +225,13 @@ def check_before_build(
                 )
                 break
     seen = _Statistics(tokenizer, config)
-    letters: Counter[str] = Counter()
-    for document in _spread(corpus_ranges(sources, corpus_format)):
+    for document in sample_documents(corpus_ranges(sources, corpus_format), _SAMPLE_CHARS):
         seen.add(document)
-        if not document.sentences_given:  # given sentences are not split by any language
-            letters.update(document.text)
-    if config.splitter == "sentencex" and (fault := language_fault(letters, config.language)):
+    is_split = config.splitter == "sentencex" and corpus_format != "sentences"
+    if is_split and (fault := language_fault(seen.characters, config.language)):
         is_other, reason = fault
         if is_other:
-            fitting = languages_of_script(next(iter(scripts_of(letters))))
+            fitting = languages_of_script(next(iter(scripts_of(seen.characters))))
             raise InputError(
                 "`language` must be the language of the corpus, because sentences are split by its "
                 f"rules. `{config.language}` {reason}. Received: language={config.language!r}. "
@@ -300,79 +262,6 @@ def check_before_build(
             config.max_seq_length,
             min(length, config.max_seq_length // 2),
         )
-
-
-class WordRuns:
-    """Finds texts that share runs of 8 words, in a sample of the runs that only their words decide.
-
-    Words are compared by their letters and digits, as editions of a text differ in case, accents
-    and punctuation. A text is a file, or a document of a file with many.
-
-    Source: "shingles" of Broder (1997): On the resemblance and containment of documents.
-    """
-
-    def __init__(self):
-        self._first: dict[int, str] = {}  # run -> the text that it was found in first
-        self._sizes, self._shared = Counter(), Counter()
-        self._held_out: set[str] = set()
-
-    def add(self, document: Document, held_out: bool = False):
-        """Adds the runs of a document; `held_out` says that it must not be in the corpus."""
-        # Parts of a long text belong together, and so do ranges of a file without documents.
-        name = re.sub(r"(@\d+)?(#\d+)?$", "", document.name)
-        if held_out:
-            name = f"{name} (held out)"
-            self._held_out.add(name)
-        words = [zlib.crc32(word.encode()) for word in plain_words(document.text)]
-        if len(words) < _RUN:
-            return
-        of_runs = np.lib.stride_tricks.sliding_window_view(np.array(words, np.uint64), _RUN)
-        runs = subkeys(np.arange(_RUN, dtype=np.uint64), of_runs).sum(axis=1, dtype=np.uint64)
-        chosen = runs[runs % np.uint64(_ONE_IN) == 0].tolist()
-        self._sizes[name] += len(chosen)
-        for run in chosen:
-            if run in self._first:  # perhaps earlier in the same text
-                self._shared[name, self._first[run]] += 1
-            else:
-                self._first[run] = name
-
-    def near_duplicates(self) -> list[NearDuplicate]:
-        """Returns the pairs of texts that share many runs, the largest share first.
-
-        A held-out text is compared with the whole corpus, and `other` shares most of it.
-        """
-        shared = Counter(self._shared)
-        for name in self._held_out:
-            others = [pair for pair in shared if pair[0] == name and pair[1] not in self._held_out]
-            if others:
-                most = max(others, key=shared.__getitem__)
-                shared[most] = sum(shared.pop(pair) for pair in others)
-        found = [
-            NearDuplicate(name, other, count / self._sizes[name], self._is_leak(name, other))
-            for (name, other), count in shared.items()
-            if self._sizes[name] >= _FEWEST_RUNS and count / self._sizes[name] >= _NEAR_SHARE
-        ]
-        return sorted(found, key=lambda pair: (-pair.share, pair.name))
-
-    def held_out_share(self) -> float | None:
-        """Returns the fraction of the runs of all held-out text that are in the corpus."""
-        total = sum(self._sizes[name] for name in self._held_out)
-        leaked = sum(count for pair, count in self._shared.items() if self._is_leak(*pair))
-        return leaked / max(total, 1) if self._held_out else None
-
-    def _is_leak(self, name, other):
-        return name in self._held_out and other not in self._held_out
-
-
-def plain_words(text: str) -> list[str]:
-    """Returns the letters and digits of each word, without case, accents and vowel points."""
-    if not text.isascii():
-        text = run_of(_is_left_out).sub("", unicodedata.normalize("NFKD", text))
-    return _PLAIN_WORD.findall(text.casefold())
-
-
-def _is_left_out(character):
-    return unicodedata.category(character)[0] == "M" or character in _FILLERS
 
 
 def looks_like_markup(paragraph: str) -> bool:
@@ -481,15 +370,3 @@ def _sampled(ranges, max_bytes, seed):
     count = np.searchsorted(sizes[order].cumsum(), max_bytes) + 1
     chosen = np.sort(order[:count])
     return [ranges[index] for index in chosen], float(sizes[chosen].sum() / sizes.sum())
-
-
-def _spread(ranges: list[TextRange], characters: int = _SAMPLE_CHARS) -> Iterable[Document]:
-    """Yields documents of about so many characters, of ranges that are spread over the corpus."""
-    chosen = np.unique(np.linspace(0, len(ranges) - 1, _NUM_RANGES).astype(int)) if ranges else []
-    for number in chosen:
-        size = 0
-        for document in read_range(ranges[number]):
-            yield document
-            size += len(document.text)
-            if size >= characters / len(chosen):
-                break

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import whole_file
+from data_pipeline.files import whole_text
 from data_pipeline.progress import CountedProgress
 from data_pipeline.text.corpus_formats import (
     MAX_DOCUMENT_CHARS,
@@ -201,13 +201,8 @@ def write_jsonl(documents: Iterable[Document], path: str | Path) -> None:
     "id" is the name, "text" the paragraphs, one per line. An older file is replaced. Raises
     InputError if there is no document, or `path` cannot be written.
     """
-    path = Path(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            whole_file(path) as temporary,
-            open(temporary, "w", encoding="utf-8", newline="\n") as file,
-        ):
+        with whole_text(path) as file:
             for document in documents:
                 record = {"id": document.name, "text": document.text}
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")

@@ -109,7 +109,7 @@ class ByteBPEModel:
     def encode(self, text):
         return self._encoder.encode(replace_surrogates(text)).ids
 
-    def encode_batch(self, texts, num_threads=1):
+    def encode_batch(self, texts):
         encoded = self._encoder.encode_batch([replace_surrogates(text) for text in texts])
         return [np.array(one.ids, np.int32) for one in encoded]
 
@@ -119,10 +119,6 @@ class ByteBPEModel:
     def continuation_ids(self, text):
         """Returns the ids of a text that follows a symbol: no space is added before it."""
         return self._plain.encode(replace_surrogates(text)).ids
-
-    def before_mask(self, text):
-        """Returns the text without the spaces at its end, which belong to the piece after it."""
-        return text.rstrip(" ")
 
     def decode(self, ids):
         special = set(self.special_ids)

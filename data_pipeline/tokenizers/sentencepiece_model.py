@@ -106,9 +106,9 @@ class SentencePieceModel:
     def encode(self, text):
         return self._split_digit_comma(self.processor.encode(self._prepare(text)))
 
-    def encode_batch(self, texts, num_threads=1):
+    def encode_batch(self, texts):
         prepared = [self._prepare(text) for text in texts]
-        encoded = self.processor.encode(prepared, num_threads=num_threads)
+        encoded = self.processor.encode(prepared, num_threads=1)
         return [np.array(self._split_digit_comma(ids), np.int32) for ids in encoded]
 
     def pieces(self, text):
@@ -131,9 +131,6 @@ class SentencePieceModel:
             return self.encode("(" + text)[self.continuation_prefix :]
         ids = self.encode(text)
         return ids[1:] if ids and self.vocabulary[ids[0]] == SPACE else ids
-
-    def before_mask(self, text):
-        return text
 
     def decode(self, ids):
         return self.processor.decode(ids)

@@ -151,12 +151,9 @@ class Tokenizer:
         """Returns the ids of a text, without [CLS] and [SEP]."""
         return self.model.encode(text)
 
-    def encode_batch(self, texts: Iterable[str], num_threads: int = 1) -> list[np.ndarray]:
-        """Returns the ids of many texts, an int32 array for each; faster than one by one.
-
-        The ids do not depend on `num_threads`, which only SentencePiece uses.
-        """
-        return self.model.encode_batch(texts, num_threads)
+    def encode_batch(self, texts: Iterable[str]) -> list[np.ndarray]:
+        """Returns the ids of many texts, an int32 array for each; faster than one by one."""
+        return self.model.encode_batch(texts)
 
     def encode_sentences(self, texts: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids of many sentences in one array.
@@ -187,7 +184,7 @@ class Tokenizer:
 
         In byte-level BPE the spaces at its end belong to the piece that the mask stands for.
         """
-        return self.model.before_mask(text)
+        return text.rstrip(" ") if self.config.kind == "bpe" else text
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of ids (any sequence of int), without control symbols."""

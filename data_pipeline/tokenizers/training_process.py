@@ -70,13 +70,9 @@ def train_model(sentences: Iterable[str], folder: Path, options: dict) -> bytes:
 
 def _send(stream, options, sentences):
     """Sends options, sentences and the end; stops if the process has ended."""
-    for message in itertools.chain([options], sentences, [None]):
-        line = json.dumps(message).encode() + b"\n"
-        try:
-            stream.write(line)
-        except BrokenPipeError:
-            return
     with contextlib.suppress(BrokenPipeError):
+        for message in itertools.chain([options], sentences, [None]):
+            stream.write(json.dumps(message).encode() + b"\n")
         stream.flush()
 
 

@@ -138,7 +138,7 @@ class WordPieceModel:
     def encode(self, text):
         return self.encode_batch([text])[0].tolist()
 
-    def encode_batch(self, texts, num_threads=1):
+    def encode_batch(self, texts):
         ids_of_chunk = self._ids_of_chunk.__getitem__
         # Bytes are faster to join than numbers.
         encoded = (b"".join(map(ids_of_chunk, self.basic.chunks(text))) for text in texts)
@@ -154,9 +154,6 @@ class WordPieceModel:
     def continuation_ids(self, text):
         """Returns the ids of any text: as in the original, a word starts after a symbol."""
         return self.encode(text)
-
-    def before_mask(self, text):
-        return text
 
     def decode(self, ids):
         """Returns the text of ids: words with spaces between them, but none at ideographs."""

@@ -12,17 +12,17 @@ import pytest
 from data_pipeline.errors import InputError
 from data_pipeline.files import (
     LOCK_FILE,
-    FolderLock,
     check_output_folder,
     unfinished_folders,
     whole_file,
     whole_folder,
 )
+from data_pipeline.folder_lock import FolderLock
 
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from data_pipeline.files import FolderLock
+from data_pipeline.folder_lock import FolderLock
 
 FolderLock(Path(sys.argv[1])).take()
 print("taken", flush=True)

@@ -27,23 +27,7 @@ def test_draws_do_not_depend_on_the_batch_they_are_made_in():
     np.testing.assert_array_equal(whole[:, :3], uniform(KEYS, 1, 3))
 
 
-def test_heads_are_the_ones_among_the_first_coins():
-    tosses = bits(KEYS[:50], 3, 3).astype("<u8").view(np.uint8)
-    coins = np.unpackbits(tosses, axis=1)
-    for count in (1, 8, 9, 63, 64, 65, 190, 192):
-        expected = coins[:, :count].sum(axis=1)
-        np.testing.assert_array_equal(heads(KEYS[:50], 3, np.full(50, count)), expected)
-    mixed = heads(KEYS[:50], 3, np.arange(50))
-    assert mixed.tolist() == [coins[row, :row].sum() for row in range(50)]
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 17, 1000, 4097])
 def test_a_permutation_visits_each_element_once(size):
     order = permute(np.arange(size), size, key_of("order"))
     assert sorted(order) == list(range(size))
-
-
-def test_any_position_of_a_huge_permutation_is_found_at_once():
-    size = 10**12
-    places = np.array([0, 10**8, size - 1])
-    assert len(set(permute(places, size, key_of(1)).tolist())) == 3

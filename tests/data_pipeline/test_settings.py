@@ -62,10 +62,3 @@ def test_options_are_found_in_sections_and_own_fields_come_before_inherited_ones
         "seed": ("section", "seed"),
     }
     assert list(options) == ["size", "length", "seed"] and options["length"].flag == "--len"
-
-
-def test_settings_are_frozen_but_can_be_copied():
-    settings = Inner(low=2)
-    with pytest.raises(ValueError, match="frozen"):
-        settings.low = 3
-    assert settings.replace(high=9) == Inner(low=2, high=9)

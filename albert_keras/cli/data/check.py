@@ -91,12 +91,13 @@ def check(
         return _check_task(flags, tokenizer, assignments)
     from albert_keras.formats.vocabulary import load_tokenizer
     from data_pipeline.config import PretrainingDataConfig
-    from data_pipeline.reports.corpus_check import check_corpus, detected_language
+    from data_pipeline.reports.corpus_check import check_corpus
+    from data_pipeline.text.sample import language_of
 
     config = PretrainingDataConfig(
         max_seq_length=flags.get("max_seq_length", _USUAL_LENGTH),
         copies=copies,
-        language=language or detected_language(corpus, corpus_format),
+        language=language or language_of(corpus, corpus_format),
         splitter=splitter,
     )
     loaded = load_tokenizer(tokenizer) if tokenizer else None

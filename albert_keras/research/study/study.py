@@ -31,7 +31,8 @@ from albert_keras.research.study.report import REPORT_FOLDER, write_report
 from albert_keras.research.study.training import Job, run_job
 from albert_keras.research.study.updates import measure_seconds, needs_times, updates_in_time
 from data_pipeline.errors import InputError
-from data_pipeline.files import LOCK_FILE, FolderLock, check_output_folder
+from data_pipeline.files import LOCK_FILE, check_output_folder
+from data_pipeline.folder_lock import FolderLock
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,8 @@ import pytest
 
 from albert_keras.models.text_classifiers import AlbertForClassification
 from data_pipeline.errors import InputError
-from data_pipeline.files import LOCK_FILE, FolderLock
+from data_pipeline.files import LOCK_FILE
+from data_pipeline.folder_lock import FolderLock
 from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.small_tasks import build_model
 

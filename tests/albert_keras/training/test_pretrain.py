@@ -21,7 +21,8 @@ from albert_keras.training.record_source import log_frequencies
 from albert_keras.training.stages import Stage, stages_of
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
-from data_pipeline.files import LOCK_FILE, FolderLock
+from data_pipeline.files import LOCK_FILE
+from data_pipeline.folder_lock import FolderLock
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_files import RecordFiles
 from tests.albert_keras.checkpoint_tensors import tensors_of

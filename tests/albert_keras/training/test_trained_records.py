@@ -10,6 +10,7 @@ from albert_keras.dry_run import dry_run
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.log_file import read_evaluations
 from albert_keras.runs.run import Run
+from albert_keras.runs.trained_data import RECORDS, check_scored
 from albert_keras.serving.export.model_card import model_card
 from albert_keras.serving.export.source import open_source
 from albert_keras.training import trained_records
@@ -17,8 +18,8 @@ from albert_keras.training.evaluate import evaluate
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.trained_records import (
     check_held_out,
-    check_scored,
     digest_features,
+    digests_of,
     training_digests,
 )
 from data_pipeline.building.build import build_records
@@ -84,14 +85,14 @@ def test_of_older_runs_it_is_unknown_and_can_be_added(
     with pytest.raises(InputError, match="all 696 records"):  # known from run.json
         evaluate(run, tiny_records)
     assert evaluate(run, mixed_records).overlap is None
-    assert "It is unknown whether" in caplog.text and "Repeat its `pretrain`" in caplog.text
+    assert "It is unknown whether" in caplog.text and "Repeat the command" in caplog.text
     record = PRETRAINED | {"scores": open_source(run).describe()["scores"]}
     card = " ".join(model_card(publish(run.parent / "models", 1, record)).split())
     assert "It is unknown whether the model was trained on some of them." in card
     assert "held-out" not in card
     assert pretrain(tiny_records, run, tiny_training).resumed_from == 12
-    overlap = check_scored(Run.open(run), RecordFiles(mixed_records), allow_trained_rows=False)
-    assert overlap.normalised > 0
+    digests = digests_of(RecordFiles(mixed_records))
+    assert check_scored(Run.open(run), RECORDS, digests, "mixed", False).normalised > 0
 
 
 def test_records_of_the_initial_weights_count(

@@ -47,42 +47,6 @@ def mixed_sequences(count, size):
     return ids * mask, mask, EVERY_PIECE_A_WORD._replace(starts_word=starts)
 
 
-def visited_one_by_one(ids, mask, key, vocabulary, masking, predictions):
-    """Lists the n-grams hidden in a sequence, (begin, end) each: spec 2.4 word by word."""
-    text = [*((mask > 0) & (ids != CLS) & (ids != SEP)).tolist(), False]
-    starts_word = [*vocabulary.starts_word[ids].tolist(), False]
-    edges = []  # where words begin, and the gaps after segments and at the end
-    for place, inside in enumerate(text):
-        after_text = place > 0 and text[place - 1]
-        if inside != after_text or (inside and starts_word[place]) or place == len(ids):
-            edges.append(place)
-    upto = ngram_probabilities(masking.max_ngram, masking.favor_shorter_ngram).cumsum()[:-1]
-    upto = np.rint(upto * 2**32).tolist()
-    span = int(np.flatnonzero(mask)[-1]) + 1
-    draws = bits(key, 4, 100 * span)[0].tolist()
-
-    room = min(predictions, max(1, round(int(mask.sum()) * masking.masked_lm_prob)))
-    visited, covered, chosen = set(), set(), []
-    for draw in draws:
-        if not room:
-            break
-        place = (draw >> 32) * span >> 32
-        if place in visited or not text[place] or place not in edges:
-            continue
-        visited.add(place)
-        word = edges.index(place)
-        n = 1 + sum(draw % 2**32 >= limit for limit in upto)
-        n = min(n, next(i for i in range(1, n + 1) if i == n or not text[edges[word + i]]))
-        while n > 1 and edges[word + n] - edges[word] > room:
-            n -= 1
-        size = edges[word + n] - edges[word]
-        if size <= room and not covered & set(range(word, word + n)):
-            covered |= set(range(word, word + n))
-            chosen.append((word, n, edges[word], edges[word + n]))
-            room -= size
-    return chosen
-
-
 def masked(ids, mask, predictions=77, vocabulary=EVERY_PIECE_A_WORD, **changes):
     keys = subkeys(key_of("masks", 0), np.arange(len(ids)))
     return mask_ngrams(ids, mask, keys, vocabulary, MaskingConfig(**changes), predictions)
@@ -125,31 +89,24 @@ def test_a_cut_off_word_that_opens_the_second_segment_is_a_word_of_its_own():
         (20, {}),
         (2, {"max_ngram": 1}),
         (60, {"max_ngram": 10, "favor_shorter_ngram": False}),
-        (20, {"masked_lm_prob": 0.5}),
         (60, {"masked_lm_prob": 1.0, "max_ngram": 2}),
     ],
 )
-def test_whole_batches_give_what_one_visit_after_another_gives(changes, predictions):
-    ids, mask, vocabulary = mixed_sequences(60, 80)
-    masking = MaskingConfig(**changes)
+def test_whole_words_of_the_text_are_hidden_and_can_be_restored(changes, predictions):
+    ids, mask, vocabulary = mixed_sequences(300, 80)
     found = masked(ids, mask, predictions, vocabulary, **changes)
-    keys = subkeys(key_of("masks", 0), np.arange(60))
-    for row in range(60):
-        ngrams = visited_one_by_one(
-            ids[row], mask[row], keys[row], vocabulary, masking, predictions
-        )
-        places = sorted(place for _, _, begin, end in ngrams for place in range(begin, end))
-        real = found["masked_lm_weights"][row] > 0
-        assert places == found["masked_lm_positions"][row][real].tolist()
-        assert all(SEP not in ids[row, begin:end] for _, _, begin, end in ngrams)
-
-
-def test_unmasking_restores_the_text():
-    ids, mask, vocabulary = mixed_sequences(300, 64)
-    found = masked(ids, mask, 10, vocabulary)
     parts = [found[f"masked_lm_{name}"] for name in ("positions", "ids", "weights")]
     assert (found["input_ids"] != ids).any()
     np.testing.assert_array_equal(unmask(found["input_ids"], *parts), ids)
+    is_text = (mask > 0) & (ids != CLS) & (ids != SEP)
+    is_first = is_text & ~np.roll(is_text, 1, axis=1)  # also if truncation removed its start
+    words = np.cumsum(is_first | (is_text & vocabulary.starts_word[ids]), axis=1)
+    for row, (positions, weights) in enumerate(zip(parts[0], parts[2], strict=True)):
+        hidden = positions[weights > 0].tolist()
+        is_hidden = is_text[row] & np.isin(words[row], words[row][hidden])
+        assert hidden == np.flatnonzero(is_hidden).tolist()
+        wanted = max(1, round(mask[row].sum() * changes.get("masked_lm_prob", 0.15)))
+        assert len(hidden) <= min(predictions, wanted)
 
 
 def test_masks_never_change_in_silence():

@@ -67,12 +67,6 @@ def test_swapped_pairs_are_mirror_images_of_those_left_in_order(input_format):
     np.testing.assert_array_equal(pairs.starts[~swapped], natural.starts[~swapped])
 
 
-def test_sentence_pairs_are_consecutive_sentences_two_by_two():
-    shard = shard_of([3, 8, 2, 9], [30, 5])
-    pairs = pairs_of(shard, input_format="sentence-pair", objective="none")
-    assert rows_of(pairs) == [(0, 3, 3, 8), (11, 13, 2, 9), (22, 52, 30, 5)]
-
-
 def test_a_lone_sentence_is_split_at_a_word_start_near_its_middle():
     starts = np.zeros(20, bool)
     starts[[2, 9, 17]] = True
@@ -206,25 +200,6 @@ def test_every_piece_is_used_once_and_separators_between_documents_only(input_fo
 def test_a_run_closes_before_the_sentence_that_no_longer_fits(input_format):
     _, lengths = runs_of(shard_of([8, 8, 5, 1, 19, 2, 20, 1, 1]), input_format=input_format)
     assert lengths.tolist() == [21, 20, 2, 21, 1]
-
-
-def test_runs_go_on_across_documents_with_one_separator_between():
-    full = PretrainingDataConfig(input_format="full-sentences")
-    shard = add_separators(shard_of([5, 3], [1]), full, SEP)
-    assert shard.ids.tolist() == [*range(8), SEP, 8, SEP]
-    assert shard.begins.tolist() == [0, 5, 9] and shard.ends.tolist() == [5, 8, 10]
-    starts, lengths = runs_of(shard_of([5, 3], [1]), input_format="full-sentences")
-    assert (starts.tolist(), lengths.tolist()) in (([0], [10]), ([0, 9], [8, 1]))
-
-
-def test_each_copy_begins_at_another_document():
-    shard = shard_of(*[[10]] * 5)  # two documents and [SEP] fill a run
-    cuts = [
-        tuple(runs_of(shard, copy=copy, input_format="full-sentences")[0].tolist())
-        for copy in range(5)
-    ]
-    # Begun at document 1 or 3 a run ends before it; at 0, 2 or 4 one would have ended there anyway.
-    assert sorted(cuts) == sorted([(0, 11, 33), (0, 22, 33), *[(0, 22, 44)] * 3])
 
 
 @pytest.mark.parametrize("input_format", SINGLE_FORMATS)

@@ -69,24 +69,6 @@ def problems_of(folder):
     return [tuple(problem) for problem in verify_records(folder).problems]
 
 
-def flip_a_bit(folder, choice):
-    """Flips one bit, every bit of the folder being equally likely; returns how to undo it.
-
-    The listing of the vocabulary, which is for people, is left out.
-    """
-    paths = sorted(path for path in folder.rglob("*.*") if path.name != VOCAB_FILE)
-    place = choice.randrange(sum(path.stat().st_size for path in paths))
-    for path in paths:
-        if place < path.stat().st_size:
-            break
-        place -= path.stat().st_size
-    content = path.read_bytes()
-    damaged = bytearray(content)
-    damaged[place] ^= 1 << choice.randrange(8)
-    path.write_bytes(damaged)
-    return path, place, lambda: path.write_bytes(content)
-
-
 def is_found(folder):
     try:
         return bool(verify_records(folder).problems)
@@ -140,10 +122,16 @@ def test_a_damaged_info_file_is_an_error(damage, records):
             read(records)
 
 
-def test_flipped_bits_are_found(records):
+def test_a_flipped_bit_of_any_file_is_found(records):
     choice = random.Random(1)
-    for _ in range(40):
-        path, place, undo = flip_a_bit(records, choice)
-        assert is_found(records), f"byte {place} of {path.name}"
-        undo()
+    for path in records.rglob("*.*"):
+        if path.name == VOCAB_FILE:  # a listing for people
+            continue
+        content = path.read_bytes()
+        for place in choice.choices(range(len(content)), k=6):
+            damaged = bytearray(content)
+            damaged[place] ^= 1 << choice.randrange(8)
+            path.write_bytes(damaged)
+            assert is_found(records), f"byte {place} of {path.name}"
+        path.write_bytes(content)
     assert not is_found(records)

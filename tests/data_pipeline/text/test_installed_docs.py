@@ -1,5 +1,3 @@
-import sysconfig
-
 import pytest
 
 from data_pipeline.text.installed_docs import installed_documentation
@@ -67,17 +65,3 @@ def test_a_module_is_a_document_of_its_prose(package):
             "The path of the file that is read by this function.",
         )
     }
-
-
-def test_the_standard_library_reads_as_prose(monkeypatch):
-    stdlib = sysconfig.get_path("stdlib")
-    monkeypatch.setattr(sysconfig, "get_path", lambda name: f"{stdlib}/asyncio")  # a part of it
-    documents = list(installed_documentation(["python"]))
-    text = "\n".join(document.text for document in documents)
-    assert len(text) > 100_000
-    assert sum(character.isalpha() or character.isspace() for character in text) > 0.95 * len(text)
-    assert not any(sign in text for sign in (">>>", "http:", "https:", "::", "`", "{", "=="))
-    paragraphs = text.split("\n")
-    assert len(set(paragraphs)) == len(paragraphs)
-    names = {document.name for document in documents}
-    assert names > {"python/topics/exceptions", "python/events.py"}

@@ -1,5 +1,3 @@
-import itertools
-import re
 import time
 
 import pytest
@@ -9,7 +7,6 @@ from data_pipeline.text.sentences import (
     MAX_CHUNK_CHARS,
     MAX_QUOTED_CHARS,
     SPLITTERS,
-    _without_marks,
     split_sentences,
 )
 
@@ -46,13 +43,6 @@ def test_a_short_quotation_stays_whole_and_a_long_one_is_split_inside():
     assert len(speech) > MAX_QUOTED_CHARS
     assert parts[0] == 'He said: "This is a sentence of the speech.'
     assert parts[9:] == ['It ends."', '"Does it?"', "Mr. Brown asked."]
-
-
-def test_marks_of_quotations_are_told_from_apostrophes():
-    # The rule at leisure: "’" before a word is an apostrophe (’twas), "'" may be either.
-    marks = re.compile(r"[\"“)—]|(?<=[.,])['’](?=\s|$)|(?:(?<=\s)|^)['‘]|--+")
-    for text in map("".join, itertools.product(" a.'’‘-\"", repeat=4)):
-        assert _without_marks(text) == marks.sub(lambda mark: " " * len(mark[0]), text)
 
 
 def test_a_long_paragraph_is_split_without_a_double_blank():

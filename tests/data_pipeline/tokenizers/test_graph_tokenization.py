@@ -17,6 +17,7 @@ TOO_NEW = {"\ua7f2", "\ua7f3", "\ua7f4", "\U000107a5"} | set(map(chr, range(0x1F
 #: Assigned in Unicode 16, which TensorFlow 2.21 knows and Python 3.12 and 3.13 do not.
 TOO_NEW_FOR_PYTHON = set(map(chr, range(0x1CCD6, 0x1CCFA)))
 
+#: Spaces, marks, letters that change, other scripts, literals, numbers, joiners and controls.
 TEXTS = [
     "",
     " ",
@@ -37,6 +38,9 @@ TEXTS = [
     "-key",
     "(x",
     "▁▁a ▁",
+    "曹操曰：“何故？”漢字漢字 x",
+    "İI\u0307ß ΣΑΣ' Σ. ﷺ a≠b",
+    "UNwant\u00e9d,running [mask] [unused1]##s",
     "a\0b \0",
     "x" * 5000,
     "👩\u200d👩\u200d👧 \ufeffa\u200bb\u00adc\ufffd",
@@ -164,22 +168,8 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
 WORDS = "un want wa runn the of and mask sep cls ab 12 s".split()
 TAILS = "##want ##ed ##ing ##s ##a ##b ##12 ##c".split()
 
-WORD_TEXTS = [
-    "",
-    " \t\n\u3000",
-    "UNwant\u00e9d,running",
-    "[MASK]s [mask] [CLS]［ＭＡＳＫ］[unused1]##s",
-    "曹操曰：“何故？”ＡＢ",
-    "a\0b \0 \ufffdc\u200b \x07 \x85\x1c",
-    "ΟΔΟΣ ΣΑΣ' Σ. ΣΑ",
-    "a" + "s" * 199,
-    "a" + "s" * 200,
-    "\U0001f469" * 200,
-    "曹" * 300,
-    "a\u0301" * 300,
-    "İI\u0307ß ﬁ a≠b \u0301a",
-    "한국어 हिन्दी カナ",
-]
+#: Words around the limit of characters.
+LONG_WORDS = ["a" + "s" * 199, "a" + "s" * 200, "\U0001f469" * 200, "曹" * 300, "a\u0301" * 300]
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["lowered", "cased"])
@@ -206,12 +196,11 @@ def check_words(tokenizer, texts):
 
 
 def test_a_graph_gives_the_word_pieces_of_python(tokenizer):
-    check_words(tokenizer, WORD_TEXTS)
+    texts = TEXTS + LONG_WORDS
+    check_words(tokenizer, texts)
     graph = graph_tokenizer(tokenizer)
-    assert graph.continuation(WORD_TEXTS).to_list() == list(
-        map(tokenizer.continuation_ids, WORD_TEXTS)
-    )
-    assert graph(WORD_TEXTS).dtype == tf.int32
+    assert graph.continuation(texts).to_list() == list(map(tokenizer.continuation_ids, texts))
+    assert graph(texts).dtype == tf.int32
     assert graph(tf.constant([], tf.string)).to_list() == []
 
 

@@ -70,10 +70,3 @@ def test_segments_are_what_the_new_pieces_were_split_into(tiny_tokenizer, extend
     for piece, segment in zip(added(tiny_tokenizer, extended), segments, strict=True):
         joined = "".join(map(tiny_tokenizer.piece_of, segment))
         assert joined.replace(unknown, "μ") == piece and (len(segment) > 1 or piece == "μ")
-
-
-def test_text_is_encoded_alike_inside_a_graph(extended):
-    from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
-
-    rows = GraphTokenizer(extended)(list(DOMAIN)).to_list()
-    assert rows == [extended.encode(text) for text in DOMAIN]

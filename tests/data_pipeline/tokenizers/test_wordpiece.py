@@ -56,17 +56,7 @@ def test_public_vectors(tokenizer):
 def test_raw_text_never_gives_a_special_piece(tokenizer):
     assert tokenizer.pieces("[MASK]s") == ["[", "mask", "]", "s"]
     rng = random.Random(7)
-    words = [
-        *SPECIAL,
-        "[mask]",
-        "［ＭＡＳＫ］",
-        "[unused1]",
-        "##s",
-        "<S>",
-        "[MASK\u0301]",
-        "a",
-        " ",
-    ]
+    words = [*SPECIAL, *"[mask] ［ＭＡＳＫ］ [unused1] ##s <S> [MASK\u0301] a".split(), " "]
     texts = ["".join(rng.choices(words, k=rng.randint(1, 6))) for _ in range(3000)]
     found = {tokenizer.piece_of(id) for id in tokenizer.encode_sentences(texts)[0].tolist()}
     assert found & {*SPECIAL, "[unused1]", "<S>"} == {"[UNK]"}
