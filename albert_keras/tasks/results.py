@@ -270,8 +270,8 @@ def cautions(result: FinetuneResult) -> list[str]:
     for seed in result.seeds:
         if seed.collapse:
             found.append(
-                f"seed {seed.seed} collapsed: {seed.collapse}. Half the learning rate or less, or "
-                "`optimizer.name=lamb` with `optimizer.lr=1e-3`, ended this where it was measured."
+                f"seed {seed.seed} collapsed: {seed.collapse}. On SST-2, 500 updates at half the "
+                "rate, or with `optimizer.name=lamb` and `optimizer.lr=1e-3`, ended this."
             )
     if result.random and result.random.collapse:
         found.append(
