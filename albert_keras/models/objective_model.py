@@ -18,7 +18,7 @@ from albert_keras.layers.kernels import (
     COMPILED_PARTS,
     compiled,
     compiled_kernels,
-    is_distributed_without_gpu,
+    has_gpu,
     is_on_cpu,
 )
 from albert_keras.layers.rows import token_mask
@@ -349,7 +349,7 @@ class ObjectiveModel(keras.Model):
             return "step" if given else "none"
         if given not in (None, "auto"):
             return given
-        if _is_on_gpu():
+        if has_gpu():
             return "step" if self.has_fixed_shapes else "kernels"
         return "kernels" if is_on_cpu() else "none"
 
@@ -415,7 +415,8 @@ class ObjectiveModel(keras.Model):
 
     def test_step(self, features):
         """Scores one batch; rows with `example_weights` 0 do not count."""
-        with compiled_kernels(_is_on_gpu() and self.compiled_part != "none"):
+        # On a CPU, TensorFlow itself joins the operations of inference with products.
+        with compiled_kernels(has_gpu() and self.compiled_part != "none"):
             sums = _over_replicas(self._sums(features, training=False))
         self._count(sums, tf.constant(0.0), tf.constant(True))
         results = self._results()
@@ -428,7 +429,7 @@ class ObjectiveModel(keras.Model):
 
     def predict_step(self, data):
         """Returns the predictions for one batch; Keras calls it."""
-        with compiled_kernels(_is_on_gpu()):
+        with compiled_kernels(has_gpu()):
             return super().predict_step(data)
 
     def make_train_function(self, force=False):
@@ -502,11 +503,6 @@ class ObjectiveModel(keras.Model):
 
 
 _MEANS = ("loss", "accuracy")
-
-
-def _is_on_gpu():
-    # On a CPU, TensorFlow itself joins the operations of inference with products.
-    return not is_on_cpu() and not is_distributed_without_gpu()
 
 
 def _clip_norm(optimizer):
