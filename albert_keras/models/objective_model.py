@@ -395,7 +395,7 @@ class ObjectiveModel(keras.Model):
         is_usable = self.guard.decide(loss, norm)
         if self.loss_scale is not None:
             self.loss_scale.update(tf.math.is_finite(norm))
-        gradients, _ = clip_gradients(gradients, self.clip_norm, norm, is_usable)
+        gradients = clip_gradients(gradients, self.clip_norm, norm, is_usable)
         if not isinstance(self.optimizer, Lamb):  # ours change nothing if a gradient is not finite
             gradients = [tf.where(is_usable, each, tf.zeros_like(each)) for each in gradients]
         self.optimizer.apply_gradients(
