@@ -135,15 +135,8 @@ class BlockSparseAttention:
 def _again(product):
     """Returns a product with gathered blocks, which are gathered again for the gradient.
 
-    They are k times as large as what they are gathered from.
-
-    Args:
-        product: callable. Takes [B, heads, m, size, X] and gathered blocks, [B, heads, m, k * size,
-            D].
-
-    Returns:
-        callable. Takes the first argument of `product`, the blocks float [B, heads, n, size, D] and
-        int32 [m, k], which of them to gather.
+    They are k times as large as what they are gathered from. A product takes rows, [B, heads, m,
+    size, X], and gathered blocks; the one that is returned rows, all blocks and which to gather.
     """
 
     def run(rows, source, blocks):

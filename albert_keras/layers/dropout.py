@@ -38,18 +38,12 @@ class DropoutSeed(NamedTuple):
 class Dropout(keras.layers.Dropout):
     """Dropout layer with reproducible masks.
 
-    Args:
-        rate: float. Fraction of values set to 0.
-        seed: int. Different for each layer.
-        **kwargs: `name`, `dtype`, as in Keras.
+    Arguments are those of Keras; `seed` must be given, different for each layer.
 
     Call arguments:
         inputs: float [B, ...].
         dropout_seed: DropoutSeed or None. Makes the masks a pure function of the layer's seed and
             of this. None takes the next numbers of a generator, as Keras does.
-
-    Returns:
-        [B, ...] in the dtype of the inputs.
     """
 
     def call(self, inputs, dropout_seed=None, training=None):

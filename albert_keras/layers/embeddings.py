@@ -14,9 +14,7 @@ class FactorizedEmbedding(NamedLayer):
 
     Args:
         config: AlbertConfig.
-        scope: str. Prefix of the names of the weights.
-        seed: int. The model's seed.
-        **kwargs: `name`, `dtype`, as in Keras.
+        scope, seed, **kwargs: As in `NamedLayer`.
 
     Call arguments:
         input_ids: int [B, S]. Token ids. Padding is embedded too; `input_mask` hides it later.

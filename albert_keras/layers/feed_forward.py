@@ -18,9 +18,7 @@ class FeedForwardBlock(NamedLayer):
 
     Args:
         config: AlbertConfig.
-        scope: str. Prefix of the names of the weights, ending in `group_G/inner_group_K`.
-        seed: int. The model's seed.
-        **kwargs: `name`, `dtype`, as in Keras.
+        scope, seed, **kwargs: As in `NamedLayer`; the scope ends in `group_G/inner_group_K`.
 
     Call arguments:
         hidden: float [N, H]. One row per position.

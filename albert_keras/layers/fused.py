@@ -21,16 +21,7 @@ from albert_keras.layers.kernels import (
 
 @differentiable
 def dense(rows, kernel, bias):
-    """Multiplies by a kernel and adds a bias, [N, M] x [M, K] + [K] -> [N, K].
-
-    Args:
-        rows: float [N, M].
-        kernel: [M, K], same dtype.
-        bias: float32 [K].
-
-    Returns:
-        [N, K] in the dtype of `rows`.
-    """
+    """Multiplies by a kernel and adds a bias, [N, M] x [M, K] + float32 [K] -> [N, K]."""
 
     def gradient(upstream):
         d_rows = tf.matmul(upstream, kernel, transpose_b=True)
@@ -41,15 +32,9 @@ def dense(rows, kernel, bias):
 
 
 def bias_activation(rows, bias, name):
-    """Adds a bias and applies an activation.
+    """Adds a bias and applies one of `ACTIVATIONS`: [N, M] + float32 [M] -> [N, M].
 
-    Args:
-        rows: float [N, M]. Result of a product.
-        bias: float32 [M].
-        name: str. A key of `ACTIVATIONS`.
-
-    Returns:
-        [N, M] in the dtype of `rows`. Only `rows` is stored for the gradient.
+    Only `rows`, the result of a product, is stored for the gradient.
     """
     if name == "gelu" and _joins_operations():
         return tf.nn.gelu(tf.nn.bias_add(rows, tf.cast(bias, rows.dtype)), approximate=True)
@@ -67,18 +52,9 @@ def bias_activation(rows, bias, name):
 
 
 def activated_product(rows, bias, kernel, name):
-    """Adds a bias, applies an activation and multiplies, [N, I] x [I, H] -> [N, H].
+    """As `bias_activation`, then multiplies: ([N, I] + float32 [I]) x [I, H] -> [N, H].
 
     The result of the activation, the widest tensor of a block, is computed again for the gradient.
-
-    Args:
-        rows: float [N, I]. Result of a product.
-        bias: float32 [I].
-        kernel: [I, H], same dtype as `rows`.
-        name: str. A key of `ACTIVATIONS`.
-
-    Returns:
-        [N, H], same dtype.
     """
     if is_for_inference():
         return tf.matmul(bias_activation(rows, bias, name), kernel)
@@ -118,7 +94,7 @@ def _activation_kernels(name):
 
 
 def layer_norm(rows, gamma, beta, dtype, epsilon=1e-12):
-    """Normalizes each row to mean 0 and variance 1, then scales and shifts it.
+    """Normalizes each row to mean 0 and variance 1, then scales and shifts it: [N, M] -> [N, M].
 
     Args:
         rows: float [N, M].
@@ -126,9 +102,6 @@ def layer_norm(rows, gamma, beta, dtype, epsilon=1e-12):
         dtype: tf.DType or str. Of the result.
         epsilon: float. Added to the variance. 1e-12 is the value in the reference's graphs; the
             Keras default of 1e-3 would damp small vectors.
-
-    Returns:
-        [N, M].
     """
     normalize, _ = _norm_kernels(epsilon)
 
@@ -148,15 +121,8 @@ def layer_norm(rows, gamma, beta, dtype, epsilon=1e-12):
 def add_layer_norm(rows, added, bias, gamma, beta, epsilon=1e-12):
     """Adds the output of a block and its bias to the input of the block, and normalizes the sum.
 
-    Args:
-        rows: float [N, M]. Input of the block.
-        added: [N, M], same dtype. Result of the last product of the block.
-        bias: float32 [M].
-        gamma, beta: float32 [M].
-        epsilon: float. As in `layer_norm`.
-
-    Returns:
-        [N, M] in the dtype of `rows`.
+    `rows`, the input, and `added`, the result of the last product, are [N, M] of one dtype, as the
+    result is; `bias`, `gamma` and `beta` are float32 [M]. `epsilon` is as in `layer_norm`.
     """
     if _joins_operations():
         total = tf.nn.bias_add(added, tf.cast(bias, added.dtype)) + rows
@@ -178,20 +144,14 @@ def add_layer_norm(rows, added, bias, gamma, beta, epsilon=1e-12):
 
 
 def add_dropped(hidden, found, weights, dropout, rows, dropout_seed, training, epsilon):
-    """Ends a block: adds the bias, applies dropout, adds the input of the block, normalizes.
+    """Ends a block: adds the bias, applies dropout, then as `add_layer_norm`: -> [N, H].
 
     Args:
         hidden: float [N, H]. Input of the block.
         found: [N, H], same dtype. Result of the last product of the block.
-        weights: tuple with `bias`, `gamma` and `beta`, float32 [H].
-        dropout: Dropout.
-        rows: Rows.
-        dropout_seed: DropoutSeed or None.
-        training: bool or None.
-        epsilon: float. As in `layer_norm`.
-
-    Returns:
-        [N, H], same dtype.
+        weights: BlockWeights.
+        dropout, rows: The layer, and the Rows of the block.
+        dropout_seed, training, epsilon: As in the call of the block and in `layer_norm`.
     """
     bias = weights.bias
     if training and dropout.rate:
@@ -235,15 +195,10 @@ def _normalize_backward(normal, scale, gamma, upstream):
 
 
 def masked_softmax(scores, mask, scale):
-    """Scales attention scores, adds the mask and applies a softmax over the last axis.
+    """Returns the softmax over the last axis of `scores * scale + mask`, in the dtype of `scores`.
 
-    Args:
-        scores: float [B, heads, S, S].
-        mask: float32 [B, 1, 1, S]. Added to the scaled scores.
-        scale: float. Factor for the scores.
-
-    Returns:
-        [B, heads, S, S] in the dtype of `scores`. Only this is stored for the gradient.
+    `scores` are float [B, heads, S, S], the mask is float32 [B, 1, 1, S]. Only the result is stored
+    for the gradient.
     """
     if _joins_operations():
         return tf.nn.softmax(scores * tf.cast(scale, scores.dtype) + tf.cast(mask, scores.dtype))

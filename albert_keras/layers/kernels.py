@@ -29,11 +29,7 @@ _is_for_inference = contextvars.ContextVar("is_for_inference", default=False)
 def kernel(function):
     """Compiles a function of tensors into one kernel within `compiled_kernels`.
 
-    Args:
-        function: callable. Takes and returns tensors. It is not differentiable when compiled.
-
-    Returns:
-        callable with the same arguments and results.
+    It is not differentiable when compiled.
     """
 
     @functools.wraps(function)
@@ -55,13 +51,10 @@ def compiled(function, autograph=True):
 
 @contextlib.contextmanager
 def compiled_kernels(wanted=True):
-    """Context in which traced kernels are compiled by XLA.
+    """Context in which traced kernels are compiled by XLA, if that is wanted.
 
     Meant for a step on one CPU or on GPUs: a TPU compiles the whole step. An export must not
     contain compiled kernels.
-
-    Args:
-        wanted: bool.
     """
     token = _compiles.set(wanted)
     try:
@@ -76,10 +69,7 @@ def inference(wanted=True):
 
     A SavedModel would otherwise store the gradients with each signature, or warn when it is loaded.
     On a CPU the operations are arranged so that TensorFlow fuses activations and the attention
-    mask with the preceding product.
-
-    Args:
-        wanted: bool. False changes nothing.
+    mask with the preceding product. If it is not wanted, nothing changes.
     """
     token = _is_for_inference.set(wanted or _is_for_inference.get())
     try:
@@ -94,11 +84,7 @@ def is_for_inference():
 
 
 def differentiable(function):
-    """Wraps a function like `tf.custom_gradient`; within `inference` the gradient is dropped.
-
-    Args:
-        function: callable. Takes tensors, returns (results, gradient function).
-    """
+    """Wraps a function like `tf.custom_gradient`; within `inference` the gradient is dropped."""
     written = tf.custom_gradient(function)
 
     @functools.wraps(function)
@@ -110,12 +96,12 @@ def differentiable(function):
 
 def is_on_cpu():
     """Returns whether the traced function runs on a single CPU."""
-    return not tf.distribute.has_strategy() and not tf.config.list_logical_devices("GPU")
+    return not tf.distribute.has_strategy() and not has_gpu()
 
 
-def is_distributed_without_gpu():
-    """Returns whether a strategy distributes the traced function over CPUs or a TPU."""
-    return tf.distribute.has_strategy() and not tf.config.list_logical_devices("GPU")
+def has_gpu():
+    """Returns whether there is a GPU."""
+    return bool(tf.config.list_logical_devices("GPU"))
 
 
 def column_sums(rows):

@@ -7,8 +7,7 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 def recomputed(function):
     """Returns the same function with a gradient that computes it again and stores only its inputs.
 
-    Args:
-        function: callable. Takes float tensors and returns one; it may use variables.
+    It takes float tensors and returns one, and may use variables.
 
     Source:
         Chen et al.: Training deep nets with sublinear memory cost

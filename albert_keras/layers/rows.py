@@ -47,15 +47,7 @@ class Rows:
 
 
 def shortened(batches, input_mask):
-    """Truncates a batch to (about) its longest sequence.
-
-    Args:
-        batches: list of [B, S].
-        input_mask: int [B, S]. 1 for a real token, 0 for padding, in any pattern.
-
-    Returns:
-        list of [B, n], n at most S.
-    """
+    """Truncates the tensors of a batch, [B, S], to (about) its longest sequence, [B, n]."""
     length = tf.shape(input_mask)[1]
     ends = tf.where(tf.cast(input_mask, tf.bool), tf.range(1, length + 1), 0)
     end = -(-tf.reduce_max(ends) // _MULTIPLE) * _MULTIPLE
@@ -85,12 +77,8 @@ def token_mask(inputs):
 def additive_mask(input_mask):
     """Returns the attention mask that is added to the scores: 0 for a token, -10000 for padding.
 
-    Args:
-        input_mask: int [B, S]. 1 for a real token, 0 for padding, in any pattern.
-
-    Returns:
-        float32 [B, 1, 1, S]. -10000 as in the reference: finite, so that a sequence of nothing
-        but padding has uniform attention and not NaN.
+    int [B, S] -> float32 [B, 1, 1, S]. -10000 as in the reference: finite, so that a sequence of
+    nothing but padding has uniform attention and not NaN.
     """
     return (1.0 - tf.cast(input_mask, tf.float32))[:, None, None, :] * -10_000.0
 

@@ -28,31 +28,18 @@ class BlockWeights(NamedTuple):
     beta: tf.Tensor
 
     def for_each_use(self, uses, dtype):
-        """Returns the weights of each of several calls in one graph, list of BlockWeights.
-
-        Args:
-            uses: int.
-            dtype: tf.DType or str. The compute dtype.
-        """
+        """Returns the weights, in the compute dtype, of each of several calls in one graph."""
         dtypes = (dtype, tf.float32) * 2 + (tf.float32,) * 2
         each = (for_each_use(part, uses, kind) for part, kind in zip(self, dtypes, strict=True))
         return [BlockWeights(*weights) for weights in zip(*each, strict=True)]
 
 
 def for_each_use(weight, uses, dtype):
-    """Casts a weight once for several uses.
+    """Casts a float32 weight once for several uses; returns a tensor of a dtype for each.
 
     TensorFlow would cast the gradient of each use to float32, store all of them and add them.
     Here they keep their dtype, at most four are stored at a time, and casts and additions are one
     pass over memory.
-
-    Args:
-        weight: float32 Tensor or variable.
-        uses: int.
-        dtype: tf.DType or str.
-
-    Returns:
-        list of `uses` tensors of that dtype.
     """
     copies, weight = [], tf.convert_to_tensor(weight)
     while uses > len(copies):

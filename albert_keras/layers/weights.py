@@ -48,9 +48,7 @@ class NamedLayer(keras.layers.Layer):
             initializer: str. "normal" (truncated at two standard deviations), "zeros" or "ones".
         """
         if initializer == "normal" and self.stddev == 0:
-            initializer = (
-                "zeros"  # The same without sampling, which takes seconds for the largest sizes.
-            )
+            initializer = "zeros"  # without sampling, which takes seconds for the largest sizes
         if initializer == "normal":
             initializer = keras.initializers.TruncatedNormal(
                 stddev=self.stddev, seed=name_seed(self.seed, f"{self.scope}/{name}")
@@ -74,19 +72,10 @@ class NamedLayer(keras.layers.Layer):
 
 
 class NamedDense(NamedLayer):
-    """Dense layer: multiplies by `kernel` and adds `bias`.
+    """Dense layer: multiplies by `scope`/kernel and adds `scope`/bias.
 
-    Args:
-        scope: str. The weights are `scope`/kernel and `scope`/bias.
-        input_size: int.
-        output_size: int.
-        **kwargs: As in `NamedLayer`.
-
-    Call arguments:
-        inputs: float [..., input_size].
-
-    Returns:
-        [..., output_size] in the compute dtype.
+    float [..., `input_size`] -> [..., `output_size`] in the compute dtype; further arguments are
+    those of `NamedLayer`.
     """
 
     def __init__(self, scope, input_size, output_size, **kwargs):
@@ -105,19 +94,10 @@ class NamedDense(NamedLayer):
 
 
 class NamedLayerNorm(NamedLayer):
-    """Layer normalization over the last axis, in float32, with scale and shift.
+    """Layer normalization over the last axis, in float32, with `scope`/gamma and `scope`/beta.
 
-    Args:
-        scope: str. The weights are `scope`/gamma and `scope`/beta.
-        size: int. Length of the last axis.
-        epsilon: float. Added to the variance.
-        **kwargs: As in `NamedLayer`.
-
-    Call arguments:
-        inputs: float [..., size].
-
-    Returns:
-        [..., size] in the compute dtype.
+    float [..., `size`] -> the same shape in the compute dtype; `epsilon` is added to the variance,
+    and further arguments are those of `NamedLayer`.
     """
 
     def __init__(self, scope, size, epsilon=1e-12, **kwargs):

@@ -152,8 +152,8 @@ def _rows_of(data):
     return shapes[0][0] if shapes and shapes[0] is not None and shapes[0].rank else None
 
 
-class LossOfKeras:
-    """A loss of Keras, or a function of labels and predictions, without its mean over the rows.
+def loss_of_keras(given: Any) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    """Returns a function of labels and predictions: the loss of each, float32, without their mean.
 
     Args:
         given: keras.losses.Loss, its name, or a function that returns one value for each row.
@@ -161,22 +161,17 @@ class LossOfKeras:
     Raises:
         InputError: If it needs logits: the models return probabilities.
     """
-
-    def __init__(self, given: Any):
-        self.given = given
-        loss = keras.losses.get(given)
-        is_object = isinstance(loss, keras.losses.Loss)
-        if is_object and loss.get_config().get("from_logits"):
+    loss = keras.losses.get(given)
+    if isinstance(loss, keras.losses.Loss):
+        if loss.get_config().get("from_logits"):
             raise InputError(
                 "`loss` must have `from_logits=False`: the model returns probabilities. "
                 "Received: a loss with `from_logits=True`."
             )
-        self._function: Callable[..., Any] = loss.call if is_object else loss
-
-    def __call__(self, labels: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
-        """Returns the loss of each prediction, float32, of the rank of the labels."""
-        labels = _of_rank(labels, predictions)
-        return tf.cast(self._function(labels, predictions), tf.float32)
+        loss = loss.call
+    return lambda labels, predictions: tf.cast(
+        loss(_of_rank(labels, predictions), predictions), tf.float32
+    )
 
 
 class MetricsOfKeras:
@@ -198,18 +193,14 @@ class MetricsOfKeras:
         """All metrics."""
         return self._plain + self._weighted
 
-    def update(
-        self, labels: Any, predictions: Any, weights: Any = None, sample_weight: Any = None
-    ) -> None:
+    def update(self, labels: Any, predictions: Any, weights: Any, sample_weight: Any) -> None:
         """Adds a batch; `weights` are 0 for what does not count, `sample_weight` is the user's."""
         labels = _of_rank(labels, predictions)
-        if sample_weight is not None and weights is not None:
-            sample_weight = sample_weight * weights
+        of_user = weights if sample_weight is None else sample_weight * weights
         for metric in self._plain:
             metric.update_state(labels, predictions, sample_weight=weights)
         for metric in self._weighted:
-            used = weights if sample_weight is None else sample_weight
-            metric.update_state(labels, predictions, sample_weight=used)
+            metric.update_state(labels, predictions, sample_weight=of_user)
 
     def results(self) -> dict[str, Any]:
         """Returns the values by name."""

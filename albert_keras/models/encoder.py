@@ -25,8 +25,38 @@ from data_pipeline.limits import check_memory
 _BYTES_PER_WEIGHT = 4  # variables are float32 in every precision
 
 
+class ConfiguredModel:
+    """What the Keras models with an AlbertConfig share: their weights exist after construction."""
+
+    config: AlbertConfig
+    seed: int
+    dtype_policy: Any
+    name: str
+
+    def build(self, input_shape: Any = None) -> None:
+        """Does nothing: all weights exist already."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.config.summary()}>"
+
+    def get_config(self) -> dict[str, Any]:
+        encoder: Any = getattr(self, "encoder", self)
+        return {
+            "config": self.config.to_dict(),
+            "seed": self.seed,
+            "dtype": self.dtype_policy.name,
+            "recompute": encoder.recompute,
+            "skips_padding": encoder.skips_padding,
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        return cls(**config | {"config": AlbertConfig.from_dict(config["config"])})
+
+
 @keras.saving.register_keras_serializable("albert_keras")
-class AlbertEncoder(keras.Model):
+class AlbertEncoder(ConfiguredModel, keras.Model):
     """Transformer encoder whose depths share weights by calling the same layer objects again.
 
     All weights exist after construction, under the names of the reference's checkpoints
@@ -209,9 +239,6 @@ class AlbertEncoder(keras.Model):
         config = self.config
         return config.hidden_dropout_prob > 0 or config.attention_probs_dropout_prob > 0
 
-    def build(self, input_shape: Any = None) -> None:
-        """Does nothing: all weights exist already."""
-
     @classmethod
     def from_preset(
         cls,
@@ -245,24 +272,9 @@ class AlbertEncoder(keras.Model):
             preset.load(encoder)
         return encoder
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.config.summary()}>"
-
     def get_config(self) -> dict[str, Any]:
-        return {
-            "config": self.config.to_dict(),
-            "seed": self.seed,
-            "dtype": self.dtype_policy.name,
-            "recompute": self.recompute,
-            "skips_padding": self.skips_padding,
-            "pooler": self.pooler is not None,
-            "name": self.name,
-            **({} if self.trainable else {"trainable": False}),
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "AlbertEncoder":
-        return cls(**config | {"config": AlbertConfig.from_dict(config["config"])})
+        frozen = {} if self.trainable else {"trainable": False}
+        return super().get_config() | {"pooler": self.pooler is not None} | frozen
 
 
 def _layer_names(kind, calls):

@@ -11,7 +11,7 @@ from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
 from albert_keras.layers.rows import token_mask
 from albert_keras.layers.weights import NamedLayer
-from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.encoder import AlbertEncoder, ConfiguredModel
 from albert_keras.models.encoder_inputs import encoder_inputs, with_input_mask
 from albert_keras.models.feature_settings import EMBEDDINGS, FeatureSettings
 from albert_keras.models.pooling import mean_over_tokens
@@ -62,7 +62,7 @@ class FrozenFeatures(NamedLayer):
         return tf.concat(chosen, axis=-1)
 
 
-class AlbertForTask(keras.Model):
+class AlbertForTask(ConfiguredModel, keras.Model):
     """Base class of models for tasks: an encoder and a head. All weights exist after construction.
 
     Args:
@@ -98,7 +98,6 @@ class AlbertForTask(keras.Model):
         self.config = config
         self.head_dropout = head_dropout
         self.seed = seed
-        self.recompute = recompute
         self.feature_settings = FeatureSettings.part_of(dict(features or {}))
         is_frozen = self.feature_settings.freeze_encoder
         self._reads_pooler = self._reads_pooler and not is_frozen
@@ -123,9 +122,6 @@ class AlbertForTask(keras.Model):
     def _of_head(self):
         """Arguments of every head."""
         return self._shared | {"size": self.features and self.features.size}
-
-    def build(self, input_shape: Any = None) -> None:
-        """Does nothing: the weights already exist."""
 
     def outputs_of(
         self,
@@ -169,22 +165,10 @@ class AlbertForTask(keras.Model):
         return outputs["pooled_output"]
 
     def get_config(self) -> dict[str, Any]:
-        config = {
-            "config": self.config.to_dict(),
-            "head_dropout": self.head_dropout,
-            "seed": self.seed,
-            "dtype": self.dtype_policy.name,
-            "recompute": self.recompute,
-            "skips_padding": self.encoder.skips_padding,
-            "name": self.name,
-        }
+        config = super().get_config() | {"head_dropout": self.head_dropout}
         if self.features is not None:
             config["features"] = self.feature_settings.model_dump()
         return config
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "AlbertForTask":
-        return cls(**config | {"config": AlbertConfig.from_dict(config["config"])})
 
 
 def _without_dropout(config):

@@ -16,12 +16,9 @@ def extend_rows(rows, segments):
     predict it. The mean is close to the meaning of the text and about as probable.
 
     Args:
-        rows: float array [V, ...]. Rows of the old pieces; they are returned unchanged.
+        rows: float array [V, ...]. Rows of the old pieces, which begin the result, [V + N, ...].
         segments: list of lists of int. For each new piece the ids of the old pieces of the same
             text; an id that occurs twice counts twice.
-
-    Returns:
-        Array [V + N, ...] of the same dtype.
 
     Source:
         Fast vocabulary transfer (Gee et al. 2022, https://arxiv.org/abs/2402.09977), section 3; for
@@ -40,11 +37,8 @@ def copied_positions(seen: int, length: int, offset: int = 0) -> np.ndarray:
 
     Args:
         seen: Longest sequence in training, in tokens, at least 3.
-        length: Longest sequence of the longer table.
+        length: Longest sequence of the longer table, which has `offset + length` rows.
         offset: Number of rows before the row of the first token, see AlbertConfig.
-
-    Returns:
-        int [offset + length].
     """
     rows = np.arange(offset + length)
     if length > seen:

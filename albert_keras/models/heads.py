@@ -15,9 +15,7 @@ class MaskedLMHead(NamedLayer):
     Args:
         config: AlbertConfig.
         embeddings: FactorizedEmbedding. Owner of the tied table.
-        scope: str. Prefix of the names of the weights.
-        seed: int. The model's seed.
-        **kwargs: `name`, `dtype`, as in Keras.
+        scope, seed, **kwargs: As in `NamedLayer`.
 
     Call arguments:
         sequence_output: float [B, S, H].
@@ -69,9 +67,7 @@ class SentenceOrderHead(NamedLayer):
 
     Args:
         config: AlbertConfig.
-        scope: str. Prefix of the names of the weights.
-        seed: int. The model's seed.
-        **kwargs: `name`, `dtype`, as in Keras.
+        scope, seed, **kwargs: As in `NamedLayer`.
 
     Call arguments:
         pooled_output: float [B, H].

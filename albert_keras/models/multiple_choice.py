@@ -19,13 +19,10 @@ from albert_keras.layers.text_packing import (
     row_slices,
 )
 from albert_keras.models.preprocessor import TextPreprocessor
-from albert_keras.models.targets import label_ids, plain, without_width
 from albert_keras.models.task_heads import LinearHead
+from albert_keras.models.text_inputs import label_ids, without_width
 from albert_keras.models.text_model import (
     AlbertForTexts,
-    Losses,
-    Tensors,
-    of_classes,
     sequences_of_rows,
 )
 from data_pipeline.limits import BYTES_PER_POSITION
@@ -68,10 +65,8 @@ class AlbertMultipleChoicePreprocessor(TextPreprocessor):
         super().__init__(tokenizer, sequence_length, pads_to, **kwargs)
         self.max_qa_length = max_qa_length or min(128, sequence_length // 4)
 
-    def rows(
-        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
-    ) -> dict[str, tf.Tensor]:
-        return {**self.sequences(columns, is_fixed)[0], **(targets or {})}
+    def rows(self, columns: Mapping[str, Any], is_fixed: bool) -> dict[str, tf.Tensor]:
+        return self.sequences(columns, is_fixed)[0]
 
     def sequences(
         self, columns: Mapping[str, Any], is_fixed: bool
@@ -166,17 +161,10 @@ class AlbertForMultipleChoice(AlbertForTexts):
         logits = self.head(pooled, dropout_seed, training=training)
         return {"logits": tf.reshape(logits, (-1, options))}
 
-    def predictions(self, outputs: Tensors) -> Any:
-        return tf.nn.softmax(tf.cast(outputs["logits"], tf.float32))
-
-    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
-        """Returns the cross-entropy of the right option, and 1 where it is chosen."""
-        return of_classes(outputs["logits"], features["labels"])
-
     def sample_inputs(self) -> dict[str, Any]:
         return super().sample_inputs() | {"options": tf.constant([["a text", "another"]])}
 
     def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        count = max(map(len, plain(columns["options"])), default=0)
+        count = max(map(len, columns["options"]), default=0)
         names = list(map(str, range(count)))
-        return {"labels": label_ids(without_width(plain(labels)), names)}
+        return {"labels": label_ids(without_width(labels), names)}

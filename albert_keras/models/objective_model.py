@@ -18,7 +18,7 @@ from albert_keras.layers.kernels import (
     COMPILED_PARTS,
     compiled,
     compiled_kernels,
-    is_distributed_without_gpu,
+    has_gpu,
     is_on_cpu,
 )
 from albert_keras.layers.rows import token_mask
@@ -219,13 +219,13 @@ class ObjectiveModel(keras.Model):
         return settings | {"optimizer": keras.saving.serialize_keras_object(self.optimizer)}
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        config = {name: value for name, value in config.items() if name != "hard_examples"}  # old
+        config = keras.saving.deserialize_keras_object(config)
+        config.pop("hard_examples", None)  # of earlier versions
         planned = config.pop("planned", None)
-        optimizer = keras.saving.deserialize_keras_object(config["optimizer"])
-        self._compile_again(**config | {"optimizer": optimizer})
+        self._compile_again(**config)
         if planned is not None:
             self._planned = PlannedRates(self, **planned)
-        optimizer.build(self.trainable_variables)  # so that Keras can restore the moments
+        self.optimizer.build(self.trainable_variables)  # so that Keras can restore the moments
 
     def _compile_again(self, **settings):
         """Compiles a loaded model with what `get_compile_config` returned."""
@@ -272,14 +272,11 @@ class ObjectiveModel(keras.Model):
         """Trains the model, see `fit` of Keras.
 
         Raises:
-            ValueError: For `class_weight`, which has no meaning for the objectives; or if the
-                records in a data set have another vocabulary than the model.
+            ValueError: For `class_weight`, unless the model has classes; or if the records in a
+                data set have another vocabulary than the model.
         """
-        if kwargs.pop("class_weight", None) is not None:
-            raise ValueError(
-                "`class_weight` must not be given: the predictions of this model are weighted by "
-                "its `objectives`, and examples by `example_weights` in the batches."
-            )
+        if (class_weight := kwargs.pop("class_weight", None)) is not None:
+            self.class_weights(class_weight)  # which refuses it
         check_vocabulary(x, self.config.vocab_size)
         planned: PlannedRates | None = getattr(self, "_planned", None)
         if planned is not None:
@@ -287,6 +284,17 @@ class ObjectiveModel(keras.Model):
         elif getattr(self, "optimizer", None) is not None:
             check_schedule(self.optimizer)
         return super().fit(x, *args, **kwargs)
+
+    def class_weights(self, class_weight: Mapping[Any, float]) -> Any:
+        """Returns the weight of each class, float32 [C], as `fit` takes them.
+
+        Raises:
+            InputError: If the model has no classes, or a class is unknown.
+        """
+        raise InputError(
+            f"`class_weight` must not be given: {type(self).__name__} has no classes. Weight "
+            "examples by `example_weights` in the batches, of texts by `sample_weight`."
+        )
 
     def forget_graphs(self) -> None:
         """Makes the next `fit` and `evaluate` build new graphs, as required for other shapes.
@@ -349,7 +357,7 @@ class ObjectiveModel(keras.Model):
             return "step" if given else "none"
         if given not in (None, "auto"):
             return given
-        if _is_on_gpu():
+        if has_gpu():
             return "step" if self.has_fixed_shapes else "kernels"
         return "kernels" if is_on_cpu() else "none"
 
@@ -395,7 +403,7 @@ class ObjectiveModel(keras.Model):
         is_usable = self.guard.decide(loss, norm)
         if self.loss_scale is not None:
             self.loss_scale.update(tf.math.is_finite(norm))
-        gradients, _ = clip_gradients(gradients, self.clip_norm, norm, is_usable)
+        gradients = clip_gradients(gradients, self.clip_norm, norm, is_usable)
         if not isinstance(self.optimizer, Lamb):  # ours change nothing if a gradient is not finite
             gradients = [tf.where(is_usable, each, tf.zeros_like(each)) for each in gradients]
         self.optimizer.apply_gradients(
@@ -415,7 +423,8 @@ class ObjectiveModel(keras.Model):
 
     def test_step(self, features):
         """Scores one batch; rows with `example_weights` 0 do not count."""
-        with compiled_kernels(_is_on_gpu() and self.compiled_part != "none"):
+        # On a CPU, TensorFlow itself joins the operations of inference with products.
+        with compiled_kernels(has_gpu() and self.compiled_part != "none"):
             sums = _over_replicas(self._sums(features, training=False))
         self._count(sums, tf.constant(0.0), tf.constant(True))
         results = self._results()
@@ -428,7 +437,7 @@ class ObjectiveModel(keras.Model):
 
     def predict_step(self, data):
         """Returns the predictions for one batch; Keras calls it."""
-        with compiled_kernels(_is_on_gpu()):
+        with compiled_kernels(has_gpu()):
             return super().predict_step(data)
 
     def make_train_function(self, force=False):
@@ -502,11 +511,6 @@ class ObjectiveModel(keras.Model):
 
 
 _MEANS = ("loss", "accuracy")
-
-
-def _is_on_gpu():
-    # On a CPU, TensorFlow itself joins the operations of inference with products.
-    return not is_on_cpu() and not is_distributed_without_gpu()
 
 
 def _clip_norm(optimizer):

@@ -16,12 +16,7 @@ COMPARISON_WIDTHS = 4
 def mean_over_tokens(hidden, input_mask):
     """Returns the mean over the real positions of each row, [CLS] and [SEP] included.
 
-    Args:
-        hidden: float [B, S, H].
-        input_mask: int [B, S]. 1 for a real token, 0 for padding.
-
-    Returns:
-        float32 [B, H].
+    float [B, S, H] and int [B, S], 1 for a real token, 0 for padding -> float32 [B, H].
     """
     is_real = tf.cast(input_mask, tf.float32)[:, :, None]
     total = tf.reduce_sum(tf.cast(hidden, tf.float32) * is_real, axis=1)

@@ -19,16 +19,7 @@ from data_pipeline.tokenizers.tokenization import MODELS, Tokenizer
 class TextPreprocessor(keras.layers.Layer):
     """Base of the layers that turn texts into the inputs of a model, and of nothing else.
 
-    It works eagerly, in `tf.data.Dataset.map`, and in a functional model over strings, with which
-    it is saved: the vocabulary is a part of its configuration. It has no weights.
-
-    Args:
-        tokenizer: Tokenizer; the folder of a tokenizer or a model, see `load_tokenizer`; or what
-            `get_config` returned for one.
-        sequence_length: int. S, the length to which longer texts are truncated.
-        pads_to: str. "sequence_length" pads all sequences to S, so that the shape is static, as
-            TPUs and `Dataset.batch` require. "bucket" pads a batch to the next of 16, 32, 64, ...
-            tokens, which saves most of the work for short texts.
+    Arguments are those of `AlbertPreprocessor`. A subclass defines `rows`.
     """
 
     #: Names of the texts of an example, in the order in which they are given.
@@ -112,17 +103,15 @@ class TextPreprocessor(keras.layers.Layer):
                 )
         return columns
 
-    def rows(
-        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
-    ) -> dict[str, tf.Tensor]:
+    def rows(self, columns: Mapping[str, Any], is_fixed: bool) -> dict[str, tf.Tensor]:
         """Builds the rows of examples.
+
+        A layer that uses windows also takes `targets`, what is to be learned from each example and
+        its "sample_weight", [B, ...] by name, which it turns into those of its rows.
 
         Args:
             columns: As returned by `columns`.
             is_fixed: Whether all rows have S tokens; otherwise as many as the next bucket.
-            targets: What is to be learned from each example, and its "sample_weight", [B, ...] by
-                name. A layer that uses windows turns them into targets of its rows; others return
-                them as they are.
 
         Returns:
             dict of [B, ...], or of as many rows as there are windows.
@@ -215,12 +204,9 @@ class AlbertPreprocessor(TextPreprocessor):
             }
         return {name: value[0] for name, value in packed.items()} if _is_scalar(texts) else packed
 
-    def rows(
-        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
-    ) -> dict[str, tf.Tensor]:
+    def rows(self, columns: Mapping[str, Any], is_fixed: bool) -> dict[str, tf.Tensor]:
         pair = self.ids(columns["pair"]) if "pair" in columns else None
-        packed = self._packers[is_fixed].pack(self.ids(columns["text"]), pair, drops_empty=True)
-        return {**packed, **(targets or {})}
+        return self._packers[is_fixed].pack(self.ids(columns["text"]), pair, drops_empty=True)
 
 
 def tokenizer_config(tokenizer: Tokenizer) -> dict[str, Any]:

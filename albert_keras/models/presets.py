@@ -88,19 +88,16 @@ def answers_of(model: Any, columns: Mapping[str, list], batch_size: int) -> list
     """Returns the named answers of a text model to examples, see `AlbertForTexts.answer`."""
     from albert_keras.tasks.finetuned import TrainedTask
 
-    names = {name: values for name, values in columns.items()}
-    rows = [dict(zip(names, row, strict=True)) for row in zip(*names.values(), strict=True)]
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     trained = TrainedTask.of_model(model)
     return trained.answers(trained.task.typed_examples(rows), batch_size)
 
 
 def _has_labels(model, labels):
-    """Returns whether a model has the labels that were given, if any were."""
-    if labels is None:
-        return True
+    """Returns whether a model has the labels that were given, names or their number."""
     if isinstance(labels, int):
         return len(model.labels) == labels
-    return tuple(map(str, labels)) == tuple(model.labels)
+    return labels is None or tuple(map(str, labels)) == tuple(model.labels)
 
 
 def _check_length(length, longest):

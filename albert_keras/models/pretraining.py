@@ -10,7 +10,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
-from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.encoder import AlbertEncoder, ConfiguredModel
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.heads import MaskedLMHead, SentenceOrderHead
 from albert_keras.models.objective_model import Objective, ObjectiveModel
@@ -23,7 +23,7 @@ _TARGETS = ("masked_lm_ids", "masked_lm_weights", "sentence_order_labels", "exam
 
 
 @keras.saving.register_keras_serializable("albert_keras")
-class AlbertForPretraining(ObjectiveModel):
+class AlbertForPretraining(ConfiguredModel, ObjectiveModel):
     """Predicts masked tokens and the order of two segments.
 
     `fit` and `evaluate` take batches of `training_dataset` and `evaluation_dataset` as they are.
@@ -87,9 +87,6 @@ class AlbertForPretraining(ObjectiveModel):
         self.sentence_order_head = SentenceOrderHead(config, **shared) if sentence_head else None
         self._reads_pooler = sentence_head
         self.built = True
-
-    def build(self, input_shape: Any = None) -> None:
-        """Does nothing: all weights exist already."""
 
     @classmethod
     def from_preset(
@@ -228,20 +225,5 @@ class AlbertForPretraining(ObjectiveModel):
                 outputs["sentence_order_logits"] = order_head(outputs["pooled_output"])
         return outputs
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.config.summary()}>"
-
     def get_config(self) -> dict[str, Any]:
-        return {
-            "config": self.config.to_dict(),
-            "sentence_head": self.sentence_order_head is not None,
-            "seed": self.seed,
-            "dtype": self.dtype_policy.name,
-            "recompute": self.encoder.recompute,
-            "skips_padding": self.encoder.skips_padding,
-            "name": self.name,
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "AlbertForPretraining":
-        return cls(**config | {"config": AlbertConfig.from_dict(config["config"])})
+        return super().get_config() | {"sentence_head": self.sentence_order_head is not None}

@@ -12,7 +12,7 @@ from albert_keras.layers.rows import token_mask
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.pooling import Pooling
 from albert_keras.models.preprocessor import TextPreprocessor
-from albert_keras.models.targets import numbers_of
+from albert_keras.models.text_inputs import numbers_of
 from albert_keras.models.text_model import (
     AlbertForTexts,
     Losses,
@@ -42,13 +42,10 @@ class AlbertSimilarityPreprocessor(TextPreprocessor):
 
     fields = ("text", "pair")
 
-    def rows(
-        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
-    ) -> dict[str, tf.Tensor]:
+    def rows(self, columns: Mapping[str, Any], is_fixed: bool) -> dict[str, tf.Tensor]:
         both = tf.reshape(tf.stack([columns["text"], columns["pair"]], axis=1), [-1])
         packed = self._packers[is_fixed].pack(self.ids(both))
-        packed = {name: tf.reshape(ids, [-1, 2, tf.shape(ids)[1]]) for name, ids in packed.items()}
-        return {**packed, **(targets or {})}
+        return {name: tf.reshape(ids, [-1, 2, tf.shape(ids)[1]]) for name, ids in packed.items()}
 
 
 @keras.saving.register_keras_serializable("albert_keras")

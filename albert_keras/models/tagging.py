@@ -9,8 +9,8 @@ from tensorflow import keras
 
 from albert_keras.layers.text_packing import WHITE_SPACE, readable, row_slices, unread
 from albert_keras.models.preprocessor import TextPreprocessor, strings_of
-from albert_keras.models.targets import label_ids, plain
 from albert_keras.models.text_classifiers import LabelsModel
+from albert_keras.models.text_inputs import label_ids
 from albert_keras.models.text_model import Losses, Tensors, of_classes
 from albert_keras.models.windows import compute_in_parts, lay_out_windows, max_context
 from data_pipeline.config import WordSplit
@@ -185,9 +185,6 @@ class AlbertForTagging(LabelsModel):
         hidden = self._sequence(inputs, training, dropout_seed)
         return {"logits": self.head(hidden, dropout_seed, training=training)}
 
-    def predictions(self, outputs: Tensors) -> Any:
-        return tf.nn.softmax(tf.cast(outputs["logits"], tf.float32))
-
     def predictions_of_texts(self, columns: Mapping[str, Any], training: bool) -> Any:
         words, word_ids = self.preprocessor.words(columns)
         packed, places, _ = self.preprocessor.windows(word_ids, self.needs_fixed_length)
@@ -209,19 +206,18 @@ class AlbertForTagging(LabelsModel):
         return super().weights_of(features)[:, None] * tf.cast(is_scored, tf.float32)
 
     def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
-        sentences = plain(labels)
         ids = []
-        for at, tags in enumerate(sentences):
+        for at, tags in enumerate(labels):
             if not isinstance(tags, list):
                 raise InputError(
-                    f"Label {at + 1} of {len(sentences)}: it must be a list with a tag for each "
+                    f"Label {at + 1} of {len(labels)}: it must be a list with a tag for each "
                     f"word. Received: {tags!r}."
                 )
             tags = [tag for tag in tags if tag != ""]  # a padded row of a batch
             try:
                 ids.append(label_ids(tags, self.label_names).tolist())
             except InputError as error:
-                raise InputError(f"Label {at + 1} of {len(sentences)}: {error}") from error
+                raise InputError(f"Label {at + 1} of {len(labels)}: {error}") from error
         self._check_words(columns, ids)
         return {"tag_ids": ids}
 
@@ -235,7 +231,7 @@ class AlbertForTagging(LabelsModel):
 
     def _check_words(self, columns, ids):
         """Raises InputError unless there is a tag for each word."""
-        for at, words in enumerate(plain(columns.get("words", ()))):
+        for at, words in enumerate(columns.get("words", ())):
             words = [word for word in words if word != ""]
             if len(words) != len(ids[at]):
                 raise InputError(

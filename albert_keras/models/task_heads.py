@@ -20,10 +20,8 @@ class LinearHead(NamedLayer):
         config: AlbertConfig.
         num_outputs: int. C.
         dropout: float. Rate in training.
-        scope: str. First part of the names of the weights; "" is the root.
-        seed: int. The model's seed.
+        scope, seed, **kwargs: As in `NamedLayer`; a scope of "" is the root.
         size: int or None. Width of the inputs, H; None is the hidden size.
-        **kwargs: `name`, `dtype`, as in Keras.
 
     Call arguments:
         inputs: float [B, ..., H].
@@ -63,8 +61,7 @@ class SpansHead(LinearHead):
 
     Args:
         config: AlbertConfig.
-        seed: int. The model's seed.
-        **kwargs: `size`, `name`, `dtype`, as in `LinearHead`.
+        seed, **kwargs: As in `LinearHead`: `size`, `name`, `dtype`.
 
     Call arguments:
         sequence_output: float [B, S, H].

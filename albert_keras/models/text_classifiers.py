@@ -19,9 +19,9 @@ from albert_keras.models.pooling import (
     separate_texts,
 )
 from albert_keras.models.preprocessor import AlbertPreprocessor
-from albert_keras.models.targets import class_ids, label_ids, numbers_of, zeros_and_ones
 from albert_keras.models.task_heads import LinearHead
-from albert_keras.models.text_model import AlbertForTexts, Losses, Tensors, of_classes
+from albert_keras.models.text_inputs import class_ids, label_ids, numbers_of, zeros_and_ones
+from albert_keras.models.text_model import AlbertForTexts, Losses, Tensors
 from data_pipeline.errors import InputError
 
 
@@ -135,13 +135,6 @@ class AlbertForClassification(LabelsModel):
             text = self._pooled(inputs, training, dropout_seed)
         return {"logits": self.head(text, dropout_seed, training=training)}
 
-    def predictions(self, outputs: Tensors) -> Any:
-        return tf.nn.softmax(tf.cast(outputs["logits"], tf.float32))
-
-    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
-        """Returns the cross-entropy of the class, and 1 where it is right."""
-        return of_classes(outputs["logits"], features["labels"])
-
     def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         return class_ids(labels, self.label_names)
 
@@ -191,8 +184,7 @@ class AlbertForRegression(AlbertForClassification):
     def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         return numbers_of(labels, self.num_labels)
 
-    def class_weights(self, class_weight: Mapping[Any, float]) -> np.ndarray:
-        return AlbertForTexts.class_weights(self, class_weight)
+    class_weights = AlbertForTexts.class_weights  # which refuses them
 
 
 @keras.saving.register_keras_serializable("albert_keras")
@@ -227,8 +219,7 @@ class AlbertForMultiLabel(AlbertForClassification):
     def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         return zeros_and_ones(labels, self.label_names)
 
-    def class_weights(self, class_weight: Mapping[Any, float]) -> np.ndarray:
-        return AlbertForTexts.class_weights(self, class_weight)
+    class_weights = AlbertForTexts.class_weights  # which refuses them
 
     def initial_output_bias(self, targets: np.ndarray) -> np.ndarray:
         applies = targets.reshape(-1, self.num_labels)

@@ -1,35 +1,17 @@
-"""Whatever Keras takes as examples of texts → data sets of the features that a model learns from.
+"""Texts and labels in memory, as Keras users have them → lists, and arrays that a loss reads."""
 
-There are two kinds of examples. Those in memory are `Examples`: lists, arrays, columns and tables.
-The others arrive one after the other: data sets and generators.
-"""
-
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
-from tensorflow import keras
 
-from albert_keras.models.targets import plain, without_width
 from data_pipeline.errors import InputError
-from data_pipeline.randomness import key_of, permute
 from data_pipeline.settings import did_you_mean
 
-#: Names of a column of labels in a table.
-_LABEL = "label"
-#: Examples of a batch, if nothing else is given, as in Keras.
-BATCH_SIZE = 32
-#: Batches that are made ahead of their use.
-_PREFETCHED = 4
-#: Examples whose windows are laid out at a time.
-_AT_ONCE = 256
-#: Features with a value for each token.
-_OF_TOKENS = ("input_ids", "input_mask", "segment_ids", "p_mask", "tag_ids")
 
-
+@dataclass
 class Examples:
     """N examples in memory.
 
@@ -39,19 +21,19 @@ class Examples:
         weights: float32 [N] or None.
     """
 
-    def __init__(self, columns: dict[str, list], labels: Any = None, weights: Any = None):
-        self.columns, self.labels, self.weights = columns, labels, weights
-        lengths = {name: len(values) for name, values in columns.items()}
-        if labels is not None:
-            lengths["labels"] = len(labels)
-        if weights is not None:
-            lengths["weights"] = len(weights)
+    columns: dict[str, list]
+    labels: Any = None
+    weights: Any = None
+
+    def __post_init__(self):
+        parts = self.columns | {"labels": self.labels, "weights": self.weights}
+        lengths = {name: len(values) for name, values in parts.items() if values is not None}
         if len(set(lengths.values())) != 1 or not min(lengths.values()):
             listing = ", ".join(f"{count} of {name}" for name, count in lengths.items())
             raise InputError(
                 f"There must be at least one input, and as many labels. Received: {listing}."
             )
-        for name, values in columns.items():
+        for name, values in self.columns.items():
             _check_texts(name, values)
 
     def __len__(self):
@@ -111,8 +93,9 @@ def examples_of(x: Any, y: Any, weights: Any, names: tuple[str, ...]) -> Example
     columns = {name: _column(name, values) for name, values in x.items()}
     if "words" not in names:  # whose sentences may have a single word
         columns |= {name: without_width(columns[name]) for name in columns.keys() - {"options"}}
-    if {*columns} == {"text"} and "words" in names and any(map(_is_list, columns["text"])):
-        columns = {"words": columns["text"]}
+    if {*columns} == {"text"} and "words" in names:
+        is_list = any(isinstance(value, list) for value in columns["text"])
+        columns = {"words" if is_list else "text": columns["text"]}
     if weights is not None:
         weights = np.array(without_width(plain(weights)), np.float32)
         if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
@@ -124,7 +107,7 @@ def examples_of(x: Any, y: Any, weights: Any, names: tuple[str, ...]) -> Example
 
 
 def _labels(labels):
-    """Returns labels as a list; a table of several columns has a row for each example."""
+    """Returns labels as a list; a table, or a dict of columns, has a row for each example."""
     if hasattr(labels, "columns"):
         labels = labels.to_numpy()
     if isinstance(labels, Mapping):
@@ -152,13 +135,9 @@ def _of_frame(frame, labels, names):
             f"The table has no column `{names[0]}`. Received the columns {known}. Rename one, or "
             "give the columns themselves."
         )
-    if labels is None and _LABEL in frame.columns:
-        labels = frame[_LABEL]
+    if labels is None and "label" in frame.columns:
+        labels = frame["label"]
     return columns, labels
-
-
-def _is_list(value):
-    return isinstance(value, list)
 
 
 def _column(name, values):
@@ -195,328 +174,6 @@ def _check_texts(name, values):
                 )
 
 
-# === Features of examples in memory
-
-
-class Reader:
-    """Features of Examples for a model, by the numbers of rows.
-
-    Args:
-        model: AlbertForTexts.
-        examples: With labels if they are to be learned from or scored.
-        is_fixed: Whether all rows have the length of the preprocessor.
-    """
-
-    def __init__(self, model: Any, examples: Examples, is_fixed: bool):
-        self._preprocessor, self._is_fixed = model.preprocessor, is_fixed
-        targets = {}
-        if examples.labels is not None:
-            targets = model.targets(examples.labels, examples.columns)
-        weights = {} if examples.weights is None else {"sample_weight": examples.weights}
-        #: dict of array [rows, ...]: strings for the preprocessor, or features.
-        self.columns, self._takes_strings = {}, not self._preprocessor.uses_windows
-        if self._takes_strings:
-            self._names = tuple(examples.columns)
-            texts = {name: _strings(values) for name, values in examples.columns.items()}
-            self.columns = texts | targets | weights
-        else:
-            self.columns = self._windows(examples.columns, targets | weights)
-
-    def __len__(self):
-        return len(next(iter(self.columns.values())))
-
-    def read(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns rows; those of a data set of windows as they are laid out."""
-        return {name: values[rows] for name, values in self.columns.items()}
-
-    def features(self, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Returns the features of rows; windows are features already."""
-        if not self._takes_strings:
-            return columns
-        texts = {name: columns[name] for name in self._names}
-        rest = {name: values for name, values in columns.items() if name not in self._names}
-        return self._preprocessor.rows(texts, self._is_fixed) | rest
-
-    def _windows(self, columns, targets):
-        """Returns the features of all windows, in the order of the examples."""
-        parts, count = [], len(next(iter(columns.values())))
-        for begin in range(0, count, _AT_ONCE):
-            here = slice(begin, begin + _AT_ONCE)
-            texts = self._preprocessor.columns({key: one[here] for key, one in columns.items()})
-            wanted = {name: _tensor(values[here]) for name, values in targets.items()}
-            rows = self._preprocessor.rows(texts, True, wanted)
-            parts.append({name: value.numpy() for name, value in rows.items()})
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def in_order(reader: Reader, batch_size: int) -> tf.data.Dataset:
-    """Returns the features of all rows once, in their order; the last batch may be smaller."""
-    first_rows = tf.data.Dataset.range(0, len(reader), batch_size)
-
-    def rows_at(first):
-        return np.arange(first, min(first + batch_size, len(reader)))
-
-    return _batches(first_rows, rows_at, reader, None)
-
-
-def in_epochs(
-    reader: Reader, batch_size: int, seed: int | None, first_step: Callable[[], int]
-) -> tf.data.Dataset:
-    """Returns batches of training, endlessly.
-
-    Each epoch visits the rows in a new order, a function of seed and epoch; a batch may span two
-    epochs. So a batch is a function of the seed and the number of its step.
-
-    Args:
-        seed: None is the order of the examples in each epoch.
-        first_step: Called when the data set is read from its beginning.
-    """
-    count = len(reader)
-
-    def rows_at(step):
-        epochs, rows = np.divmod(np.arange(step * batch_size, (step + 1) * batch_size), count)
-        for epoch in np.unique(epochs) if seed is not None else ():
-            is_here = epochs == epoch
-            rows[is_here] = permute(rows[is_here], count, key_of("epoch", seed, int(epoch)))
-        return rows
-
-    last = np.iinfo(np.int64).max
-    begin = tf.data.Dataset.from_tensors(0).map(
-        lambda _: tf.numpy_function(lambda: np.int64(first_step()), [], tf.int64)
-    )
-    steps = begin.flat_map(lambda first: tf.data.Dataset.range(first, last))
-    batches = _batches(steps, rows_at, reader, batch_size)
-    return batches.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
-
-
-def _batches(steps, rows_at, reader, batch_size):
-    sample = reader.read(np.zeros(1, np.int64))
-    types = [tf.as_dtype(_plain_strings(values).dtype) for values in sample.values()]
-
-    def read(step):
-        return [_plain_strings(values) for values in reader.read(rows_at(int(step))).values()]
-
-    def features_of(step):
-        found = tf.numpy_function(read, [step], types)
-        for value, values in zip(found, sample.values(), strict=True):
-            value.set_shape([batch_size, *values.shape[1:]])
-        return reader.features(dict(zip(sample, found, strict=True)))
-
-    dataset = steps.map(features_of, num_parallel_calls=2, deterministic=True)
-    options = tf.data.Options()
-    # Autotuning may miss the end of an iterator, and then keeps the interpreter alive.
-    options.autotune.enabled = False
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-    return dataset.with_options(options).prefetch(_PREFETCHED)
-
-
-def _plain_strings(values):
-    return values.astype(object) if values.dtype.kind in "USO" else values
-
-
-def _strings(values):
-    """Returns texts as an array of objects, [N] or padded with "" [N, C]."""
-    if isinstance(values[0], list):
-        counts = {len(value) for value in values}
-        if len(counts) > 1:
-            raise InputError(
-                f"All questions must have the same number of options. Received: {sorted(counts)}."
-            )
-        return np.array([[text.encode() for text in row] for row in values], object)
-    return np.array([text.encode() for text in values], object)
-
-
-def _tensor(values):
-    """Returns targets of some examples as a tensor; ragged if they are lists of lists."""
-    return tf.ragged.constant(values, tf.int32) if isinstance(values, list) else tf.constant(values)
-
-
-# === Data sets and generators
-
-
-def is_stream(x: Any) -> bool:
-    """Returns whether examples arrive one after the other."""
-    return isinstance(
-        x, tf.data.Dataset | tf.distribute.DistributedDataset | keras.utils.Sequence
-    ) or hasattr(x, "__next__")
-
-
-def is_features(x: Any) -> bool:
-    """Returns whether inputs, or the inputs of a data set, are features of a preprocessor."""
-    spec = getattr(x, "element_spec", x)
-    while isinstance(spec, tuple) and spec and isinstance(spec[0], Mapping):
-        spec = spec[0]
-    return isinstance(spec, Mapping) and "input_ids" in spec
-
-
-class Converter:
-    """Examples of a stream → features for a model.
-
-    Args:
-        model: AlbertForTexts.
-        is_fixed: Whether all rows have the length of the preprocessor.
-        has_targets: Whether labels and weights are used.
-    """
-
-    def __init__(self, model: Any, is_fixed: bool, has_targets: bool):
-        self._model, self._is_fixed, self._has_targets = model, is_fixed, has_targets
-        self._preprocessor = model.preprocessor
-        self._names = model.text_names
-
-    def converted(self, data: Any, batch_size: int | None = None) -> Any:
-        """Returns a data set, a generator or a Sequence of features; arguments as `dataset`."""
-        if isinstance(data, tf.data.Dataset):
-            return self.dataset(data, batch_size)
-        if isinstance(data, tf.distribute.DistributedDataset):
-            raise InputError(
-                "A data set of texts must not be distributed to devices before `fit`, which "
-                "distributes the features. Received: a distributed one. Give the data set itself."
-            )
-        if batch_size is not None:
-            raise ValueError(
-                "`batch_size` must not be given with a generator, which yields batches. "
-                f"Received: {batch_size}."
-            )
-        if isinstance(data, keras.utils.Sequence):
-            return _Converted(data, self.batch)
-        return map(self.batch, data)
-
-    def texts(self, data: Any, batch_size: int | None = None) -> Any:
-        """Returns what `predict` of Keras takes: texts of a data set in batches, or features."""
-        if not (isinstance(data, tf.data.Dataset) and self._preprocessor.uses_windows):
-            return self.converted(data, batch_size)
-        data, _ = self._in_batches(data, batch_size)
-        return data.map(lambda *batch: self._preprocessor.columns(_without_width(batch[0])))
-
-    def dataset(self, data: tf.data.Dataset, batch_size: int | None) -> tf.data.Dataset:
-        """Returns a data set of features in batches.
-
-        Args:
-            data: Of inputs, (inputs, labels) or (inputs, labels, weights), in batches or not.
-            batch_size: Examples of a batch, for a data set that has none.
-
-        Raises:
-            ValueError: If a data set in batches comes with a batch size.
-            InputError: If its elements are no examples.
-        """
-        data, size = self._in_batches(data, batch_size)
-        specs, sample = data.element_spec, next(iter(data.take(1)), None)
-        rows = tf.nest.flatten(specs, expand_composites=True)[0].shape[0]
-        rows = None if self._preprocessor.uses_windows else rows
-        if sample is None:
-            raise InputError("A data set must have at least one example. Received: none.")
-        sample = self.batch(sample)
-
-        def convert(*arrays):
-            tensors = list(map(tf.convert_to_tensor, arrays))
-            found = self.batch(tf.nest.pack_sequence_as(specs, tensors, expand_composites=True))
-            return [np.asarray(found[name]) for name in sample]
-
-        def features_of(*batch):
-            flat = tf.nest.flatten(batch, expand_composites=True)
-            found = tf.numpy_function(convert, flat, [one.dtype for one in sample.values()])
-            for value, (name, one) in zip(found, sample.items(), strict=True):
-                # Without a fixed length, each batch is padded to a length of its own.
-                shape = [rows, *one.shape[1:]]
-                if name in _OF_TOKENS and not self._is_fixed:
-                    shape[-1] = None
-                value.set_shape(shape)
-            return dict(zip(sample, found, strict=True))
-
-        data = data.map(features_of, num_parallel_calls=2)
-        if self._preprocessor.uses_windows:
-            data = data.unbatch().batch(size)
-        return data.prefetch(_PREFETCHED)
-
-    def _in_batches(self, data, batch_size):
-        """Returns a data set in batches, and the number of examples in one."""
-        spec = data.element_spec
-        x, y, _ = keras.utils.unpack_x_y_sample_weight(spec)
-        if self._is_batched(x, y):
-            if batch_size is not None:
-                raise ValueError(
-                    "`batch_size` must not be given with a data set in batches. "
-                    f"Received: {batch_size}."
-                )
-            size = tf.nest.flatten(x)[0].shape[0]
-            if size is None and self._preprocessor.uses_windows:
-                size = next((tf.nest.flatten(batch)[0].shape[0] for batch in data.take(1)), None)
-            return data, size
-        size = batch_size or BATCH_SIZE
-        is_even = all(
-            isinstance(each, tf.TensorSpec) and each.shape.is_fully_defined()
-            for each in tf.nest.flatten(spec)
-        )
-        return (data.batch(size) if is_even else data.ragged_batch(size)), size
-
-    def batch(self, batch: Any) -> dict[str, np.ndarray]:
-        """Returns the features of a batch in memory, (x, y, weights), as a generator yields it."""
-        x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
-        if is_features(x):
-            return batch
-        if isinstance(x, str | bytes):
-            raise InputError(
-                "A generator must yield batches: lists of texts, and their labels. Received: a "
-                "single text. For single examples use `tf.data.Dataset.from_generator`."
-            )
-        if not self._has_targets:
-            y = weights = None
-        examples = examples_of(x, y, weights, self._names)
-        self._model.note_inputs(examples.columns)
-        reader = Reader(self._model, examples, self._is_fixed)
-        columns = reader.read(np.arange(len(reader)))
-        tensors = {name: tf.constant(_as_list(values)) for name, values in columns.items()}
-        return reader.features(tensors)
-
-    def _is_batched(self, x, y):
-        """Returns whether the elements of a data set are batches, by their specifications."""
-        parts = list(x) if isinstance(x, tuple) else [x]
-        parts = list(x.values()) if isinstance(x, Mapping) else parts
-        first = parts[0]
-        if any(part.dtype != tf.string for part in parts) or first.shape.rank is None:
-            raise InputError(
-                "A data set must yield texts, with labels and weights, or features. Received: "
-                f"elements of {x}."
-            )
-        rank = first.shape.rank
-        of_words = self._preprocessor.uses_windows and "words" in self._names
-        if of_words and isinstance(x, Mapping) and "words" in x:
-            return rank == 2
-        if of_words and rank == 1 and isinstance(y, tf.TensorSpec | tf.RaggedTensorSpec):
-            return y.shape.rank == 2  # else a sentence with a tag for each word
-        return rank > 0
-
-
-class _Converted(keras.utils.Sequence):
-    """A Sequence whose batches are converted."""
-
-    def __init__(self, batches, convert):
-        self._batches, self._convert = batches, convert
-
-    def __len__(self):
-        return len(self._batches)
-
-    def __getitem__(self, number):
-        return self._convert(self._batches[number])
-
-    def on_epoch_end(self):
-        self._batches.on_epoch_end()
-
-
-def _as_list(values):
-    return values.tolist() if values.dtype.kind in "USO" else values
-
-
-def _without_width(x):
-    """Returns columns of width 1, string [B, 1], as [B]."""
-
-    def narrow(column):
-        is_column = isinstance(column, tf.Tensor) and column.shape.rank == 2
-        return column[:, 0] if is_column and column.shape[1] == 1 else column
-
-    return tf.nest.map_structure(narrow, x)
-
-
 def sizes_of(columns: Mapping[str, list]) -> np.ndarray:
     """Returns the number of characters of each example, int64 [N]."""
     counts = [
@@ -526,15 +183,139 @@ def sizes_of(columns: Mapping[str, list]) -> np.ndarray:
     return np.sum(counts, axis=0)
 
 
-@contextlib.contextmanager
-def error_of_input() -> Iterator[None]:
-    """Raises the InputError that Python code of a data set raised, instead of TensorFlow's own."""
-    try:
-        yield
-    except (tf.errors.UnknownError, tf.errors.InvalidArgumentError) as error:
-        marker = "InputError: "
-        text = str(error)
-        if marker not in text:
-            raise
-        message = text.partition(marker)[2].partition("\nTraceback")[0].partition("\n\n")[0]
-        raise InputError(message.strip()) from error
+# === Labels
+
+
+def plain(value: Any) -> Any:
+    """Returns values of NumPy, TensorFlow or pandas as plain Python ones: lists, str, numbers."""
+    for method in ("numpy", "to_list", "tolist"):
+        if hasattr(value, method):
+            value = getattr(value, method)()
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
+        return [plain(one) for one in value]
+    return value
+
+
+def class_ids(labels: list[Any], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Returns the numbers of classes.
+
+    Args:
+        labels: Of N examples: names, numbers or booleans, [N] or [N, 1]; or one-hot, [N, C]. A
+            number that is a name counts as one.
+        names: Of the C classes, in their order.
+
+    Returns:
+        dict. "labels" int32 [N]; for one-hot labels "one_hot" float32 [N, C], too, for losses of
+        Keras that need them.
+
+    Raises:
+        InputError: If a label is of no class.
+    """
+    rows = without_width(labels)
+    if rows and isinstance(rows[0], list):
+        values = _matrix(rows, len(names))
+        is_one_hot = ((values == 0) | (values == 1)).all(axis=1) & (values.sum(axis=1) == 1)
+        if not is_one_hot.all():
+            at = int(np.argmin(is_one_hot))
+            raise InputError(
+                f"Label {at + 1} of {len(rows)}: it must be the name or the number of a class, or "
+                f"zeros and a one for {len(names)} classes. Received: {rows[at]}."
+            )
+        return {"labels": values.argmax(axis=1).astype(np.int32), "one_hot": values}
+    return {"labels": label_ids(rows, names)}
+
+
+def label_ids(values: Sequence[Any], names: Sequence[str]) -> np.ndarray:
+    """Returns the numbers of labels that are given by name, number or boolean: int32 [N].
+
+    Raises:
+        InputError: If one is unknown.
+    """
+    known = {name: number for number, name in enumerate(names)}
+    found = np.empty(len(values), np.int32)
+    for at, value in enumerate(values):
+        number = known.get(str(value))
+        if number is None and isinstance(value, bool | int | float):
+            is_number = math.isfinite(value) and value == int(value)
+            number = int(value) if is_number and 0 <= value < len(names) else None
+            if number is None and is_number:
+                number = known.get(str(int(value)))  # 3.0, as pandas has it beside a blank
+        if number is None:
+            listing = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+            raise InputError(
+                f"Label {at + 1} of {len(values)}: unknown label, `{value}`. It must be one of "
+                f"{listing}, or a number from 0 to {len(names) - 1}."
+            )
+        found[at] = number
+    return found
+
+
+def numbers_of(labels: list[Any], count: int) -> dict[str, np.ndarray]:
+    """Returns numbers to predict, "labels" float32 [N], or [N, C] if there are several.
+
+    Raises:
+        InputError: If one is missing or not finite, or there are not `count` for each example.
+    """
+    rows = without_width(labels) if count == 1 else labels
+    for at, row in enumerate(rows):
+        for value in row if isinstance(row, list) and count > 1 else [row]:
+            if not isinstance(value, int | float) or not math.isfinite(value):
+                raise InputError(
+                    f"Label {at + 1} of {len(rows)}: it must be a number. Received: {value!r}."
+                )
+    values = np.array(rows, np.float32) if count == 1 else _matrix(rows, count)
+    return {"labels": values}
+
+
+def zeros_and_ones(labels: list[Any], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Returns whether each of C labels applies, "labels" int32 [N, C].
+
+    Args:
+        labels: Of N examples: a list of the names that apply; or zeros and ones, [N, C].
+        names: Of the labels.
+
+    Raises:
+        InputError: If a name is unknown, or a row has not C zeros and ones.
+    """
+    rows = [[row] if isinstance(row, str) else row for row in labels]
+    found = np.zeros((len(rows), len(names)), np.int32)
+    for at, row in enumerate(rows):
+        if not isinstance(row, list):
+            raise InputError(
+                f"Label {at + 1} of {len(rows)}: it must be a list of names, or {len(names)} zeros "
+                f"and ones. Received: {row!r}."
+            )
+        if all(isinstance(name, str) for name in row):
+            if unknown := [name for name in row if name not in names]:
+                raise InputError(
+                    f"Label {at + 1} of {len(rows)}: unknown label, `{unknown[0]}`. It must be one "
+                    f"of {', '.join(names)}."
+                )
+            found[at, [list(names).index(name) for name in row]] = 1
+            continue
+        if len(row) != len(names) or any(value not in (0, 1) for value in row):
+            raise InputError(
+                f"Label {at + 1} of {len(rows)}: there must be {len(names)} zeros and ones, one "
+                f"for each of {', '.join(names)}. Received: {row}."
+            )
+        found[at] = row
+    return {"labels": found}
+
+
+def without_width(values: list[Any]) -> list[Any]:
+    """Returns the values of a column of width 1, [[1], [0]], as [1, 0]; others as they are."""
+    if values and all(isinstance(value, list) and len(value) == 1 for value in values):
+        return [value[0] for value in values]
+    return values
+
+
+def _matrix(rows, width):
+    """Returns rows of numbers as float32 [N, `width`]; InputError if a row has another width."""
+    for at, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != width:
+            raise InputError(
+                f"Label {at + 1} of {len(rows)}: there must be {width} values. Received: {row!r}."
+            )
+    return np.array(rows, np.float32).reshape(-1, width)

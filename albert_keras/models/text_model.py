@@ -17,7 +17,6 @@ from albert_keras.layers.rows import shape_of
 from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.preprocessor import TextPreprocessor
 from albert_keras.models.presets import open_text_model
-from albert_keras.models.text_inputs import is_features
 from albert_keras.models.text_training import Tensors, TextTraining
 from data_pipeline.errors import InputError
 
@@ -43,14 +42,6 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         **kwargs: As in `AlbertForTask`: `head_dropout`, `seed`, `dtype`, `features`, ...
     """
 
-    #: Whether an answer is simply right or wrong.
-    has_accuracy = True
-    #: Whether examples must have labels to be learned from.
-    needs_labels = True
-    #: Whether `compile` takes a loss and metrics of Keras.
-    takes_losses = True
-    #: Weights of the `objectives` in the loss.
-    usual_objective_weights: Mapping[str, float] = {"answer": 1.0}
     #: Whether `labels` may name the outputs of the head.
     has_labels = False
     #: Tokens of a row, unless another number is given.
@@ -111,8 +102,8 @@ class AlbertForTexts(AlbertForTask, TextTraining):
     # === What a subclass defines
 
     def predictions(self, outputs: Tensors) -> Any:
-        """Returns what the call of the model returns, from its outputs."""
-        raise NotImplementedError
+        """Returns what the call of the model returns: by default probabilities of classes."""
+        return tf.nn.softmax(tf.cast(outputs["logits"], tf.float32))
 
     def predictions_of_texts(self, columns: Mapping[str, Any], training: bool) -> Any:
         """Returns the predictions for texts that take several rows, string [B] by name."""
@@ -122,16 +113,16 @@ class AlbertForTexts(AlbertForTask, TextTraining):
     def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the loss of each row and 1 where the answer is right, float32 [B].
 
-        Override it for an objective of your own.
+        By default it is the cross-entropy of the class. Override it for an objective of your own.
 
         Args:
             outputs: What `outputs_of` returns.
             features: With the targets of the rows, such as "labels".
         """
-        raise NotImplementedError
+        return of_classes(outputs["logits"], features["labels"])
 
-    def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the labels of a user as arrays, [N, ...] by name; InputError if one is wrong."""
+    def targets(self, labels: list[Any], columns: Mapping[str, list]) -> dict[str, Any]:
+        """Returns labels of `Examples` as arrays, [N, ...] by name; InputError if one is wrong."""
         raise NotImplementedError
 
     def initial_output_bias(self, targets: np.ndarray) -> np.ndarray | None:
@@ -151,13 +142,8 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         training: bool | None = None,
         dropout_seed: DropoutSeed | None = None,
     ) -> Any:
-        if is_features(inputs):
+        if not self._takes_texts(inputs):
             return self.predictions(self.outputs_of(inputs, training, dropout_seed))
-        if self.preprocessor is None:
-            raise ValueError(
-                "A model without a preprocessor takes features, a dict with `input_ids`. "
-                f"Received: {type(inputs).__name__}."
-            )
         columns = self.preprocessor.columns(inputs)
         self.note_inputs(columns)
         return self.predictions_of_texts(columns, bool(training))

@@ -1,27 +1,28 @@
 """How a model of texts is trained, scored and asked: the methods of `keras.Model`, for texts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.models.compiling import LossOfKeras, MetricsOfKeras
+from albert_keras.models.compiling import MetricsOfKeras, loss_of_keras
 from albert_keras.models.objective_model import Objective, ObjectiveModel, with_autograph
 from albert_keras.models.presets import answers_of
-from albert_keras.models.text_inputs import (
+from albert_keras.models.text_data import (
     BATCH_SIZE,
     Converter,
     Reader,
     error_of_input,
-    examples_of,
+    features_of,
+    in_batches,
     in_epochs,
     in_order,
     is_features,
     is_stream,
-    sizes_of,
 )
+from albert_keras.models.text_inputs import Examples, examples_of, sizes_of
 from albert_keras.optimization.config import finetuning_lr
 from data_pipeline.errors import InputError
 
@@ -54,12 +55,16 @@ class TextTraining(ObjectiveModel):
     preprocessor: Any
     feature_settings: Any
     seed: int
-    has_accuracy: bool
-    needs_labels: bool
-    takes_losses: bool
-    usual_objective_weights: Mapping[str, float]
-    _own_loss: LossOfKeras | None = None
-    _own_metrics: MetricsOfKeras | None = None
+    #: Whether an answer is simply right or wrong.
+    has_accuracy = True
+    #: Whether examples must have labels to be learned from.
+    needs_labels = True
+    #: Whether `compile` takes a loss and metrics of Keras.
+    takes_losses = True
+    #: Weights of the `objectives` in the loss.
+    usual_objective_weights: Mapping[str, float] = {"answer": 1.0}
+    _own_loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None
+    _own_metrics = MetricsOfKeras()
     _shows_accuracy: bool
 
     def compile(  # type: ignore[override]
@@ -85,14 +90,9 @@ class TextTraining(ObjectiveModel):
             loss: A loss of Keras, or a function of labels and predictions; by default the loss of
                 the class. It is given probabilities, not logits.
             metrics: Metrics of Keras, or their names; by default the accuracy.
-            learning_rate: Of a named optimizer: its peak, or a schedule; "auto" depends on the
-                hidden size, as in `finetune`.
             weighted_metrics: As `metrics`, weighted by `sample_weight` and `class_weight`.
-            clip_norm: Largest global norm of the gradients of the whole batch; None does not clip.
-                "auto" is the `global_clipnorm` of the optimizer, or 1 if it clips nothing.
-            accumulation_steps, skip_spikes, jit_compile: See `ObjectiveModel.compile`.
             steps_per_execution, run_eagerly: As in Keras.
-            **kwargs: None; other arguments are a TypeError.
+            others: See `ObjectiveModel.compile`. Unknown ones are a TypeError.
 
         Raises:
             InputError, TypeError, ValueError: For arguments that do not fit.
@@ -101,7 +101,7 @@ class TextTraining(ObjectiveModel):
         loss = None if isinstance(loss, str) and loss == "auto" else loss
         metrics = [metrics] if isinstance(metrics, str) and metrics != "auto" else metrics
         chosen = None if metrics in (None, "auto") else list(metrics)
-        own = [each for each in chosen or () if not is_accuracy(each)]
+        own = [each for each in chosen or () if each not in ("accuracy", "acc")]
         has_accuracy = chosen is None or len(own) < len(chosen)
         if not self.takes_losses and (loss is not None or own or weighted_metrics):
             raise InputError(
@@ -110,11 +110,10 @@ class TextTraining(ObjectiveModel):
             )
         if chosen is not None and has_accuracy and not self.has_accuracy:
             raise InputError("`metrics` must not have accuracy: numbers are not right or wrong.")
-        self._own_loss = None if loss is None else LossOfKeras(loss)
+        self._own_loss = None if loss is None else loss_of_keras(loss)
         with self.distribute_strategy.scope():
             self._own_metrics = MetricsOfKeras(own, weighted_metrics or ())
         self._shows_accuracy = self.has_accuracy and has_accuracy
-        further = {"steps_per_execution": steps_per_execution, "run_eagerly": run_eagerly}
         super().compile(
             optimizer,
             self.usual_objective_weights,
@@ -123,7 +122,8 @@ class TextTraining(ObjectiveModel):
             skip_spikes,
             learning_rate,
             jit_compile,
-            **further,
+            steps_per_execution=steps_per_execution,
+            run_eagerly=run_eagerly,
             **kwargs,
         )
         self._given_to_compile = {
@@ -142,30 +142,21 @@ class TextTraining(ObjectiveModel):
             if value is not None
         }
 
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        config = {name: value for name, value in config.items() if name != "objective_weights"}
-        for name in ("loss", "metrics", "weighted_metrics"):
-            if name in config:
-                config[name] = keras.saving.deserialize_keras_object(config[name])
-        super().compile_from_config(config)
-
-    def _compile_again(self, **settings):
+    def _compile_again(self, objective_weights, **settings):
         self.compile(**settings)
 
     @property
     def metrics(self) -> list[Any]:
-        return [*super().metrics, *(self._own_metrics.all if self._own_metrics else ())]
+        return [*super().metrics, *self._own_metrics.all]
 
     @property
     def metrics_names(self) -> list[str]:
-        own = self._own_metrics.all if self._own_metrics else ()
         accuracy = ["accuracy"] if self._shows_accuracy else []
-        return ["loss", *accuracy, *(metric.name for metric in own)]
+        return ["loss", *accuracy, *(metric.name for metric in self._own_metrics.all)]
 
     def reset_metrics(self) -> None:
         super().reset_metrics()
-        if self._own_metrics:
-            self._own_metrics.reset()
+        self._own_metrics.reset()
 
     def usual_lr(self, optimizer: str, batch_size: int) -> float:
         return finetuning_lr(self.config.hidden_size, self.feature_settings.freeze_encoder)
@@ -224,28 +215,29 @@ class TextTraining(ObjectiveModel):
             self.compile()
         of_validation = validation_batch_size or batch_size
         if self._takes_texts(x):
-            if not is_stream(x):
-                examples = examples_of(x, y, sample_weight, self.text_names)
-                examples, held_out = examples.split(validation_split)
-                self._learn_inputs(examples)
-                reader = Reader(self, examples, is_fixed=True)
-                steps_per_epoch = steps_per_epoch or -(-len(reader) // (batch_size or BATCH_SIZE))
-                seed, first = (self.seed if shuffle else None), initial_epoch * steps_per_epoch
-                x = in_epochs(reader, batch_size or BATCH_SIZE, seed, self._steps_from(first))
-                if held_out is not None:
-                    reader = Reader(self, held_out, self.needs_fixed_length)
-                    validation_data = in_order(reader, of_validation or BATCH_SIZE)
-            else:
+            if is_stream(x):
                 _check_stream(y, sample_weight, validation_split)
                 x = Converter(self, True, True).converted(x, batch_size)
+            else:
+                examples = self.examples(x, y, sample_weight, has_targets=True, learns=True)
+                examples, held_out = examples.split(validation_split)
+                self._learn_inputs(examples)
+                reader, size = Reader(self, examples, is_fixed=True), batch_size or BATCH_SIZE
+                steps_per_epoch = steps_per_epoch or -(-len(reader) // size)
+                first = self._steps_from(initial_epoch * steps_per_epoch)
+                x = in_epochs(reader, size, self.seed if shuffle else None, first)
+                if held_out is not None:
+                    validation_data = held_out.columns, held_out.labels, held_out.weights
             y = sample_weight = batch_size = None
             validation_split, validation_batch_size = 0.0, None
         if validation_data is not None:
-            parts = validation_data if isinstance(validation_data, tuple) else (validation_data,)
-            of_x, of_y, weights = (*parts, None, None)[:3]
-            validation_data = self._data(of_x, of_y, weights, of_validation)
+            validation_data = self._data(_unpacked(validation_data), of_validation)
         if class_weight is not None:
-            x = self._with_class_weights(x, class_weight)
+            weighted = self._weighted(class_weight)
+            if is_stream(x):
+                x = in_batches(x, weighted)
+            else:
+                x, y, sample_weight = weighted(x, y, sample_weight), None, None
         with error_of_input():
             return super().fit(
                 x,
@@ -285,7 +277,7 @@ class TextTraining(ObjectiveModel):
         if not hasattr(self, "guard"):
             self.compile()
         if self._takes_texts(x):
-            x = self._data(x, y, sample_weight, batch_size=batch_size)
+            x = self._data((x, y, sample_weight), batch_size)
             y = sample_weight = batch_size = None
         with error_of_input():
             return super().evaluate(
@@ -318,10 +310,9 @@ class TextTraining(ObjectiveModel):
             return super().predict(x, batch_size, **further)
         with error_of_input():
             if is_stream(x):
-                data = Converter(self, self.needs_fixed_length, False).texts(x, batch_size)
+                data = Converter(self, self.needs_fixed_length, False).converted(x, batch_size)
                 return _dense(super().predict(data, **further))
-            examples = examples_of(x, None, None, self.text_names)
-            self.note_inputs(examples.columns)
+            examples = self.examples(x)
             order = np.argsort(sizes_of(examples.columns), kind="stable")
             examples, size = examples.rows(order), batch_size or BATCH_SIZE
             if self.preprocessor.uses_windows:
@@ -339,9 +330,7 @@ class TextTraining(ObjectiveModel):
             x: As in `fit`.
             batch_size: Examples per device and call.
         """
-        examples = examples_of(x, None, None, self.text_names)
-        self.note_inputs(examples.columns)
-        return answers_of(self, examples.columns, batch_size)
+        return answers_of(self, self.examples(x).columns, batch_size)
 
     def train_on_batch(  # type: ignore[override]
         self,
@@ -355,12 +344,10 @@ class TextTraining(ObjectiveModel):
         """Makes one update, as in Keras; arguments as in `fit`."""
         if not hasattr(self, "guard"):
             self.compile()
-        x, y, sample_weight = self._batch(x, y, sample_weight, learns=True)
+        batch = self._batch(x, y, sample_weight, learns=True)
         if class_weight is not None:
-            x = self._weighted(class_weight)(x)
-        return super().train_on_batch(
-            x, y, sample_weight, reset_metrics=reset_metrics, return_dict=return_dict
-        )
+            batch = _unpacked(self._weighted(class_weight)(*batch))
+        return super().train_on_batch(*batch, None, reset_metrics, return_dict)
 
     def test_on_batch(  # type: ignore[override]
         self,
@@ -374,15 +361,14 @@ class TextTraining(ObjectiveModel):
         if not hasattr(self, "guard"):
             self.compile()
         batch = self._batch(x, y, sample_weight)
-        return super().test_on_batch(*batch, reset_metrics=reset_metrics, return_dict=return_dict)
+        return super().test_on_batch(*batch, reset_metrics, return_dict)
 
     def predict_on_batch(self, x: Any) -> Any:
         """Returns the predictions for one batch, as in Keras."""
         if not self._takes_texts(x):
             return super().predict_on_batch(x)
-        examples = examples_of(x, None, None, self.text_names)
-        found = self(self.preprocessor.columns(examples.columns), training=False)
-        return _dense(tf.nest.map_structure(_numpy, found))
+        columns = self.preprocessor.columns(self.examples(x).columns)
+        return _dense(self(columns, training=False))
 
     def train_step(self, features: Any) -> dict[str, Any]:
         results = super().train_step(_with_targets(features))
@@ -396,7 +382,7 @@ class TextTraining(ObjectiveModel):
         shown = {"loss": results["loss"]}
         if self._shows_accuracy:
             shown["accuracy"] = results["answer_accuracy"]
-        return shown | (self._own_metrics.results() if self._own_metrics else {})
+        return shown | self._own_metrics.results()
 
     def _results(self):
         return {
@@ -418,39 +404,54 @@ class TextTraining(ObjectiveModel):
             )
         return True
 
-    def _data(self, x, y=None, sample_weight=None, batch_size=None):
-        """Returns examples to be scored as a data set of features."""
+    def _data(self, batch, batch_size=None):
+        """Returns examples to be scored, (x, y, weights), as a data set of features."""
+        x, y, sample_weight = batch
         if not self._takes_texts(x):
-            return x if y is None and sample_weight is None else (x, y, sample_weight)
+            return keras.utils.pack_x_y_sample_weight(*batch)
         is_fixed = self.needs_fixed_length
         if is_stream(x):
             _check_stream(y, sample_weight)
             return Converter(self, is_fixed, True).converted(x, batch_size)
-        examples = examples_of(x, y, sample_weight, self.text_names)
-        self.note_inputs(examples.columns)
-        self._check_labels(examples)
+        examples = self.examples(x, y, sample_weight, has_targets=True)
         return in_order(Reader(self, examples, is_fixed), batch_size or BATCH_SIZE)
 
     def _batch(self, x, y, sample_weight, learns=False):
-        """Returns a batch in memory as features, labels and weights."""
+        """Returns examples in memory as one batch of features, labels and weights."""
         if not self._takes_texts(x):
             return x, y, sample_weight
+        examples = self.examples(x, y, sample_weight, has_targets=True, learns=learns)
+        return features_of(self, examples, is_fixed=False), None, None
+
+    def examples(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        has_targets: bool = False,
+        learns: bool = False,
+    ) -> Examples:
+        """Returns Examples that the model takes.
+
+        Args:
+            x, y, sample_weight: As in `fit`, in memory.
+            has_targets: Whether they are to be learned from or scored.
+            learns: Whether they say if a new model takes single texts or pairs.
+
+        Raises:
+            InputError: If there are no such texts, or labels are missing.
+        """
         examples = examples_of(x, y, sample_weight, self.text_names)
+        if has_targets and examples.labels is None and self.needs_labels:
+            raise InputError("There must be a label for each example. Received: none.")
         self.note_inputs(examples.columns, learns)
-        self._check_labels(examples)
-        return Converter(self, False, True).batch((x, y, sample_weight)), None, None
+        return examples
 
     def _learn_inputs(self, examples):
         """Takes from the first examples of a training what a new model does not know yet."""
-        self._check_labels(examples)
-        self.note_inputs(examples.columns, learns=True)
         if examples.labels is not None:
             targets = self.targets(examples.labels, examples.columns)
             self.initialize_output_bias(next(iter(targets.values())))
-
-    def _check_labels(self, examples):
-        if examples.labels is None and self.needs_labels:
-            raise InputError("There must be a label for each example. Received: none.")
 
     def _steps_from(self, first_step):
         """Returns a function for the number of the step at which batches of a `fit` begin.
@@ -462,40 +463,17 @@ class TextTraining(ObjectiveModel):
         first_step = max(first_step, before)
         return lambda: first_step + int(self.optimizer.iterations.numpy()) - before
 
-    def _with_class_weights(self, x, class_weight):
-        """Returns features whose `sample_weight` includes the weight of the class of each row."""
-        weighted = self._weighted(class_weight)
-        if hasattr(x, "__next__"):
-            return map(weighted, x)
-        if not isinstance(x, tf.data.Dataset):
-            raise InputError(
-                "`class_weight` requires texts, in memory, in a data set or of a generator. "
-                f"Received: {type(x).__name__}. Give `sample_weight` instead."
-            )
-        return x.map(weighted)
-
     def _weighted(self, class_weight):
-        """Returns a function that weights the rows of features by their classes."""
+        """Returns a function that weights the rows of a batch of Keras by their classes."""
         weights = self.class_weights(class_weight)
 
-        def weighted(*features):
-            features = _with_targets(features[0] if len(features) == 1 else features)
+        def weighted(*batch):
+            features = _with_targets(batch[0] if len(batch) == 1 else batch)
             of_rows = tf.gather(tf.constant(weights), features["labels"])
             given = features.get("sample_weight")
             return features | {"sample_weight": of_rows if given is None else of_rows * given}
 
         return weighted
-
-    def class_weights(self, class_weight: Mapping[Any, float]) -> np.ndarray:
-        """Returns the weight of each class, float32 [C], as `fit` takes them.
-
-        Raises:
-            InputError: If the model has no classes, or a class is unknown.
-        """
-        raise InputError(
-            f"`class_weight` requires classes of texts. Received: {type(self).__name__}. Give "
-            "`sample_weight` instead."
-        )
 
     def _compared(self, outputs, features):
         """Returns labels and predictions as losses and metrics of Keras compare them."""
@@ -519,10 +497,9 @@ class TextTraining(ObjectiveModel):
                 given = tf.cast(given, tf.float32)
                 given = tf.reshape(given, [-1, *[1] * (found.shape.rank - 1)])
             has_loss = type(self).compute_loss is not keras.Model.compute_loss
-            if has_loss or self._own_loss or (self._own_metrics and self._own_metrics.all):
+            if has_loss or self._own_loss or self._own_metrics.all:
                 labels, predictions = self._compared(outputs, features)
-                if self._own_metrics:
-                    self._own_metrics.update(labels, predictions, weights, given)
+                self._own_metrics.update(labels, predictions, weights, given)
                 if has_loss:  # of a subclass, which weights the rows itself
                     found = self.compute_loss(features, labels, predictions, given)
                     found, given = tf.zeros_like(weights) + tf.cast(found, tf.float32), None
@@ -531,11 +508,6 @@ class TextTraining(ObjectiveModel):
             return (found if given is None else found * given), is_right
 
         return {"answer": Objective(weights, of_rows)}
-
-
-def is_accuracy(metric: Any) -> bool:
-    """Returns whether a metric is the accuracy that the models have themselves."""
-    return isinstance(metric, str) and metric in ("accuracy", "acc")
 
 
 def _check_stream(labels, weights, validation_split=0.0):
@@ -549,25 +521,24 @@ def _check_stream(labels, weights, validation_split=0.0):
             )
 
 
+def _unpacked(batch):
+    """Returns features, labels and weights of a batch or of data of Keras; None if it has none."""
+    return keras.utils.unpack_x_y_sample_weight(batch)
+
+
 def _with_targets(batch):
     """Returns the features of a batch of Keras, to which labels and weights are added."""
-    if not isinstance(batch, tuple):
-        return batch
-    features, labels, weights = keras.utils.unpack_x_y_sample_weight(batch)
+    features, labels, weights = _unpacked(batch)
     if labels is not None:
         features = features | (labels if isinstance(labels, Mapping) else {"labels": labels})
     return features if weights is None else features | {"sample_weight": weights}
-
-
-def _numpy(values):
-    return values if isinstance(values, tf.RaggedTensor) else values.numpy()
 
 
 def _dense(found):
     """Returns predictions as arrays; what differs in length is padded with zeros."""
 
     def dense(values):
-        values = values.to_tensor().numpy() if isinstance(values, tf.RaggedTensor) else values
-        return values.view(Predictions)
+        values = values.to_tensor() if isinstance(values, tf.RaggedTensor) else values
+        return np.asarray(values).view(Predictions)
 
     return tf.nest.map_structure(dense, found)

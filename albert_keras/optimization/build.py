@@ -73,34 +73,26 @@ def build_optimizer(config, *, num_steps, adjustable=False, matrix_dtype="float3
     )
 
 
-def clip_gradients(gradients, clip_norm, norm=None, is_usable=True):
-    """Scales gradients down until their global norm is at most `clip_norm`.
+def clip_gradients(gradients, clip_norm, norm, is_usable):
+    """Returns gradients scaled down until their global norm is at most `clip_norm`.
 
     Meant for gradients already summed over the replicas. The reference clips on each TPU core and
     averages afterwards, so that its result depends on the number of cores; this one does not.
 
     Args:
-        gradients: list of float Tensor, IndexedSlices or None.
-        clip_norm: float. Largest norm allowed, or None to only measure it.
-        norm: float32 scalar. The global norm, if it is known already.
+        gradients: list of float Tensor.
+        clip_norm: float. Largest norm allowed, or None to clip nothing.
+        norm: float32 scalar. The global norm of the gradients. If it is not finite and they are
+            clipped, all become NaN, and the update must be skipped.
         is_usable: bool scalar. Whether the update may be applied; if not, all gradients become NaN.
 
-    Returns:
-        tuple. The dense gradients in their order (None stays None) and their global norm before
-        clipping, float32 scalar. If the norm is not finite, all clipped gradients are NaN and the
-        update must be skipped.
-
     Source:
-        `tf.clip_by_global_norm` in google-research/albert, `optimization.py`. For IndexedSlices
-        that measures repeated rows one by one; here they are summed first.
+        `tf.clip_by_global_norm` in google-research/albert, `optimization.py`.
     """
-    dense = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
-    if norm is None:
-        norm = tf.cast(tf.linalg.global_norm(dense), tf.float32)
     factor = 1.0
     if clip_norm is not None:
         factor = clip_norm * tf.minimum(1 / norm, 1 / clip_norm)
         is_usable = is_usable & tf.math.is_finite(norm)
     # One factor for clipping and NaN, so that gradients are read once.
     factor = tf.where(is_usable, factor, float("nan"))
-    return [None if gradient is None else gradient * factor for gradient in dense], norm
+    return [gradient * factor for gradient in gradients]

@@ -38,16 +38,13 @@ def default_optimizer(batch_size: int, on_tpu: bool = False) -> Literal["lamb", 
 
     Measured on two layers of 128 with batches of 64 (docs/search.md): after 800 updates Muon has
     25.7 % masked-LM accuracy, and LAMB at its best rate 15.0 %. LAMB was made for large batches.
-
-    Args:
-        batch_size: int. Sequences per update, over all replicas and accumulated batches.
-        on_tpu: bool. Whether a TPU trains the model.
+    `batch_size` is the sequences per update, over all replicas and accumulated batches.
     """
     return "lamb" if batch_size >= _LARGE_BATCH or on_tpu else "muon"
 
 
 def pretraining_lr(optimizer: str, batch_size: int, hidden_size: int = 768) -> float:
-    """Returns the default of the peak learning rate in pre-training.
+    """Returns the default of the peak learning rate in pre-training, of "lamb", "muon" or "adamw".
 
     LAMB: 1.76e-3 at a batch of 4096, proportional to the square root of the batch (6.2e-4 for 512).
     The unscaled rate diverges or plateaus at 512 and below (google-research/albert#29, #111).
@@ -56,11 +53,7 @@ def pretraining_lr(optimizer: str, batch_size: int, hidden_size: int = 768) -> f
     Muon: 0.004 below a hidden size of 256, 0.003 at 256 (measured), then inversely proportional to
     the hidden size.
     AdamW: 0.001 up to 256 (measured), then inversely proportional to the hidden size.
-
-    Args:
-        optimizer: str. "lamb", "muon" or "adamw".
-        batch_size: int. Sequences per update, over all replicas and accumulated batches.
-        hidden_size: int. Width of the encoder, H.
+    `batch_size` is as in `default_optimizer`.
 
     Source:
         LAMB, section 4 (https://arxiv.org/abs/1904.00962) for the rule; ALBERT, section 4.1
@@ -79,13 +72,10 @@ def pretraining_lr(optimizer: str, batch_size: int, hidden_size: int = 768) -> f
 def finetuning_lr(hidden_size: int, freeze_encoder: bool = False) -> float:
     """Returns the default of the peak learning rate in fine-tuning, where AdamW is the default.
 
-    2e-5 from the base size on, as in ALBERT's table 14 (1e-5 to 5e-5). Small models need a higher
-    rate: 3e-4 at a hidden size of 128, where on SST-2 1e-4 learns too little in an epoch and 1e-3
-    does not learn more. Above 1e-3 the smallest models forget their pre-training.
-
-    Args:
-        hidden_size: int. Width of the encoder, H.
-        freeze_encoder: bool. Whether only the head is trained, at `HEAD_LR`.
+    Of a head on a frozen encoder it is `HEAD_LR`; else 2e-5 from the base size on, as in ALBERT's
+    table 14 (1e-5 to 5e-5). Small models need a higher rate: 3e-4 at a hidden size of 128, where on
+    SST-2 1e-4 learns too little in an epoch and 1e-3 does not learn more. Above 1e-3 the smallest
+    models forget their pre-training.
     """
     if freeze_encoder:
         return HEAD_LR
@@ -93,17 +83,11 @@ def finetuning_lr(hidden_size: int, freeze_encoder: bool = False) -> float:
 
 
 def default_warmup_steps(num_steps):
-    """Returns the default warm-up of a run, in steps.
+    """Returns the default warm-up of a run of `num_steps`, in steps.
 
     2.5 % of the run as in the paper (3125 of 125 000), but at least 100: the second moment averages
     over about 1000 steps and is not bias-corrected, so that it is least reliable in the first
-    updates. Never more than a tenth of the run.
-
-    Args:
-        num_steps: int. Length of the run.
-
-    Returns:
-        int. 3125 for 125 000, 100 for 1000 to 4000, 2 for 20, 0 below 10.
+    updates. Never more than a tenth of the run: 3125 for 125 000, 100 for 1000 to 4000, 2 for 20.
     """
     return min(max(num_steps // 40, 100), num_steps // 10)
 

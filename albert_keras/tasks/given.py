@@ -6,8 +6,7 @@ That is lists, arrays, columns of a data frame, or a tf.data.Dataset.
 from collections.abc import Mapping
 from typing import Any
 
-from albert_keras.models.targets import plain, without_width
-from albert_keras.models.text_inputs import examples_of, is_parts
+from albert_keras.models.text_inputs import examples_of, is_parts, plain, without_width
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.tables.files import label_names

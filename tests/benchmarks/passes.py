@@ -62,7 +62,7 @@ def benchmark_passes(
         "optimizer": {"name": "lamb", "lr": 1e-3},
     }
     config = PretrainingConfig.of(settings, batch_size=batch_size * replicas).resolved(precision)
-    as_on_gpu = {"is_on_cpu": lambda: False, "is_distributed_without_gpu": lambda: False}
+    as_on_gpu = {"is_on_cpu": lambda: False, "has_gpu": lambda: True}
     kept = {name: getattr(objective_model, name) for name in as_on_gpu}
     vars(objective_model).update(as_on_gpu)
     try:

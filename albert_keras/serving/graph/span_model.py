@@ -3,7 +3,8 @@
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import row_slices
-from albert_keras.models.spans import AlbertSpansPreprocessor, SpanSearch, answer_mask
+from albert_keras.models.span_search import SpanSearch, answer_mask
+from albert_keras.models.spans import AlbertSpansPreprocessor
 from albert_keras.serving.graph.string_model import string_function
 from albert_keras.serving.graph.string_tasks import TaskModel
 

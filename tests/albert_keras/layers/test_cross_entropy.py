@@ -5,13 +5,6 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
-from albert_keras.layers.kernels import compiled_kernels
-
-
-@pytest.fixture(params=[False, True], ids=["plain", "compiled"])
-def kernels(request):
-    with compiled_kernels(request.param):
-        yield
 
 
 def random(*shape, seed):

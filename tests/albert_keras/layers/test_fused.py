@@ -13,7 +13,7 @@ from albert_keras.layers.fused import (
     layer_norm,
     masked_softmax,
 )
-from albert_keras.layers.kernels import compiled_kernels, inference
+from albert_keras.layers.kernels import inference
 
 PLAIN = {
     "gelu": lambda inputs: tf.nn.gelu(inputs, approximate=True),
@@ -25,12 +25,6 @@ PLAIN = {
 }
 #: bfloat16 keeps eight binary digits; rounding loses at most half the last.
 ROUNDING = 2.0**-8
-
-
-@pytest.fixture(params=[False, True], ids=["plain", "compiled"])
-def kernels(request):
-    with compiled_kernels(request.param):
-        yield
 
 
 def random(*shape, seed, dtype="float32"):

@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.layers.kernels import compiled_kernels
 from albert_keras.layers.uses import for_each_use
-
-
-@pytest.fixture(params=[False, True], ids=["plain", "compiled"])
-def kernels(request):
-    with compiled_kernels(request.param):
-        yield
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

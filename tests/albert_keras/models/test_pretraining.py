@@ -5,20 +5,12 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
-from albert_keras.layers.kernels import compiled_kernels
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.pretraining import AlbertForPretraining
 from tests.albert_keras import numpy_albert
+from tests.albert_keras.models.test_encoder import SMALL
 
-CONFIG = AlbertConfig(
-    vocab_size=50,
-    embedding_size=6,
-    hidden_size=8,
-    num_hidden_layers=3,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=9,
-)
+CONFIG = AlbertConfig(**SMALL)
 
 
 def small_model(**arguments):
@@ -136,15 +128,6 @@ def test_only_predictions_give_all_weights_the_gradients_of_the_full_call(sharin
     expected = gradients(loss_of_full_call, full, features())
     found = gradients(loss_of_predictions, model, features())
     assert_same_gradients(found, expected, full)
-
-
-def test_a_compiled_step_gives_the_gradients_of_a_plain_one():
-    inputs = {name: tf.constant(values) for name, values in features().items()}
-    model = small_model(skips_padding=True)
-    step = tf.function(lambda inputs: gradients(loss_of_predictions, model, inputs))
-    with compiled_kernels():
-        found = step(inputs)
-    assert_same_gradients(found, gradients(loss_of_full_call, small_model(), inputs), model)
 
 
 def written_gradients(function, inputs):
