@@ -23,7 +23,7 @@ from albert_keras.models.text_data import (
     is_stream,
 )
 from albert_keras.models.text_inputs import Examples, examples_of, sizes_of
-from albert_keras.optimization.config import finetuning_lr
+from albert_keras.optimization.config import finetuning_lr, finetuning_optimizer
 from data_pipeline.errors import InputError
 
 #: Outputs of a model, or features of a batch, by name.
@@ -69,7 +69,7 @@ class TextTraining(ObjectiveModel):
 
     def compile(  # type: ignore[override]
         self,
-        optimizer: Any = "adamw",
+        optimizer: Any = "auto",
         loss: Any = None,
         metrics: Sequence[Any] | str | None = None,
         learning_rate: Any = "auto",
@@ -85,8 +85,9 @@ class TextTraining(ObjectiveModel):
         """Configures the training; without it, `fit` uses the defaults of `finetune`.
 
         Args:
-            optimizer: "adamw", "lamb" or "muon", with a tenth of the updates of each `fit` as
+            optimizer: "lamb", "adamw" or "muon", with a tenth of the updates of each `fit` as
                 warm-up and a linear decay over the rest; or any optimizer of Keras, or its name.
+                "auto" depends on the hidden size, as in `finetune`.
             loss: A loss of Keras, or a function of labels and predictions; by default the loss of
                 the class. It is given probabilities, not logits.
             metrics: Metrics of Keras, or their names; by default the accuracy.
@@ -97,7 +98,10 @@ class TextTraining(ObjectiveModel):
         Raises:
             InputError, TypeError, ValueError: For arguments that do not fit.
         """
-        optimizer = "adamw" if optimizer in (None, "auto") else optimizer
+        if optimizer in (None, "auto"):
+            optimizer = finetuning_optimizer(
+                self.config.hidden_size, self.feature_settings.freeze_encoder
+            )
         loss = None if isinstance(loss, str) and loss == "auto" else loss
         metrics = [metrics] if isinstance(metrics, str) and metrics != "auto" else metrics
         chosen = None if metrics in (None, "auto") else list(metrics)
@@ -159,7 +163,9 @@ class TextTraining(ObjectiveModel):
         self._own_metrics.reset()
 
     def usual_lr(self, optimizer: str, batch_size: int) -> float:
-        return finetuning_lr(self.config.hidden_size, self.feature_settings.freeze_encoder)
+        return finetuning_lr(
+            optimizer, self.config.hidden_size, self.feature_settings.freeze_encoder
+        )
 
     def usual_warmup(self, num_steps: int) -> int:
         return num_steps // 10

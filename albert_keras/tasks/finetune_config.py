@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.feature_settings import FeatureSettings
-from albert_keras.optimization.config import OptimizerConfig, finetuning_lr
+from albert_keras.optimization.config import (
+    OptimizerConfig,
+    finetuning_lr,
+    finetuning_optimizer,
+)
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.loop_config import LoopConfig, RunConfig
 from data_pipeline.errors import InputError
@@ -148,10 +152,12 @@ class FinetuneTraining(LoopConfig):
 
 
 class FinetuneOptimizer(OptimizerConfig):
-    """Optimizer of fine-tuning: AdamW, with a tenth of the run as the default warm-up."""
+    """Optimizer of fine-tuning, with a tenth of the run as the default warm-up."""
 
-    name: Literal["lamb", "adamw", "muon"] = setting(
-        "adamw", "lamb or adamw, both without bias correction, or muon."
+    name: Literal["auto", "lamb", "adamw", "muon"] = setting(
+        "auto",
+        "lamb or adamw, both without bias correction, or muon. auto is lamb for models with a "
+        "hidden size below 768, and adamw for others and for a head on a frozen encoder.",
     )
 
     def usual_warmup(self, num_steps):
@@ -161,7 +167,8 @@ class FinetuneOptimizer(OptimizerConfig):
 class FinetuneConfig(RunConfig):
     """All settings of a fine-tuning except the pre-trained model.
 
-    The learning rate "auto" is `finetuning_lr` of `optimization/config.py`.
+    The optimizer and the learning rate "auto" are `finetuning_optimizer` and `finetuning_lr` of
+    `optimization/config.py`.
     """
 
     task: TaskConfig
@@ -207,11 +214,13 @@ class FinetuneConfig(RunConfig):
         self, task: "Task", hidden_size: int, num_examples: int, precision: str, num_dev: int = 0
     ) -> "FinetuneConfig":
         """Returns a copy with a value for every default, see `FinetuneTraining.resolved`."""
-        lr = self.optimizer.lr
+        name, lr, is_frozen = self.optimizer.name, self.optimizer.lr, self.model.freeze_encoder
+        if name == "auto":
+            name = finetuning_optimizer(hidden_size, is_frozen)
         if lr == "auto":
-            lr = finetuning_lr(hidden_size, self.model.freeze_encoder)
+            lr = finetuning_lr(name, hidden_size, is_frozen)
         return self.replace(
             task=self.task.replace(labels=task.labels, max_seq_length=task.max_seq_length),
             training=self.training.resolved(num_examples, precision, num_dev),
-            optimizer=self.optimizer.with_values(self.optimizer.name, lr),
+            optimizer=self.optimizer.with_values(name, lr),
         )

@@ -42,9 +42,10 @@ def test_the_default_is_lamb_for_large_batches_and_on_tpus(batch_size, on_tpu, n
 
 
 def test_small_models_are_fine_tuned_at_a_higher_rate():
-    assert finetuning_lr(768) == finetuning_lr(4096) == 2e-5
-    assert finetuning_lr(384) == pytest.approx(5.657e-5, rel=1e-3)
-    assert finetuning_lr(32) == finetuning_lr(768, freeze_encoder=True) == HEAD_LR == 1e-3
+    assert finetuning_lr("adamw", 768) == finetuning_lr("adamw", 4096) == 2e-5
+    assert finetuning_lr("adamw", 384) == pytest.approx(5.657e-5, rel=1e-3)
+    assert finetuning_lr("adamw", 32) == finetuning_lr("adamw", 768, True) == HEAD_LR == 1e-3
+    assert finetuning_lr("lamb", 32) == finetuning_lr("lamb", 1024) == 1e-3
 
 
 @pytest.mark.parametrize(

@@ -85,17 +85,20 @@ def test_every_recipe_can_be_resolved_and_warms_up_within_its_steps(name):
 
 def test_the_default_warm_up_is_a_tenth_of_the_run():
     optimizer = FinetuneOptimizer()
-    assert optimizer.name == "adamw"
     assert [optimizer.warmup_for(steps) for steps in (5, 100, 30_000)] == [0, 10, 3000]
 
 
-def test_the_default_rate_follows_the_hidden_size_and_a_head_alone_has_its_own():
-    def rate(size, **flags):
-        config = FinetuneConfig.of({}, task="rte", **flags)
-        return config.resolved(build_task(config.task), size, 100, "float32").optimizer.lr
+def test_the_default_optimizer_follows_the_hidden_size_and_a_head_alone_has_its_own():
+    def of(size, optimizer=None, **flags):
+        config = FinetuneConfig.of({"optimizer": optimizer or {}}, task="rte", **flags)
+        done = config.resolved(build_task(config.task), size, 100, "float32").optimizer
+        return done.name, done.lr
 
-    assert rate(384) == pytest.approx(5.657e-5, rel=1e-3) and rate(384, lr="3e-3") == 3e-3
-    assert rate(128, freeze_encoder=True) == rate(4096, freeze_encoder=True) == HEAD_LR
+    assert of(128) == of(384) == of(384, {"name": "lamb"}) == ("lamb", 1e-3)
+    assert of(768) == of(4096) == ("adamw", 2e-5)
+    assert of(384, lr="3e-3") == ("lamb", 3e-3)
+    assert of(384, {"name": "adamw"}) == ("adamw", pytest.approx(5.657e-5, rel=1e-3))
+    assert of(128, freeze_encoder=True) == of(4096, freeze_encoder=True) == ("adamw", HEAD_LR)
 
 
 def test_muon_has_the_same_decay_rate_in_the_record_as_in_training():

@@ -86,7 +86,7 @@ def test_a_pooler_that_is_not_read_neither_moves_nor_decays(batches):
     config = FinetuneConfig(
         task={"name": "tagging", "labels": SETTINGS["tagging"]["labels"]},
         training={"steps": 10, "precision": "float32"},
-        optimizer={"lr": 0.1, "warmup_steps": 0, "weight_decay": 0.5},
+        optimizer={"name": "adamw", "lr": 0.1, "warmup_steps": 0, "weight_decay": 0.5},
     )
     step = build_step(config, SHAPE, make_task("tagging"))
     before = {weight.name: weight.numpy() for weight in step.weights}
