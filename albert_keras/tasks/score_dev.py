@@ -9,9 +9,10 @@ import numpy as np
 from tensorflow import keras
 
 from albert_keras.runs.log_file import log_evaluation, read_evaluations
+from albert_keras.tasks.features import Features
 from albert_keras.tasks.finetune_config import FinetuneTraining
 from albert_keras.tasks.metrics import shown_metric
-from albert_keras.tasks.task import Features, Task
+from albert_keras.tasks.task import Task
 
 logger = logging.getLogger(__name__)
 

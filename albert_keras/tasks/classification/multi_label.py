@@ -10,9 +10,10 @@ import scipy.special
 
 from albert_keras.models.targets import zeros_and_ones
 from albert_keras.tasks.classification.task import TextTask
+from albert_keras.tasks.features import with_dropped_tokens
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.tables.cells import listed_labels, marked_labels
-from albert_keras.tasks.task import Error, one_line, with_dropped_tokens
+from albert_keras.tasks.task import Error, one_line
 
 #: A label applies from this probability on, unless a threshold was set or fitted.
 THRESHOLD = 0.5

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.tasks.example_source import ExampleSource
+from albert_keras.tasks.features import Features
 from albert_keras.tasks.finetune_config import FinetuneTraining
-from albert_keras.tasks.task import Features
 
 COUNT, B = 500, 20
 
