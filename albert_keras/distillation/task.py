@@ -17,10 +17,10 @@ from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.tasks.features import Features
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetuned import TrainedTask, open_run
 from albert_keras.tasks.results import FinetuneResult
-from albert_keras.tasks.task import Features
 from albert_keras.tasks.task_data import Examples, TaskData
 from data_pipeline.errors import InputError
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.tasks.task import Features
+from albert_keras.tasks.features import Features
 from albert_keras.training.batches import batches_of
 from albert_keras.training.flops import forward_flops
 from data_pipeline.reader.reader import read_ahead, training_numbers

@@ -13,9 +13,10 @@ from albert_keras.formats.keras_file import open_keras_model
 from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
+from albert_keras.tasks.features import Features
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.row_predictor import RowPredictor
-from albert_keras.tasks.task import Features, Task
+from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.strategy import build_strategy, describe_devices
 from data_pipeline.errors import InputError, Mistake

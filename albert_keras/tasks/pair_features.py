@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.task import Features
+from albert_keras.tasks.features import Features
 from data_pipeline.instances.segments import pack
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

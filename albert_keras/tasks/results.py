@@ -21,12 +21,15 @@ from data_pipeline.files import write_json
 from data_pipeline.limits import read_json
 
 _NAME = "results.json"
-#: Metrics of numbers instead of classes.
-_OF_NUMBERS = ("pearson", "spearman", "mean_squared_error")
 #: Tasks whose scores are in percent.
 _IN_PERCENT = ("squad1", "squad2")
-#: The main metric of several labels for each text.
-_OF_LABELS = "micro_f1"
+#: What the majority baseline answers, by the main metric, if it is not a class or a tag.
+_GUESSES = {
+    **dict.fromkeys(("pearson", "spearman"), "mean of the training scores"),
+    "micro_f1": "labels that most training rows have",
+}
+#: Baseline, by the name of its field -> what it is called.
+_BASELINES = {"bag_of_words": "bag of words", "random": "same model from random weights"}
 #: Labels that are named in one message.
 _LABELS_SHOWN = 8
 MOST_FREQUENT_TAG = "most frequent tag of each word"
@@ -235,19 +238,10 @@ def rows(result: FinetuneResult) -> list[Row]:
 
 
 def _name(task, metric, baseline):
-    majority = "majority class"
-    if metric in _OF_NUMBERS:
-        majority = "mean of the training scores"
-    elif metric == _OF_LABELS:
-        majority = "labels that most training rows have"
-    elif task == "tagging":
-        majority = MOST_FREQUENT_TAG
-    names = {
-        "majority": majority,
-        "bag_of_words": "bag of words",
-        "random": "same model from random weights",
-    }
-    return names.get(baseline, baseline)
+    if baseline != "majority":
+        return _BASELINES.get(baseline, baseline)
+    usual = MOST_FREQUENT_TAG if task == "tagging" else "majority class"
+    return _GUESSES.get(metric, usual)
 
 
 def cautions(result: FinetuneResult) -> list[str]:

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
-from albert_keras.tasks.task import Features
+from albert_keras.tasks.features import Features
 from albert_keras.training.cluster import num_workers
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress

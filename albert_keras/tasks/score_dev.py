@@ -9,9 +9,10 @@ import numpy as np
 from tensorflow import keras
 
 from albert_keras.runs.log_file import log_evaluation, read_evaluations
+from albert_keras.tasks.features import Features
 from albert_keras.tasks.finetune_config import FinetuneTraining
 from albert_keras.tasks.metrics import score_texts
-from albert_keras.tasks.task import Features, Task
+from albert_keras.tasks.task import Task
 from albert_keras.training.run_callbacks import Progress
 
 logger = logging.getLogger(__name__)

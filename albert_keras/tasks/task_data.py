@@ -12,12 +12,13 @@ from albert_keras.runs.trained_data import ROWS, Digests, Overlap, check_overlap
 from albert_keras.tasks.example_report import IN_TRAINING, report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.examples import digest_of_texts, normalised, row_of
+from albert_keras.tasks.features import Features
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import read_given
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.tagging.task import WORD_SPLIT
-from albert_keras.tasks.task import Features, Task
+from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.progress import doing

@@ -10,9 +10,9 @@ import tensorflow as tf
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.pooling import POOLINGS, Pooling
 from albert_keras.models.similarity import AlbertForSimilarity
+from albert_keras.tasks.features import check_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_texts, single_texts
 from albert_keras.tasks.row_predictor import RowPredictor
-from albert_keras.tasks.task import check_numbers
 from data_pipeline.errors import InputError
 
 #: Longest sequence if the length of the training is not known.

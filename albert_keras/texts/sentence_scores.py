@@ -11,9 +11,9 @@ from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.tasks.features import Features
 from albert_keras.tasks.pair_features import lay_out, single_texts
 from albert_keras.tasks.row_predictor import RowPredictor
-from albert_keras.tasks.task import Features
 from albert_keras.texts.reading import given_texts
 from albert_keras.training.strategy import build_strategy
 from data_pipeline.errors import InputError

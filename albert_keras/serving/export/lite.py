@@ -22,7 +22,7 @@ from tensorflow import keras
 from albert_keras.layers.kernels import inference
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving.export.source import ExportSource
-from albert_keras.tasks.task import Features
+from albert_keras.tasks.features import Features
 from data_pipeline.tensorflow_line import stderr_without
 
 #: How weights are stored: as float16, or as int8 with int8 products ("dynamic range").

@@ -9,10 +9,11 @@ import scipy.special
 
 from albert_keras.tasks.choice.files import LEVELS, read_race
 from albert_keras.tasks.examples import ChoiceExample
+from albert_keras.tasks.features import logits_of, with_dropped_tokens
 from albert_keras.tasks.labels import check_answered
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
-from albert_keras.tasks.task import Error, Task, logits_of, with_dropped_tokens
+from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

@@ -11,9 +11,10 @@ import scipy.special
 from albert_keras.models.text_inputs import zeros_and_ones
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import row_of
+from albert_keras.tasks.features import with_dropped_tokens
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.tables.cells import listed_labels, marked_labels
-from albert_keras.tasks.task import Error, with_dropped_tokens
+from albert_keras.tasks.task import Error
 
 #: A label applies from this probability on, unless a threshold was set or fitted.
 THRESHOLD = 0.5

@@ -10,9 +10,10 @@ from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_tasks import glue_splits
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import TextExample, row_of
+from albert_keras.tasks.features import check_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.tables.cells import score_of
-from albert_keras.tasks.task import Error, Task, check_numbers, check_text
+from albert_keras.tasks.task import Error, Task, check_text
 from data_pipeline.errors import InputError
 
 #: Scores that spread less than this fraction of the range of labels count as all the same.

@@ -16,11 +16,12 @@ from albert_keras.tasks.classification.glue_files import (
 )
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_splits
 from albert_keras.tasks.examples import TextExample, row_of
+from albert_keras.tasks.features import logits_of, with_dropped_tokens
 from albert_keras.tasks.labels import check_answered, check_labels, label_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.tables.cells import class_of
 from albert_keras.tasks.tables.files import label_names, read_table
-from albert_keras.tasks.task import Error, Task, logits_of, with_dropped_tokens
+from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
 
 

@@ -7,11 +7,12 @@ import numpy as np
 import scipy.special
 
 from albert_keras.tasks.examples import Answer, QuestionExample
+from albert_keras.tasks.features import check_numbers, with_dropped_tokens
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.spans.files import read_questions
 from albert_keras.tasks.spans.scores import null_threshold, official_scores, question_scores
 from albert_keras.tasks.spans.windows import span_features
-from albert_keras.tasks.task import Error, Task, check_numbers, with_dropped_tokens
+from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 

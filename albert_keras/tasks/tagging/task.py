@@ -12,6 +12,7 @@ import scipy.special
 from albert_keras.report import Finding, percent
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
+from albert_keras.tasks.features import logits_of
 from albert_keras.tasks.labels import check_answered, check_few, check_labels, label_numbers
 from albert_keras.tasks.tagging.features import tag_features
 from albert_keras.tasks.tagging.files import read_tagged
@@ -22,7 +23,7 @@ from albert_keras.tasks.tagging.scores import (
     outside_tag,
     why_no_entities,
 )
-from albert_keras.tasks.task import Error, Task, check_text, logits_of
+from albert_keras.tasks.task import Error, Task, check_text
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.words import SPLITS, find_rule, split_words

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.tasks.example_source import ExampleSource, digest_of
-from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.example_source import ExampleSource
+from albert_keras.tasks.features import Features
 from albert_keras.tasks.finetune_config import FinetuneTraining
-from albert_keras.tasks.task import Features
 
 COUNT, B = 500, 20
 
@@ -89,20 +88,6 @@ def test_rows_of_every_kind_arrive_as_they_are_with_shapes_that_are_known(kind, 
     shape = {"choice": (6, 3, 40), "similarity": (6, 2, 40)}.get(kind, (6, 40))
     assert found["input_ids"].shape == shape
     assert it.max_seq_length == np.prod(shape[1:])
-
-
-def test_examples_are_told_apart_by_all_that_is_in_them():
-    examples = [TextExample("1", "a", "b", "yes"), TextExample("2", "c", None, "no")]
-    digest = digest_of(examples)
-    assert digest_of(iter(examples)) == digest and len(digest) == 64
-    changes = (
-        examples[::-1],
-        examples[:1],
-        [examples[0]._replace(label="no"), examples[1]],
-        [examples[0], examples[1]._replace(second="")],
-        [examples[0]._replace(first="ab", second=""), examples[1]],
-    )
-    assert len({digest, *map(digest_of, changes)}) == 1 + len(changes)
 
 
 def test_rows_count_as_much_as_their_features_say():

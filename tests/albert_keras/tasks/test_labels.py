@@ -2,11 +2,10 @@
 
 import random
 
-import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import TaggedExample, TextExample
-from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
+from albert_keras.tasks.labels import check_labels, hold_out
 from data_pipeline.errors import InputError
 
 EXAMPLES = [TextExample(str(number), f"text {number}", label="a") for number in range(2000)]
@@ -48,10 +47,3 @@ def test_fewer_than_two_different_labels_are_refused(labels):
     check_labels(("yes", "no"), "`labels`")
     with pytest.raises(InputError, match=f"`labels` must be at least two.*: {', '.join(labels)}"):
         check_labels(labels, "`labels`")
-
-
-def test_labels_are_numbered_by_their_places():
-    numbers = label_numbers(iter(["no", "yes", "no"]), ("yes", "no"))
-    assert numbers.dtype == np.int64 and numbers.tolist() == [1, 0, 1]
-    with pytest.raises(InputError, match="`maybe` is unknown"):
-        label_numbers(["no", "maybe"], ("yes", "no"))

@@ -10,7 +10,6 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.pair_features import (
     PairFeatures,
     encode_pairs,
-    lay_out,
     pair_features,
     truncated_lengths,
 )
@@ -87,22 +86,6 @@ PAIRS = [
 def pair_task(max_seq_length):
     columns = {"text": "a", "pair": "b", "labels": ("no", "yes")}
     return TextTask(TaskConfig(name="pair", max_seq_length=max_seq_length, **columns))
-
-
-def test_pairs_are_laid_out_as_all_at_once(tiny_tokenizer):
-    features = pair_task(16).features(PAIRS, tiny_tokenizer)
-    whole = lay_out(encode_pairs(PAIRS, tiny_tokenizer, 16), tiny_tokenizer, 16)
-    assert len(features) == 2 and features.max_seq_length == 16
-    assert features.lengths.tolist() == whole["input_mask"].sum(axis=1).tolist()
-    batch = features.batch(np.array([1, 0, 1]))
-    assert batch.pop("labels").tolist() == [0, 1, 0]
-    assert set(batch) == set(whole)
-    assert all((batch[name] == whole[name][[1, 0, 1]]).all() for name in whole)
-    short = features.lengths[1]
-    part = features.batch([1], short)
-    assert all((part[name] == whole[name][1:, :short]).all() for name in whole)
-    unknown = [pair._replace(label=None) for pair in PAIRS]
-    assert set(pair_task(16).features(unknown, tiny_tokenizer).batch([0])) == set(whole)
 
 
 def test_tokens_that_do_not_fit_are_counted(tiny_tokenizer):

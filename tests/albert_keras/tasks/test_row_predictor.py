@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.tasks.features import Features
 from albert_keras.tasks.kinds import task_class
 from albert_keras.tasks.row_predictor import RowPredictor
-from albert_keras.tasks.task import Features
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.small_tasks import build_model

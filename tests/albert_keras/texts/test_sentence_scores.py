@@ -9,7 +9,7 @@ import tensorflow as tf
 from albert_keras import score_sentences
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.run import Run
-from albert_keras.texts.sentence_scores import MaskedSentences, PseudoLikelihood, encode_sentences
+from albert_keras.texts.sentence_scores import PseudoLikelihood
 from data_pipeline.errors import InputError
 
 TEXTS = [
@@ -56,21 +56,6 @@ def test_scores_equal_those_of_a_loop(tiny_run, scorer, pretrained, tiny_tokeniz
             assert score.score_per_token == pytest.approx(np.mean(expected), abs=1e-4)
             pieces = map(tiny_tokenizer.piece_of, tiny_tokenizer.encode(text))
             assert [token.piece for token in score.tokens] == list(pieces)
-
-
-def test_the_two_maskings_differ_in_words_of_several_tokens_only(tiny_tokenizer):
-    sentences = encode_sentences(["lake zebra, ox"], tiny_tokenizer)
-    begins = tiny_tokenizer.word_starts()[sentences.ids]
-    plain, rest = (MaskedSentences(sentences, tiny_tokenizer, each) for each in (False, True))
-    rows = np.arange(len(sentences.ids))
-    masks = [each.batch(rows)["input_ids"] == tiny_tokenizer.mask_id for each in (plain, rest)]
-    assert (masks[0].sum(axis=1) == 1).all()
-    words = np.cumsum(begins)
-    expected = [
-        [words[other] == words[token] and other >= token for other in rows] for token in rows
-    ]
-    assert masks[1][:, 1:-1].tolist() == expected  # without [CLS] and [SEP]
-    assert not masks[1][:, [0, -1]].any() and masks[1].sum() > len(rows)
 
 
 def test_sentences_with_the_same_tokens_have_exactly_the_same_score(scorer):

@@ -12,15 +12,6 @@ from albert_keras.texts.similar import nearest
 from data_pipeline.errors import InputError
 
 
-def test_of_equals_the_lowest_numbers_are_found(monkeypatch):
-    top_k = 40
-    vectors = np.eye(4, dtype=np.float32)[np.arange(1000) % 4]  # without rounding errors
-    monkeypatch.setattr(module, "_BLOCK", 90)
-    scores, numbers = nearest(vectors[:4], vectors, top_k)
-    assert (scores == 1).all()
-    np.testing.assert_array_equal(numbers, np.arange(4)[:, None] + 4 * np.arange(top_k))
-
-
 @pytest.mark.parametrize("top_k", [7, 500])
 def test_the_search_is_exact_in_any_blocks(top_k, monkeypatch):
     draw = np.random.default_rng(0)

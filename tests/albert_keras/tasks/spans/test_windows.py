@@ -143,20 +143,6 @@ def test_gold_answers_of_real_questions_are_read_again(name, part, official_mode
     assert len(right) >= 0.99 * len(examples)
 
 
-def test_a_batch_is_cut_to_a_length(tiny_tokenizer):
-    examples = [question("a", asked="Who?"), question("b", None, "It rained.", asked="Who?")]
-    features = span_features(examples, tiny_tokenizer, **WINDOWS)
-    row = int(np.argmin(features.lengths))
-    longest = int(features.lengths[row])
-    assert features.max_seq_length == 24 and longest < 24 == features.lengths.max()
-    whole, cut = features.batch(np.array([row])), features.batch(np.array([row]), longest)
-    assert cut["input_ids"][0, -1] == tiny_tokenizer.sep_id
-    for name in ("input_ids", "input_mask", "segment_ids", "p_mask"):
-        assert cut[name].shape == (1, longest) and cut[name].dtype == np.int32
-        np.testing.assert_array_equal(cut[name], whole[name][:, :longest])
-    assert whole["input_mask"].sum() == cut["input_mask"].sum() == longest
-
-
 def test_space_around_a_text_is_no_part_of_it(tiny_tokenizer):
     context = " \t old ferry \n"
     windows = span_features([QuestionExample("a", "Who?", context)], tiny_tokenizer, **WINDOWS)
