@@ -55,10 +55,11 @@ def export(
     if run is None:
         raise InputError("`--run` is required, unless --card writes the model card again.")
     check_model_name(out.absolute().name)
+    model = detect(run)
     from albert_keras.serving.publish import export as export_run
 
     del given["run"]
-    result = export_run(detect(run), **given)
+    result = export_run(model, **given)
     return Output(result, _lines(result))
 
 

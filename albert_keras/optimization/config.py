@@ -6,9 +6,10 @@ fine-tuning and of heads on a frozen encoder. `build.py` creates the Keras optim
 
 import math
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, field_validator
+from typing_extensions import Self
 
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings, option, setting
@@ -206,6 +207,18 @@ class OptimizerConfig(Settings):
         """Returns a copy with an optimizer and a rate, and with that optimizer's `beta_2`."""
         is_default = name == "muon" and "beta_2" not in self.model_fields_set
         return self.replace(name=name, lr=lr, beta_2=0.98 if is_default else self.beta_2)
+
+    def as_started(self, was: dict[str, Any]) -> Self:
+        """Returns a copy in which "auto" has the values of a run that was started earlier.
+
+        Args:
+            was: dict. The optimizer in the record of the run.
+        """
+        if self.name not in ("auto", was["name"]):
+            return self
+        computed = {"name", "beta_2"} - self.model_fields_set
+        computed |= {name for name in ("name", "lr") if getattr(self, name) == "auto"}
+        return self.replace(**{name: was[name] for name in computed if name in was})
 
     def lr_advice(self, batch_size: int, hidden_size: int = 768) -> str | None:
         """Returns a warning if the chosen rate of LAMB is far from its default: str or None."""

@@ -232,7 +232,7 @@ def fit(
 
     # === Training ===
     model.has_full_logs = True
-    with saving, doing(lambda: _place(saving)):
+    with saving, doing(lambda: _place(progress)):
         try:
             for number in range(plan.number_at(first_step), len(plan)):
                 if plan.ends[number] <= progress.step:  # changed settings may leave no step
@@ -274,10 +274,10 @@ def fit(
     return progress.step
 
 
-def _place(saving):
+def _place(progress):
     """Says which step is being done; the first of a process builds the graph."""
-    step, last = saving.step + 1, saving.last_step
-    return f"in step {step:,} of {last:,} ({percent(saving.step / last)} done)"
+    step, last = progress.step, progress.last_step
+    return f"in step {step + 1:,} of {last:,} ({percent(step / last)} done)"
 
 
 def _out_of_memory(strategy, training):

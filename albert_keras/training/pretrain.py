@@ -216,12 +216,7 @@ def _as_started(config, record_file):
         return config
     record = read_record(record_file)
     started = record["config"]
-    optimizer, was = config.optimizer, started["optimizer"]
-    if optimizer.name in ("auto", was["name"]):
-        computed = {"name", "beta_2"} - optimizer.model_fields_set
-        computed |= {name for name in ("name", "lr") if getattr(optimizer, name) == "auto"}
-        changes = {name: was[name] for name in computed if name in was}
-        config = config.replace(optimizer=optimizer.replace(**changes))
+    config = config.replace(optimizer=config.optimizer.as_started(started["optimizer"]))
     if started["model"].get("size") != config.size:
         return config
     shape = {key: value for key, value in record["albert_config"].items() if key != "vocab_size"}

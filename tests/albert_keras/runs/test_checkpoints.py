@@ -251,7 +251,7 @@ def fail(*args, **kwargs):
 
 
 def fail_for(name, function):
-    return lambda path, *args, **kwargs: (fail if path.name == name else function)(
+    return lambda path, *args, **kwargs: (fail if name in path.name else function)(
         path, *args, **kwargs
     )
 
