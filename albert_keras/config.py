@@ -468,7 +468,7 @@ _NAMED = (
     | {f"{name}-v2": _sizes(*sizes) for name, sizes in _ALBERT.items()}
     | {
         # Small sizes of this project, for minutes and for hours on a CPU. The shipped model is of
-        # the second size, but has three sets of weights.
+        # the second size, but wider.
         "albert-tiny": _sizes(2, 128, 2, 512),
         "albert-mini": _sizes(6, 256, 4, 1024),
     }

@@ -76,7 +76,7 @@ def distill(
       teacher_step: Checkpoint of the teacher's run: a number or `best`; not for a task.
       eval_data: Folder of held-out records to evaluate on during training.
     """
-    values = read_values(config, assignments, kind="finetuning" if data is None else "distillation")
+    values = read_values(config, assignments, kind="finetuning" if data is None else "pretraining")
     on_task = "task" in flags or "task" in values
     if on_task == (data is not None):
         raise InputError(

@@ -66,8 +66,8 @@ def rung(layers: int, hidden_size: int, vocab_size: int, max_seq_length: int = 5
 def stages_for(seconds: float, on_gpu: bool = False) -> tuple[Stage, ...]:
     """Returns the stages of a run.
 
-    On a CPU as in the recipe bert-mini-en: short records first; a run of less than an hour has no
-    others. On a GPU, where short records save less, there is one stage with large batches.
+    On a CPU short records come first, and a run of less than an hour has no others. On a GPU, where
+    short records save less, there is one stage with large batches.
     """
     if on_gpu:
         predictions = math.ceil(_GPU_LENGTH * _GPU_MASK_RATE)

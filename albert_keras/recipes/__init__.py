@@ -1,8 +1,7 @@
 """Recipes: complete configurations, a YAML file each.
 
-`albert-keras pretrain --config NAME` uses a recipe of this folder, `albert-keras finetune` one of
-`finetuning/`, named after the task, and `albert-keras distill` one of `distillation/` or of this
-folder.
+`albert-keras pretrain --config NAME` and `distill` use a recipe of this folder, and `albert-keras
+finetune` one of `finetuning/`, named after the task.
 """
 
 from pathlib import Path
@@ -12,11 +11,9 @@ import yaml
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import did_you_mean
 
-_FOLDER = Path(__file__).parent
 _FOLDERS = {
-    "pretraining": (_FOLDER,),
-    "finetuning": (_FOLDER / "finetuning",),
-    "distillation": (_FOLDER / "distillation", _FOLDER),
+    "pretraining": Path(__file__).parent,
+    "finetuning": Path(__file__).parent / "finetuning",
 }
 
 #: Kinds of recipes.
@@ -50,4 +47,4 @@ def values(name, kind="pretraining"):
 
 
 def _files(kind):
-    return {file.stem: file for folder in _FOLDERS[kind] for file in folder.glob("*.yaml")}
+    return {file.stem: file for file in _FOLDERS[kind].glob("*.yaml")}

@@ -7,7 +7,6 @@ import yaml
 
 from albert_keras import recipes
 from albert_keras.cli.arguments import read_values
-from albert_keras.distillation.config import DistillationConfig
 from albert_keras.tasks.task_config import OFFICIAL_TASKS, TaskConfig
 from albert_keras.training.config import PretrainingConfig
 from tests.repository import ROOT, needs_repository
@@ -72,19 +71,17 @@ FINETUNING = {
 
 
 def configuration(name):
-    if name in recipes.names():
-        return PretrainingConfig.of(read_values(name))
-    return DistillationConfig.of(read_values(name, kind="distillation"))
+    return PretrainingConfig.of(read_values(name, kind="pretraining"))
 
 
-@pytest.mark.parametrize("name", recipes.names("distillation"))  # and those of pre-training
+@pytest.mark.parametrize("name", recipes.names())
 def test_every_recipe_is_a_valid_configuration(name):
     config = configuration(name).resolved("float32")
     config.optimizer.warmup_for(config.training.steps)
     shape = config.albert_config(vocab_size=8000)
-    if name not in ("continue", "bert-mini-en-2"):  # they continue to train any model
+    if name != "continue":  # it continues to train any model
         assert (shape.sharing == "all") == name.startswith("albert")
-    head = recipes.path(name, "distillation").read_text(encoding="utf-8").partition("\nmodel:")[0]
+    head = recipes.path(name).read_text(encoding="utf-8").partition("\nmodel:")[0]
     for word in ("Source", "Hardware", "Data", "Length"):
         assert re.search(rf"^# {word} +\S", head, re.MULTILINE)
 
@@ -147,7 +144,7 @@ def test_the_documentation_lists_every_recipe_with_its_numbers():
         if line.startswith("| `"):
             name, _, *cells = (cell.strip() for cell in line.strip("|").split("|"))
             rows[name.strip("`")] = cells
-    assert set(rows) == set(recipes.names("distillation"))
+    assert set(rows) == set(recipes.names())
     for name, (batch, rate, steps, warmup, *_) in rows.items():
         config = configuration(name).resolved("float32")
         assert batch.split()[0].rstrip(",") == str(config.training.batch_size)
