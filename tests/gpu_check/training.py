@@ -74,6 +74,7 @@ def resumed(folder: Path) -> float:
 def fine_tuned(folder: Path) -> float:
     """Fine-tunes the run of `resumed` on texts with a good or a bad word; returns the accuracy."""
     from albert_keras.tasks.finetune import finetune
+    from albert_keras.tasks.finetune_config import FinetuneConfig
 
     rows = [
         (f"the {noun} was {word} {place}", "good" if word in _GOOD else "bad")
@@ -91,14 +92,17 @@ def fine_tuned(folder: Path) -> float:
         )
     }
     settings = {"epochs": 6, "lr": 1e-3, "batch_size": 16, "max_seq_length": 48}
+    # After 60 updates of pre-training LAMB learns too slowly for so few rows.
+    settings |= {"task": "classification", "text": "text"}
+    config = FinetuneConfig.of({"optimizer": {"name": "adamw"}}, **settings)
     result = finetune(
         folder / "whole",
         folder / "tuned",
+        config,
         task="classification",
         random_baseline=False,
         bag_of_words=False,
         **given,
-        **settings,
     )
     return result.seeds[0].scores["dev"]["accuracy"]
 
