@@ -39,7 +39,6 @@ _CLASSIFIER = "classifier"
 #: Share of the pieces that are a Chinese character, above which a vocabulary consists of these:
 #: 0.35 of bert-base-chinese, 0.13 of multilingual BERT.
 _SHARE_OF_CHARACTERS = 0.2
-_OF_TEXTS = ("classification", "regression", "multi_label", "multi_regression")
 #: Above this difference of scores there is no answer, as long as nothing better was tuned.
 _NULL_THRESHOLD = {"null_threshold": 0.0}
 
@@ -243,22 +242,22 @@ def task_of_head(
         InputError: If `takes_pair` does not suit the head.
     """
     settings, reason = _settings(model, takes_pair)
-    kind = settings and build_task(TaskConfig(**settings)).kind
-    if takes_pair and kind not in _OF_TEXTS:
+    task = build_task(TaskConfig(**settings)) if settings else None
+    if takes_pair and not (task and task.compares_pairs):
         heads = ", ".join(model.heads) or "none"
         raise InputError(
             "`pair` requires a model that sorts texts into classes or predicts a number for "
             f"them. Received: heads {heads}."
         )
-    if settings is None:
+    if task is None:
         return None, reason
     if tokenizer is None:
         return None, "the model cannot answer without a vocabulary: pass one as `tokenizer`"
-    config = TaskConfig(**settings)
-    if kind == "tagging":  # other programs set punctuation apart, in training and in answering
+    config = task.config
+    if task.kind == "tagging":  # other programs set punctuation apart, in training and in answering
         split = "characters" if _has_characters(tokenizer) else "punctuation"
         config = config.replace(word_split=split)
-    length = min(build_task(config).usual_length, model.albert_config.max_position_embeddings)
+    length = min(task.usual_length, model.albert_config.max_position_embeddings)
     return config.replace(max_seq_length=length), ""
 
 

@@ -58,8 +58,8 @@ def has_bag_of_words(task: Task) -> bool:
 
 def bag_of_words_answers(
     task: Task, training_examples: list, splits: dict[str, list]
-) -> dict[str, list] | None:
-    """Trains the baseline of a task and answers other examples.
+) -> dict[str, list]:
+    """Trains the baseline of a task that has one, and answers other examples.
 
     A pair of texts is represented by the terms of either text, the terms they share, the terms
     in which they differ, and three measures of how similar they are.
@@ -69,10 +69,8 @@ def bag_of_words_answers(
         splits: The labelled examples to answer, by the name of their split.
 
     Returns:
-        The answers by split, see `Task.answers`; None unless `has_bag_of_words`.
+        The answers by split, see `Task.answers`.
     """
-    if not has_bag_of_words(task):
-        return None
     examples = selected(training_examples, task.num_outputs)
     labels = [example.label for example in examples]
     if task.kind == "classification" and len(set(labels)) < 2:
@@ -89,13 +87,16 @@ def bag_of_words_answers(
 def train_bag_of_words(
     task: Task, training_examples: list, splits: dict[str, list]
 ) -> BagOfWords | None:
-    """Trains and scores the baseline; the arguments are those of `bag_of_words_answers`."""
+    """Trains and scores the baseline; the arguments are those of `bag_of_words_answers`.
+
+    It is None unless `has_bag_of_words`.
+    """
+    if not has_bag_of_words(task):
+        return None
     started, first = time.monotonic(), next(iter(splits))
     count = len(selected(training_examples, task.num_outputs))
     with doing(f"training the bag of words on {count:,} examples, {task.num_outputs} outputs"):
         answers = bag_of_words_answers(task, training_examples, splits)
-    if answers is None:
-        return None
     return BagOfWords(
         scores={split: task.scores(given, answers[split]) for split, given in splits.items()},
         interval=task.interval(splits[first], answers[first]),

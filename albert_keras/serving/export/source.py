@@ -16,8 +16,18 @@ from albert_keras.models.similarity import AlbertForSimilarity
 from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.runs.log_file import read_evaluations
 from albert_keras.runs.run import Run
+from albert_keras.serving.graph.span_model import SpanModel
 from albert_keras.serving.graph.string_model import StringModel
-from albert_keras.serving.graph.task_models import build_task_model
+from albert_keras.serving.graph.string_tasks import (
+    ChoiceModel,
+    ClassificationModel,
+    MultiLabelModel,
+    MultiRegressionModel,
+    RegressionModel,
+    SimilarityModel,
+    TaskModel,
+)
+from albert_keras.serving.graph.tagging_model import TaggingModel
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.tasks.finetuned import TrainedTask, read_tuned
 from albert_keras.tasks.kinds import build_task
@@ -29,6 +39,25 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Maximum sequence length of a pre-trained export, unless another is requested.
 _USUAL_LENGTH = 512
+#: Kind of a task -> the module of an export that has its string signatures.
+TASK_MODELS: dict[str, type[TaskModel]] = {
+    "classification": ClassificationModel,
+    "multi_label": MultiLabelModel,
+    "regression": RegressionModel,
+    "multi_regression": MultiRegressionModel,
+    "choice": ChoiceModel,
+    "tagging": TaggingModel,
+    "spans": SpanModel,
+    "spans_or_none": SpanModel,
+    "similarity": SimilarityModel,
+}
+
+
+def build_task_model(
+    model: AlbertForTask, tokenizer: Tokenizer, task: Task, *args, **kwargs
+) -> TaskModel:
+    """Builds the TaskModel for the kind of a task; arguments and errors as of `TaskModel`."""
+    return TASK_MODELS[task.kind](model, tokenizer, task, *args, **kwargs)
 
 
 class ExportSource(NamedTuple):

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from albert_keras.serving.graph.task_models import build_task_model
+from albert_keras.serving.export.source import build_task_model
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
 from tests.albert_keras.serving.small_exports import make_model, tuned_of, write_run

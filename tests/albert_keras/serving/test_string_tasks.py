@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.graph.task_models import build_task_model
+from albert_keras.serving.export.source import build_task_model
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.rest_client import Signature
 from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops

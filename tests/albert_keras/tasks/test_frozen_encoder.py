@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from albert_keras.runs.run import Run
-from albert_keras.serving.graph.task_models import build_task_model
+from albert_keras.serving.export.source import build_task_model
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.predict import predict_task

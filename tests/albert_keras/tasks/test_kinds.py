@@ -2,7 +2,7 @@ import pytest
 
 import albert_keras
 from albert_keras.models.text_model import AlbertForTexts
-from albert_keras.serving.graph.task_models import TASK_MODELS
+from albert_keras.serving.export.source import TASK_MODELS
 from albert_keras.tasks.kinds import KINDS, OFFICIAL_TASKS, OWN_TASKS, task_class
 from albert_keras.tasks.task import Task
 from tests.albert_keras.tasks.small_tasks import make_task
