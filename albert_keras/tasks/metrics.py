@@ -8,6 +8,7 @@ SciPy's statistics and scikit-learn take a second to import: only functions that
 """
 
 import importlib
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -98,6 +99,27 @@ def bootstrap_interval(
         values.append(metric(labels[sample], predictions[sample]))
     low, high = np.quantile(values, [0.025, 0.975])
     return Interval(float(low), float(high))
+
+
+def difference_interval(
+    score: float, interval: Interval, other: float, other_interval: Interval | None
+) -> Interval:
+    """Returns the 95 % range of the difference of two scores.
+
+    The distances to the ends of their intervals are squared and added, which is exact for different
+    examples, and too wide for the same ones, on which good and bad luck are shared.
+
+    Args:
+        interval, other_interval: 95 % intervals of `score` and `other`; None for a score without
+            one.
+
+    Source:
+        Newcombe, Statistics in Medicine 17, 1998, pages 873 to 890, method 10.
+    """
+    low, high = other_interval or (other, other)
+    below = math.hypot(score - interval.low, high - other)
+    above = math.hypot(interval.high - score, other - low)
+    return Interval(score - other - below, score - other + above)
 
 
 def shown_metric(name: str, positive_class: str | None = None) -> str:

@@ -13,6 +13,7 @@ from albert_keras.runs.trained_data import ROWS, Overlap
 from albert_keras.tasks.metrics import (
     Interval,
     count_caution,
+    difference_interval,
     score_texts,
     tuned_text,
 )
@@ -277,12 +278,11 @@ def cautions(result: FinetuneResult) -> list[str]:
         what, number = "the same model from random weights", formatter(result.task)
         (score, interval), theirs = _main_score(result), result.random.interval
         other = result.random.scores[first_split(result)][result.metric]
+        both = f"{result.metric} {number(score)} versus {number(other)}"
         if score <= other:
-            both = f"{result.metric} {number(score)} versus {number(other)}"
             found.append(f"no better than {what}: {both}")
-        elif interval[0] <= theirs[1]:
-            both = f"{_shown(number, interval)} and {_shown(number, theirs)}"
-            found.append(f"the lead over {what} may be due to chance: the intervals {both} overlap")
+        elif difference_interval(score, interval, other, theirs).low <= 0:
+            found.append(f"the lead over {what} may be due to chance: {both}")
     verdict = verdict_of(result)
     return [*found, verdict.sentence] if verdict and not verdict.is_better else found
 
@@ -305,7 +305,8 @@ def judge(
 
     Args:
         task: Name of the task.
-        interval: 95 % interval of `score`. The scores differ by chance if the intervals overlap.
+        interval: 95 % interval of `score`. Scores may differ by chance if that of their difference
+            has 0 inside, see `difference_interval`.
         examples: Number of examples; None if it is unknown.
         rivals: As `baselines_of` returns them. Without any there is no verdict.
     """
@@ -314,24 +315,24 @@ def judge(
     number = formatter(task)
     baseline, best, theirs = max(rivals, key=lambda rival: rival[1])
     name = _name(task, metric, baseline)
-    both = " versus ".join(
-        f"{number(value)} {_shown(number, bounds)}".strip()
-        for value, bounds in ((score, interval), (best, theirs))
-    )
     rows = "these examples" if examples is None else count_of(examples, "example")
-    points = abs(score - best) * (1 if task in _IN_PERCENT else 100)
-    low, high = theirs or (best, best)
+    both = f"{metric} {number(score)} versus {number(best)}"
+    lead = difference_interval(score, interval, best, theirs)
+    points = 1 if task in _IN_PERCENT else 100
+    difference, low, high = (points * value for value in (score - best, *lead))
     is_few = examples is not None and count_caution(examples, metric) is not None
-    if is_few or low <= interval[1] and interval[0] <= high:
+    if is_few or low <= 0 <= high:
         return Verdict(
             False,
             f"not shown to be worth using: no difference from the {name} can be shown with {rows}: "
-            f"{metric} {both}",
+            f"{both}, {difference:+.1f} points [{low:+.1f}, {high:+.1f}]",
         )
-    lead = f"by {points:.1f} points: {metric} {both} on {rows}"
     if score > best:
-        return Verdict(True, f"worth using: better than the {name} {lead}")
-    return Verdict(False, f"not worth using: use the {name}, which is better {lead}")
+        by = f"by {difference:.1f} points [{low:.1f}, {high:.1f}]"
+        return Verdict(True, f"worth using: better than the {name} {by}: {both} on {rows}")
+    by = f"by {-difference:.1f} points [{-high:.1f}, {-low:.1f}]"
+    sentence = f"not worth using: use the {name}, which is better {by}: {both} on {rows}"
+    return Verdict(False, sentence)
 
 
 def _main_score(result):

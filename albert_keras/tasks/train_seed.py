@@ -105,10 +105,11 @@ def train_seed(
             is_chief(strategy),
         )
     logger.info(
-        "seed %d: %s steps of %d, learning rate %.2g, %s, %s on %s",
+        "seed %d: %s steps of %d, %s at a learning rate of %.2g, %s, %s on %s",
         seed,
         f"{training.steps:,}",
         training.batch_size,
+        config.optimizer.name,
         config.optimizer.lr,
         training.precision,
         compilation(context),

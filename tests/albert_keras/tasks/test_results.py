@@ -107,7 +107,7 @@ def test_each_split_has_its_lines():
         "  majority class  0.350  difference +0.450",
         "dev_mismatched: accuracy 0.750 on 9,832 examples",
         "  majority class  0.350  difference +0.400",
-        "worth using: better than the majority class by 45.0 points: accuracy 0.800 [0.775, 0.825] "
+        "worth using: better than the majority class by 45.0 points [42.5, 47.5]: accuracy 0.800 "
         "versus 0.350 on 9,815 examples",
     ]
 
@@ -130,7 +130,7 @@ def test_several_seeds_have_a_row_each_and_a_median():
         "warning: seed 10 collapsed: all 872 answers are `1`. On SST-2, LAMB at 3e-3 and AdamW at "
         "2e-4 did this, and half the rate, or `optimizer.name=lamb` with `optimizer.lr=1e-3`, did "
         "not.",
-        "worth using: better than the majority class by 31.2 points: accuracy 0.821 [0.796, 0.846] "
+        "worth using: better than the majority class by 31.2 points [28.7, 33.7]: accuracy 0.821 "
         "versus 0.509 on 872 examples",
     ]
 
@@ -141,11 +141,12 @@ def test_several_seeds_have_a_row_each_and_a_median():
         (0.9, 0.7, None),
         (0.7, 0.8, "no better than the same model from random weights: accuracy 0.700 versus"),
         (
-            0.84,
+            0.83,
             0.8,
             "the lead over the same model from random weights may be due to chance: "
-            "the intervals [0.815, 0.865] and [0.775, 0.825] overlap",
+            "accuracy 0.830 versus 0.800",
         ),
+        (0.84, 0.8, None),  # the intervals overlap, but 0.04 is more than 0.025 * sqrt(2)
     ],
 )
 def test_a_pre_training_that_is_worth_nothing_is_doubtful(ours, random, says):
@@ -156,12 +157,24 @@ def test_a_pre_training_that_is_worth_nothing_is_doubtful(ours, random, says):
 @pytest.mark.parametrize(
     "ours, words, says",
     [
-        (0.9, 0.78, "worth using: better than the bag of words by 12.0 points: accuracy 0.900 "),
-        (0.79, 0.78, "warning: not shown to be worth using: no difference from the bag of words "),
+        (
+            0.9,
+            0.78,
+            "worth using: better than the bag of words by 12.0 points [8.8, 15.2]: accuracy 0.900 "
+            "versus 0.780 on 872 examples",
+        ),
+        (
+            0.79,
+            0.78,
+            "warning: not shown to be worth using: no difference from the bag of words can be "
+            "shown with 872 examples: accuracy 0.790 versus 0.780, +1.0 points [-2.2, +4.2]",
+        ),
+        (0.815, 0.78, "worth using: better than the bag of words by 3.5 points [0.3, 6.7]"),
         (
             0.7,
             0.78,
-            "warning: not worth using: use the bag of words, which is better by 8.0 points",
+            "warning: not worth using: use the bag of words, which is better by 8.0 points [4.8, "
+            "11.2]",
         ),
         (0.52, 0.5, "warning: not shown to be worth using: no difference from the majority class "),
     ],
