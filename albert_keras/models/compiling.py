@@ -13,7 +13,6 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.optimization.build import build_optimizer
-from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 from data_pipeline.errors import InputError
 
@@ -31,7 +30,7 @@ class PlannedRates:
     """Makes an optimizer of this project, and plans its learning rate for each `fit`.
 
     Args:
-        model: ObjectiveModel, whose `usual_lr` and `usual_warmup` are the defaults.
+        model: ObjectiveModel, whose `optimizer_class` and `usual_lr` are the defaults.
         name: One of `NAMES`.
         learning_rate: Peak of the rate; "auto" is the default of the model.
     """
@@ -100,7 +99,7 @@ class PlannedRates:
             length, warmup, config = _WARMUP, _WARMUP, config.replace(power=0.0)
         else:
             length = max(epochs * steps, 1)
-            warmup = self._model.usual_warmup(length)
+            warmup = config.usual_warmup(length)
         start = max(done - initial_epoch * (steps or 0), 0)
         optimizer.learning_rate = WarmupPolynomialDecay(
             config.lr,
@@ -117,7 +116,7 @@ class PlannedRates:
         """Returns the OptimizerConfig, with a rate, for batches of some rows."""
         name, rate = self.settings["name"], self.settings["learning_rate"]
         lr = self._model.usual_lr(name, batch_size) if rate == "auto" else float(rate)
-        return OptimizerConfig(name=name).with_values(name, lr)
+        return self._model.optimizer_class(name=name).with_values(name, lr)
 
 
 def check_schedule(optimizer: Any) -> None:

@@ -25,7 +25,7 @@ from albert_keras.layers.rows import token_mask
 from albert_keras.models.compiling import PlannedRates, check_schedule
 from albert_keras.models.step_state import LossScale, Running, UpdateGuard
 from albert_keras.optimization.build import clip_gradients, optimizer_of
-from albert_keras.optimization.config import default_warmup_steps, pretraining_lr
+from albert_keras.optimization.config import OptimizerConfig, pretraining_lr
 from albert_keras.optimization.lamb import Lamb
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
@@ -101,6 +101,9 @@ class ObjectiveModel(keras.Model):
         model = Shorter(AlbertConfig.from_name("albert-tiny"))
         model.compile(objective_weights={"size": 0.01})
     """
+
+    #: Has the settings of an optimizer that `compile` is given by name.
+    optimizer_class: type[OptimizerConfig] = OptimizerConfig
 
     def objectives(self, features: dict[str, tf.Tensor]) -> dict[str, Objective]:
         """Returns what the model learns from a batch, or from a part of it, by name.
@@ -263,10 +266,6 @@ class ObjectiveModel(keras.Model):
     def usual_lr(self, optimizer: str, batch_size: int) -> float:
         """Returns the default of the peak learning rate of an optimizer that is named."""
         return pretraining_lr(optimizer, batch_size, self.config.hidden_size)
-
-    def usual_warmup(self, num_steps: int) -> int:
-        """Returns the warm-up of a training of so many steps."""
-        return default_warmup_steps(num_steps)
 
     def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> keras.callbacks.History:
         """Trains the model, see `fit` of Keras.

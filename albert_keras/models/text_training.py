@@ -23,7 +23,11 @@ from albert_keras.models.text_data import (
     is_stream,
 )
 from albert_keras.models.text_inputs import Examples, examples_of, sizes_of
-from albert_keras.optimization.config import finetuning_lr, finetuning_optimizer
+from albert_keras.optimization.config import (
+    FinetuneOptimizer,
+    finetuning_lr,
+    finetuning_optimizer,
+)
 from data_pipeline.errors import InputError
 
 #: Outputs of a model, or features of a batch, by name.
@@ -61,6 +65,7 @@ class TextTraining(ObjectiveModel):
     needs_labels = True
     #: Whether `compile` takes a loss and metrics of Keras.
     takes_losses = True
+    optimizer_class = FinetuneOptimizer
     #: Weights of the `objectives` in the loss.
     usual_objective_weights: Mapping[str, float] = {"answer": 1.0}
     _own_loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None
@@ -166,9 +171,6 @@ class TextTraining(ObjectiveModel):
         return finetuning_lr(
             optimizer, self.config.hidden_size, self.feature_settings.freeze_encoder
         )
-
-    def usual_warmup(self, num_steps: int) -> int:
-        return num_steps // 10
 
     def fit(  # type: ignore[override]
         self,

@@ -61,8 +61,10 @@ def build_optimizer(config, *, num_steps, adjustable=False, matrix_dtype="float3
         decay_from_warmup_end=config.decay_from_warmup_end,
         adjustable=adjustable,
     )
+    unscaled = (*config.exclude_patterns, *config.unscaled_patterns)
+    lamb = partial(Lamb, exclude_from_layer_adaptation=unscaled)
     muon = partial(Muon, momentum=config.momentum, matrix_dtype=matrix_dtype)
-    return (_NAMED | {"muon": muon})[config.name](
+    return (_NAMED | {"lamb": lamb, "muon": muon})[config.name](
         learning_rate=schedule,
         beta_1=config.beta_1,
         beta_2=config.beta_2,

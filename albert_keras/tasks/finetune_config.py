@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from albert_keras.config import AlbertConfig
 from albert_keras.models.feature_settings import FeatureSettings
 from albert_keras.optimization.config import (
-    OptimizerConfig,
+    FinetuneOptimizer,
     finetuning_lr,
     finetuning_optimizer,
 )
@@ -151,19 +151,6 @@ class FinetuneTraining(LoopConfig):
         )
 
 
-class FinetuneOptimizer(OptimizerConfig):
-    """Optimizer of fine-tuning, with a tenth of the run as the default warm-up."""
-
-    name: Literal["auto", "lamb", "adamw", "muon"] = setting(
-        "auto",
-        "lamb or adamw, both without bias correction, or muon. auto is lamb for models with a "
-        "hidden size below 768, and adamw for others and for a head on a frozen encoder.",
-    )
-
-    def usual_warmup(self, num_steps):
-        return num_steps // 10
-
-
 class FinetuneConfig(RunConfig):
     """All settings of a fine-tuning except the pre-trained model.
 
@@ -179,7 +166,8 @@ class FinetuneConfig(RunConfig):
     @classmethod
     def defaults(cls) -> dict[str, Any]:
         """Returns the values of settings that the record of an older run lacks: dict."""
-        return cls(task={"name": "sst-2"}).model_dump(mode="json")
+        earlier = FinetuneOptimizer(unscaled_patterns=())
+        return cls(task={"name": "sst-2"}, optimizer=earlier).model_dump(mode="json")
 
     def seeds_of(self, seeds: int | str | Sequence[int]) -> tuple[int, ...]:
         """Returns the seeds of several trainings.

@@ -4,8 +4,8 @@ import pytest
 import yaml
 
 from albert_keras import recipes
-from albert_keras.optimization.config import HEAD_LR
-from albert_keras.tasks.finetune_config import FinetuneConfig, FinetuneOptimizer, FinetuneTraining
+from albert_keras.optimization.config import HEAD_LR, FinetuneOptimizer
+from albert_keras.tasks.finetune_config import FinetuneConfig, FinetuneTraining
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError

@@ -100,6 +100,19 @@ def test_a_pooler_that_is_not_read_neither_moves_nor_decays(batches):
     assert len(step.optimizer.variables) == 1 + 2 * len(before)
 
 
+@pytest.mark.parametrize("kind", sorted(SETTINGS))
+def test_lamb_has_no_trust_ratio_for_new_weights(kind):
+    model = build(kind, "lamb")
+    adapted = {
+        variable.name
+        for variable in model.trainable_variables
+        if model.optimizer._is_adapted(variable)
+    }
+    of_encoder = {variable.name for variable in model.encoder.trainable_variables}
+    vectors = ("bias:0", "gamma:0", "beta:0")
+    assert adapted == {name for name in of_encoder if not name.endswith(vectors)} and adapted
+
+
 def update_on(kind, strategy, features):
     """Compares the gradients of two replicas with the gradients of one."""
     batch = batch_of(features)
