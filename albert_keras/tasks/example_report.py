@@ -21,6 +21,7 @@ from albert_keras.tasks.examples import (
     row_of,
 )
 from albert_keras.tasks.metrics import count_caution
+from albert_keras.tasks.tables.cells import are_several
 from albert_keras.tasks.task import Task, one_line
 from albert_keras.tasks.task_config import OWN_TASKS
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -31,7 +32,6 @@ _MOST_REPEATED, _MOST_CONFLICTS, _MOST_TOO_LONG, _MOST_UNKNOWN = 0.01, 0.001, 0.
 _LEAST_OF_A_CLASS = 5
 _LABELS_SHOWN, _CONFLICTS_SHOWN, _UNKNOWN_SHOWN, _SHOWN_TEXT = 8, 5, 5, 80
 _SIGNS = re.compile(r"(?<=\w)[\s_/-]+|[\u200b-\u200f\u2060\ufeff]")  # the latter are invisible
-_JOINTS = re.compile(r"\s*[,;|/+&]\s*")
 _WHOLE_NUMBER = re.compile(r"(\d+)\.0+")
 
 #: The finding that `finetune` reports in another way.
@@ -189,9 +189,7 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
 def _joined_names(task, examples, labels) -> Iterator[Finding]:
     """Yields a warning about names that seem to be several ones with another sign between them."""
     sign, text = task.config.label_separator, ""
-    joined = [
-        name for name in labels if len(parts := set(_JOINTS.split(name))) > 1 and parts <= {*labels}
-    ]
+    joined = [name for name in labels if are_several(name, [*labels])]
     if task.kind == "classification" and joined:
         text = f"`{joined[0]}` seems to be several: `label_separator` makes labels of them"
     if sign is not None and all(len(one.label) < 2 for one in examples):

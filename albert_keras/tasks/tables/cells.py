@@ -18,6 +18,8 @@ from data_pipeline.settings import did_you_mean
 #: The largest number of float32, in which models learn.
 _LARGEST = float(np.finfo(np.float32).max)
 _YES, _NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no")
+#: Signs between several names of labels.
+_JOINTS = re.compile(r"\s*[,;|/+&]\s*")
 #: What a data frame writes for a missing cell, as text, and databases for NULL.
 _MISSING = ("nan", "NaN", "<NA>", "\\N")
 #: Values other than texts in a list, and objects that Python writes with the name of their type.
@@ -170,4 +172,13 @@ def _check_known(name, known):
             "class, give all names as `task.labels`."
         )
     if known and name not in known:
-        raise RowError(f"has an unknown label, `{name}`{did_you_mean(name, known)}")
+        advice = did_you_mean(name, known)
+        if are_several(name, known):
+            advice = ". It seems to be several: `label_separator` makes labels of them"
+        raise RowError(f"has an unknown label, `{name}`{advice}")
+
+
+def are_several(name: str, known: Sequence[str]) -> bool:
+    """Returns whether a name of a label is several known ones with a sign between them."""
+    parts = set(_JOINTS.split(name))
+    return len(parts) > 1 and parts <= {*known}

@@ -86,6 +86,9 @@ def test_unknown_labels_are_told_by_file_and_line(tmp_path, monkeypatch, setting
     path = table(tmp_path / "dev.tsv", "abc")
     with pytest.raises(InputError, match="dev.tsv` line 4 has an unknown label, `c`"):
         task(dev=path, **settings).read("dev")
+    table(tmp_path / "dev.tsv", ["a", "b, a"])
+    with pytest.raises(InputError, match="line 3 .*`b, a`. It seems to be several: `label_sep"):
+        task(dev=path, **settings).read("dev")
 
 
 def test_an_example_is_made_of_what_was_typed():
