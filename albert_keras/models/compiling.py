@@ -158,10 +158,16 @@ def loss_of_keras(given: Any) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
         given: keras.losses.Loss, its name, or a function that returns one value for each row.
 
     Raises:
-        InputError: If it needs logits: the models return probabilities.
+        InputError: If it needs logits, as the models return probabilities; or if it is reduced in
+            another way than to the mean.
     """
     loss = keras.losses.get(given)
     if isinstance(loss, keras.losses.Loss):
+        if loss.reduction not in (None, "none", "auto", "sum_over_batch_size"):
+            raise InputError(
+                "`loss` must have the default `reduction`: the model takes the mean of its rows. "
+                f"Received: a loss with `reduction={loss.reduction!r}`."
+            )
         if loss.get_config().get("from_logits"):
             raise InputError(
                 "`loss` must have `from_logits=False`: the model returns probabilities. "
@@ -212,10 +218,23 @@ class MetricsOfKeras:
 
 
 def _metric(given):
-    found = keras.metrics.get(given)
+    found = _accuracy if given in ("accuracy", "acc") else keras.metrics.get(given)
     if isinstance(found, keras.metrics.Metric):
         return found
-    return keras.metrics.MeanMetricWrapper(found, name=getattr(found, "__name__", str(given)))
+    if not callable(found):
+        raise InputError(f"`metrics` must have names of Keras. Received: {given!r}.")
+    # As in Keras, a metric has the name by which it is given.
+    name = given if isinstance(given, str) else getattr(found, "__name__", str(given))
+    return keras.metrics.MeanMetricWrapper(found, name=name)
+
+
+def _accuracy(labels, predictions):
+    """Returns 1 where a class is right, by its number or one-hot, or the share of right labels."""
+    if labels.shape.rank < predictions.shape.rank or labels.shape[-1] < predictions.shape[-1]:
+        return keras.metrics.sparse_categorical_accuracy(labels, predictions)
+    if labels.dtype.is_integer:  # whether each of several labels applies
+        return keras.metrics.binary_accuracy(labels, predictions)
+    return keras.metrics.categorical_accuracy(labels, predictions)
 
 
 def _of_rank(labels, predictions):

@@ -3,6 +3,7 @@
 Source: `classifier_utils.py` in google-research/albert.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -139,6 +140,12 @@ class AlbertForClassification(LabelsModel):
         return class_ids(labels, self.label_names)
 
     def class_weights(self, class_weight: Mapping[Any, float]) -> np.ndarray:
+        values = class_weight.values() if isinstance(class_weight, Mapping) else [math.nan]
+        if not all(math.isfinite(value) and value >= 0 for value in values):
+            raise InputError(
+                "`class_weight` must be a dict with a number of at least 0 for each class. "
+                f"Received: {class_weight!r}."
+            )
         weights = np.ones(self.num_labels, np.float32)
         weights[label_ids([*class_weight], self.label_names)] = [*class_weight.values()]
         return weights

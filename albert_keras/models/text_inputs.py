@@ -62,7 +62,9 @@ class Examples:
         return self.rows(np.arange(begin)), self.rows(np.arange(begin, len(self)))
 
 
-def examples_of(x: Any, y: Any, weights: Any, names: tuple[str, ...]) -> Examples:
+def examples_of(
+    x: Any, y: Any, weights: Any, names: tuple[str, ...], label_names: Sequence[str] = ()
+) -> Examples:
     """Returns examples that are in memory.
 
     Args:
@@ -72,6 +74,7 @@ def examples_of(x: Any, y: Any, weights: Any, names: tuple[str, ...]) -> Example
         y: Labels; None if `x` has them, or there are none.
         weights: float [N] or None.
         names: Of the texts of an example.
+        label_names: The names that the columns of a table of labels must have.
 
     Raises:
         InputError: If there are no such texts, or other numbers of labels or weights.
@@ -103,13 +106,13 @@ def examples_of(x: Any, y: Any, weights: Any, names: tuple[str, ...]) -> Example
                 "`sample_weight` must be a number of at least 0 for each example. "
                 f"Received: an array of the shape {weights.shape}."
             )
-    return Examples(columns, None if y is None else _labels(y), weights)
+    return Examples(columns, None if y is None else _labels(y, label_names), weights)
 
 
-def _labels(labels):
+def _labels(labels, names):
     """Returns labels as a list; a table, or a dict of columns, has a row for each example."""
     if hasattr(labels, "columns"):
-        labels = labels.to_numpy()
+        labels = _in_order(labels, names).to_numpy()
     if isinstance(labels, Mapping):
         columns = {name: plain(values) for name, values in labels.items()}
         rows = zip(*columns.values(), strict=True)
@@ -117,6 +120,19 @@ def _labels(labels):
     if isinstance(labels, str | bytes):
         raise InputError(f"Labels must be a list. Received: {labels!r}.")
     return plain(labels)
+
+
+def _in_order(frame, names):
+    """Returns a table of labels with its columns in the order of the names of the labels."""
+    columns = {str(column): column for column in frame.columns}
+    if len(columns) < 2 or not names or names == tuple(map(str, range(len(names)))):
+        return frame
+    if {*columns} != {*names}:
+        raise InputError(
+            f"The columns of labels must be {', '.join(names)}. Received: {', '.join(columns)}. "
+            "Rename them, or give an array, whose columns are in this order."
+        )
+    return frame[[columns[name] for name in names]]
 
 
 def is_parts(x: Any) -> bool:
@@ -202,8 +218,8 @@ def class_ids(labels: list[Any], names: Sequence[str]) -> dict[str, np.ndarray]:
     """Returns the numbers of classes.
 
     Args:
-        labels: Of N examples: names, numbers or booleans, [N] or [N, 1]; or one-hot, [N, C]. A
-            number that is a name counts as one.
+        labels: Of N examples: names, numbers or booleans, [N] or [N, 1]; or one-hot, [N, C]. If
+            names are numbers, numbers are names.
         names: Of the C classes, in their order.
 
     Returns:
@@ -234,19 +250,21 @@ def label_ids(values: Sequence[Any], names: Sequence[str]) -> np.ndarray:
         InputError: If one is unknown.
     """
     known = {name: number for number, name in enumerate(names)}
+    has_numbers = any(name.isdecimal() for name in names)  # which are then no positions
     found = np.empty(len(values), np.int32)
     for at, value in enumerate(values):
         number = known.get(str(value))
-        if number is None and isinstance(value, bool | int | float):
-            is_number = math.isfinite(value) and value == int(value)
-            number = int(value) if is_number and 0 <= value < len(names) else None
-            if number is None and is_number:
-                number = known.get(str(int(value)))  # 3.0, as pandas has it beside a blank
+        is_number = isinstance(value, bool | int | float) and math.isfinite(value)
+        if number is None and is_number and value == int(value):
+            whole = int(value)  # of 3.0, as pandas has it beside a blank
+            is_position = not has_numbers and 0 <= whole < len(names)
+            number = whole if is_position else known.get(str(whole))
         if number is None:
             listing = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+            positions = "" if has_numbers else f", or a number from 0 to {len(names) - 1}"
             raise InputError(
                 f"Label {at + 1} of {len(values)}: unknown label, `{value}`. It must be one of "
-                f"{listing}, or a number from 0 to {len(names) - 1}."
+                f"{listing}{positions}."
             )
         found[at] = number
     return found

@@ -110,14 +110,17 @@ class TextTraining(ObjectiveModel):
         loss = None if isinstance(loss, str) and loss == "auto" else loss
         metrics = [metrics] if isinstance(metrics, str) and metrics != "auto" else metrics
         chosen = None if metrics in (None, "auto") else list(metrics)
-        own = [each for each in chosen or () if each not in ("accuracy", "acc")]
+        own = [each for each in chosen or () if each != "accuracy"]
         has_accuracy = chosen is None or len(own) < len(chosen)
         if not self.takes_losses and (loss is not None or own or weighted_metrics):
             raise InputError(
                 f"`compile` of {type(self).__name__} takes no loss and no metrics of Keras: its "
                 "answers are spans. Override `compute_losses` for an objective of your own."
             )
-        if chosen is not None and has_accuracy and not self.has_accuracy:
+        named = [
+            each for each in [*(chosen or ()), *(weighted_metrics or ())] if isinstance(each, str)
+        ]
+        if {"accuracy", "acc"} & {*named} and not self.has_accuracy:
             raise InputError("`metrics` must not have accuracy: numbers are not right or wrong.")
         self._own_loss = None if loss is None else loss_of_keras(loss)
         with self.distribute_strategy.scope():
@@ -221,7 +224,9 @@ class TextTraining(ObjectiveModel):
         """
         if not hasattr(self, "guard"):
             self.compile()
-        of_validation = validation_batch_size or batch_size
+        if batch_size is not None and batch_size < 1:
+            raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
+        of_training, of_validation = batch_size, validation_batch_size
         if self._takes_texts(x):
             if is_stream(x):
                 _check_stream(y, sample_weight, validation_split)
@@ -239,7 +244,10 @@ class TextTraining(ObjectiveModel):
             y = sample_weight = batch_size = None
             validation_split, validation_batch_size = 0.0, None
         if validation_data is not None:
-            validation_data = self._data(_unpacked(validation_data), of_validation)
+            validation_data = _unpacked(validation_data)
+            if not is_stream(validation_data[0]):
+                of_validation = of_validation or of_training
+            validation_data = self._data(validation_data, of_validation)
         if class_weight is not None:
             weighted = self._weighted(class_weight)
             if is_stream(x):
@@ -449,7 +457,9 @@ class TextTraining(ObjectiveModel):
         Raises:
             InputError: If there are no such texts, or labels are missing.
         """
-        examples = examples_of(x, y, sample_weight, self.text_names)
+        examples = examples_of(
+            x, y, sample_weight, self.text_names, getattr(self, "label_names", ())
+        )
         if has_targets and examples.labels is None and self.needs_labels:
             raise InputError("There must be a label for each example. Received: none.")
         self.note_inputs(examples.columns, learns)
@@ -512,7 +522,10 @@ class TextTraining(ObjectiveModel):
                     found = self.compute_loss(features, labels, predictions, given)
                     found, given = tf.zeros_like(weights) + tf.cast(found, tf.float32), None
                 elif self._own_loss:
-                    found = tf.reshape(self._own_loss(labels, predictions), tf.shape(weights))
+                    found = self._own_loss(labels, predictions)
+                    # A function of the user may return the mean of the rows.
+                    found = tf.reshape(found, tf.shape(weights)) if found.shape.rank else found
+                    found += tf.zeros_like(weights)
             return (found if given is None else found * given), is_right
 
         return {"answer": Objective(weights, of_rows)}

@@ -44,6 +44,8 @@ class Frame:
         self._columns, self.columns = columns, [*columns]
 
     def __getitem__(self, name):
+        if isinstance(name, list):
+            return Frame(**{each: self._columns[each] for each in name})
         return Series(self._columns[name])
 
     def to_numpy(self):
@@ -158,6 +160,8 @@ def test_data_sets_and_generators_give_the_features_of_lists(name, tiny_tokenize
 def test_texts_and_labels_have_many_forms(x, y, model):
     expected = model.evaluate(TEXTS, LABELS, verbose=0)
     assert model.evaluate(x, y, verbose=0) == pytest.approx(expected, abs=1e-6)
+    if isinstance(x, tf.data.Dataset):  # which may be in batches of another size
+        model.fit(TEXTS, LABELS, batch_size=16, validation_data=x, verbose=0)
     if y is not None:
         np.testing.assert_allclose(
             model.predict(x, verbose=0), model.predict(TEXTS, verbose=0), atol=1e-6
@@ -207,7 +211,7 @@ def test_losses_and_metrics_of_keras_are_those_of_keras(model, tmp_path):
         "adam",
         loss="mse",
         metrics=["accuracy", keras.metrics.AUC(name="auc"), "categorical_crossentropy"],
-        weighted_metrics=[keras.metrics.CategoricalAccuracy(name="weighted")],
+        weighted_metrics=[keras.metrics.CategoricalAccuracy(name="weighted"), "acc"],
     )
     one_hot = np.eye(2)[NUMBERS]
     model.save(tmp_path / "model.keras")
@@ -224,10 +228,33 @@ def test_losses_and_metrics_of_keras_are_those_of_keras(model, tmp_path):
                 "auc": float(auc.result()),
                 "categorical_crossentropy": -np.log(probabilities[np.arange(16), NUMBERS]).mean(),
                 "weighted": np.average(is_right, weights=WEIGHTS),
+                "acc": np.average(is_right, weights=WEIGHTS),
             },
             rel=1e-4,
         )
     assert "auc" in model.fit(TEXTS, one_hot, verbose=0).history
+    mean = keras.losses.sparse_categorical_crossentropy
+    for loss in (mean, lambda *compared: tf.reduce_mean(mean(*compared))):
+        model.compile("adam", loss, metrics=["mae"])
+        found = model.evaluate(TEXTS, NUMBERS, return_dict=True, verbose=0)
+        answers = model.predict(TEXTS, verbose=0)[np.arange(16), NUMBERS]
+        assert found["loss"] == pytest.approx(-np.log(answers).mean(), rel=1e-4)
+        assert found.keys() == {"loss", "mae"}
+
+
+def test_labels_of_a_table_are_read_by_name_and_numbers_in_one_way(tiny_tokenizer):
+    several = preset(tiny_tokenizer, "AlbertForMultiLabel", labels=["sad", "funny"])
+    frame = Frame(funny=[1] * 16, sad=[0] * 16)
+    examples = several.examples(TEXTS, frame)
+    np.testing.assert_array_equal(several.targets(examples.labels, {})["labels"], [[0, 1]] * 16)
+    stars = preset(tiny_tokenizer, labels=["1", "2", "3"])
+    assert stars.targets([1, 3.0, "2"], {})["labels"].tolist() == [0, 2, 1]
+    for call in (
+        lambda: stars.targets([0, 1, 2], {}),
+        lambda: stars.class_weights({0: 2.0}),
+    ):
+        with pytest.raises(InputError, match=r"unknown label, `0`. It must be one of 1, 2, 3\.$"):
+            call()
 
 
 def test_a_subclass_may_have_a_loss_of_its_own(model, tiny_tokenizer):
@@ -371,7 +398,17 @@ def test_features_may_have_labels_as_in_keras():
         (lambda model: model.fit([1.5, None], [0, 1]), "Input 1 of 2: `text` must be a text"),
         (lambda model: model.fit(Frame(a=TEXTS, b=TEXTS), LABELS), "no column `text`.*a, b"),
         (lambda model: model.fit({"texts": TEXTS}, LABELS), "Did you mean `text`"),
+        (lambda model: model.fit(TEXTS, Frame(a=NUMBERS, b=NUMBERS)), "columns of labels .*: a, b"),
         (lambda model: model.fit(TEXTS, LABELS, class_weight={"maybe": 2.0}), "`maybe`"),
+        (lambda model: model.fit(TEXTS, LABELS, class_weight=[1, 2]), "`class_weight` must be"),
+        (lambda model: model.fit(TEXTS, LABELS, batch_size=0), "`batch_size` must be at least 1"),
+        (lambda model: model.compile(metrics=["nonsense"]), "names of Keras"),
+        (
+            lambda model: model.compile(
+                loss=keras.losses.SparseCategoricalCrossentropy(reduction="sum")
+            ),
+            "`reduction='sum'`",
+        ),
         (lambda model: model.fit(TEXTS, np.full((16, 2), 0.5)), "zeros and a one"),
         (lambda model: model.fit(data(TEXTS, ["maybe"] * 16), verbose=0), "`maybe`"),
         (lambda model: model.fit(data(TEXTS, LABELS), LABELS), "`y` must not be given"),
