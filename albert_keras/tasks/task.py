@@ -327,7 +327,7 @@ class Task(abc.ABC):
         """Answers labelled examples, and returns what was found on them that answers depend on.
 
         For squad2 it is `null_threshold`, for several labels a threshold of each label. The
-        arguments are as in `answers`.
+        arguments are as in `answers`; a baseline has no `features`, and logs nothing.
         """
         return self.answers(examples, features, outputs), {}
 
