@@ -82,6 +82,12 @@ def test_names_in_one_column_are_labels(tmp_path, name, rows):
     assert it.read_file(plain, labelled=False) == [TextExample("0", "A")]
 
 
+def test_zeros_and_ones_in_a_list_are_not_names(tmp_path):
+    path = write(tmp_path, "x.jsonl", '{"text": "A", "topics": [0, 1, 1]}\n')
+    with pytest.raises(InputError, match="line 1 has the label `1` more than once .*a column for"):
+        task(label="topics", label_separator="|", train=path, dev=path).read("train")
+
+
 @pytest.mark.parametrize(
     "settings, says",
     [
