@@ -283,9 +283,11 @@ class Task(abc.ABC):
         if set(fields) != set(self.fields):
             names = [f"`{name}`" for name in self.fields]
             listing = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+            surplus = [f"`{name}`" for name in fields if name not in self.fields]
             raise InputError(
                 f"An example of {self.config.name} must have {listing}. "
                 f"Received: {', '.join(fields) or 'nothing'}."
+                + (f" It takes no {', '.join(surplus)}." if surplus else "")
             )
         for name, text in fields.items():
             if name != "options":
