@@ -8,7 +8,7 @@ from typer import Context, Option
 from albert_keras.cli.arguments import check_files, check_records
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import DataDir, Encoding, SkipBadRows, Step, refuse
-from albert_keras.formats.detection import detect
+from albert_keras.formats.detection import detect, read_export_record
 from albert_keras.report import count_of, percent, table
 from albert_keras.texts.minimal_pairs import pair_files
 from data_pipeline.errors import InputError
@@ -116,6 +116,12 @@ def evaluate(
 
         result = evaluate_task(**given)
         return Output(result, describe_task(result))
+    if place.kind == "export" and read_export_record(place.path).get("task"):
+        raise InputError(
+            f"`{run}` is the export of a fine-tuned model, which `evaluate` does not score. Give "
+            f"its fine-tuning as `--run`, or answer a file with `albert-keras predict {run} --file "
+            "FILE`."
+        )
     take(_ON_RECORDS, "a pre-trained model")
     if data is None:
         raise InputError(

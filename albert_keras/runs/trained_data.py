@@ -61,6 +61,11 @@ class Overlap(NamedTuple):
         """Whether some, but fewer than 1 %, of the rows were trained on: scores change little."""
         return 0 < self.normalised < self.rows / 100
 
+    @property
+    def is_held_out(self) -> bool:
+        """Whether none of the rows were trained on, or so few that `is_small`."""
+        return self.normalised == 0 or self.is_small
+
     def sentence(self, kind: str, what: str = "") -> str:
         """Returns a phrase such as "1,350 of 1,500 rows were trained on".
 

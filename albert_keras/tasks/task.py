@@ -283,9 +283,11 @@ class Task(abc.ABC):
         if set(fields) != set(self.fields):
             names = [f"`{name}`" for name in self.fields]
             listing = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+            surplus = [f"`{name}`" for name in fields if name not in self.fields]
             raise InputError(
                 f"An example of {self.config.name} must have {listing}. "
                 f"Received: {', '.join(fields) or 'nothing'}."
+                + (f" It takes no {', '.join(surplus)}." if surplus else "")
             )
         for name, text in fields.items():
             if name != "options":
@@ -327,7 +329,7 @@ class Task(abc.ABC):
         """Answers labelled examples, and returns what was found on them that answers depend on.
 
         For squad2 it is `null_threshold`, for several labels a threshold of each label. The
-        arguments are as in `answers`.
+        arguments are as in `answers`; a baseline has no `features`, and logs nothing.
         """
         return self.answers(examples, features, outputs), {}
 

@@ -148,8 +148,9 @@ class MultiLabelTask(TextTask):
             crossed[way] = thresholds
             scores[way] = self._scores_of(truth, probabilities >= thresholds)[self.metric]
         best = max(scores, key=scores.__getitem__)  # of equals the first
-        listing = ", ".join(f"{score:.3f} with {way}" for way, score in scores.items())
-        logger.info("thresholds fitted to %s: %s; used: %s", self.metric, listing, best)
+        if features is not None:  # not those of a baseline
+            listing = ", ".join(f"{score:.3f} with {way}" for way, score in scores.items())
+            logger.info("thresholds fitted to %s: %s; used: %s", self.metric, listing, best)
         fitted = np.broadcast_to(_WAYS[best](truth, probabilities, self.metric), truth.shape[1:])
         answers = self._applied(examples, probabilities, crossed[best])
         tuned = dict(zip(self.labels, fitted.tolist(), strict=True))

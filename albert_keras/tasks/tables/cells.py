@@ -6,6 +6,7 @@ A cell that cannot be used is a RowError, whose text continues "line 7 ...".
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -96,13 +97,15 @@ def listed_labels(
 ) -> tuple[str, ...]:
     """Returns names in one cell between separators, or in a list of a .jsonl: each once, sorted.
 
-    An empty cell has no label. `known`, if any, are all names that are allowed.
+    An empty cell has no label. A list must not repeat a name: it may be one of zeros and ones.
+    `known`, if any, are all names that are allowed.
     """
     [value] = values
+    is_list = isinstance(value, list)
     if isinstance(value, str):
         check_plain(value, f"names between `{separator}` as label", _LIST_OF_NAMES)
         value = value.split(separator)
-    if isinstance(value, list):
+    if is_list:
         value = [_named(one) for one in value]
     if value is None:
         value = []
@@ -111,8 +114,14 @@ def listed_labels(
             f"must have names between `{separator}`, or a list of names, as label. "
             f"Received: {value!r}."
         )
-    names = sorted({name.strip() for name in value} - {""})
+    counts = Counter(name.strip() for name in value)
+    names = sorted(counts.keys() - {""})
     for name in names:
+        if is_list and counts[name] > 1:
+            raise RowError(
+                f"has the label `{name}` more than once in a list of names. Zeros and ones need a "
+                "column for each label, and `label` names all of these columns."
+            )
         _check_known(name, known)
     return tuple(names)
 

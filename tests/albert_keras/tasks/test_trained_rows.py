@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from albert_keras.cli.evaluate import describe_task
+from albert_keras.runs.trained_data import Overlap
 from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.examples import (
     Answer,
@@ -75,6 +76,15 @@ def test_development_examples_that_were_trained_on_are_counted(partial):
     assert run["data"]["overlap"] == expected
     (line,) = [line for line in lines(result) if "trained on" in line]
     assert line.startswith("warning: 6 of 8 rows of dev were trained on: these are not held-out")
+
+
+def test_only_scores_of_other_rows_give_a_verdict(partial, tmp_path):
+    verdicts = [
+        evaluate_task(partial, write(tmp_path / f"{count}.tsv", texts)).verdict
+        for count, texts in ((1, [*OTHERS, TRAINED[0]]), (0, OTHERS))
+    ]
+    assert verdicts[0] is None and verdicts[1] is not None
+    assert Overlap(101, 1).is_held_out and not Overlap(100, 1).is_held_out
 
 
 def test_the_training_file_is_not_evaluated_unless_it_is_allowed(partial, tmp_path):

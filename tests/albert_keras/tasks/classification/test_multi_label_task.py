@@ -82,6 +82,12 @@ def test_names_in_one_column_are_labels(tmp_path, name, rows):
     assert it.read_file(plain, labelled=False) == [TextExample("0", "A")]
 
 
+def test_zeros_and_ones_in_a_list_are_not_names(tmp_path):
+    path = write(tmp_path, "x.jsonl", '{"text": "A", "topics": [0, 1, 1]}\n')
+    with pytest.raises(InputError, match="line 1 has the label `1` more than once .*a column for"):
+        task(label="topics", label_separator="|", train=path, dev=path).read("train")
+
+
 @pytest.mark.parametrize(
     "settings, says",
     [
@@ -204,7 +210,7 @@ def test_thresholds_are_the_best_of_all_combinations(seed, monkeypatch):
     assert exact(common_threshold(truth, probabilities, "exact_match")) == max(map(exact, steps))
 
 
-def test_rare_labels_do_not_cost_the_score_that_is_reported(caplog):
+def test_rare_labels_do_not_cost_the_score_that_is_reported(caplog, tiny_tokenizer):
     """28 labels, most of them rare and badly known, as of emotions: their own F1 is highest with
     thresholds so low that they are given to many texts.
     """
@@ -223,7 +229,8 @@ def test_rare_labels_do_not_cost_the_score_that_is_reported(caplog):
             TextExample(str(n), "A", None, tuple(itertools.compress(names, row)))
             for n, row in enumerate(truth)
         ]
-        answers, tuned = it.tuned_answers(examples, None, {"logits": logits})
+        features = it.features(examples, tiny_tokenizer)
+        answers, tuned = it.tuned_answers(examples, features, {"logits": logits})
         scores[metric] = it.scores(examples, answers)
         assert set(tuned) == set(names)
         assert re.search(rf"{metric}: 0.\d+ with one for all labels, 0.\d+ with one", caplog.text)
