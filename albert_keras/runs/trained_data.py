@@ -66,6 +66,11 @@ class Overlap(NamedTuple):
         """Whether none of the rows were trained on, or so few that `is_small`."""
         return self.normalised == 0 or self.is_small
 
+    @property
+    def is_large(self) -> bool:
+        """Whether a tenth of the rows or more were trained on: scores compare nothing."""
+        return self.normalised >= max(self.rows, 1) / 10
+
     def sentence(self, kind: str, what: str = "") -> str:
         """Returns a phrase such as "1,350 of 1,500 rows were trained on".
 

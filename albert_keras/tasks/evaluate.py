@@ -51,7 +51,7 @@ class TaskEvaluation(NamedTuple):
     #: the task, or the examples of the training are no longer available.
     bag_of_words: dict[str, float] | None = None
     #: On these examples; without those of the training, that of the fine-tuning. None without any
-    #: baseline, and for scores that are not held-out ones.
+    #: baseline, and if a tenth of the examples or more were trained on.
     verdict: Verdict | None = None
     #: Fields of an `Overlap`: how many of the examples were trained on; None if it is unknown.
     overlap: dict[str, Any] | None = None
@@ -149,7 +149,7 @@ def evaluate_task(
     earlier = verdict_of(stored) if stored and len(rivals) < len(rivals_of(stored)) else None
     score = scored.scores[split][task.metric]
     verdict = judge(task.config.name, task.metric, score, interval, len(examples), rivals)
-    if overlap is not None and not overlap.is_held_out:
+    if overlap is not None and overlap.is_large:
         verdict = None
     elif earlier:
         verdict = earlier._replace(sentence=f"in the fine-tuning: {earlier.sentence}")

@@ -81,10 +81,11 @@ def test_development_examples_that_were_trained_on_are_counted(partial):
 def test_only_scores_of_other_rows_give_a_verdict(partial, tmp_path):
     verdicts = [
         evaluate_task(partial, write(tmp_path / f"{count}.tsv", texts)).verdict
-        for count, texts in ((1, [*OTHERS, TRAINED[0]]), (0, OTHERS))
+        for count, texts in ((2, [*OTHERS, *TRAINED[:2]]), (0, OTHERS))
     ]
     assert verdicts[0] is None and verdicts[1] is not None
     assert Overlap(101, 1).is_held_out and not Overlap(100, 1).is_held_out
+    assert Overlap(100, 10).is_large and not Overlap(100, 9).is_large
 
 
 def test_the_training_file_is_not_evaluated_unless_it_is_allowed(partial, tmp_path):
