@@ -15,9 +15,12 @@ from albert_keras.formats.hdf5_file import open_hdf5
 from albert_keras.formats.loading import ArrayTensors
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.encoder_with_head import AlbertForTask
+from albert_keras.models.preprocessor import restored_tokenizer
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.text_model import config_of_earlier_versions
 from data_pipeline.errors import InputError
 from data_pipeline.limits import check_memory, check_regular_file, parse_json
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Models that a `.keras` file may contain.
 _MODELS = (AlbertEncoder, AlbertForPretraining, AlbertForTask)
@@ -33,17 +36,38 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, Val
 def shape_in_keras_file(path: Path) -> AlbertConfig:
     """Reads the shape of the model in a `.keras` file, without loading it.
 
-    Keras imports any module that such a file names, even in safe mode. So it is only given files
-    that name no class but one of this package.
+    Raises:
+        InputError: If it cannot be read, or contains a model that is not ours.
+    """
+    return AlbertConfig.from_dict(_settings_in(path)["config"])
+
+
+def tokenizer_in_keras_file(path: Path) -> Tokenizer | None:
+    """Reads the tokenizer of the preprocessor in a `.keras` file; None if it has none.
 
     Raises:
-        InputError: If it cannot be read, or contains any other model.
+        InputError: If it is damaged, or as `shape_in_keras_file`.
+    """
+    settings = _settings_in(path)
+    try:
+        preprocessor = config_of_earlier_versions(settings).get("preprocessor")
+        return preprocessor and restored_tokenizer(dict(preprocessor["tokenizer"]))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"The tokenizer of `{path}` is damaged: {error!r}.") from error
+
+
+def _settings_in(path):
+    """Returns what `get_config` returned for the model in a `.keras` file.
+
+    Keras imports any module that such a file names, even in safe mode. So it is only given files
+    that name no class but one of this package.
     """
     try:
         with _open_archive(path) as archive:
             content = parse_json(archive.read("config.json"))
         content.pop("compile_config", None)  # not loaded
-        name, shape = content["class_name"], content["config"].get("config")
+        name, settings = content["class_name"], content["config"]
+        shape = settings.get("config")
         importlib.import_module("albert_keras.saving")
         model = keras.saving.get_registered_object(content["registered_name"])
         num_classes = json.dumps(content).count('"class_name"')
@@ -54,7 +78,7 @@ def shape_in_keras_file(path: Path) -> AlbertConfig:
     ours = isinstance(model, type) and issubclass(model, _MODELS) and model.__name__ == name
     if not ours or num_classes != 1 or not isinstance(shape, dict):
         raise InputError(f"`{path}` must contain a model of albert_keras. Received: {name}.")
-    return AlbertConfig.from_dict(shape)
+    return settings
 
 
 def open_keras_file(path: Path) -> ArrayTensors:

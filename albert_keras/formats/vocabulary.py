@@ -88,7 +88,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
 def stored_vocabulary(place: Place) -> Vocabulary | None:
     """Reads the vocabulary that is stored with the weights of a place; None if there is none.
 
-    Weights are not read, and TensorFlow is not needed.
+    Weights are not read, and TensorFlow is only needed for a vocabulary inside a `.keras` file.
     """
     if place.format == "hugging-face":
         folder = encoder_folder(place.path)
@@ -104,7 +104,13 @@ def stored_vocabulary(place: Place) -> Vocabulary | None:
     if place.format == "keras-nlp":
         path = place.path / KERAS_NLP_FILE
         return read_vocabulary(path) if path.is_file() else None
-    return vocabulary_beside(*place.folders)
+    vocabulary = vocabulary_beside(*place.folders)
+    if vocabulary is None and place.kind == "keras":
+        from albert_keras.formats.keras_file import tokenizer_in_keras_file
+
+        tokenizer = tokenizer_in_keras_file(place.path)
+        return None if tokenizer is None else Vocabulary(tokenizer, str(place.path))
+    return vocabulary
 
 
 def read_vocabulary(path: str | Path) -> Vocabulary:

@@ -32,6 +32,8 @@ class ConfiguredModel:
     seed: int
     dtype_policy: Any
     name: str
+    trainable: bool
+    layers: list[keras.layers.Layer]
 
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: all weights exist already."""
@@ -41,7 +43,8 @@ class ConfiguredModel:
 
     def get_config(self) -> dict[str, Any]:
         encoder: Any = getattr(self, "encoder", self)
-        return {
+        frozen = [name for name, layer in self._parts.items() if not layer.trainable]
+        config = {
             "config": self.config.to_dict(),
             "seed": self.seed,
             "dtype": self.dtype_policy.name,
@@ -49,10 +52,23 @@ class ConfiguredModel:
             "skips_padding": encoder.skips_padding,
             "name": self.name,
         }
+        config |= {} if self.trainable else {"trainable": False}
+        return config | ({"frozen": frozen} if frozen else {})
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
-        return cls(**config | {"config": AlbertConfig.from_dict(config["config"])})
+        config = config | {"config": AlbertConfig.from_dict(config["config"])}
+        frozen = config.pop("frozen", ())
+        model = cls(**config)
+        for name in frozen:
+            model._parts[name].trainable = False
+        return model
+
+    @property
+    def _parts(self):
+        """The layers of the model and of its encoder by their names: what can be frozen."""
+        encoder = getattr(self, "encoder", self)
+        return {layer.name: layer for layer in (*self.layers, *encoder.layers)}
 
 
 @keras.saving.register_keras_serializable("albert_keras")
@@ -273,8 +289,7 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
         return encoder
 
     def get_config(self) -> dict[str, Any]:
-        frozen = {} if self.trainable else {"trainable": False}
-        return super().get_config() | {"pooler": self.pooler is not None} | frozen
+        return super().get_config() | {"pooler": self.pooler is not None}
 
 
 def _layer_names(kind, calls):

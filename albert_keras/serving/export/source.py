@@ -29,7 +29,7 @@ from albert_keras.serving.graph.string_tasks import (
 )
 from albert_keras.serving.graph.tagging_model import TaggingModel
 from albert_keras.serving.graph.text_model import TextModel
-from albert_keras.tasks.finetuned import TrainedTask, read_tuned
+from albert_keras.tasks.finetuned import TrainedTask, open_text_model_of, read_tuned
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import baseline_scores, read_results
 from albert_keras.tasks.task import Task
@@ -126,6 +126,8 @@ def open_source(
     if place.run is not None:
         return _of_run(Run.open(place.run), step, max_seq_length)
     origin = open_weights(place, step)
+    if place.kind == "keras" and (model := open_text_model_of(place)):
+        return _of_model(model, max_seq_length)
     if place.kind != "export":
         return _of_weights(origin, max_seq_length)
     source = _of_weights(origin, max_seq_length or origin.max_seq_length)

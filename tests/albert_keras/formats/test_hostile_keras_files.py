@@ -1,6 +1,7 @@
 """A `.keras` file cannot read other files into weights, nor unpack or describe more than it has."""
 
 import io
+import json
 import zipfile
 
 import h5py
@@ -8,7 +9,11 @@ import numpy as np
 import pytest
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
+from albert_keras.formats.keras_file import (
+    open_keras_file,
+    shape_in_keras_file,
+    tokenizer_in_keras_file,
+)
 from albert_keras.models.encoder import AlbertEncoder
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import SMALL
@@ -113,3 +118,11 @@ def test_an_archive_that_unpacks_to_far_more_is_refused(pack):
         open_keras_file(bomb)
     with pytest.raises(InputError, match="and nothing else. Received: assets/a"):
         open_keras_file(pack({"assets/a": b""}))
+
+
+@pytest.mark.parametrize("tokenizer", [{"model": ""}, {"config": 1, "model": ""}, "folder", None])
+def test_a_damaged_tokenizer_is_refused(tokenizer, members, pack):
+    content = json.loads(members[SHAPE])
+    content["config"]["preprocessor"] = {"tokenizer": tokenizer}
+    with pytest.raises(InputError, match="The tokenizer of .*model.keras` is damaged"):
+        tokenizer_in_keras_file(pack({SHAPE: json.dumps(content)}))

@@ -13,7 +13,9 @@ from albert_keras.cli import main
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.open_weights import format_module, open_weights
 from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.text_classifiers import AlbertForClassification, AlbertForRegression
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names, write_tensors
 from data_pipeline.errors import InputError
@@ -110,6 +112,22 @@ def test_an_encoder_alone_in_a_keras_file(tmp_path, model, tiny_tokenizer, confi
     origin = open_weights(tmp_path / "encoder.keras", tokenizer=tiny_tokenizer)
     assert origin.tokenizer is tiny_tokenizer
     assert not assert_loads(origin, model, encoder).unused
+
+
+def test_a_keras_file_of_a_model_of_texts_has_its_tokenizer(
+    tmp_path, tiny_tokenizer, other_tokenizer, config
+):
+    path = tmp_path / "texts.keras"
+    preprocessor = AlbertPreprocessor(tiny_tokenizer)
+    build_model("classification", config, 3, preprocessor=preprocessor).save(path)
+    origin = open_weights(path)
+    assert (origin.tokenizer.digest, origin.tokenizer_source) == (tiny_tokenizer.digest, str(path))
+    assert AlbertPreprocessor.from_preset(path).tokenizer.digest == tiny_tokenizer.digest
+    assert AlbertForRegression.from_preset(path).tokenizer.digest == tiny_tokenizer.digest
+    assert AlbertForClassification.from_preset(path, labels=["x", "y"]).labels == ("x", "y")
+    assert open_weights(path, tokenizer=other_tokenizer).tokenizer is other_tokenizer
+    other_tokenizer.save(tmp_path / "tokenizer")
+    assert open_weights(path).tokenizer.digest == other_tokenizer.digest
 
 
 def test_steps_of_a_run(tiny_run, exported, tmp_path, pretrained):

@@ -179,7 +179,8 @@ def test_a_model_from_a_preset_answers_as_its_predict(tiny_run, tmp_path):
     model = AlbertForClassification.from_preset(
         tiny_run, labels=["dull", "warm"], sequence_length=32
     )
-    result = export(model, tmp_path / "films", version=7)
+    model.save(tmp_path / "films.keras")
+    result = export(tmp_path / "films.keras", tmp_path / "films", version=7)
     assert result.version == 7 and "classify" in result.signatures
     check_ops(result.path)
     texts = [text for text in DIRTY if text.strip()]

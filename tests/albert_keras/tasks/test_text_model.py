@@ -307,6 +307,30 @@ def test_the_best_weights_are_restored_and_checkpoints_are_loaded(model, tmp_pat
         assert found.shape == expected.shape and not np.allclose(found, expected, atol=1e-9)
 
 
+def test_what_is_frozen_stays_frozen_in_a_file(model, tmp_path):
+    model.encoder.trainable = False
+    model.compile()
+    model.fit(TEXTS, LABELS, **FIT)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    again.fit(TEXTS, LABELS, **FIT)
+    for ours, theirs in zip(model.encoder.weights, again.encoder.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert (model.head.output_weights.numpy() != again.head.output_weights.numpy()).any()
+
+
+@pytest.mark.parametrize(
+    "part_of",
+    [lambda model: model, lambda model: model.head, lambda model: model.encoder.embeddings],
+    ids=["model", "head", "embeddings"],
+)
+def test_a_part_of_a_model_may_be_frozen(part_of, model):
+    part_of(model).trainable = False
+    again = type(model).from_config(model.get_config())
+    trained = [[weight.name for weight in each.trainable_weights] for each in (model, again)]
+    assert trained[0] == trained[1] and len(trained[0]) < len(model.weights)
+
+
 def test_optimizers_and_their_rates_are_those_that_compile_is_given(model):
     adam = keras.optimizers.Adam
     for optimizer, clips in (
