@@ -102,7 +102,7 @@ class ObjectiveModel(keras.Model):
         model.compile(objective_weights={"size": 0.01})
     """
 
-    #: Has the settings of an optimizer that `compile` is given by name.
+    #: The configuration of an optimizer that `compile` receives by its name.
     optimizer_class: type[OptimizerConfig] = OptimizerConfig
 
     def objectives(self, features: dict[str, tf.Tensor]) -> dict[str, Objective]:

@@ -140,8 +140,9 @@ class AlbertForClassification(LabelsModel):
         return class_ids(labels, self.label_names)
 
     def class_weights(self, class_weight: Mapping[Any, float]) -> np.ndarray:
-        values = class_weight.values() if isinstance(class_weight, Mapping) else [math.nan]
-        if not all(math.isfinite(value) and value >= 0 for value in values):
+        if not isinstance(class_weight, Mapping) or not all(
+            math.isfinite(value) and value >= 0 for value in class_weight.values()
+        ):
             raise InputError(
                 "`class_weight` must be a dict with a number of at least 0 for each class. "
                 f"Received: {class_weight!r}."

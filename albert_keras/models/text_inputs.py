@@ -219,7 +219,7 @@ def class_ids(labels: list[Any], names: Sequence[str]) -> dict[str, np.ndarray]:
 
     Args:
         labels: Of N examples: names, numbers or booleans, [N] or [N, 1]; or one-hot, [N, C]. If
-            names are numbers, numbers are names.
+            any name is a number, numbers are read as names and not as positions.
         names: Of the C classes, in their order.
 
     Returns:

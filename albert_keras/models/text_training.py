@@ -457,9 +457,7 @@ class TextTraining(ObjectiveModel):
         Raises:
             InputError: If there are no such texts, or labels are missing.
         """
-        examples = examples_of(
-            x, y, sample_weight, self.text_names, getattr(self, "label_names", ())
-        )
+        examples = examples_of(x, y, sample_weight, self.text_names, self.labels)
         if has_targets and examples.labels is None and self.needs_labels:
             raise InputError("There must be a label for each example. Received: none.")
         self.note_inputs(examples.columns, learns)
@@ -524,8 +522,8 @@ class TextTraining(ObjectiveModel):
                 elif self._own_loss:
                     found = self._own_loss(labels, predictions)
                     # A function of the user may return the mean of the rows.
-                    found = tf.reshape(found, tf.shape(weights)) if found.shape.rank else found
-                    found += tf.zeros_like(weights)
+                    fitted = tf.broadcast_to if found.shape.rank == 0 else tf.reshape
+                    found = fitted(found, tf.shape(weights))
             return (found if given is None else found * given), is_right
 
         return {"answer": Objective(weights, of_rows)}

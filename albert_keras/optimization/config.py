@@ -163,7 +163,9 @@ class OptimizerConfig(Settings):
         "weight decay and, with LAMB, no trust ratio.",
     )
     unscaled_patterns: tuple[str, ...] = setting(
-        (), "Regular expressions of further variables that have no trust ratio with LAMB."
+        (),
+        "Regular expressions searched in variable names. Matching variables have no trust ratio "
+        "with LAMB, but weight decay.",
     )
 
     @field_validator("lr", mode="before")
@@ -273,8 +275,8 @@ class FinetuneOptimizer(OptimizerConfig):
     )
     unscaled_patterns: tuple[str, ...] = setting(
         _NEW_WEIGHTS,
-        "Regular expressions of further variables that have no trust ratio with LAMB, by default "
-        "the weights of the head.",
+        "Regular expressions searched in variable names. Matching variables have no trust ratio "
+        "with LAMB, but weight decay. The default are the weights of the head.",
     )
 
     def usual_warmup(self, num_steps: int) -> int:

@@ -68,7 +68,7 @@ class Overlap(NamedTuple):
 
     @property
     def is_large(self) -> bool:
-        """Whether a tenth of the rows or more were trained on: scores compare nothing."""
+        """Whether a tenth of the rows or more were trained on, so that scores are not compared."""
         return self.normalised >= max(self.rows, 1) / 10
 
     def sentence(self, kind: str, what: str = "") -> str:

@@ -189,7 +189,7 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
 def _joined_names(task, examples, labels) -> Iterator[Finding]:
     """Yields a warning about names that seem to be several ones with another sign between them."""
     sign, text = task.config.label_separator, ""
-    joined = [name for name in labels if are_several(name, [*labels])]
+    joined = [name for name in labels if are_several(name, labels)]
     if task.kind == "classification" and joined:
         text = f"`{joined[0]}` seems to be several: `label_separator` makes labels of them"
     if sign is not None and all(len(one.label) < 2 for one in examples):

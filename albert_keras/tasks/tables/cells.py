@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -187,7 +187,7 @@ def _check_known(name, known):
         raise RowError(f"has an unknown label, `{name}`{advice}")
 
 
-def are_several(name: str, known: Sequence[str]) -> bool:
+def are_several(name: str, known: Collection[str]) -> bool:
     """Returns whether a name of a label is several known ones with a sign between them."""
     parts = set(_JOINTS.split(name))
-    return len(parts) > 1 and parts <= {*known}
+    return len(parts) > 1 and all(part in known for part in parts)
