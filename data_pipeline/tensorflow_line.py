@@ -1,8 +1,6 @@
-"""Which line of TensorFlow is installed, the choice of Keras 2 on both, and how XLA is prepared.
+"""The lines of TensorFlow, the environment in which it is started, and how XLA is prepared.
 
-The project runs on Keras 2. TensorFlow 2.15 contains it; since TensorFlow 2.16, `tensorflow.keras`
-is Keras 3 unless an environment variable selects the package tf-keras, which is Keras 2. This is
-the only module that distinguishes the lines.
+What differs between their Keras is in `albert_keras/keras_versions.py`.
 
 The module imports no TensorFlow when it is imported.
 """
@@ -14,11 +12,8 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable
-from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
-
-from data_pipeline.errors import InputError
 
 
 class Line(NamedTuple):
@@ -26,8 +21,7 @@ class Line(NamedTuple):
 
     pythons: tuple[tuple[int, int], ...]
     tensorflow: str
-    keras_package: str  # the package that is Keras 2
-    keras: str
+    keras: str  # the versions that it has, or the first numbers of them
 
     @property
     def series(self) -> str:
@@ -37,12 +31,10 @@ class Line(NamedTuple):
 
 #: All lines, the default one first.
 LINES = (
-    Line(((3, 10), (3, 11)), "2.15.1", "keras", "2.15.0"),
-    Line(((3, 12), (3, 13)), "2.21.0", "tf-keras", "2.21.0"),
+    Line(((3, 10), (3, 11)), "2.15.1", "2.15"),
+    Line(((3, 12), (3, 13)), "2.21.0", "3"),
 )
 
-#: TensorFlow reads it when an attribute of `tensorflow.keras` is used for the first time.
-VARIABLE = "TF_USE_LEGACY_KERAS"
 #: "0" prints everything, "1" hides information, "2" warnings as well, "3" errors as well.
 LOG_VARIABLE = "TF_CPP_MIN_LOG_LEVEL"
 #: TensorFlow keeps the memory of the tensors of a CPU for the next step. The C library, which it
@@ -71,47 +63,15 @@ def required_line(python: tuple[int, ...] = tuple(sys.version_info[:2])) -> Line
     return next((line for line in LINES if python[:2] in line.pythons), LINES[0])
 
 
-@functools.cache
-def needs_tf_keras() -> bool:
-    """Returns whether Keras 2 is the package tf-keras, as it is from TensorFlow 2.16 on.
-
-    On this line there is no tensorflow-addons, and KerasHub takes the place of KerasNLP.
-    """
-    try:
-        # Required by every build of TensorFlow, under whichever name the build is distributed.
-        return not metadata.version("keras").startswith("2.")
-    except metadata.PackageNotFoundError:
-        return False
-
-
-class Keras3Error(InputError, ImportError):
-    """TensorFlow uses Keras 3, with which no module that needs TensorFlow can work."""
-
-
 def prepare_tensorflow() -> None:
-    """Sets the environment variables that TensorFlow reads, and checks its Keras.
+    """Sets the environment variables that TensorFlow reads, unless the user has set them.
 
-    Both packages call it when they are imported. Values of the user come first, except for another
-    choice of Keras, as nothing here works with Keras 3.
-
-    Raises:
-        Keras3Error: If `tensorflow.keras` was used before, and is Keras 3.
+    Both packages call it when they are imported.
     """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     # tensorflow_hub, which tensorflow-text and keras-nlp import.
     warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
-    if not needs_tf_keras():  # with the variable, TensorFlow 2.15 would load both Keras
-        return
-    os.environ[VARIABLE] = "1"
-    tensorflow = sys.modules.get("tensorflow")
-    if tensorflow and not tensorflow.keras.Model.__module__.startswith("tf_keras."):
-        raise Keras3Error(
-            "`tensorflow.keras` must be Keras 2, which is the package tf-keras. "
-            f"Received: Keras {metadata.version('keras')}, which this program used first. Import "
-            "albert_keras or data_pipeline before `tensorflow.keras` is used, or set "
-            f"{VARIABLE}=1 in the environment."
-        )
 
 
 def trace_as_written() -> None:

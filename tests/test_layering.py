@@ -10,7 +10,7 @@ from tests.repository import PACKAGES, ROOT
 
 #: Packages and modules of albert_keras from the lowest up. Within a row, none imports another.
 ROWS = (
-    ("config", "recipes", "report"),
+    ("config", "recipes", "report", "keras_versions"),
     ("shipped_models",),
     ("layers",),
     ("optimization",),
@@ -120,7 +120,16 @@ def test_modules_import_each_other_one_way(package):
 
 
 def test_keras_has_one_spelling_and_its_libraries_are_not_needed():
-    unwanted = {"keras", "tensorflow_addons", "keras_nlp", "keras_hub"}
+    unwanted = {"tensorflow.keras", "tf_keras", "tensorflow_addons", "keras_nlp", "keras_hub"}
     for package in ("albert_keras", "data_pipeline", "tests"):
         for path in files_of(package):
-            assert not unwanted & {name.split(".")[0] for name in imports_of(path)}, path
+            found = imports_of(path)
+            assert not unwanted & {*found, *(name.split(".")[0] for name in found)}, path
+
+
+def test_one_module_asks_for_the_version_of_keras():
+    for package in ("albert_keras", "data_pipeline"):
+        for path in files_of(package):
+            text = path.read_text(encoding="utf-8")
+            asks = "_IS_KERAS_3" in text or "keras.__version__.st" in text
+            assert not asks or path.name == "keras_versions.py", path

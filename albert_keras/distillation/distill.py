@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tensorflow import keras
+import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig

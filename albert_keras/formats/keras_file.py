@@ -7,8 +7,8 @@ import zipfile
 import zlib
 from pathlib import Path
 
+import keras
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.hdf5_file import open_hdf5

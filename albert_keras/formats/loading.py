@@ -8,8 +8,8 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import keras
 import numpy as np
-from tensorflow import keras
 
 from albert_keras.formats.tensor_table import Row, is_float, read_by_table
 from albert_keras.runs.tensors import is_moment, weight_names

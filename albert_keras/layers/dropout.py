@@ -1,10 +1,11 @@
 """Dropout whose masks depend on seed, step and row, however a batch is split over devices."""
 
-from typing import NamedTuple
+import dataclasses
 
+import keras
 import tensorflow as tf
-from tensorflow import keras
 
+from albert_keras.keras_versions import take_any_inputs
 from albert_keras.layers.kernels import differentiable, kernel
 
 #: Philox on CPU and GPU, where sampling from counter i yields the numbers from position i on; on
@@ -16,7 +17,8 @@ _SCRAMBLING_KEY = 0x02461E29_3EC8F720
 _NUMBERS_PER_COUNT = 4
 
 
-class DropoutSeed(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class DropoutSeed:
     """The state that dropout masks depend on, besides the seed of the layer.
 
     Attributes:
@@ -32,29 +34,47 @@ class DropoutSeed(NamedTuple):
 
     def of_sequences(self, count):
         """Returns the seed for a batch in which every row has become `count` sequences, int."""
-        return self._replace(row=self.row * tf.cast(count, tf.int64))
+        return dataclasses.replace(self, row=self.row * tf.cast(count, tf.int64))
+
+    def at_depth(self, depth):
+        """Returns the seed for another use of a shared layer, int."""
+        return dataclasses.replace(self, depth=depth)
 
 
-class Dropout(keras.layers.Dropout):
+class Dropout(keras.layers.Layer):
     """Dropout layer with reproducible masks.
 
-    Arguments are those of Keras; `seed` must be given, different for each layer.
+    Args:
+        rate: float. Share of the inputs that is set to 0.
+        seed: int. Different for each layer.
+        **kwargs: `name`, `dtype`, as in Keras.
 
     Call arguments:
         inputs: float [B, ...].
         dropout_seed: DropoutSeed or None. Makes the masks a pure function of the layer's seed and
-            of this. None takes the next numbers of a generator, as Keras does.
+            of this. None takes the next numbers of TensorFlow's generator, as Keras does.
     """
 
+    def __init__(self, rate, seed, **kwargs):
+        super().__init__(**kwargs)
+        self.rate, self.seed = rate, seed
+        take_any_inputs(self)
+        self.built = True
+
     def call(self, inputs, dropout_seed=None, training=None):
-        if dropout_seed is None or not training or self.rate == 0:
-            return super().call(inputs, training=training)
+        if not training or self.rate == 0:
+            return inputs
+        if dropout_seed is None:
+            return tf.nn.dropout(inputs, self.rate, seed=self.seed)
         return _dropped(inputs, self._bits(tf.shape(inputs), dropout_seed), self.rate)
 
     def _bits(self, shape, dropout_seed):
         """Returns random int32 numbers; the first axis of the shape counts rows."""
         seed = tf.stack(
-            [tf.constant(self.seed << 16 | dropout_seed.depth, tf.int64), dropout_seed.step]
+            [
+                tf.constant(self.seed << 16 | dropout_seed.depth, tf.int64),
+                tf.convert_to_tensor(dropout_seed.step),
+            ]
         )
         key, counter = _key_and_counter(seed)
         # Each row uses whole counter values, so that it can be sampled without the rows before it.

@@ -38,7 +38,8 @@ def kernel(function):
             return function(*tensors)
         if function not in _compiled:
             _compiled[function] = compiled(function, autograph=False)
-        return _compiled[function](*tensors)
+        # Variables of Keras 3 are no arguments of a function of TensorFlow.
+        return _compiled[function](*map(tf.convert_to_tensor, tensors))
 
     return run
 

@@ -6,10 +6,12 @@ initial value depends only on the model's seed and the name.
 """
 
 import hashlib
+from typing import Any
 
+import keras
 import tensorflow as tf
-from tensorflow import keras
 
+from albert_keras.keras_versions import new_weight, take_any_inputs
 from albert_keras.layers.dropout import Dropout
 from albert_keras.layers.fused import dense, layer_norm
 
@@ -20,7 +22,22 @@ def name_seed(seed, name):
     return int.from_bytes(digest, "big") >> 1  # below 2**31
 
 
-class NamedLayer(keras.layers.Layer):
+class StoredOnce:
+    """A layer or a model whose weights are stored and loaded by the model around it, if any.
+
+    Attributes:
+        is_stored: bool. Whether the model around it has just done this.
+    """
+
+    is_stored = False
+
+    def take_turn(self) -> bool:
+        """Returns whether nothing is left to store or to load; the next time begins anew."""
+        is_stored, self.is_stored = self.is_stored, False
+        return is_stored
+
+
+class NamedLayer(StoredOnce, keras.layers.Layer):
     """Base class of the layers: weights with full names that exist after construction.
 
     Args:
@@ -37,6 +54,7 @@ class NamedLayer(keras.layers.Layer):
         self.scope = scope
         self.seed = seed
         self.stddev = stddev
+        take_any_inputs(self)
         self.built = True
 
     def named_weight(self, name, shape, initializer="normal"):
@@ -53,13 +71,15 @@ class NamedLayer(keras.layers.Layer):
             initializer = keras.initializers.TruncatedNormal(
                 stddev=self.stddev, seed=name_seed(self.seed, f"{self.scope}/{name}")
             )
-        scope, _, last = f"{self.scope}/{name}".strip("/").rpartition("/")
-        # The slash at the end makes the scope absolute: enclosing scopes, for example of a
-        # surrounding model, do not become part of the name.
-        with tf.init_scope(), tf.name_scope(f"{scope}/" if scope else ""):
-            return self.add_weight(
-                last, shape, initializer=initializer, experimental_autocast=False
-            )
+        return new_weight(self, f"{self.scope}/{name}".strip("/"), shape, initializer)
+
+    def save_own_variables(self, store: Any) -> None:
+        if not self.take_turn():
+            super().save_own_variables(store)
+
+    def load_own_variables(self, store: Any) -> None:
+        if not self.take_turn():
+            super().load_own_variables(store)
 
     def dropout(self, rate, name):
         """Returns a dropout layer with a seed of its own."""
@@ -67,7 +87,7 @@ class NamedLayer(keras.layers.Layer):
             rate,
             seed=name_seed(self.seed, f"{self.scope}/{name}"),
             dtype=self.dtype_policy,
-            name=name,
+            name=name.replace("/", "_"),
         )
 
 

@@ -17,7 +17,6 @@ from albert_keras.report import bytes_text
 from data_pipeline.tensorflow_line import (
     CUDA_FLAG,
     LINES,
-    VARIABLE,
     XLA_VARIABLE,
     Line,
     cuda_tools,
@@ -33,7 +32,7 @@ _MARKS = {OK: "✔", WARNING: "⚠", FAULT: "✘"}
 _OURS = "albert-keras"
 #: Their versions are always shown.
 _SHOWN = (
-    *(_OURS, "tensorflow", "keras", "tf-keras", "tensorflow-text", "tensorflow-addons"),
+    *(_OURS, "tensorflow", "keras", "tensorflow-text", "tensorflow-addons"),
     *("sentencepiece", "numpy", "protobuf"),
 )
 #: Free space below which a folder is a fault: a few checkpoints of ALBERT-base take about 1 GB.
@@ -157,27 +156,22 @@ def keras_findings(
     environ: Mapping[str, str] = os.environ,
     line: Line | None = None,
 ) -> list[Finding]:
-    """Checks which Keras TensorFlow loads; it needs Keras 2.
+    """Checks which Keras is loaded; it must be that of the line, on TensorFlow.
 
     Args:
-        loaded: Version of the Keras that TensorFlow loaded; None if it did not start.
+        loaded: Version of the Keras that was loaded; None if TensorFlow did not start.
         environ: The environment of the process.
         line: The required versions; None takes those for this Python.
     """
     line, found = line or required_line(), []
     if (backend := environ.get("KERAS_BACKEND", "tensorflow")) != "tensorflow":
         text = f"KERAS_BACKEND={backend} must be tensorflow or not set"
-        found.append(Finding("Keras", WARNING, text, "unset KERAS_BACKEND"))
-    value = environ.get(VARIABLE)
-    if line.keras_package == "keras" and value in ("true", "True", "1"):
-        text = f"{VARIABLE}={value} makes TensorFlow load `tf_keras` in place of `keras`"
-        found.append(Finding("Keras", FAULT, text, f"unset {VARIABLE}"))
-    if loaded is not None and not loaded.startswith(f"{line.series}."):
-        text = f"TensorFlow uses Keras {loaded}; it needs Keras {line.series}"
-        fix = f"pip install '{line.keras_package}=={line.keras}'"
-        found.append(Finding("Keras", FAULT, text, fix))
+        found.append(Finding("Keras", FAULT, text, "unset KERAS_BACKEND"))
+    if loaded is not None and not f"{loaded}.".startswith(f"{line.keras}."):
+        text = f"Keras {loaded} is loaded, and Keras {line.keras} is required"
+        found.append(Finding("Keras", FAULT, text, f"pip install 'keras=={line.keras}.*'"))
     elif loaded is not None and not found:
-        found.append(Finding("Keras", OK, f"TensorFlow uses {line.keras_package} {loaded}"))
+        found.append(Finding("Keras", OK, f"Keras {loaded}"))
     return found
 
 

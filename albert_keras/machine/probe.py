@@ -70,8 +70,9 @@ def _examine():
     import tensorflow as tf
 
     _print(seconds=time.perf_counter() - started)
-    package = tf.keras.Model.__module__.split(".")[0]  # "keras" or "tf_keras"
-    _print(keras=sys.modules[package].__version__)
+    import keras
+
+    _print(keras=keras.__version__)
     _print(gpus=len(tf.config.list_physical_devices("GPU")))
     for module in _MODULES:
         importlib.import_module(module)

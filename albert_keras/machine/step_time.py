@@ -6,6 +6,7 @@ that, so each is timed.
 
 import time
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -30,7 +31,7 @@ def step_seconds(config: AlbertConfig, stage: Stage) -> float:
     """
     settings = PretrainingConfig.of(run_settings(config, _STEPS, [stage]))
     settings = settings.resolved(choose_precision(tf.distribute.get_strategy()))
-    tf.keras.backend.clear_session()
+    keras.backend.clear_session()
     train = build_pretraining(settings, config).make_train_function()
     features = _features(stage)
     seconds = []

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.optimization.build import build_optimizer
 from albert_keras.optimization.schedules import WarmupPolynomialDecay

@@ -5,16 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tensorflow import keras
+import keras
 
 from albert_keras.config import AlbertConfig
+from albert_keras.keras_versions import key_of, name_of, take_any_inputs
 from albert_keras.layers.activations import ACTIVATIONS
 from albert_keras.layers.attention import SelfAttentionBlock
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.embeddings import FactorizedEmbedding
 from albert_keras.layers.feed_forward import FeedForwardBlock
 from albert_keras.layers.kernels import inference
-from albert_keras.layers.weights import NamedDense
+from albert_keras.layers.weights import NamedDense, StoredOnce
 from albert_keras.models.encoder_inputs import checked_inputs
 from albert_keras.models.execution import Execution
 from albert_keras.models.presets import open_preset
@@ -25,7 +26,7 @@ from data_pipeline.limits import check_memory
 _BYTES_PER_WEIGHT = 4  # variables are float32 in every precision
 
 
-class ConfiguredModel:
+class ConfiguredModel(StoredOnce):
     """What the Keras models with an AlbertConfig share: their weights exist after construction."""
 
     config: AlbertConfig
@@ -35,8 +36,45 @@ class ConfiguredModel:
     trainable: bool
     layers: list[keras.layers.Layer]
 
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+        take_any_inputs(self)
+
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: all weights exist already."""
+
+    def save_own_variables(self, store: Any) -> None:
+        """Stores all weights by their names, so that a file is the same for each Keras."""
+        if not self.take_turn():
+            for key, weight in self._weights_by_key().items():
+                store[key] = weight.numpy()
+
+    def load_own_variables(self, store: Any) -> None:
+        """Loads what `save_own_variables` stored; in older files each layer has its own weights."""
+        if self.take_turn() or not store.keys():
+            return
+        weights = self._weights_by_key()
+        if missing := sorted(weights.keys() - store.keys()):
+            raise ValueError(f"The file has no weight {', '.join(missing)[:200]}.")
+        for key, weight in weights.items():
+            weight.assign(store[key])
+
+    def _weights_by_key(self):
+        """Returns the weights that the model stores, by name, instead of its layers.
+
+        There are none if two have the same name, as of two encoders in a model of a user, whose
+        layers store theirs themselves.
+        """
+        layers = [*self._flatten_layers(include_self=False)]
+        foreign = [layer for layer in layers if not isinstance(layer, StoredOnce)]
+        apart = {id(weight) for layer in foreign for weight in layer.weights}
+        weights = [weight for weight in self.weights if id(weight) not in apart]
+        found = {key_of(name_of(weight)): weight for weight in weights}
+        if len(found) < len(weights):
+            return {}
+        for layer in set(layers) - set(foreign):
+            layer.is_stored = True
+        return found
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.config.summary()}>"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import keras
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.dropout import DropoutSeed

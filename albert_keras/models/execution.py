@@ -64,7 +64,7 @@ class Execution:
             [N, H]; of the last depth [B * Q, H] if positions were requested.
         """
         positions = self._positions if self._depth == self._last_depth else None
-        seed = self._dropout_seed and self._dropout_seed._replace(depth=self._depth)
+        seed = self._dropout_seed and self._dropout_seed.at_depth(self._depth)
         shared = {"dropout_seed": seed, "training": self._training}
         self._depth += 1
 

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import keras
 import tensorflow as tf
-from tensorflow import keras
 
+from albert_keras.keras_versions import OWN_STEP, apply_summed, count_batch, steps_per_execution
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import (
     COMPILED_PARTS,
@@ -183,7 +184,10 @@ class ObjectiveModel(keras.Model):
                 optimizer = self._planned.optimizer()
             elif learning_rate != "auto":
                 optimizer = optimizer_of(optimizer, learning_rate)
-        super().compile(optimizer=optimizer, **kwargs)
+        # Keras would wrap an optimizer that is named for float16; here the guard must see the
+        # gradients before that.
+        optimizer = optimizer if optimizer is None else optimizer_of(optimizer)
+        super().compile(optimizer=optimizer, **OWN_STEP, **kwargs)
         clip_norm = _clip_norm(self.optimizer) if clip_norm == "auto" else clip_norm
         # The logs of a step are those of the whole batch on each replica; Keras would add them up.
         self.distribute_reduction_method = "first"
@@ -213,7 +217,7 @@ class ObjectiveModel(keras.Model):
             self.skipped = Running("skipped", sums=True)
 
     def get_compile_config(self) -> dict[str, Any] | None:
-        if not self._is_compiled or self.optimizer is None:
+        if getattr(self, "optimizer", None) is None:
             return None
         settings = dict(self._compiled_with)
         settings["objective_weights"] = dict(self.objective_weights)
@@ -233,10 +237,6 @@ class ObjectiveModel(keras.Model):
     def _compile_again(self, **settings):
         """Compiles a loaded model with what `get_compile_config` returned."""
         ObjectiveModel.compile(self, **settings)
-
-    def _get_optimizer(self, optimizer):
-        # Keras would wrap it for float16; here the guard must see the gradients before that.
-        return None if optimizer is None else optimizer_of(optimizer)
 
     @property
     def trained_weights(self) -> list[tf.Variable]:
@@ -282,6 +282,8 @@ class ObjectiveModel(keras.Model):
             planned.plan(x, **kwargs)
         elif getattr(self, "optimizer", None) is not None:
             check_schedule(self.optimizer)
+        if isinstance(x, tf.data.Dataset):
+            kwargs["shuffle"] = False  # Keras 3 warns that it cannot
         return super().fit(x, *args, **kwargs)
 
     def class_weights(self, class_weight: Mapping[Any, float]) -> Any:
@@ -405,9 +407,7 @@ class ObjectiveModel(keras.Model):
         gradients = clip_gradients(gradients, self.clip_norm, norm, is_usable)
         if not isinstance(self.optimizer, Lamb):  # ours change nothing if a gradient is not finite
             gradients = [tf.where(is_usable, each, tf.zeros_like(each)) for each in gradients]
-        self.optimizer.apply_gradients(
-            zip(gradients, weights, strict=True), experimental_aggregate_gradients=False
-        )
+        apply_summed(self.optimizer, gradients, weights)
         self._count(sums, loss, is_usable)
         self.means["gradient_norm"].add(norm, is_usable)
         self.tokens.add(tokens)
@@ -446,14 +446,14 @@ class ObjectiveModel(keras.Model):
         if hasattr(self.optimizer, "build"):  # all moments exist, as in a restored checkpoint
             self.optimizer.build(self.trainable_variables)
         self.check_compiled_part()
-        if self.run_eagerly or int(self._steps_per_execution.numpy()) > 1:
+        if self.run_eagerly or steps_per_execution(self) > 1:
             return super().make_train_function(force)
         strategy = self.distribute_strategy
 
         @tf.function(reduce_retracing=True)
         def run(features):
             results = strategy.run(self.train_step, args=(features,))
-            self._train_counter.assign_add(1)
+            count_batch(self)
             return {
                 name: strategy.experimental_local_results(value)[0]
                 for name, value in results.items()

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.rows import token_mask

@@ -6,9 +6,9 @@ Source: `squad_utils.py` in google-research/albert.
 from collections.abc import Mapping
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.text_packing import num_tokens_of, readable, row_slices

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.layers.text_packing import WHITE_SPACE, readable, row_slices, unread
 from albert_keras.models.preprocessor import TextPreprocessor, strings_of

@@ -8,9 +8,9 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.models.text_inputs import Examples
 from data_pipeline.errors import InputError

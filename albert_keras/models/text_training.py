@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.models.compiling import MetricsOfKeras, loss_of_keras
 from albert_keras.models.objective_model import Objective, ObjectiveModel, with_autograph

@@ -3,8 +3,8 @@
 from functools import partial
 from typing import Any
 
+import keras
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.optimization.lamb import AdamW, Lamb
 from albert_keras.optimization.muon import Muon

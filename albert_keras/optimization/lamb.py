@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
-from tensorflow import keras
 
+from albert_keras.keras_versions import Optimizer
 from albert_keras.layers.kernels import kernel
 
 #: Patterns of the weights that google-research/albert neither decays nor, with LAMB, rescales.
@@ -14,7 +15,7 @@ EXCLUDED = ("LayerNorm", "layer_norm", "bias")
 
 
 @keras.saving.register_keras_serializable(package="albert_keras")
-class Lamb(keras.optimizers.Optimizer):
+class Lamb(Optimizer):
     """LAMB without bias correction, one trust ratio per variable.
 
     For weights w with gradient g, at learning rate lr:
@@ -71,45 +72,21 @@ class Lamb(keras.optimizers.Optimizer):
         if kwargs.get("clipnorm") is not None and global_clipnorm == 1.0:
             global_clipnorm = None
         super().__init__(
+            learning_rate,
             name,
             weight_decay=weight_decay or 0.0,
             global_clipnorm=global_clipnorm,
-            jit_compile=kwargs.pop("jit_compile", False),
             **kwargs,
         )
-        self._learning_rate = self._build_learning_rate(learning_rate)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self._not_decayed = list(exclude_from_weight_decay or ())
         self._not_adapted = list(exclude_from_layer_adaptation or ()) or self._not_decayed
-
-    @property
-    def schedule(self) -> Any:
-        """The learning rate: a LearningRateSchedule, or a variable with the constant rate."""
-        return self._learning_rate
 
     def moment_names(self, variable: tf.Variable) -> tuple[str, ...]:
         """Returns the names of the moments that are kept for a variable."""
         return ("m", "v")
 
-    def moments_of(self, variable: tf.Variable) -> dict[str, tf.Variable]:
-        """Returns the moments of a variable by name; `build` must have been called."""
-        return self._moments[self._index_dict[self._var_key(variable)]]
-
-    def build(self, var_list: Sequence[tf.Variable]) -> None:
-        """Creates the moments of variables; later calls do nothing."""
-        if getattr(self, "_built", False):
-            return
-        super().build(var_list)
-        self._moments = [
-            {
-                name: self.add_variable_from_reference(variable, name)
-                for name in self.moment_names(variable)
-            }
-            for variable in var_list
-        ]
-        self._built = True
-
-    def update_step(self, gradient: Any, variable: tf.Variable) -> None:
+    def update_step(self, gradient: Any, variable: tf.Variable, learning_rate: Any) -> None:
         """Updates a variable and its moments."""
         gradient, weight = tf.convert_to_tensor(gradient), tf.convert_to_tensor(variable)
         m, v = self.moments_of(variable).values()
@@ -122,7 +99,7 @@ class Lamb(keras.optimizers.Optimizer):
             is_usable, gradient, m, v, weight, tf.constant([*rates, decay], variable.dtype)
         )
         ratio = self._trust_ratio(weight, update) if self._is_adapted(variable) else 1.0
-        rate = tf.cast(self.learning_rate, variable.dtype)
+        rate = tf.cast(learning_rate, variable.dtype)
         new = updated(is_usable, weight, update, ratio * rate)
         for old, value in ((m, new_m), (v, new_v), (variable, new)):
             old.assign(value)
@@ -143,14 +120,18 @@ class Lamb(keras.optimizers.Optimizer):
         """Does nothing: the decay is a part of the update, which the trust ratio rescales."""
 
     def _is_decayed(self, variable):
-        return self._use_weight_decay(variable) and not is_named_by(self._not_decayed, variable)
+        is_excluded = self._is_named_by(self._not_decayed, variable)
+        return self._use_weight_decay(variable) and not is_excluded
 
     def _is_adapted(self, variable):
-        return not is_named_by(self._not_adapted, variable)
+        return not self._is_named_by(self._not_adapted, variable)
+
+    def _is_named_by(self, patterns, variable):
+        name = self.name_of(variable)
+        return any(re.search(pattern, name) for pattern in patterns)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
-            "learning_rate": self._serialize_hyperparameter(self._learning_rate),
             "beta_1": self.beta_1,
             "beta_2": self.beta_2,
             "epsilon": self.epsilon,
@@ -194,10 +175,3 @@ def _moments(is_usable, gradient, m, v, weight, rates):
 @kernel
 def updated(is_usable, weight, update, rate):
     return tf.where(is_usable, weight - rate * update, weight)
-
-
-def is_named_by(patterns, variable):
-    # Under MirroredStrategy copies are named "dense/bias/replica_1:0". Without the suffix a pattern
-    # such as "bias$" matches on every replica; otherwise the replicas would diverge.
-    name = re.sub(r"(/replica_\d+)?:\d+$", "", variable.name)
-    return any(re.search(pattern, name) for pattern in patterns)

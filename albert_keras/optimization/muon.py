@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
-from tensorflow import keras
 
-from albert_keras.optimization.lamb import AdamW, is_named_by, updated
+from albert_keras.optimization.lamb import AdamW, updated
 
 #: Coefficients of the quintic iteration (Jordan 2024): they raise small singular values fastest, at
 #: the price of ending between about 0.7 and 1.2 instead of at 1.
@@ -63,9 +63,9 @@ class Muon(AdamW):
     def moment_names(self, variable: tf.Variable) -> tuple[str, ...]:
         return ("m",) if self._is_orthogonalized(variable) else super().moment_names(variable)
 
-    def update_step(self, gradient: Any, variable: tf.Variable) -> None:
+    def update_step(self, gradient: Any, variable: tf.Variable, learning_rate: Any) -> None:
         if not self._is_orthogonalized(variable):
-            super().update_step(gradient, variable)
+            super().update_step(gradient, variable, learning_rate)
             return
         gradient, weight = tf.convert_to_tensor(gradient), tf.convert_to_tensor(variable)
         slot = self.moments_of(variable)["m"]
@@ -77,12 +77,12 @@ class Muon(AdamW):
         update = direction * (_UPDATE_RMS * max(weight.shape) ** 0.5)
         if self._is_decayed(variable):
             update += self.weight_decay * weight
-        rate = tf.cast(self.learning_rate, variable.dtype)
+        rate = tf.cast(learning_rate, variable.dtype)
         slot.assign(tf.where(is_usable, momentum, slot))
         variable.assign(updated(is_usable, weight, update, rate))
 
     def _is_orthogonalized(self, variable):
-        return len(variable.shape) == 2 and is_named_by(self.matrices, variable)
+        return len(variable.shape) == 2 and self._is_named_by(self.matrices, variable)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+import keras
 import tensorflow as tf
-from tensorflow import keras
 
 
 @keras.saving.register_keras_serializable(package="albert_keras")

@@ -20,7 +20,7 @@ from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _PACKAGES = (
-    *("albert-keras", "tensorflow", "keras", "tf-keras", "tensorflow-text", "tensorflow-addons"),
+    *("albert-keras", "tensorflow", "keras", "tensorflow-text", "tensorflow-addons"),
     "numpy",
 )
 _CHECKOUT = Path(__file__).parents[2]

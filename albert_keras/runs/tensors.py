@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.keras_versions import name_of
 from data_pipeline.errors import InputError
 from data_pipeline.limits import check_regular_file
 
@@ -80,18 +81,18 @@ def misfits_of(tensors: CheckpointTensors, variables: dict[str, tf.Variable]) ->
 
 def weight_names(model) -> dict[str, tf.Variable]:
     """Names a model's weights as checkpoints do."""
-    return {variable.name.split(":")[0]: variable for variable in model.weights}
+    return {name_of(variable): variable for variable in model.weights}
 
 
 def training_variables(model, optimizer) -> dict[str, tf.Variable]:
     """Names a model's weights, and the moments of its optimizer, which must exist already."""
     variables = weight_names(model)
     # Of a layer that is frozen, no variable.
-    trained = {variable.name for variable in model.trainable_variables}
+    trained = {name_of(variable) for variable in model.trainable_variables}
     moments = {
         f"{name}/{_SLOTS[slot]}": moment
         for name, variable in variables.items()
-        if variable.name in trained
+        if name in trained
         for slot, moment in optimizer.moments_of(variable).items()
     }
     return variables | moments

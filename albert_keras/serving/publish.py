@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import h5py
+import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.formats.detection import ALBERT_CONFIG, EXPORT_RECORD, Place, versions
 from albert_keras.serving.export.checks import AccuracyLoss, check_answers, compare

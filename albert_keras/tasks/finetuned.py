@@ -5,8 +5,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
-from tensorflow import keras
 
 from albert_keras.formats.detection import Place, detect
 from albert_keras.formats.keras_file import open_keras_model

@@ -2,9 +2,9 @@
 
 import logging
 
+import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.features import Features

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
-from tensorflow import keras
 
 from albert_keras.runs.log_file import log_evaluation, read_evaluations
 from albert_keras.tasks.features import Features

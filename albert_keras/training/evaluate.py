@@ -5,8 +5,8 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
+import keras
 import numpy as np
-from tensorflow import keras
 
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.log_file import log_evaluation

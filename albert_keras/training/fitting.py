@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import keras
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.models.objective_model import ObjectiveModel
 from albert_keras.report import percent

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tensorflow import keras
+import keras
 
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.weight_count import model_line

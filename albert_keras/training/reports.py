@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import keras
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.runs.log_file import append_to_log, keep_log_until, read_log
 from albert_keras.training.run_callbacks import Progress

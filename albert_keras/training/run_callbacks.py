@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow import keras
+import keras
 
 from data_pipeline.errors import InputError
 
@@ -152,6 +152,6 @@ def check_callbacks(callbacks: Sequence[keras.callbacks.Callback]) -> None:
     for callback in callbacks:
         for kind in type(callback).__mro__:
             name, package = kind.__name__, kind.__module__.split(".")[0]
-            if package in ("keras", "tf_keras") and name in _REFUSED:
+            if package == "keras" and name in _REFUSED:
                 own = "" if kind is type(callback) else f"{type(callback).__name__}, a "
                 raise InputError(f"`callbacks` must not contain {own}{name}: {_REFUSED[name]}.")

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tensorflow import keras
+import keras
 
 from albert_keras.training.run_callbacks import Progress
 from data_pipeline.files import write_json

@@ -5,7 +5,7 @@ import math
 import time
 from collections import deque
 
-from tensorflow import keras
+import keras
 
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 from albert_keras.training.run_callbacks import Progress

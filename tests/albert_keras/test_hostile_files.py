@@ -4,10 +4,10 @@ import json
 import pickle
 import zipfile
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.serving.predictor import Predictor

@@ -88,8 +88,8 @@ def prepare_keras_nlp(shape: Shape, precision: str) -> Prepared:
 
     `precision` is the name of a Keras policy. InputError if KerasNLP cannot express the shape.
     """
+    import keras
     import tensorflow as tf
-    from tensorflow import keras
 
     from albert_keras.models.encoder import AlbertEncoder
     from tests.albert_keras.formats.backbones import backbone_of, library

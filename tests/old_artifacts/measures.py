@@ -159,8 +159,8 @@ def of_evaluation(run, data, **options):
 
 def of_keras_model(path):
     """Loads a `.keras` file as anybody does, and measures its outputs for some rows."""
+    import keras
     import tensorflow as tf
-    from tensorflow import keras
 
     import albert_keras  # noqa: F401 (the file names classes of this package)
 

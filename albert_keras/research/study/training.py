@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tensorflow import keras
+import keras
 
 from albert_keras.distillation.distill import distill
 from albert_keras.models.weight_count import count_weights

@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
+import keras
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.serving.export.checks import ROUNDING, TEXTS, Parity, largest_difference

@@ -15,9 +15,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.layers.kernels import inference
 from albert_keras.models.pretraining import AlbertForPretraining

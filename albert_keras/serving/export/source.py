@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tensorflow import keras
+import keras
 
 from albert_keras.formats.detection import Place, convert_command, detect, read_export_record
 from albert_keras.formats.open_weights import open_weights

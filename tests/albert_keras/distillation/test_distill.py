@@ -1,8 +1,8 @@
 """A distillation is a pre-training run with a teacher."""
 
+import keras
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.distillation.distill import distill
 from albert_keras.distillation.teaching import Teaching

@@ -7,12 +7,12 @@ from pathlib import Path
 from albert_keras.formats import keras_nlp
 from albert_keras.formats.opened_model import OpenedModel
 from data_pipeline.limits import read_json
-from data_pipeline.tensorflow_line import needs_tf_keras
 from tests.albert_keras.numpy_albert import weights_by_name
+from tests.keras_line import IS_KERAS_3
 
 
 def library():
-    return importlib.import_module("keras_hub" if needs_tf_keras() else "keras_nlp")
+    return importlib.import_module("keras_hub" if IS_KERAS_3 else "keras_nlp")
 
 
 def backbone_of(encoder):

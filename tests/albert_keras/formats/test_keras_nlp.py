@@ -3,9 +3,9 @@
 import json
 
 import h5py
+import keras
 import numpy as np
 import pytest
-from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats import keras_nlp

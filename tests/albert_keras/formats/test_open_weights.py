@@ -5,9 +5,9 @@ import os
 import shutil
 import zipfile
 
+import keras
 import numpy as np
 import pytest
-from tensorflow import keras
 
 from albert_keras.cli import main
 from albert_keras.config import AlbertConfig

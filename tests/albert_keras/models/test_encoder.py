@@ -1,7 +1,7 @@
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.encoder import AlbertEncoder

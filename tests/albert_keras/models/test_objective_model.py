@@ -1,9 +1,9 @@
 """A step is one update of the whole batch, however the batch is split, or none at all."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 from tensorflow.python.autograph.impl import api
 
 from albert_keras import AlbertConfig, AlbertForPretraining

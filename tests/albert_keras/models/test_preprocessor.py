@@ -1,9 +1,9 @@
 """Texts become the inputs of the encoder, wherever a Keras layer may stand."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras import AlbertConfig, AlbertEncoder, AlbertPreprocessor
 from data_pipeline.tokenizers.tokenization import Tokenizer

@@ -1,7 +1,7 @@
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.layers.kernels import compiled_kernels
 from albert_keras.optimization.lamb import AdamW, Lamb

@@ -1,8 +1,8 @@
 import math
 
+import keras
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 

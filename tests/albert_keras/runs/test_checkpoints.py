@@ -10,10 +10,10 @@ import subprocess
 import sys
 import time
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras import AlbertConfig, AlbertForPretraining
 from albert_keras.optimization.lamb import AdamW

@@ -7,10 +7,10 @@ import shutil
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.conversion.convert import convert
 from albert_keras.formats.detection import versions

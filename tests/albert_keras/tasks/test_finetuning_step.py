@@ -5,10 +5,10 @@ import os
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.train_seed import build_trained as build_step

@@ -1,9 +1,9 @@
 """A head on a frozen encoder: which layers it reads, how it joins them, and what is trained."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.encoder_inputs import encoder_inputs

@@ -2,10 +2,10 @@
 
 import types
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.tasks.kinds import KINDS

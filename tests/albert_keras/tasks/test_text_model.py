@@ -3,10 +3,10 @@
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 import albert_keras
 from albert_keras.models.text_classifiers import AlbertForClassification
@@ -360,7 +360,7 @@ def test_a_model_of_two_replicas_learns_with_an_optimizer_of_keras(tiny_vocabula
 import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from tensorflow import keras
+import keras
 from tests.albert_keras.tasks.test_text_model import *
 tokenizer = albert_keras.load_tokenizer({str(tiny_vocabulary.path)!r})
 with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():

@@ -38,7 +38,7 @@ for max_steps in json.loads(sys.argv[4]):
 """
 #: Prints what `evaluate` and `fit` report with two replicas and with one.
 SCORES = f"""{TWO_DEVICES}
-from tensorflow import keras
+import keras
 from tests.albert_keras.models.test_objective_model import batch, build
 for strategy in (tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]), tf.distribute.get_strategy()):
     with strategy.scope():

@@ -1,7 +1,7 @@
 """Scores during a run choose its best checkpoint and, as callbacks do, change nothing else."""
 
+import keras
 import pytest
-from tensorflow import keras
 
 from albert_keras.runs.log_file import read_evaluations
 from albert_keras.runs.run import Run

@@ -6,10 +6,10 @@ import signal
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.training.run_callbacks import Progress, RunCallbacks
 from albert_keras.training.saving import SaveCheckpoints, StopWhenDiverged
@@ -123,7 +123,7 @@ def test_ten_skipped_updates_in_a_row_end_the_run_and_name_their_records(tmp_pat
 ENDLESS = """
 import os, signal, sys
 import tensorflow as tf
-from tensorflow import keras
+import keras
 from albert_keras.training.run_callbacks import Progress
 from albert_keras.training.saving import SaveCheckpoints
 

@@ -3,9 +3,9 @@
 import itertools
 from types import SimpleNamespace
 
+import keras
 import pytest
 import tensorflow as tf
-from tensorflow import keras
 
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 from albert_keras.runs.log_file import read_log

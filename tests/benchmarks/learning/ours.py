@@ -3,7 +3,7 @@
 from importlib.metadata import version
 from pathlib import Path
 
-from tensorflow import keras
+import keras
 
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.evaluate import score

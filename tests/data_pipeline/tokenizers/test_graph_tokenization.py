@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from data_pipeline.errors import InputError
-from data_pipeline.tensorflow_line import needs_tf_keras
 from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer, graph_tokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from tests.keras_line import IS_KERAS_3
 
 #: From 0.2.2 on, sentencepiece orders equally likely pieces otherwise than tensorflow-text does.
 TIES_DIFFER = tuple(map(int, version("sentencepiece").split(".")[:3])) >= (0, 2, 2)
@@ -112,7 +112,7 @@ def test_the_cleanup_in_the_graph_differs_for_the_newest_characters_only(officia
     received = graph_ids(GraphTokenizer(tokenizer).__call__, texts)
     expected = [ids.tolist() for ids in tokenizer.encode_batch(texts)]
     different = {text[1] for text, a, b in zip(texts, received, expected, strict=True) if a != b}
-    assert different <= (TOO_NEW_FOR_PYTHON if needs_tf_keras() else TOO_NEW)
+    assert different <= (TOO_NEW_FOR_PYTHON if IS_KERAS_3 else TOO_NEW)
 
 
 def test_bytes_that_are_not_text_are_replaced(tiny_tokenizer):
@@ -208,7 +208,7 @@ def test_every_character_of_a_word_is_treated_as_in_python(tokenizer):
     codes = [*range(0x3100), *range(0xA480, 0xAC00, 3), *range(0xF8F0, 0x11A00, 2)]
     codes += [*range(0x3100, 0xD800, 200), *range(0x11A00, 0x2FB00, 50), 0xE0001, 0x10FFFF]
     lowered = WORDS_TOO_NEW if tokenizer.config.lower_case else set()
-    if needs_tf_keras() and lowered:
+    if IS_KERAS_3 and lowered:
         lowered = lowered | WORDS_TOO_NEW_FOR_PYTHON
     check_words(tokenizer, [f"a{chr(code)}b" for code in codes if chr(code) not in lowered])
 

@@ -1,0 +1,209 @@
+"""What differs between Keras 2.15 and Keras 3: no other module asks for the version.
+
+TensorFlow 2.15 has Keras 2.15, TensorFlow 2.21 has Keras 3. Both are `import keras`.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from data_pipeline.errors import InputError
+
+_IS_KERAS_3 = keras.__version__.startswith("3.")
+if _IS_KERAS_3 and keras.config.backend() != "tensorflow":
+    raise InputError(
+        f"Keras must run on TensorFlow. Received: {keras.config.backend()}. Unset KERAS_BACKEND; "
+        "a file `.keras/keras.json` in the home folder may name it, too."
+    )
+#: Under MirroredStrategy copies are named "dense/bias/replica_1:0".
+_COPY = re.compile(r"(/replica_\d+)?:\d+$")
+#: Settings of optimizers that only the other Keras has.
+_UNKNOWN = (
+    ("jit_compile", "is_legacy_optimizer")
+    if _IS_KERAS_3
+    else ("loss_scale_factor", "gradient_accumulation_steps")
+)
+#: Settings of `compile` of Keras 3 for a model that has a training step of its own.
+OWN_STEP = {"jit_compile": False, "auto_scale_loss": False} if _IS_KERAS_3 else {}
+
+# === Layers and weights
+
+
+def take_any_inputs(layer: keras.layers.Layer) -> None:
+    """Lets a layer be called with any objects, which its `call` converts.
+
+    Keras 3 would convert all arguments, and refuse objects by position that are no tensors.
+    """
+    if _IS_KERAS_3:
+        layer._convert_input_args, layer._allow_non_tensor_positional_args = False, True
+
+
+def new_weight(layer: keras.layers.Layer, name: str, shape: Any, initializer: Any) -> Any:
+    """Returns a weight for an attribute of a layer, with this full name in any context.
+
+    Args:
+        layer: The layer; its policy decides the type of the weight.
+        name: str. Full name of the weight in the reference, with "/".
+        shape: tuple of int.
+        initializer: Initializer of Keras, or its name.
+    """
+    scope, _, last = name.rpartition("/")
+    if _IS_KERAS_3:
+        parent, _, inner = scope.rpartition("/")
+        with tf.init_scope(), keras.name_scope(inner, override_parent=parent):
+            return keras.Variable(
+                initializer, shape, layer.variable_dtype, name=last, autocast=False
+            )
+    # The slash at the end makes the scope absolute: enclosing scopes, for example of a
+    # surrounding model, do not become part of the name.
+    with tf.init_scope(), tf.name_scope(f"{scope}/" if scope else ""):
+        return layer.add_weight(last, shape, initializer=initializer, experimental_autocast=False)
+
+
+def name_of(variable: Any) -> str:
+    """Returns the full name of a weight, which is that of the reference for weights of ours.
+
+    The copies of replicas have the same name, so that a pattern such as "bias$" matches on all of
+    them; otherwise the replicas would diverge.
+    """
+    return getattr(variable, "path", None) or _COPY.sub("", variable.name)
+
+
+# === Models
+
+
+def steps_per_execution(model: keras.Model) -> int:
+    """Returns how many steps `fit` of a compiled model makes at a time."""
+    return int(model.steps_per_execution if _IS_KERAS_3 else model._steps_per_execution.numpy())
+
+
+def count_batch(model: keras.Model) -> None:
+    """Counts a batch in the graph of a step of one's own; callbacks of Keras 2.15 read it."""
+    if not _IS_KERAS_3:
+        model._train_counter.assign_add(1)
+
+
+# === Optimizers
+
+
+class Optimizer(keras.optimizers.Optimizer):
+    """Base class of the optimizers of this project, which keep moments by name.
+
+    A subclass has `moment_names` and `update_step(gradient, variable, learning_rate)`.
+
+    Args:
+        learning_rate: float or LearningRateSchedule.
+        name: str.
+        **kwargs: As in `keras.optimizers.Optimizer`. `jit_compile` has no effect with Keras 3.
+    """
+
+    def __init__(self, learning_rate: Any, name: str, **kwargs: Any):
+        if _IS_KERAS_3:
+            rate = float(learning_rate) if isinstance(learning_rate, int) else learning_rate
+            super().__init__(learning_rate=rate, name=name, **known_settings(kwargs))
+        else:
+            super().__init__(name=name, **{"jit_compile": False} | known_settings(kwargs))
+            self._learning_rate = self._build_learning_rate(learning_rate)
+
+    @property
+    def schedule(self) -> Any:
+        """The learning rate: a LearningRateSchedule, or a variable with the constant rate."""
+        return self._learning_rate
+
+    def moment_names(self, variable: Any) -> tuple[str, ...]:
+        """Returns the names of the moments that are kept for a variable."""
+        raise NotImplementedError
+
+    def moments_of(self, variable: Any) -> dict[str, Any]:
+        """Returns the moments of a variable by name; `build` must have been called."""
+        return self._moments[self._number_of(variable)]
+
+    def name_of(self, variable: Any) -> str:
+        """Returns the full name of a variable, or of its copy on a replica."""
+        return self._names[self._number_of(variable)]
+
+    def build(self, var_list: Sequence[Any]) -> None:
+        """Creates the moments of variables; later calls do nothing."""
+        if "_moments" in vars(self):
+            return
+        super().build(var_list)
+        self._names = [*map(name_of, var_list)]
+        self._moments = [
+            {
+                name: self.add_variable_from_reference(variable, name)
+                for name in self.moment_names(variable)
+            }
+            for variable in var_list
+        ]
+        self._built = True
+
+    def save_own_variables(self, store: Any) -> None:
+        for name, variable in self._state().items():
+            store[name] = variable.numpy()
+
+    def load_own_variables(self, store: Any) -> None:
+        if "iteration" not in store:  # of an earlier version: numbered, as Keras does
+            super().load_own_variables(store)
+            return
+        for name, variable in self._state().items():
+            variable.assign(store[name])
+
+    def _state(self):
+        """Returns the variables by names that do not depend on the version of Keras."""
+        state = {"iteration": self._iterations}
+        for name, moments in zip(self._names, self._moments, strict=True):
+            state |= {key_of(f"{name}/{moment}"): each for moment, each in moments.items()}
+        further = {
+            "average": getattr(self, "_model_variables_moving_average", None),
+            "accumulated": getattr(self, "_accumulated_gradients", None),
+        }
+        for kind, variables in further.items():
+            named = zip(self._names, variables or (), strict=False)
+            state |= {key_of(f"{name}/{kind}"): each for name, each in named}
+        return state
+
+    def _number_of(self, variable):
+        if _IS_KERAS_3:
+            return self._get_variable_index(variable)
+        return self._index_dict[self._var_key(variable)]
+
+    def _update_step(self, gradient, variable):
+        """Called by Keras 2.15, whose `update_step` has no learning rate."""
+        if hasattr(variable, "_unique_id"):  # not while a folder is saved
+            self.update_step(gradient, variable, self.learning_rate)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        if not _IS_KERAS_3:
+            config["learning_rate"] = self._serialize_hyperparameter(self._learning_rate)
+        return config
+
+
+def known_settings(config: dict[str, Any]) -> dict[str, Any]:
+    """Returns the settings of an optimizer without those that the other Keras added, unset."""
+    return {
+        name: value
+        for name, value in config.items()
+        if name not in _UNKNOWN or (value and name != "jit_compile")  # which Keras 3 has not
+    }
+
+
+def apply_summed(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
+    """Updates variables by gradients that are summed over the replicas already.
+
+    With Keras 3, the optimizer sums none from then on.
+    """
+    pairs = zip(gradients, variables, strict=True)
+    if _IS_KERAS_3:
+        optimizer._all_reduce_sum_gradients = lambda pairs: pairs
+        optimizer.apply_gradients(pairs)
+    else:
+        optimizer.apply_gradients(pairs, experimental_aggregate_gradients=False)
+
+
+def key_of(name):
+    """Returns the name of a weight as a key of an HDF5 file, where "/" would make groups."""
+    return name.replace("/", ".")
