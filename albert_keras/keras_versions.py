@@ -75,6 +75,11 @@ def name_of(variable: Any) -> str:
 # === Models
 
 
+def is_compiled(model: keras.Model) -> bool:
+    """Returns whether `compile` of a model has been called."""
+    return bool(model.compiled if _IS_KERAS_3 else model._is_compiled)
+
+
 def steps_per_execution(model: keras.Model) -> int:
     """Returns how many steps `fit` of a compiled model makes at a time."""
     return int(model.steps_per_execution if _IS_KERAS_3 else model._steps_per_execution.numpy())

@@ -18,6 +18,7 @@ from albert_keras.layers.rows import token_mask
 from albert_keras.models.objective_model import Objective
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.task import Task
+from albert_keras.tasks.trainer import TaskTrainer
 
 #: The feature of a row of a task that contains the teacher's logits, float32 [B, C].
 TEACHER_LOGITS = "teacher_logits"
@@ -165,13 +166,13 @@ class TaughtStudent(AlbertForPretraining):
         return results
 
 
-def taught_class(task: Task, settings: TaskTeachingConfig) -> type:
-    """Returns the class of the model of a task that also learns the answers of a teacher.
+def taught_class(task: Task, settings: TaskTeachingConfig) -> type[TaskTrainer]:
+    """Returns the class of a trainer whose model also learns the answers of a teacher.
 
     The teacher's logits are features, `TEACHER_LOGITS`.
     """
 
-    class TaughtModel(task.model_class):
+    class TaughtTrainer(TaskTrainer):
         usual_objective_weights = {
             "answer": settings.answer_weight,
             "soft_target": settings.soft_target_weight,
@@ -182,7 +183,7 @@ def taught_class(task: Task, settings: TaskTeachingConfig) -> type:
                 both = outputs["logits"], features[TEACHER_LOGITS]
                 return soft_answers(task.kind, *both, settings.temperature)
 
-            soft = Objective(self.weights_of(features), soft_target)
+            soft = Objective(self.model.weights_of(features), soft_target)
             return super().objectives(features) | {"soft_target": soft}
 
-    return TaughtModel
+    return TaughtTrainer

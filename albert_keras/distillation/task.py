@@ -125,7 +125,7 @@ class TaskTeaching:
             train=Examples(data.train.examples, features),
             fingerprints=data.fingerprints
             | {"teacher": str(self._weights), "teacher_digest": digest},
-            model_class=taught_class(task, self._settings),
+            trainer_class=taught_class(task, self._settings),
         )
 
 

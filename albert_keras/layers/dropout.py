@@ -32,6 +32,19 @@ class DropoutSeed:
     row: tf.Tensor
     depth: int = 0
 
+    @classmethod
+    def drawn(cls, seed, rows):
+        """Returns a seed of the next random number, for a training step of Keras.
+
+        Args:
+            seed: int. Of the model.
+            rows: int or int scalar Tensor. Rows of this replica's batch.
+        """
+        step = tf.random.uniform([], maxval=tf.int64.max, dtype=tf.int64, seed=seed)
+        context = tf.distribute.get_replica_context()
+        replica = 0 if context is None else context.replica_id_in_sync_group
+        return cls(step, tf.cast(replica, tf.int64) * tf.cast(rows, tf.int64))
+
     def of_sequences(self, count):
         """Returns the seed for a batch in which every row has become `count` sequences, int."""
         return dataclasses.replace(self, row=self.row * tf.cast(count, tf.int64))

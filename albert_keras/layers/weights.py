@@ -6,6 +6,7 @@ initial value depends only on the model's seed and the name.
 """
 
 import hashlib
+import random
 from typing import Any
 
 import keras
@@ -20,6 +21,11 @@ def name_seed(seed, name):
     """Returns the seed of one weight or dropout (int), from the model's seed and the full name."""
     digest = hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=4).digest()
     return int.from_bytes(digest, "big") >> 1  # below 2**31
+
+
+def seed_of_model(seed: int | None) -> int:
+    """Returns the seed of a new model: as given, or drawn as `keras.utils.set_random_seed` says."""
+    return random.randrange(2**31) if seed is None else seed
 
 
 class StoredOnce:

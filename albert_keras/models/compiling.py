@@ -1,4 +1,4 @@
-"""What `compile` is given by its name or as an object of Keras: optimizers, losses and metrics.
+"""The optimizers of this project that `compile` is given by their names.
 
 An optimizer of this project that is named has the learning rate of our trainings. Its schedule
 needs the number of updates, which `fit` knows and `compile` does not. So the optimizer is made by
@@ -6,7 +6,7 @@ needs the number of updates, which `fit` knows and `compile` does not. So the op
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from albert_keras.optimization.build import build_optimizer
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
-from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ class PlannedRates:
     """Makes an optimizer of this project, and plans its learning rate for each `fit`.
 
     Args:
-        model: ObjectiveModel, whose `optimizer_class` and `usual_lr` are the defaults.
+        model: A compiled model, whose `optimizer_class` and `usual_lr` are the defaults.
         name: One of `NAMES`.
         learning_rate: Peak of the rate; "auto" is the default of the model.
     """
@@ -56,16 +55,20 @@ class PlannedRates:
             return None
         return cls(model, optimizer.lower(), learning_rate)
 
-    def optimizer(self) -> keras.optimizers.Optimizer:
-        """Makes the optimizer; until `fit` plans its rate, this is constant, at its peak."""
+    def optimizer(self, clips: bool = False) -> keras.optimizers.Optimizer:
+        """Makes the optimizer; until `fit` plans its rate, this is constant, at its peak.
+
+        `clips` is whether it clips gradients itself, as a training step of Keras needs it.
+        """
         config = self._config(_USUAL_BATCH).replace(power=0.0, warmup_steps=0)
         is_narrow = self._model.dtype_policy.name == "mixed_bfloat16"
         dtype = "bfloat16" if is_narrow else "float32"
-        return build_optimizer(config, num_steps=1, matrix_dtype=dtype)
+        return build_optimizer(config, num_steps=1, matrix_dtype=dtype, clips=clips)
 
     def plan(
         self,
         data: Any,
+        batch_size: int | None = None,
         epochs: int = 1,
         steps_per_epoch: int | None = None,
         initial_epoch: int = 0,
@@ -88,9 +91,9 @@ class PlannedRates:
                     f"`{self.settings['name']}`, which has a schedule of its own. Give `compile` "
                     "an optimizer with a constant rate."
                 )
-        optimizer, steps = self._model.optimizer, steps_per_epoch or _num_batches(data)
-        done = int(optimizer.iterations.numpy())
-        config = self._config(_rows_of(data) or _USUAL_BATCH)
+        optimizer, steps = self._model.optimizer, steps_per_epoch or _num_batches(data, batch_size)
+        done = int(optimizer.iterations)
+        config = self._config(batch_size or _rows_of(data) or _USUAL_BATCH)
         if steps is None:
             logger.warning(
                 "The length of the data is unknown, so that the learning rate does not decay. Give "
@@ -110,7 +113,7 @@ class PlannedRates:
             decay_from_warmup_end=start > 0,
         )
         if done:  # compiled steps have the schedule of an earlier training
-            self._model.forget_graphs()
+            self._model.train_function = self._model.train_tf_function = None
 
     def _config(self, batch_size):
         """Returns the OptimizerConfig, with a rate, for batches of some rows."""
@@ -122,7 +125,7 @@ class PlannedRates:
 def check_schedule(optimizer: Any) -> None:
     """Raises ValueError if the learning rate of an optimizer is 0 from now on."""
     schedule = getattr(optimizer, "_learning_rate", None)
-    done = int(optimizer.iterations.numpy())
+    done = int(optimizer.iterations)
     if (
         isinstance(schedule, WarmupPolynomialDecay)
         and schedule.power
@@ -134,111 +137,21 @@ def check_schedule(optimizer: Any) -> None:
         )
 
 
-def _num_batches(data):
-    """Returns the number of batches of a data set or a Sequence; None if it is unknown."""
+def _num_batches(data, batch_size):
+    """Returns the number of batches of data in any form of Keras; None if it is unknown."""
     if isinstance(data, keras.utils.Sequence):
         return len(data)
-    if not isinstance(data, tf.data.Dataset):
+    if isinstance(data, tf.data.Dataset):
+        count = int(data.cardinality())
+        return count if count > 0 else None
+    arrays = tf.nest.flatten(data)
+    if not arrays or not hasattr(arrays[0], "shape"):  # of a generator
         return None
-    count = int(data.cardinality().numpy())
-    return count if count > 0 else None
+    return -(-arrays[0].shape[0] // (batch_size or _USUAL_BATCH))
 
 
 def _rows_of(data):
     """Returns the static number of rows in a batch of a data set; None if it has none."""
-    specs = tf.nest.flatten(getattr(data, "element_spec", ()))
+    specs = tf.nest.flatten(getattr(data, "element_spec", ()), expand_composites=True)
     shapes = [getattr(spec, "shape", None) for spec in specs]
     return shapes[0][0] if shapes and shapes[0] is not None and shapes[0].rank else None
-
-
-def loss_of_keras(given: Any) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
-    """Returns a function of labels and predictions: the loss of each, float32, without their mean.
-
-    Args:
-        given: keras.losses.Loss, its name, or a function that returns one value for each row.
-
-    Raises:
-        InputError: If it needs logits, as the models return probabilities; or if it is reduced in
-            another way than to the mean.
-    """
-    loss = keras.losses.get(given)
-    if isinstance(loss, keras.losses.Loss):
-        if loss.reduction not in (None, "none", "auto", "sum_over_batch_size"):
-            raise InputError(
-                "`loss` must have the default `reduction`: the model takes the mean of its rows. "
-                f"Received: a loss with `reduction={loss.reduction!r}`."
-            )
-        if loss.get_config().get("from_logits"):
-            raise InputError(
-                "`loss` must have `from_logits=False`: the model returns probabilities. "
-                "Received: a loss with `from_logits=True`."
-            )
-        loss = loss.call
-    return lambda labels, predictions: tf.cast(
-        loss(_of_rank(labels, predictions), predictions), tf.float32
-    )
-
-
-class MetricsOfKeras:
-    """Metrics of Keras by their names; call it in the scope of the model's strategy.
-
-    An object of this class is no part of a model: its variables are no weights.
-
-    Args:
-        metrics: Metrics, their names, or functions of labels and predictions.
-        weighted: Those that `sample_weight` and `class_weight` weight.
-    """
-
-    def __init__(self, metrics: Sequence[Any] = (), weighted: Sequence[Any] = ()):
-        self._plain = [_metric(each) for each in metrics]
-        self._weighted = [_metric(each) for each in weighted]
-
-    @property
-    def all(self) -> list[keras.metrics.Metric]:
-        """All metrics."""
-        return self._plain + self._weighted
-
-    def update(self, labels: Any, predictions: Any, weights: Any, sample_weight: Any) -> None:
-        """Adds a batch; `weights` are 0 for what does not count, `sample_weight` is the user's."""
-        labels = _of_rank(labels, predictions)
-        of_user = weights if sample_weight is None else sample_weight * weights
-        for metric in self._plain:
-            metric.update_state(labels, predictions, sample_weight=weights)
-        for metric in self._weighted:
-            metric.update_state(labels, predictions, sample_weight=of_user)
-
-    def results(self) -> dict[str, Any]:
-        """Returns the values by name."""
-        return {metric.name: metric.result() for metric in self.all}
-
-    def reset(self) -> None:
-        """Sets all metrics back."""
-        for metric in self.all:
-            metric.reset_state()
-
-
-def _metric(given):
-    found = _accuracy if given in ("accuracy", "acc") else keras.metrics.get(given)
-    if isinstance(found, keras.metrics.Metric):
-        return found
-    if not callable(found):
-        raise InputError(f"`metrics` must have names of Keras. Received: {given!r}.")
-    # As in Keras, a metric has the name by which it is given.
-    name = given if isinstance(given, str) else getattr(found, "__name__", str(given))
-    return keras.metrics.MeanMetricWrapper(found, name=name)
-
-
-def _accuracy(labels, predictions):
-    """Returns 1 where a class is right, by its number or one-hot, or the share of right labels."""
-    if labels.shape.rank < predictions.shape.rank or labels.shape[-1] < predictions.shape[-1]:
-        return keras.metrics.sparse_categorical_accuracy(labels, predictions)
-    if labels.dtype.is_integer:  # whether each of several labels applies
-        return keras.metrics.binary_accuracy(labels, predictions)
-    return keras.metrics.categorical_accuracy(labels, predictions)
-
-
-def _of_rank(labels, predictions):
-    """Returns labels [B] as [B, 1] if predictions have a column for each class, as Keras does."""
-    if labels.shape.rank == 1 and predictions.shape.rank == 2:
-        return labels[:, None]
-    return labels

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.keras_versions import key_of, name_of, take_any_inputs
@@ -15,7 +16,7 @@ from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.embeddings import FactorizedEmbedding
 from albert_keras.layers.feed_forward import FeedForwardBlock
 from albert_keras.layers.kernels import inference
-from albert_keras.layers.weights import NamedDense, StoredOnce
+from albert_keras.layers.weights import NamedDense, StoredOnce, seed_of_model
 from albert_keras.models.encoder_inputs import checked_inputs
 from albert_keras.models.execution import Execution
 from albert_keras.models.presets import open_preset
@@ -81,7 +82,9 @@ class ConfiguredModel(StoredOnce):
 
     def get_config(self) -> dict[str, Any]:
         encoder: Any = getattr(self, "encoder", self)
+        unread = [] if getattr(self, "_reads_pooler", True) else ["pooler"]
         frozen = [name for name, layer in self._parts.items() if not layer.trainable]
+        frozen = [name for name in frozen if name not in unread]
         config = {
             "config": self.config.to_dict(),
             "seed": self.seed,
@@ -118,7 +121,8 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
 
     Args:
         config: AlbertConfig.
-        seed: int. Determines the initial weights, together with the name of each weight.
+        seed: int or None. Determines the initial weights, together with the name of each weight.
+            None draws one, as `keras.utils.set_random_seed` says.
         dtype: str or policy. "float32" or "mixed_bfloat16" (float32 weights and normalization,
             bfloat16 products and outputs; in training a float32 softmax). None uses the global
             Keras policy at the time of construction.
@@ -138,7 +142,7 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
             padding is skipped.
         return_attention: bool. Whether to return the attention probabilities.
         dropout_seed: DropoutSeed or None. Makes dropout a pure function of the model's seed and of
-            this seed, see `layers/dropout.py`.
+            this seed, see `layers/dropout.py`. None draws one for each call.
         num_hidden_layers: int or None. Number of depths to run, at most the number in the
             configuration; None runs all. The result is the same as from a shallower encoder with
             the same weights.
@@ -165,19 +169,19 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
     def __init__(
         self,
         config: AlbertConfig,
-        seed: int = 0,
+        seed: int | None = None,
         dtype: Any = None,
         recompute: bool = False,
         skips_padding: bool = False,
         pooler: bool | None = None,
-        name: str = "bert",
+        name: str | None = None,
         **kwargs: Any,
     ):
         # Before any of them is created: a foreign configuration may state any size.
         count = count_weights(config, masked_lm_head=False, sentence_head=False).total
         check_memory(_BYTES_PER_WEIGHT * count, "The weights of the model")
         super().__init__(name=name, dtype=dtype, **kwargs)
-        self.config, self.seed = config, seed
+        self.config, self.seed = config, (seed := seed_of_model(seed))
         self.recompute, self.skips_padding = recompute, skips_padding
         shared = {"seed": seed, "dtype": self.dtype_policy}
 
@@ -219,6 +223,8 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
                 f"`num_hidden_layers` must be from 1 to {full}, the depth of the encoder. "
                 f"Received: {depth}."
             )
+        if training and dropout_seed is None and self.has_dropout:
+            dropout_seed = DropoutSeed.drawn(self.seed, tf.shape(inputs["input_ids"])[0])
         with inference(not training):
             blocks = self.blocks_at(depth)
             execution = Execution(

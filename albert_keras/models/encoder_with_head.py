@@ -10,7 +10,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
 from albert_keras.layers.rows import token_mask
-from albert_keras.layers.weights import NamedLayer
+from albert_keras.layers.weights import NamedLayer, seed_of_model
 from albert_keras.models.encoder import AlbertEncoder, ConfiguredModel
 from albert_keras.models.encoder_inputs import encoder_inputs, with_input_mask
 from albert_keras.models.feature_settings import EMBEDDINGS, FeatureSettings
@@ -68,7 +68,7 @@ class AlbertForTask(ConfiguredModel, keras.Model):
     Args:
         config: AlbertConfig.
         head_dropout: float. Rate of the head's dropout in training.
-        seed: int. Determines the initial weights, together with the name of each weight.
+        seed: int or None. As in `AlbertEncoder`; it determines dropout, too.
         dtype, recompute, skips_padding: As in `AlbertEncoder`.
         features: FeatureSettings, their values by name, or None. If they freeze the encoder, it has
             no dropout, its weights are not trainable, and the head reads `FrozenFeatures`; a head
@@ -86,18 +86,18 @@ class AlbertForTask(ConfiguredModel, keras.Model):
         self,
         config: AlbertConfig,
         head_dropout: float = 0.1,
-        seed: int = 0,
+        seed: int | None = None,
         dtype: Any = None,
         recompute: bool = False,
         skips_padding: bool = False,
         features: FeatureSettings | Mapping[str, Any] | None = None,
-        name: str = "albert_for_task",
+        name: str | None = None,
         **kwargs: Any,
     ):
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config
         self.head_dropout = head_dropout
-        self.seed = seed
+        self.seed = seed_of_model(seed)
         self.feature_settings = FeatureSettings.part_of(dict(features or {}))
         is_frozen = self.feature_settings.freeze_encoder
         self._reads_pooler = self._reads_pooler and not is_frozen
@@ -106,9 +106,12 @@ class AlbertForTask(ConfiguredModel, keras.Model):
             recompute=recompute and not is_frozen,
             skips_padding=skips_padding,
             pooler=config.pooler == "always" or self._reads_pooler,
+            name="bert",
             **self._shared,
         )
         self.encoder.trainable = not is_frozen
+        if self.encoder.pooler is not None and not self._reads_pooler:
+            self.encoder.pooler.trainable = False  # no loss depends on it
         self.features: FrozenFeatures | None = None
         if is_frozen:
             self.features = FrozenFeatures(config, self.feature_settings, **self._shared)
@@ -130,6 +133,8 @@ class AlbertForTask(ConfiguredModel, keras.Model):
         dropout_seed: DropoutSeed | None = None,
     ) -> dict[str, Any]:
         """Returns the outputs for features: what the loss and exports read, such as "logits"."""
+        if training and dropout_seed is None:
+            dropout_seed = DropoutSeed.drawn(self.seed, tf.shape(features["input_ids"])[0])
         with inference(not training):
             return self._outputs(with_input_mask(features), training, dropout_seed)
 

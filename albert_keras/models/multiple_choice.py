@@ -20,7 +20,8 @@ from albert_keras.layers.text_packing import (
 )
 from albert_keras.models.preprocessor import TextPreprocessor
 from albert_keras.models.task_heads import LinearHead
-from albert_keras.models.text_inputs import label_ids, without_width
+from albert_keras.models.text_classifiers import class_crossentropy
+from albert_keras.models.text_inputs import class_targets
 from albert_keras.models.text_model import (
     AlbertForTexts,
     sequences_of_rows,
@@ -149,6 +150,7 @@ class AlbertForMultipleChoice(AlbertForTexts):
 
     preprocessor_class = AlbertMultipleChoicePreprocessor
     usual_length = 512
+    usual_loss = staticmethod(class_crossentropy)
     _reads_pooler = True
 
     def __init__(self, config: AlbertConfig, **kwargs: Any):
@@ -164,7 +166,7 @@ class AlbertForMultipleChoice(AlbertForTexts):
     def sample_inputs(self) -> dict[str, Any]:
         return super().sample_inputs() | {"options": tf.constant([["a text", "another"]])}
 
-    def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def targets(self, labels: Any, columns: Mapping[str, Any]) -> np.ndarray:
         count = max(map(len, columns["options"]), default=0)
         names = list(map(str, range(count)))
-        return {"labels": label_ids(without_width(labels), names)}
+        return class_targets(labels, names, are_shares=self.has_usual_loss)

@@ -229,14 +229,10 @@ class ObjectiveModel(keras.Model):
         config = keras.saving.deserialize_keras_object(config)
         config.pop("hard_examples", None)  # of earlier versions
         planned = config.pop("planned", None)
-        self._compile_again(**config)
+        ObjectiveModel.compile(self, **config)
         if planned is not None:
             self._planned = PlannedRates(self, **planned)
         self.optimizer.build(self.trainable_variables)  # so that Keras can restore the moments
-
-    def _compile_again(self, **settings):
-        """Compiles a loaded model with what `get_compile_config` returned."""
-        ObjectiveModel.compile(self, **settings)
 
     @property
     def trained_weights(self) -> list[tf.Variable]:
@@ -271,11 +267,14 @@ class ObjectiveModel(keras.Model):
         """Trains the model, see `fit` of Keras.
 
         Raises:
-            ValueError: For `class_weight`, unless the model has classes; or if the records in a
-                data set have another vocabulary than the model.
+            InputError: For `class_weight`.
+            ValueError: If the records in a data set have another vocabulary than the model.
         """
-        if (class_weight := kwargs.pop("class_weight", None)) is not None:
-            self.class_weights(class_weight)  # which refuses it
+        if kwargs.pop("class_weight", None) is not None:
+            raise InputError(
+                f"`class_weight` must not be given: {type(self).__name__} has no classes. Weight "
+                "examples by `example_weights` in the batches."
+            )
         check_vocabulary(x, self.config.vocab_size)
         planned: PlannedRates | None = getattr(self, "_planned", None)
         if planned is not None:
@@ -285,17 +284,6 @@ class ObjectiveModel(keras.Model):
         if isinstance(x, tf.data.Dataset):
             kwargs["shuffle"] = False  # Keras 3 warns that it cannot
         return super().fit(x, *args, **kwargs)
-
-    def class_weights(self, class_weight: Mapping[Any, float]) -> Any:
-        """Returns the weight of each class, float32 [C], as `fit` takes them.
-
-        Raises:
-            InputError: If the model has no classes, or a class is unknown.
-        """
-        raise InputError(
-            f"`class_weight` must not be given: {type(self).__name__} has no classes. Weight "
-            "examples by `example_weights` in the batches, of texts by `sample_weight`."
-        )
 
     def forget_graphs(self) -> None:
         """Makes the next `fit` and `evaluate` build new graphs, as required for other shapes.
@@ -433,11 +421,6 @@ class ObjectiveModel(keras.Model):
             weight * results[f"{name}_loss"] for name, weight in self.objective_weights.items()
         ]
         return results | {"loss": tf.add_n(losses)}
-
-    def predict_step(self, data):
-        """Returns the predictions for one batch; Keras calls it."""
-        with compiled_kernels(has_gpu()):
-            return super().predict_step(data)
 
     def make_train_function(self, force=False):
         """Returns the function that `fit` calls for each step; it measures the wait for data."""

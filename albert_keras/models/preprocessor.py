@@ -35,7 +35,7 @@ class TextPreprocessor(keras.layers.Layer):
         tokenizer: Any,
         sequence_length: int = 128,
         pads_to: str = "sequence_length",
-        name: str = "preprocessor",
+        name: str | None = None,
         **kwargs: Any,
     ):
         super().__init__(name=name, **{"dtype": "float32", **kwargs})  # it has no weights

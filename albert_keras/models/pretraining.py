@@ -10,6 +10,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
+from albert_keras.layers.weights import seed_of_model
 from albert_keras.models.encoder import AlbertEncoder, ConfiguredModel
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.heads import MaskedLMHead, SentenceOrderHead
@@ -33,7 +34,7 @@ class AlbertForPretraining(ConfiguredModel, ObjectiveModel):
     Args:
         config: AlbertConfig.
         sentence_head: bool. Whether the model has a sentence-order (or next-sentence) head.
-        seed: int. Determines the initial weights, together with the name of each weight.
+        seed: int or None. As in `AlbertEncoder`.
         dtype: str or policy. As in `AlbertEncoder`.
         recompute, skips_padding: bool. As in `AlbertEncoder`.
         name: str. Name of the Keras model.
@@ -65,22 +66,23 @@ class AlbertForPretraining(ConfiguredModel, ObjectiveModel):
         self,
         config: AlbertConfig,
         sentence_head: bool = True,
-        seed: int = 0,
+        seed: int | None = None,
         dtype: Any = None,
         recompute: bool = False,
         skips_padding: bool = False,
-        name: str = "albert_for_pretraining",
+        name: str | None = None,
         **kwargs: Any,
     ):
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config
-        self.seed = seed
-        shared = {"seed": seed, "dtype": self.dtype_policy}
+        self.seed = seed_of_model(seed)
+        shared = {"seed": self.seed, "dtype": self.dtype_policy}
         self.encoder = AlbertEncoder(
             config,
             recompute=recompute,
             skips_padding=skips_padding,
             pooler=config.pooler == "always" or sentence_head,
+            name="bert",
             **shared,
         )
         self.masked_lm_head = MaskedLMHead(config, self.encoder.embeddings, **shared)

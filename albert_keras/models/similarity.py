@@ -49,6 +49,70 @@ class AlbertSimilarityPreprocessor(TextPreprocessor):
 
 
 @keras.saving.register_keras_serializable("albert_keras")
+def pair_loss(scores: tf.Tensor, cosines: tf.Tensor) -> tf.Tensor:
+    """Compares the pairs of a batch, over all replicas, with each other.
+
+    With scores, the loss is CoSENT (Su, 2022, https://kexue.fm/archives/8847): the logarithm of
+    1 + the sum of exp((cos_j - cos_i) / temperature) over all i, j where i has the higher score. It
+    needs only the order of the scores. Each row gets the loss of the whole batch.
+
+    Without scores, the loss is the cross-entropy of finding the second text of a pair among the
+    second texts of all pairs (Gao et al., 2021, "SimCSE", https://arxiv.org/abs/2104.08821,
+    equation 1).
+
+    Args:
+        scores: float [B, 1], NaN for pairs without scores.
+        cosines: float [B, 1]. What `AlbertForSimilarity` returned for a batch.
+
+    Returns:
+        float32 [B].
+    """
+    vectors, scores = cosines._vectors, tf.reshape(scores, [-1])
+    context = tf.distribute.get_replica_context()
+    begin, count = 0, tf.shape(vectors)[0]
+    if context is not None and context.num_replicas_in_sync > 1:
+        counts = context.all_gather(count[None], axis=0)
+        begin = tf.reduce_sum(counts[: context.replica_id_in_sync_group])
+        vectors, scores = (context.all_gather(each, axis=0) for each in (vectors, scores))
+    found = tf.where(
+        tf.reduce_all(tf.math.is_nan(scores)),
+        _losses_of_pairs(vectors, None),
+        _losses_of_pairs(vectors, scores),
+    )
+    return found[begin : begin + count]
+
+
+def _column(values):
+    """Returns values [B] as [B, 1], with the vectors that belong to them."""
+    if values is None or values.shape.rank != 1:
+        return values
+    column = values[:, None]
+    if hasattr(values, "_vectors"):
+        column._vectors = values._vectors
+    return column
+
+
+def _losses_of_pairs(vectors, scores, is_row=None):
+    """Returns the loss of each pair; vectors float [B, 2, H] of length 1, scores float [B] or None.
+
+    `is_row` is False for pairs that do not count, bool [B].
+    """
+    first, second = tf.unstack(tf.cast(vectors, tf.float32), axis=1)  # [B, H]
+    is_row = tf.ones(tf.shape(first)[:1], tf.bool) if is_row is None else is_row
+    if scores is None:
+        logits = tf.matmul(first, second, transpose_b=True) / TEMPERATURE
+        logits = tf.where(is_row[None, :], logits, _NO_PAIR)
+        return of_classes(logits, tf.range(tf.shape(logits)[0]))[0]
+    cosines = tf.reduce_sum(first * second, axis=-1) / TEMPERATURE  # [B]
+    scores = tf.cast(scores, tf.float32)
+    differences = cosines[None, :] - cosines[:, None]  # [i, j]
+    is_pair = (scores[:, None] > scores[None, :]) & is_row[:, None] & is_row[None, :]
+    differences = tf.where(is_pair, differences, _NO_PAIR)
+    loss = tf.reduce_logsumexp(tf.pad(tf.reshape(differences, [-1]), [[1, 0]]))
+    return tf.zeros_like(cosines) + loss
+
+
+@keras.saving.register_keras_serializable("albert_keras")
 class AlbertForSimilarity(AlbertForTexts):
     """Compares two texts by the cosine of their vectors.
 
@@ -77,6 +141,8 @@ class AlbertForSimilarity(AlbertForTexts):
 
     preprocessor_class = AlbertSimilarityPreprocessor
     has_accuracy = needs_labels = False
+    usual_loss = staticmethod(pair_loss)
+    usual_metrics = None
 
     def __init__(self, config: AlbertConfig, pooling: str = "mean", **kwargs: Any):
         self._reads_pooler = pooling == "pooler"  # before the encoder is built
@@ -93,7 +159,17 @@ class AlbertForSimilarity(AlbertForTexts):
         }
 
     def predictions(self, outputs: Tensors) -> Any:
-        return outputs["cosine"]
+        cosine = outputs["cosine"]
+        cosine._vectors = outputs["vectors"]  # for `pair_loss`, as Keras keeps logits
+        return cosine
+
+    # A loss of Keras takes the mean over the last axis, which must not be that of the batch.
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, **kwargs):
+        return super().compute_loss(x, _column(y), _column(y_pred), sample_weight, **kwargs)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        return super().compute_metrics(x, _column(y), _column(y_pred), sample_weight)
 
     def vectors(
         self, texts: Tensors, training: bool | None = None, dropout_seed: Any = None
@@ -115,34 +191,16 @@ class AlbertForSimilarity(AlbertForTexts):
         return tf.math.l2_normalize(self.head(outputs, token_mask(texts)), axis=-1)
 
     def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
-        """Compares the pairs of a batch, or of a replica's part of it, with each other.
-
-        With scores, the loss is CoSENT (Su, 2022, https://kexue.fm/archives/8847): the logarithm
-        of 1 + the sum of exp((cos_j - cos_i) / temperature) over all i, j where i has the higher
-        score. It needs only the order of the scores. Each row gets the loss of the whole batch.
-
-        Without scores, the loss is the cross-entropy of finding the second text of a pair among the
-        second texts of all pairs (Gao et al., 2021, "SimCSE", https://arxiv.org/abs/2104.08821,
-        equation 1).
-        """
-        # [B, H] each, of length 1
-        first, second = tf.unstack(tf.cast(outputs["vectors"], tf.float32), axis=1)
+        """Compares the pairs of a batch, or of a replica's part of it, as `pair_loss` does."""
         is_row = self.weights_of(features) > 0  # the others fill up the batch
-        if "labels" not in features:
-            logits = tf.matmul(first, second, transpose_b=True) / TEMPERATURE
-            logits = tf.where(is_row[None, :], logits, _NO_PAIR)
-            losses, _ = of_classes(logits, tf.range(tf.shape(logits)[0]))
-            return losses, tf.zeros_like(losses)
-        cosines = tf.reduce_sum(first * second, axis=-1) / TEMPERATURE  # [B]
-        labels = tf.cast(features["labels"], tf.float32)
-        differences = cosines[None, :] - cosines[:, None]  # [i, j]
-        is_pair = (labels[:, None] > labels[None, :]) & is_row[:, None] & is_row[None, :]
-        differences = tf.where(is_pair, differences, _NO_PAIR)
-        loss = tf.reduce_logsumexp(tf.pad(tf.reshape(differences, [-1]), [[1, 0]]))
-        return tf.zeros_like(cosines) + loss, tf.zeros_like(cosines)
+        losses = _losses_of_pairs(outputs["vectors"], features.get("labels"), is_row)
+        return losses, tf.zeros_like(losses)
 
-    def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def targets(self, labels: Any, columns: Mapping[str, Any]) -> np.ndarray:
         return numbers_of(labels, 1)
+
+    def no_targets(self, count: int) -> np.ndarray:
+        return np.full(count, np.nan, np.float32)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"pooling": self.head.pooling}

@@ -21,6 +21,16 @@ from data_pipeline.errors import InputError
 from data_pipeline.limits import LONG_TEXT_FACTOR
 from data_pipeline.tokenizers.offsets import aligning_tokenizer
 
+#: What the rows of examples with answers have besides the features.
+_TARGETS = ("start_positions", "end_positions", "is_impossible")
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+def null_crossentropy(is_impossible: tf.Tensor, null_logits: tf.Tensor) -> tf.Tensor:
+    """Returns the cross-entropy of "no answer", float32 [W]."""
+    labels, logits = (tf.cast(each, tf.float32) for each in (is_impossible, null_logits))
+    return tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
+
 
 def check_room(max_seq_length: int, max_query_length: int, num_special: int) -> None:
     """Raises InputError if a question could leave no room for the passage.
@@ -159,7 +169,8 @@ class AlbertForSpans(AlbertForTexts):
 
     preprocessor_class = AlbertSpansPreprocessor
     usual_length = 384
-    takes_losses = False
+    #: "accuracy" is below, because both edges must be right.
+    usual_metrics = None
 
     def __init__(
         self,
@@ -171,6 +182,10 @@ class AlbertForSpans(AlbertForTexts):
     ):
         super().__init__(config, **kwargs)
         self.can_be_none = can_be_none
+        #: Names of the scores of an edge in `outputs_of`, before which there is its name.
+        self._scores = "log_probs" if can_be_none else "logits"
+        # For Keras it is no part of the model: its variables are no weights.
+        object.__setattr__(self, "_accuracy", keras.metrics.Mean(name="accuracy"))
         self.n_best, self.max_answer_length = n_best, max_answer_length
         if can_be_none:
             self.head = SpansOrNoneHead(config, self.head_dropout, **self._of_head)
@@ -203,9 +218,9 @@ class AlbertForSpans(AlbertForTexts):
         start) and "no answer".
         """
         # Log-probabilities are logits too, their sum of exponentials being 1.
-        scores = "log_probs" if self.can_be_none else "logits"
-        starts, starts_right = of_classes(outputs[f"start_{scores}"], features["start_positions"])
-        ends, ends_right = of_classes(outputs[f"end_{scores}"], features["end_positions"])
+        start, end = (f"{edge}_{self._scores}" for edge in ("start", "end"))
+        starts, starts_right = of_classes(outputs[start], features["start_positions"])
+        ends, ends_right = of_classes(outputs[end], features["end_positions"])
         losses, is_right = (starts + ends) / 2, starts_right * ends_right
         if self.can_be_none:
             labels = tf.cast(features["is_impossible"], tf.float32)
@@ -220,6 +235,43 @@ class AlbertForSpans(AlbertForTexts):
         ]
         begin, end = np.array(edges, np.int64).reshape(-1, 2).T
         return {"begin": begin, "end": end}
+
+    def features_and_targets(self, rows: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        targets = {name: rows.pop(name) for name in _TARGETS if name in rows}
+        if not targets:
+            return rows, None
+        if self.can_be_none:  # the head scores ends after the right start
+            rows["start_positions"] = targets["start_positions"]
+        labels = {
+            f"{edge}_{self._scores}": targets[f"{edge}_positions"] for edge in ("start", "end")
+        }
+        return rows, labels | (
+            {"null_logits": targets["is_impossible"]} if self.can_be_none else {}
+        )
+
+    @property
+    def usual_loss(self) -> dict[str, Any]:
+        """dict. The loss of each output; their mean, or half their sum, is that of the model."""
+        of_edge = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        losses = {f"{edge}_{self._scores}": of_edge for edge in ("start", "end")}
+        return losses | ({"null_logits": null_crossentropy} if self.can_be_none else {})
+
+    def compile(self, optimizer: Any = "auto", loss: Any = "auto", **kwargs: Any) -> None:
+        if isinstance(loss, str) and loss == "auto":
+            kwargs = {"loss_weights": dict.fromkeys(self.usual_loss, 0.5)} | kwargs
+        super().compile(optimizer, loss, **kwargs)
+
+    @property
+    def metrics(self) -> list[Any]:
+        is_usual = self._compiled_with.get("metrics", "auto") == "auto"
+        return [*super().metrics, *([self._accuracy] if is_usual else [])]
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        names = [f"{edge}_{self._scores}" for edge in ("start", "end")]
+        if isinstance(y, Mapping) and {*names} <= y.keys() & y_pred.keys():
+            found = [of_classes(y_pred[name], y[name])[1] for name in names]
+            self._accuracy.update_state(found[0] * found[1])
+        return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def _edges_of(self, context, answer, where):
         """Returns the first character of an answer and one more than its last; 0, 0 for none.

@@ -39,7 +39,8 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
         inputs: Texts, string [B]; or their words, ragged string [B, None] or a list of lists.
 
     Returns:
-        dict of int32 [W, S], W the number of windows: "input_ids", "input_mask", "segment_ids".
+        dict of int32 [W, S], W the number of windows: "input_ids", "input_mask", "segment_ids", and
+        "word_mask", 1 at the first token of each word.
     """
 
     fields = ()
@@ -81,6 +82,9 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
     ) -> dict[str, tf.Tensor]:
         words, word_ids = self.words(columns)
         packed, places, examples = self.windows(word_ids, is_fixed)
+        word_mask = tf.zeros(tf.shape(packed["input_ids"], tf.int64), tf.int32)
+        firsts = tf.ones_like(places[:, 0], tf.int32)
+        packed["word_mask"] = tf.tensor_scatter_nd_update(word_mask, places, firsts)
         targets = dict(targets or {})
         if "sample_weight" in targets:
             packed["sample_weight"] = tf.gather(targets["sample_weight"], examples)
@@ -181,9 +185,18 @@ class AlbertForTagging(LabelsModel):
 
     preprocessor_class = AlbertTaggingPreprocessor
 
+    usual_loss = "sparse_categorical_crossentropy"
+
     def _outputs(self, inputs, training, dropout_seed):
         hidden = self._sequence(inputs, training, dropout_seed)
-        return {"logits": self.head(hidden, dropout_seed, training=training)}
+        outputs = {"logits": self.head(hidden, dropout_seed, training=training)}
+        return outputs | {name: inputs[name] for name in ("word_mask",) if name in inputs}
+
+    def predictions(self, outputs: Tensors) -> Any:
+        probabilities = super().predictions(outputs)
+        if "word_mask" in outputs:  # by which losses and metrics of Keras leave out the others
+            probabilities._keras_mask = tf.cast(outputs["word_mask"], tf.bool)
+        return probabilities
 
     def predictions_of_texts(self, columns: Mapping[str, Any], training: bool) -> Any:
         words, word_ids = self.preprocessor.words(columns)
@@ -221,6 +234,10 @@ class AlbertForTagging(LabelsModel):
         self._check_words(columns, ids)
         return {"tag_ids": ids}
 
+    def features_and_targets(self, rows: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        tags = rows.pop("tag_ids", None)
+        return rows, None if tags is None else np.maximum(tags, 0)
+
     def _learn_inputs(self, examples):
         super()._learn_inputs(examples)
         if self.preprocessor.word_split is None and "words" in examples.columns:
@@ -240,10 +257,9 @@ class AlbertForTagging(LabelsModel):
                 )
 
     def initialize_output_bias(self, targets: Any) -> None:
-        is_of_sentences = isinstance(targets, list)
-        super().initialize_output_bias(
-            np.concatenate(targets).astype(np.int64) if is_of_sentences else targets
-        )
+        if isinstance(targets, dict):  # of sentences
+            targets = np.concatenate(targets["tag_ids"]).astype(np.int64)
+        super().initialize_output_bias(targets)
 
     def initial_output_bias(self, targets: np.ndarray) -> np.ndarray:
         counts = 1 + np.bincount(targets, minlength=self.num_labels)

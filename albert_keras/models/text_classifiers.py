@@ -21,9 +21,17 @@ from albert_keras.models.pooling import (
 )
 from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.task_heads import LinearHead
-from albert_keras.models.text_inputs import class_ids, label_ids, numbers_of, zeros_and_ones
+from albert_keras.models.text_inputs import class_targets, label_ids, numbers_of, zeros_and_ones
 from albert_keras.models.text_model import AlbertForTexts, Losses, Tensors
 from data_pipeline.errors import InputError
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+def class_crossentropy(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
+    """Returns the cross-entropy of each row; labels are numbers of classes, [B], or shares, [B, C]."""
+    if labels.shape.rank == probabilities.shape.rank and labels.shape[-1] != 1:
+        return keras.losses.categorical_crossentropy(labels, probabilities)
+    return keras.losses.sparse_categorical_crossentropy(labels, probabilities)
 
 
 class LabelsModel(AlbertForTexts):
@@ -99,6 +107,7 @@ class AlbertForClassification(LabelsModel):
     """
 
     preprocessor_class = AlbertPreprocessor
+    usual_loss = staticmethod(class_crossentropy)
 
     def __init__(
         self,
@@ -136,10 +145,10 @@ class AlbertForClassification(LabelsModel):
             text = self._pooled(inputs, training, dropout_seed)
         return {"logits": self.head(text, dropout_seed, training=training)}
 
-    def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        return class_ids(labels, self.label_names)
+    def targets(self, labels: Any, columns: Mapping[str, Any]) -> np.ndarray:
+        return class_targets(labels, self.label_names, are_shares=self.has_usual_loss)
 
-    def class_weights(self, class_weight: Mapping[Any, float]) -> np.ndarray:
+    def class_weights(self, class_weight: Mapping[Any, float]) -> dict[int, float]:
         if not isinstance(class_weight, Mapping) or not all(
             math.isfinite(value) and value >= 0 for value in class_weight.values()
         ):
@@ -147,9 +156,9 @@ class AlbertForClassification(LabelsModel):
                 "`class_weight` must be a dict with a number of at least 0 for each class. "
                 f"Received: {class_weight!r}."
             )
-        weights = np.ones(self.num_labels, np.float32)
-        weights[label_ids([*class_weight], self.label_names)] = [*class_weight.values()]
-        return weights
+        numbers = label_ids([*class_weight], self.label_names).tolist()
+        weights = dict.fromkeys(range(self.num_labels), 1.0)  # Keras needs all
+        return weights | dict(zip(numbers, map(float, class_weight.values()), strict=True))
 
     def get_config(self) -> dict[str, Any]:
         of_pairs = {"pair_encoding": self.pair_encoding} if self.pair_encoding != "joint" else {}
@@ -171,6 +180,8 @@ class AlbertForRegression(AlbertForClassification):
     """
 
     has_accuracy = False
+    usual_loss = "mean_squared_error"
+    usual_metrics = None
 
     def __init__(self, config: AlbertConfig, num_labels: int | None = None, **kwargs: Any):
         if not kwargs.get("labels"):
@@ -189,7 +200,7 @@ class AlbertForRegression(AlbertForClassification):
         losses = tf.reduce_mean(tf.square(logits - labels), axis=-1)
         return losses, tf.zeros_like(losses)
 
-    def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def targets(self, labels: Any, columns: Mapping[str, Any]) -> np.ndarray:
         return numbers_of(labels, self.num_labels)
 
     class_weights = AlbertForTexts.class_weights  # which refuses them
@@ -213,6 +224,9 @@ class AlbertForMultiLabel(AlbertForClassification):
         model.answer(["a film"])[0].labels
     """
 
+    usual_loss = "binary_crossentropy"
+    usual_metrics = ("binary_accuracy",)
+
     def predictions(self, outputs: Tensors) -> Any:
         return tf.sigmoid(tf.cast(outputs["logits"], tf.float32))
 
@@ -224,7 +238,7 @@ class AlbertForMultiLabel(AlbertForClassification):
         is_right = tf.reduce_all(tf.equal(logits >= 0, labels > 0), axis=-1)
         return tf.reduce_mean(losses, axis=-1), tf.cast(is_right, tf.float32)
 
-    def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def targets(self, labels: Any, columns: Mapping[str, Any]) -> np.ndarray:
         return zeros_and_ones(labels, self.label_names)
 
     class_weights = AlbertForTexts.class_weights  # which refuses them

@@ -1,11 +1,11 @@
-"""Examples of texts → data sets of the features that a model learns from.
+"""Examples of texts → features, labels and weights, as Keras takes them.
 
 There are two kinds of examples. Those in memory are `Examples`, see `text_inputs.py`. The others
 arrive one after the other: data sets and generators.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
@@ -14,131 +14,79 @@ import tensorflow as tf
 
 from albert_keras.models.text_inputs import Examples
 from data_pipeline.errors import InputError
-from data_pipeline.randomness import key_of, permute
 
 #: Examples of a batch, if nothing else is given, as in Keras.
 BATCH_SIZE = 32
 #: Batches that are made ahead of their use.
 _PREFETCHED = 4
-#: Examples whose windows are laid out at a time.
+#: Examples whose rows are laid out at a time.
 _AT_ONCE = 256
-#: Features with a value for each token.
-_OF_TOKENS = ("input_ids", "input_mask", "segment_ids", "p_mask", "tag_ids")
 
 # === Examples in memory
 
 
 class Reader:
-    """Features of Examples for a model, by the numbers of rows.
+    """Features, labels and weights of Examples for a model.
 
     Args:
         model: AlbertForTexts.
         examples: With labels if they are to be learned from or scored.
-        is_fixed: Whether all rows have the length of the preprocessor.
     """
 
-    def __init__(self, model: Any, examples: Examples, is_fixed: bool):
-        self._preprocessor, self._is_fixed = model.preprocessor, is_fixed
-        targets = {}
+    def __init__(self, model: Any, examples: Examples):
+        self._model, self._preprocessor, self._examples = model, model.preprocessor, examples
+        #: What the model is to return for each example, see `AlbertForTexts.targets`.
+        self.targets = model.no_targets(len(examples))
         if examples.labels is not None:
-            targets = model.targets(examples.labels, examples.columns)
-        if examples.weights is not None:
-            targets["sample_weight"] = examples.weights
-        self._names = () if self._preprocessor.uses_windows else tuple(examples.columns)
-        if self._names:
-            texts = {name: _strings(values) for name, values in examples.columns.items()}
-            self._columns = texts | targets
-        else:
-            self._columns = self._windows(examples.columns, targets)
+            self.targets = model.targets(examples.labels, examples.columns)
 
-    def __len__(self):
-        return len(next(iter(self._columns.values())))
+    def arrays(self, is_fixed: bool) -> tuple[Any, Any, Any]:
+        """Returns the features of all rows, labels and weights; weights may be None.
 
-    def read(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns rows: strings for the preprocessor, or features of windows."""
-        return {name: values[rows] for name, values in self._columns.items()}
-
-    def features(self, columns: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Returns the features of rows; windows are features already."""
-        if not self._names:
-            return columns
-        texts = {name: columns[name] for name in self._names}
-        rest = {name: values for name, values in columns.items() if name not in self._names}
-        return self._preprocessor.rows(texts, self._is_fixed) | rest
-
-    def _windows(self, columns, targets):
-        """Returns the features of all windows, in the order of the examples."""
-        parts, count = [], len(next(iter(columns.values())))
-        for begin in range(0, count, _AT_ONCE):
-            here = slice(begin, begin + _AT_ONCE)
-            texts = self._preprocessor.columns({key: one[here] for key, one in columns.items()})
-            wanted = {name: _tensor(values[here]) for name, values in targets.items()}
-            rows = self._preprocessor.rows(texts, True, wanted)
+        Args:
+            is_fixed: Whether all rows have the length of the preprocessor; otherwise as many tokens
+                as the longest.
+        """
+        columns, weights = self._examples.columns, self._examples.weights
+        count, targets, parts = len(self._examples), {}, []
+        if self._preprocessor.uses_windows:
+            targets = dict(self.targets or {})
+            targets |= {} if weights is None else {"sample_weight": weights}
+        at_once = _AT_ONCE if is_fixed else count  # so that all have the same length
+        for begin in range(0, count, at_once):
+            here = slice(begin, begin + at_once)
+            if self._preprocessor.uses_windows:
+                texts = self._preprocessor.columns({key: one[here] for key, one in columns.items()})
+                wanted = [{name: _tensor(values[here]) for name, values in targets.items()}]
+            else:
+                texts, wanted = {key: _strings(one[here]) for key, one in columns.items()}, []
+            rows = self._preprocessor.rows(texts, is_fixed, *wanted)
             parts.append({name: value.numpy() for name, value in rows.items()})
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        if not self._preprocessor.uses_windows:
+            return rows, self.targets, weights
+        weights = rows.pop("sample_weight", None)
+        return *self._model.features_and_targets(rows), weights
+
+    def in_order(self, batch_size: int, is_fixed: bool) -> tf.data.Dataset:
+        """Returns all rows once, in their order and in batches; the last one may be smaller."""
+        if self._preprocessor.uses_windows:
+            arrays = keras.utils.pack_x_y_sample_weight(*self.arrays(True))
+            return _in_memory(tf.data.Dataset.from_tensor_slices(arrays).batch(batch_size))
+        columns = {name: _strings(one) for name, one in self._examples.columns.items()}
+        parts = (columns, self.targets, self._examples.weights)
+        data = tf.data.Dataset.from_tensor_slices(tuple(one for one in parts if one is not None))
+
+        def featured(columns, *rest):
+            return keras.utils.pack_x_y_sample_weight(
+                self._preprocessor.rows(columns, is_fixed), *rest
+            )
+
+        data = data.batch(batch_size).map(featured, num_parallel_calls=2, deterministic=True)
+        return _in_memory(data)
 
 
-def features_of(model: Any, examples: Examples, is_fixed: bool) -> dict[str, tf.Tensor]:
-    """Returns the features of all examples as one batch; arguments as of `Reader`."""
-    reader = Reader(model, examples, is_fixed)
-    columns = reader.read(np.arange(len(reader)))
-    return reader.features({name: tf.constant(values) for name, values in columns.items()})
-
-
-def in_order(reader: Reader, batch_size: int) -> tf.data.Dataset:
-    """Returns the features of all rows once, in their order; the last batch may be smaller."""
-    first_rows = tf.data.Dataset.range(0, len(reader), batch_size)
-
-    def rows_at(first):
-        return np.arange(first, min(first + batch_size, len(reader)))
-
-    return _batches(first_rows, rows_at, reader, None)
-
-
-def in_epochs(
-    reader: Reader, batch_size: int, seed: int | None, first_step: Callable[[], int]
-) -> tf.data.Dataset:
-    """Returns batches of training, endlessly.
-
-    Each epoch visits the rows in a new order, a function of seed and epoch; a batch may span two
-    epochs. So a batch is a function of the seed and the number of its step.
-
-    Args:
-        seed: None is the order of the examples in each epoch.
-        first_step: Called when the data set is read from its beginning.
-    """
-    count = len(reader)
-
-    def rows_at(step):
-        epochs, rows = np.divmod(np.arange(step * batch_size, (step + 1) * batch_size), count)
-        for epoch in np.unique(epochs) if seed is not None else ():
-            is_here = epochs == epoch
-            rows[is_here] = permute(rows[is_here], count, key_of("epoch", seed, int(epoch)))
-        return rows
-
-    last = np.iinfo(np.int64).max
-    begin = tf.data.Dataset.from_tensors(0).map(
-        lambda _: tf.numpy_function(lambda: np.int64(first_step()), [], tf.int64)
-    )
-    steps = begin.flat_map(lambda first: tf.data.Dataset.range(first, last))
-    batches = _batches(steps, rows_at, reader, batch_size)
-    return batches.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
-
-
-def _batches(steps, rows_at, reader, batch_size):
-    sample = reader.read(np.zeros(1, np.int64))
-    types = [tf.as_dtype(values.dtype) for values in sample.values()]
-
-    def read(step):
-        return list(reader.read(rows_at(int(step))).values())
-
-    def features_of(step):
-        found = tf.numpy_function(read, [step], types)
-        for value, values in zip(found, sample.values(), strict=True):
-            value.set_shape([batch_size, *values.shape[1:]])
-        return reader.features(dict(zip(sample, found, strict=True)))
-
-    dataset = steps.map(features_of, num_parallel_calls=2, deterministic=True)
+def _in_memory(dataset):
     options = tf.data.Options()
     # Autotuning may miss the end of an iterator, and then keeps the interpreter alive.
     options.autotune.enabled = False
@@ -181,17 +129,8 @@ def is_features(x: Any) -> bool:
     return isinstance(spec, Mapping) and "input_ids" in spec
 
 
-def in_batches(data: Any, convert: Callable[..., Any]) -> Any:
-    """Returns a data set, a Sequence or a generator whose batches are converted."""
-    if isinstance(data, tf.data.Dataset):
-        return data.map(convert)
-    return (
-        _Converted(data, convert) if isinstance(data, keras.utils.Sequence) else map(convert, data)
-    )
-
-
 class Converter:
-    """Examples of a stream → features for a model.
+    """Examples of a stream → features, labels and weights for a model.
 
     Args:
         model: AlbertForTexts.
@@ -205,7 +144,7 @@ class Converter:
         self._names = model.text_names
 
     def converted(self, data: Any, batch_size: int | None = None) -> Any:
-        """Returns a data set, a generator or a Sequence of features.
+        """Returns a data set, a generator or a Sequence for Keras.
 
         The call of a model with windows takes the texts of a data set in batches, and puts the
         windows together again: these are returned, if they are to be predicted.
@@ -233,7 +172,9 @@ class Converter:
                 "`batch_size` must not be given with a generator, which yields batches. "
                 f"Received: {batch_size}."
             )
-        return in_batches(data, self._batch_features)
+        if isinstance(data, keras.utils.Sequence):
+            return _Converted(data, self._batch)
+        return (self._batch(batch) for batch in data)
 
     def _features(self, data, size):
         """Returns a data set of features of one in batches, of a size."""
@@ -242,24 +183,25 @@ class Converter:
         rows = None if self._preprocessor.uses_windows else rows
         if sample is None:
             raise InputError("A data set must have at least one example. Received: none.")
-        sample = self._batch_features(sample)
+        sample = tf.nest.map_structure(np.asarray, self._batch(sample))
+        flat_sample = tf.nest.flatten(sample)
+        length = flat_sample[0].shape[-1]  # of the tokens of a row
 
         def convert(*arrays):
             tensors = list(map(tf.convert_to_tensor, arrays))
             batch = tf.nest.pack_sequence_as(specs, tensors, expand_composites=True)
-            found = self._batch_features(batch)
-            return [np.asarray(found[name]) for name in sample]
+            return [*map(np.asarray, tf.nest.flatten(self._batch(batch)))]
 
         def converted(*batch):
             flat = tf.nest.flatten(batch, expand_composites=True)
-            found = tf.numpy_function(convert, flat, [one.dtype for one in sample.values()])
-            for value, (name, one) in zip(found, sample.items(), strict=True):
+            found = tf.numpy_function(convert, flat, [one.dtype for one in flat_sample])
+            for value, one in zip(found, flat_sample, strict=True):
                 # Without a fixed length, each batch is padded to a length of its own.
-                shape = [rows, *one.shape[1:]]
-                if name in _OF_TOKENS and not self._is_fixed:
-                    shape[-1] = None
-                value.set_shape(shape)
-            return dict(zip(sample, found, strict=True))
+                has_tokens = not self._is_fixed and one.ndim > 1 and one.shape[-1] == length
+                value.set_shape(
+                    [rows, *one.shape[1:-1], None] if has_tokens else [rows, *one.shape[1:]]
+                )
+            return tf.nest.pack_sequence_as(sample, found)
 
         data = data.map(converted, num_parallel_calls=2)
         if self._preprocessor.uses_windows:
@@ -270,7 +212,7 @@ class Converter:
         """Returns a data set in batches, and the number of examples in one."""
         spec = data.element_spec
         x, y, _ = keras.utils.unpack_x_y_sample_weight(spec)
-        if self._is_batched(x, y):
+        if is_features(x) or self._is_batched(x, y):
             if batch_size is not None:
                 raise ValueError(
                     "`batch_size` must not be given with a data set in batches. "
@@ -287,11 +229,11 @@ class Converter:
         )
         return (data.batch(size) if is_even else data.ragged_batch(size)), size
 
-    def _batch_features(self, batch):
-        """Returns the features of a batch in memory, (x, y, weights), as a generator yields it."""
+    def _batch(self, batch):
+        """Returns a batch in memory, (x, y, weights), as Keras takes it."""
         x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
         if is_features(x):
-            return batch
+            return keras.utils.pack_x_y_sample_weight(x, self._model.named_targets(y), weights)
         if isinstance(x, str | bytes):
             raise InputError(
                 "A generator must yield batches: lists of texts, and their labels. Received: a "
@@ -299,7 +241,8 @@ class Converter:
             )
         targets = (y, weights) if self._has_targets else ()
         examples = self._model.examples(x, *targets, has_targets=self._has_targets)
-        return features_of(self._model, examples, self._is_fixed)
+        found = Reader(self._model, examples).arrays(self._is_fixed)
+        return keras.utils.pack_x_y_sample_weight(*found) if self._has_targets else (found[0],)
 
     def _is_batched(self, x, y):
         """Returns whether the elements of a data set are batches, by their specifications."""
@@ -323,6 +266,7 @@ class _Converted(keras.utils.Sequence):
     """A Sequence whose batches are converted."""
 
     def __init__(self, batches, convert):
+        super().__init__()
         self._batches, self._convert = batches, convert
 
     def __len__(self):

@@ -10,6 +10,9 @@ import numpy as np
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
+#: How far the sum of shares may be from 1, as of probabilities that were written as text.
+_ROUNDING = 1e-3
+
 
 @dataclass
 class Examples:
@@ -214,33 +217,50 @@ def plain(value: Any) -> Any:
     return value
 
 
-def class_ids(labels: list[Any], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Returns the numbers of classes.
+def class_targets(labels: list[Any], names: Sequence[str], are_shares: bool = True) -> np.ndarray:
+    """Returns classes as a loss of Keras reads them.
 
     Args:
-        labels: Of N examples: names, numbers or booleans, [N] or [N, 1]; or one-hot, [N, C]. If
-            any name is a number, numbers are read as names and not as positions.
+        labels: Of N examples: names, numbers or booleans, [N] or [N, 1]; or a value for each class,
+            [N, C]: one-hot, or its share, as of a teacher or of several annotators. If any name is
+            a number, numbers are read as names and not as positions.
         names: Of the C classes, in their order.
+        are_shares: Whether the values of a row must be shares, whose sum is 1.
 
     Returns:
-        dict. "labels" int32 [N]; for one-hot labels "one_hot" float32 [N, C], too, for losses of
-        Keras that need them.
+        int32 [N], or float32 [N, C].
 
     Raises:
-        InputError: If a label is of no class.
+        InputError: If a label is of no class, or the values of a row are no shares.
     """
     rows = without_width(labels)
-    if rows and isinstance(rows[0], list):
-        values = _matrix(rows, len(names))
-        is_one_hot = ((values == 0) | (values == 1)).all(axis=1) & (values.sum(axis=1) == 1)
-        if not is_one_hot.all():
-            at = int(np.argmin(is_one_hot))
-            raise InputError(
-                f"Label {at + 1} of {len(rows)}: it must be the name or the number of a class, or "
-                f"zeros and a one for {len(names)} classes. Received: {rows[at]}."
-            )
-        return {"labels": values.argmax(axis=1).astype(np.int32), "one_hot": values}
-    return {"labels": label_ids(rows, names)}
+    if not (rows and isinstance(rows[0], list)):
+        return label_ids(rows, names)
+    values = _matrix(rows, len(names))
+    is_right = np.isfinite(values).all(axis=1)
+    if are_shares:
+        is_right &= (values >= 0).all(axis=1) & (np.abs(values.sum(axis=1) - 1) < _ROUNDING)
+    if not is_right.all():
+        at = int(np.argmin(is_right))
+        raise InputError(
+            f"Label {at + 1} of {len(rows)}: it must be the name or the number of a class, or "
+            f"shares of {len(names)} classes whose sum is 1, such as zeros and a one. "
+            f"Received: {rows[at]}."
+        )
+    return values
+
+
+def class_ids(labels: list[Any], names: Sequence[str]) -> np.ndarray:
+    """Returns the numbers of classes, int32 [N]; labels as of `class_targets`, whole classes."""
+    values = class_targets(labels, names)
+    if values.ndim == 1:
+        return values
+    if (values.max(axis=1) < 1).any():
+        at = int(np.argmax(values.max(axis=1) < 1))
+        raise InputError(
+            f"Label {at + 1} of {len(values)}: it must be one class. Received: {labels[at]}."
+        )
+    return values.argmax(axis=1).astype(np.int32)
 
 
 def label_ids(values: Sequence[Any], names: Sequence[str]) -> np.ndarray:
@@ -270,8 +290,8 @@ def label_ids(values: Sequence[Any], names: Sequence[str]) -> np.ndarray:
     return found
 
 
-def numbers_of(labels: list[Any], count: int) -> dict[str, np.ndarray]:
-    """Returns numbers to predict, "labels" float32 [N], or [N, C] if there are several.
+def numbers_of(labels: list[Any], count: int) -> np.ndarray:
+    """Returns numbers to predict, float32 [N], or [N, C] if there are several.
 
     Raises:
         InputError: If one is missing or not finite, or there are not `count` for each example.
@@ -283,22 +303,23 @@ def numbers_of(labels: list[Any], count: int) -> dict[str, np.ndarray]:
                 raise InputError(
                     f"Label {at + 1} of {len(rows)}: it must be a number. Received: {value!r}."
                 )
-    values = np.array(rows, np.float32) if count == 1 else _matrix(rows, count)
-    return {"labels": values}
+    return np.array(rows, np.float32) if count == 1 else _matrix(rows, count)
 
 
-def zeros_and_ones(labels: list[Any], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Returns whether each of C labels applies, "labels" int32 [N, C].
+def zeros_and_ones(labels: list[Any], names: Sequence[str], are_whole: bool = False) -> np.ndarray:
+    """Returns whether each of C labels applies, float32 [N, C].
 
     Args:
-        labels: Of N examples: a list of the names that apply; or zeros and ones, [N, C].
+        labels: Of N examples: a list of the names that apply; or numbers from 0 to 1, [N, C]:
+            zeros and ones, or how much a label applies.
         names: Of the labels.
+        are_whole: Whether only zeros and ones are numbers of labels.
 
     Raises:
-        InputError: If a name is unknown, or a row has not C zeros and ones.
+        InputError: If a name is unknown, or a row has not C such numbers.
     """
     rows = [[row] if isinstance(row, str) else row for row in labels]
-    found = np.zeros((len(rows), len(names)), np.int32)
+    found = np.zeros((len(rows), len(names)), np.float32)
     for at, row in enumerate(rows):
         if not isinstance(row, list):
             raise InputError(
@@ -313,13 +334,18 @@ def zeros_and_ones(labels: list[Any], names: Sequence[str]) -> dict[str, np.ndar
                 )
             found[at, [list(names).index(name) for name in row]] = 1
             continue
-        if len(row) != len(names) or any(value not in (0, 1) for value in row):
+        are_numbers = all(isinstance(value, bool | int | float) for value in row)
+        if (
+            len(row) != len(names)
+            or not are_numbers
+            or not all(value in (0, 1) if are_whole else 0 <= value <= 1 for value in row)
+        ):
             raise InputError(
                 f"Label {at + 1} of {len(rows)}: there must be {len(names)} zeros and ones, one "
                 f"for each of {', '.join(names)}. Received: {row}."
             )
         found[at] = row
-    return {"labels": found}
+    return found
 
 
 def without_width(values: list[Any]) -> list[Any]:

@@ -3,7 +3,6 @@
 A model is an encoder, a head and a loss; a preprocessor in front of it makes its features of texts.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,8 @@ class AlbertForTexts(AlbertForTask, TextTraining):
 
     `fit`, `evaluate`, `predict`, `train_on_batch` and the call take texts, see
     `text_inputs.examples_of`, in memory, in data sets and from generators; or the features of the
-    preprocessor. Without `compile`, `fit` uses the defaults of `finetune`.
+    preprocessor. Without `compile`, `fit` uses the defaults of `finetune`. For another loss give
+    `compile` one, or override `compute_loss` or `train_step`, as of any model of Keras.
 
     Args:
         config: AlbertConfig.
@@ -57,12 +57,10 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         thresholds: Mapping[str, float] | None = None,
         **kwargs: Any,
     ):
-        kwargs.setdefault("name", re.sub("(?<=.)(?=[A-Z])", "_", type(self).__name__).lower())
         super().__init__(config, **kwargs)
         self.preprocessor: Any = preprocessor
         self.labels, self.pairs = tuple(labels), pairs
         self.thresholds = dict(thresholds or {})
-        self._shows_accuracy = self.has_accuracy
 
     @classmethod
     def from_preset(
@@ -111,9 +109,9 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         return self.predictions(self.outputs_of(rows, training))
 
     def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
-        """Returns the loss of each row and 1 where the answer is right, float32 [B].
+        """Returns the loss of each row in `finetune`, and 1 where its answer is right, float32 [B].
 
-        By default it is the cross-entropy of the class. Override it for an objective of your own.
+        By default it is the cross-entropy of the class.
 
         Args:
             outputs: What `outputs_of` returns.
@@ -121,9 +119,34 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         """
         return of_classes(outputs["logits"], features["labels"])
 
-    def targets(self, labels: list[Any], columns: Mapping[str, list]) -> dict[str, Any]:
-        """Returns labels of `Examples` as arrays, [N, ...] by name; InputError if one is wrong."""
+    def targets(self, labels: list[Any], columns: Mapping[str, list]) -> Any:
+        """Returns labels of `Examples` as losses of Keras read them, an array [N, ...].
+
+        For a preprocessor with windows they are what its `rows` takes, by name.
+
+        Raises:
+            InputError: If one is wrong.
+        """
         raise NotImplementedError
+
+    def no_targets(self, count: int) -> Any:
+        """Returns what a loss reads in place of the labels of `count` examples that have none."""
+        return None
+
+    def features_and_targets(self, rows: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        """Divides rows of a preprocessor with windows into features, and labels for Keras."""
+        return rows, None
+
+    def class_weights(self, class_weight: Mapping[Any, float]) -> Any:
+        """Returns the weight of each class by its number, as Keras takes them.
+
+        Raises:
+            InputError: If the model has no classes, or a class is unknown.
+        """
+        raise InputError(
+            f"`class_weight` must not be given: {type(self).__name__} has no classes. Weight "
+            "examples by `sample_weight`."
+        )
 
     def initial_output_bias(self, targets: np.ndarray) -> np.ndarray | None:
         """Returns the bias of an untrained head, see `initialize_output_bias`; None is zeros."""
@@ -194,7 +217,7 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         models do nothing: with two classes of MRPC, zeros are better (docs/measured.md).
 
         Args:
-            targets: The "labels" of all rows, or the numbers of all tags.
+            targets: The labels of all rows, or the numbers of all tags.
         """
         values = None if targets is None else self.initial_output_bias(targets)
         if values is not None and not self.head.output_bias.numpy().any():

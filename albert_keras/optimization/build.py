@@ -29,11 +29,11 @@ def optimizer_of(given: Any, learning_rate: Any = None) -> Any:
     return keras.optimizers.get(given)
 
 
-def build_optimizer(config, *, num_steps, adjustable=False, matrix_dtype="float32"):
+def build_optimizer(config, *, num_steps, adjustable=False, matrix_dtype="float32", clips=False):
     """Returns the optimizer that `config` describes, with its learning rate schedule.
 
-    The optimizer does not clip. The training step does, with `clip_gradients`, because it needs the
-    norm. Under a strategy, call this inside `strategy.scope()`.
+    Our own training step clips with `clip_gradients`, because it needs the norm. Under a strategy,
+    call this inside `strategy.scope()`.
 
     Args:
         config: OptimizerConfig. Its name and its rate must be values, not "auto": what "auto" means
@@ -41,6 +41,7 @@ def build_optimizer(config, *, num_steps, adjustable=False, matrix_dtype="float3
         num_steps: int. Number of updates of the run; the learning rate is 0 from there on.
         adjustable: bool. Whether the end of the schedule may change during training.
         matrix_dtype: str. Type in which Muon multiplies matrices.
+        clips: bool. Whether the optimizer itself clips gradients, by their global norm.
 
     Returns:
         Lamb, AdamW or Muon.
@@ -71,7 +72,7 @@ def build_optimizer(config, *, num_steps, adjustable=False, matrix_dtype="float3
         epsilon=config.epsilon,
         weight_decay=config.weight_decay,
         exclude_from_weight_decay=config.exclude_patterns,
-        global_clipnorm=None,
+        global_clipnorm=config.clip_norm if clips else None,
     )
 
 

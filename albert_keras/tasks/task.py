@@ -155,17 +155,13 @@ class Task(abc.ABC):
         """Arguments of the model that depend on the task."""
         return {}
 
-    def build_model(
-        self, albert_config: AlbertConfig, model_class: type | None = None, **kwargs: Any
-    ) -> Any:
+    def build_model(self, albert_config: AlbertConfig, **kwargs: Any) -> Any:
         """Builds the model of the task, with random weights.
 
         Args:
-            model_class: A subclass of `model_class`, to be built instead.
             **kwargs: As in `AlbertForTexts` and the class of the model.
         """
-        built: Any = model_class or self.model_class
-        return built(albert_config, **self.model_settings | kwargs)
+        return self.model_class(albert_config, **self.model_settings | kwargs)
 
     def complete(self, model: Any, tokenizer: Tokenizer, tuned: dict[str, float]) -> None:
         """Gives a trained model what it needs to read texts and to answer them."""

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.models.objective_model import ObjectiveModel
 from albert_keras.runs.checkpoints import FINISHED_AT
 from albert_keras.runs.log_file import keep_log_until, read_log
 from albert_keras.runs.trained_data import ROWS, save_digests
@@ -24,6 +23,7 @@ from albert_keras.tasks.score_dev import ScoreDev, is_enough, score_splits, valu
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.tasks.task_data import TaskData
+from albert_keras.tasks.trainer import TaskTrainer
 from albert_keras.training.batches import check_batch_size
 from albert_keras.training.build import compile_step, model_settings, should_skip_padding
 from albert_keras.training.cluster import broadcast, is_chief
@@ -73,11 +73,12 @@ def train_seed(
     }
     skips_padding = should_skip_padding(strategy, training, statistics)
     with strategy.scope():
-        model = build_trained(config, data.albert_config, task, skips_padding, data.model_class)
+        trainer = build_trained(config, data.albert_config, task, skips_padding, data.trainer_class)
+        model = trainer.model
         # Loading comes first: weights that do not fit must leave no folder.
         loaded = initial_weights.load(model, with_head=_is_same_task(initial_weights, task))
         context = create_or_resume(
-            strategy, out, config, data.albert_config, source, model, allow_changes
+            strategy, out, config, data.albert_config, source, trainer, allow_changes
         )
         run, first_step = context.run, context.first_step
         if first_step == 0:
@@ -160,19 +161,19 @@ def build_trained(
     albert_config: AlbertConfig,
     task: Task,
     skips_padding: bool = False,
-    model_class: type | None = None,
-) -> ObjectiveModel:
-    """Builds the compiled model of a resolved configuration; to be called in a strategy's scope.
+    trainer_class: type[TaskTrainer] = TaskTrainer,
+) -> TaskTrainer:
+    """Builds a model and its trainer, compiled for a resolved configuration.
 
-    All weights, which are random, and moments exist. `skips_padding` as in `AlbertEncoder`.
-    `model_class` as in `Task.build_model`.
+    To be called in a strategy's scope. All weights, which are random, and moments exist.
+    `skips_padding` as in `AlbertEncoder`.
     """
     model = task.build_model(
         albert_config,
         head_dropout=config.model.head_dropout,
         features=config.model,
-        model_class=model_class,
         **model_settings(config.training, skips_padding),
     )
-    compile_step(model, config)
-    return model
+    trainer = trainer_class(model)
+    compile_step(trainer, config)
+    return trainer

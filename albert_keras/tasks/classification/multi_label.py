@@ -122,7 +122,7 @@ class MultiLabelTask(TextTask):
     _activation = staticmethod(scipy.special.expit)
 
     def with_truths(self, examples, truths):
-        pairs = zip(examples, zeros_and_ones(truths, self.labels)["labels"], strict=True)
+        pairs = zip(examples, zeros_and_ones(truths, self.labels, are_whole=True), strict=True)
         return [
             one._replace(label=tuple(itertools.compress(self.labels, row))) for one, row in pairs
         ]

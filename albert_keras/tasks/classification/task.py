@@ -123,7 +123,7 @@ class TextTask(Task):
         return TextExample(str(number), fields["text"], fields.get("pair"))
 
     def with_truths(self, examples, truths):
-        pairs = zip(examples, class_ids(truths, self.labels)["labels"], strict=True)
+        pairs = zip(examples, class_ids(truths, self.labels), strict=True)
         return [example._replace(label=self.labels[number]) for example, number in pairs]
 
     def features(self, examples, tokenizer, training=False):
