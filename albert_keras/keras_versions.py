@@ -41,6 +41,16 @@ def take_any_inputs(layer: keras.layers.Layer) -> None:
         layer._convert_input_args, layer._allow_non_tensor_positional_args = False, True
 
 
+def export_along(resource: Any) -> None:
+    """Lets `Model.export` of Keras take an object of a layer along, with its tables.
+
+    Keras 3 does this for all; Keras 2.15 for its lookup layers, of which this makes it one.
+    """
+    if not _IS_KERAS_3:
+        lookup_layer = keras.layers.StringLookup.__mro__[1]
+        lookup_layer.register(type(resource))
+
+
 def new_weight(layer: keras.layers.Layer, name: str, shape: Any, initializer: Any) -> Any:
     """Returns a weight for an attribute of a layer, with this full name in any context.
 

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.keras_versions import export_along
 from albert_keras.layers.text_packing import TextPacker, readable
 from albert_keras.models.presets import open_tokenizer
 from data_pipeline.settings import did_you_mean
@@ -47,6 +48,7 @@ class TextPreprocessor(keras.layers.Layer):
         self.tokenizer = restored_tokenizer(tokenizer)
         self.sequence_length, self.pads_to = sequence_length, pads_to
         self.graph_tokenizer = self._make_tokenizer(self.tokenizer)
+        export_along(self.graph_tokenizer)
         self._packers = {
             is_fixed: TextPacker(self.tokenizer, sequence_length, is_fixed)
             for is_fixed in (True, False)

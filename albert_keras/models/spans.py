@@ -263,8 +263,7 @@ class AlbertForSpans(AlbertForTexts):
 
     @property
     def metrics(self) -> list[Any]:
-        is_usual = self._compiled_with.get("metrics", "auto") == "auto"
-        return [*super().metrics, *([self._accuracy] if is_usual else [])]
+        return [*super().metrics, *([self._accuracy] if self.has_usual_metrics else [])]
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         names = [f"{edge}_{self._scores}" for edge in ("start", "end")]

@@ -28,7 +28,7 @@ from data_pipeline.errors import InputError
 
 @keras.saving.register_keras_serializable("albert_keras")
 def class_crossentropy(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
-    """Returns the cross-entropy of each row; labels are numbers of classes, [B], or shares, [B, C]."""
+    """Returns the cross-entropy of each row; labels are numbers, [B], or shares, [B, C]."""
     if labels.shape.rank == probabilities.shape.rank and labels.shape[-1] != 1:
         return keras.losses.categorical_crossentropy(labels, probabilities)
     return keras.losses.sparse_categorical_crossentropy(labels, probabilities)

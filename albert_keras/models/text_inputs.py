@@ -211,7 +211,7 @@ def plain(value: Any) -> Any:
         if hasattr(value, method):
             value = getattr(value, method)()
     if isinstance(value, bytes):
-        return value.decode("utf-8")
+        return value.decode("utf-8", "replace")  # as the call of a preprocessor reads texts
     if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
         return [plain(one) for one in value]
     return value

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -228,6 +229,25 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         if self.preprocessor is not None and self.save_spec() is None:
             self(self.sample_inputs())  # a folder has the call of the model, for texts
         super().save(filepath, *args, **kwargs)
+
+    def export(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Exports the call as a SavedModel over texts, as Keras does: its endpoint is `serve`.
+
+        `albert_keras.export` makes one for servers, with named answers. Further arguments are those
+        of Keras, for a model of features.
+        """
+        if self.preprocessor is None or args or kwargs:
+            super().export(filepath, *args, **kwargs)
+            return
+        inputs = tf.nest.map_structure(
+            lambda one: tf.TensorSpec([None, *one.shape[1:]], one.dtype), self.sample_inputs()
+        )
+        archive = keras.export.ExportArchive()
+        archive.track(self)
+        only = next(iter(inputs.values()))
+        spec = inputs if len(inputs) > 1 else only
+        archive.add_endpoint("serve", lambda texts: self(texts, training=False), [spec])
+        archive.write_out(filepath)
 
     def sample_inputs(self) -> dict[str, Any]:
         """Returns an example of the texts that the model takes, as tensors by their names."""

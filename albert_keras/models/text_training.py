@@ -4,6 +4,7 @@ Each of them turns texts into features, labels and weights, and calls the method
 """
 
 import contextlib
+import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -55,7 +56,7 @@ class TextTraining(keras.Model):
     usual_loss: Any = None
     usual_metrics: Any = ("accuracy",)
     _planned: PlannedRates | None = None
-    _compiled_with: Mapping[str, Any] = {}
+    _compiled_with: Mapping[str, Any] = types.MappingProxyType({})
 
     def compile(  # type: ignore[override]
         self,
@@ -77,7 +78,7 @@ class TextTraining(keras.Model):
                 `finetune`.
             loss: As in Keras; "auto" is the loss of the class. It is given what the call returns,
                 such as probabilities.
-            metrics: As in Keras; "auto" is the accuracy, where the class has one, unless
+            metrics: As in Keras; "auto" is the accuracy, where the class has one, unless a loss or
                 `weighted_metrics` are given.
             weighted_metrics: As in Keras.
             learning_rate: float, schedule or "auto". Peak rate of an optimizer that is named, or
@@ -89,14 +90,9 @@ class TextTraining(keras.Model):
         Raises:
             ValueError: For a learning rate beside an optimizer that has one.
         """
-        self._compiled_with = {
-            "optimizer": optimizer,
-            "loss": loss,
-            "metrics": metrics,
-            "weighted_metrics": weighted_metrics,
-            "jit_compile": jit_compile,
-            **kwargs,
-        }
+        given = {"loss": loss, "metrics": metrics, "weighted_metrics": weighted_metrics}
+        # In this form Keras does not take the metrics in it for parts of the model.
+        self._compiled_with = types.MappingProxyType(given | {"jit_compile": jit_compile} | kwargs)
         if isinstance(optimizer, str) and optimizer == "auto":
             optimizer = finetuning_optimizer(
                 self.config.hidden_size, self.feature_settings.freeze_encoder
@@ -109,12 +105,10 @@ class TextTraining(keras.Model):
                 optimizer = optimizer_of(
                     optimizer, None if learning_rate == "auto" else learning_rate
                 )
-            if isinstance(metrics, str) and metrics == "auto":
-                metrics = None if weighted_metrics else self.usual_metrics
             super().compile(
                 optimizer,
-                self.usual_loss if isinstance(loss, str) and loss == "auto" else loss,
-                [*metrics] if isinstance(metrics, tuple) else metrics,
+                self.usual_loss if self.has_usual_loss else loss,
+                self._chosen_metrics,
                 weighted_metrics=weighted_metrics,
                 jit_compile=jit_compile is True,
                 **kwargs,
@@ -142,7 +136,22 @@ class TextTraining(keras.Model):
     @property
     def has_usual_loss(self) -> bool:
         """bool. Whether the loss is that of the class."""
-        return self._compiled_with.get("loss", "auto") == "auto"
+        loss = self._compiled_with.get("loss", "auto")
+        return isinstance(loss, str) and loss == "auto"
+
+    @property
+    def has_usual_metrics(self) -> bool:
+        """bool. Whether the metrics are those of the class."""
+        metrics = self._compiled_with.get("metrics", "auto")
+        is_auto = isinstance(metrics, str) and metrics == "auto"
+        return is_auto and self.has_usual_loss and not self._compiled_with.get("weighted_metrics")
+
+    @property
+    def _chosen_metrics(self):
+        if self.has_usual_metrics:
+            return None if self.usual_metrics is None else [*self.usual_metrics]
+        metrics = self._compiled_with["metrics"]
+        return None if isinstance(metrics, str) and metrics == "auto" else metrics
 
     def usual_lr(self, optimizer: str, batch_size: int) -> float:
         """Returns the default of the peak learning rate of an optimizer that is named."""
@@ -186,7 +195,7 @@ class TextTraining(keras.Model):
             InputError: If inputs and labels do not suit the model.
         """
         self._compile_if_needed()
-        of_validation = kwargs.pop("validation_batch_size", None) or batch_size
+        of_validation = kwargs.pop("validation_batch_size", None) or _size(batch_size)
         if self._takes_texts(x):
             if is_stream(x):
                 _check_stream(y, sample_weight, validation_split)
@@ -261,7 +270,7 @@ class TextTraining(keras.Model):
             if is_stream(x):
                 data = self._converted(x, batch_size, self.needs_fixed_length, False)
                 return _dense(super().predict(data, **kwargs))
-            examples, size = self.examples(x), batch_size or BATCH_SIZE
+            examples, size = self.examples(x), _size(batch_size)
             order = np.arange(len(examples))
             if not (kwargs.get("callbacks") or kwargs.get("steps")):
                 order = np.argsort(sizes_of(examples.columns), kind="stable")
@@ -362,7 +371,7 @@ class TextTraining(keras.Model):
             _check_stream(y, sample_weight)
             return self._converted(x, batch_size, is_fixed, True)
         examples = self.examples(x, y, sample_weight, has_targets=True)
-        return Reader(self, examples).in_order(batch_size or BATCH_SIZE, is_fixed)
+        return Reader(self, examples).in_order(_size(batch_size), is_fixed)
 
     def _converted(self, data, batch_size, is_fixed, has_targets):
         return Converter(self, is_fixed, has_targets).converted(data, batch_size)
@@ -419,6 +428,13 @@ _OF_OLD_STEPS = (
     "objective_weights",
     "hard_examples",
 )
+
+
+def _size(batch_size):
+    """Returns the examples of a batch; InputError unless that is a positive number or None."""
+    if batch_size is not None and batch_size < 1:
+        raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
+    return batch_size or BATCH_SIZE
 
 
 def _check_stream(labels, weights, validation_split=0.0):

@@ -13,6 +13,7 @@ from albert_keras.models.text_classifiers import AlbertForClassification
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 from data_pipeline.errors import InputError
 from tests.albert_keras.tasks.conftest import SHAPE
+from tests.keras_line import IS_KERAS_3
 
 TEXTS = ["the harbour was full", "a window was open", "no harbour here", "the window broke"] * 4
 LABELS = ["yes", "no"] * 8
@@ -176,8 +177,6 @@ def test_predictions_are_arrays_in_the_order_of_the_texts(model):
     np.testing.assert_allclose(found, model(tf.constant(texts)), atol=1e-6)
     np.testing.assert_allclose(found[:3], model.predict_on_batch(texts[:3]), atol=1e-6)
     np.testing.assert_allclose(found, model.predict(data(texts, size=3), verbose=0), atol=1e-6)
-    with pytest.raises(AttributeError, match="no `label`.*Named answers are those of `answer`"):
-        assert found[0].label
     answers = model.answer(texts)
     assert [each.label for each in answers] == [["no", "yes"][at] for at in found.argmax(1)]
     assert answers[-1].dropped_tokens > 0
@@ -246,9 +245,9 @@ def test_labels_of_a_table_are_read_by_name_and_numbers_in_one_way(tiny_tokenize
     several = preset(tiny_tokenizer, "AlbertForMultiLabel", labels=["sad", "funny"])
     frame = Frame(funny=[1] * 16, sad=[0] * 16)
     examples = several.examples(TEXTS, frame)
-    np.testing.assert_array_equal(several.targets(examples.labels, {})["labels"], [[0, 1]] * 16)
+    np.testing.assert_array_equal(several.targets(examples.labels, {}), [[0, 1]] * 16)
     stars = preset(tiny_tokenizer, labels=["1", "2", "3"])
-    assert stars.targets([1, 3.0, "2"], {})["labels"].tolist() == [0, 2, 1]
+    assert stars.targets([1, 3.0, "2"], {}).tolist() == [0, 2, 1]
     for call in (
         lambda: stars.targets([0, 1, 2], {}),
         lambda: stars.class_weights({0: 2.0}),
@@ -259,37 +258,29 @@ def test_labels_of_a_table_are_read_by_name_and_numbers_in_one_way(tiny_tokenize
 
 def test_a_subclass_may_have_a_loss_of_its_own(model, tiny_tokenizer):
     class Small(AlbertForClassification):
-        def compute_losses(self, outputs, features):
-            losses, is_right = super().compute_losses(outputs, features)
-            return losses + 100, is_right
+        def compute_loss(self, *args, **kwargs):
+            return super().compute_loss(*args, **kwargs) + 100
+
+        def compute_metrics(self, *args, **kwargs):
+            return {"own": 1.0} | super().compute_metrics(*args, **kwargs)
+
+        def train_step(self, data):  # as in the guide of Keras
+            x, y = data
+            with tf.GradientTape() as tape:
+                predictions = self(x, training=True)
+                loss = self.compute_loss(x, y, predictions)
+            gradients = tape.gradient(loss, self.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+            return {"loss": loss}
 
     small = Small(SHAPE, preprocessor=model.preprocessor, labels=["no", "yes"])
+    small.set_weights(model.get_weights())
     expected = model.evaluate(TEXTS, LABELS, verbose=0)[0] + 100
-    assert small.evaluate(TEXTS, LABELS, verbose=0)[0] == pytest.approx(expected)
-
-
-def test_what_fit_was_interrupted_in_goes_on_with_the_batches_that_follow(
-    tiny_tokenizer, tmp_path, eagerly
-):
-    class Interrupt(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            if epoch == 1:
-                raise KeyboardInterrupt
-
-    def train(folder, *callbacks):
-        model = preset(tiny_tokenizer, labels=["no", "yes"])
-        restore = keras.callbacks.BackupAndRestore(tmp_path / folder)
-        try:
-            model.fit(
-                TEXTS, LABELS, epochs=4, batch_size=4, verbose=0, callbacks=[restore, *callbacks]
-            )
-        except KeyboardInterrupt:
-            return None
-        return model
-
-    assert train("a", Interrupt()) is None
-    for ours, theirs in zip(train("a").weights, train("b").weights, strict=True):
-        np.testing.assert_array_equal(ours, theirs, err_msg=ours.name)
+    found = small.evaluate(TEXTS, LABELS, return_dict=True, verbose=0)
+    assert found["own"] == 1.0
+    # Keras 2.15 shows the loss that it computed itself.
+    assert found["loss"] == pytest.approx(expected if IS_KERAS_3 else expected - 100, abs=1e-4)
+    assert small.fit(TEXTS, LABELS, verbose=0).history["loss"][0] > 100
 
 
 def test_the_best_weights_are_restored_and_checkpoints_are_loaded(model, tmp_path):
@@ -333,14 +324,12 @@ def test_a_part_of_a_model_may_be_frozen(part_of, model):
 
 def test_optimizers_and_their_rates_are_those_that_compile_is_given(model):
     adam = keras.optimizers.Adam
-    for optimizer, clips in (
-        ("adam", 1.0),
-        (adam(1e-3), 1.0),
-        (adam(1e-3, global_clipnorm=0.3), 0.3),
-        (adam(1e-3, clipnorm=0.3), None),
-    ):
+    for optimizer in ("adam", given := adam(1e-3)):
         model.compile(optimizer)
-        assert isinstance(model.optimizer, adam) and model.clip_norm == clips
+        assert isinstance(model.optimizer, adam) and model.optimizer.global_clipnorm is None
+    assert model.optimizer is given
+    model.compile("lamb")
+    assert model.optimizer.global_clipnorm == 1.0
     schedule = WarmupPolynomialDecay(1e-3, 10)
     model.compile("adamw", learning_rate=schedule)
     assert model.optimizer.schedule is schedule
@@ -426,14 +415,7 @@ def test_features_may_have_labels_as_in_keras():
         (lambda model: model.fit(TEXTS, LABELS, class_weight={"maybe": 2.0}), "`maybe`"),
         (lambda model: model.fit(TEXTS, LABELS, class_weight=[1, 2]), "`class_weight` must be"),
         (lambda model: model.fit(TEXTS, LABELS, batch_size=0), "`batch_size` must be at least 1"),
-        (lambda model: model.compile(metrics=["nonsense"]), "names of Keras"),
-        (
-            lambda model: model.compile(
-                loss=keras.losses.SparseCategoricalCrossentropy(reduction="sum")
-            ),
-            "`reduction='sum'`",
-        ),
-        (lambda model: model.fit(TEXTS, np.full((16, 2), 0.5)), "zeros and a one"),
+        (lambda model: model.fit(TEXTS, np.full((16, 2), 0.6)), "shares .* whose sum is 1"),
         (lambda model: model.fit(data(TEXTS, ["maybe"] * 16), verbose=0), "`maybe`"),
         (lambda model: model.fit(data(TEXTS, LABELS), LABELS), "`y` must not be given"),
         (lambda model: model.fit(data(NUMBERS, LABELS)), "must yield texts"),
@@ -443,12 +425,6 @@ def test_features_may_have_labels_as_in_keras():
         (lambda model: model.predict(TEXTS, nonsense=1), "nonsense"),
         (lambda model: model.fit(data(TEXTS, LABELS, size=4), batch_size=8), "`batch_size`"),
         (lambda model: model.compile(keras.optimizers.Adam(), learning_rate=1), "`learning_rate`"),
-        (
-            lambda model: model.compile(
-                loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-            ),
-            "from_logits",
-        ),
         (
             lambda model: model.fit(
                 TEXTS, LABELS, callbacks=[keras.callbacks.LearningRateScheduler(lambda _: 1.0)]
