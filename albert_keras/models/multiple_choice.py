@@ -20,7 +20,7 @@ from albert_keras.layers.text_packing import (
 )
 from albert_keras.models.preprocessor import TextPreprocessor
 from albert_keras.models.task_heads import LinearHead
-from albert_keras.models.text_classifiers import class_crossentropy
+from albert_keras.models.text_classifiers import accuracy, class_crossentropy
 from albert_keras.models.text_inputs import class_targets
 from albert_keras.models.text_model import (
     AlbertForTexts,
@@ -151,6 +151,7 @@ class AlbertForMultipleChoice(AlbertForTexts):
     preprocessor_class = AlbertMultipleChoicePreprocessor
     usual_length = 512
     usual_loss = staticmethod(class_crossentropy)
+    usual_metrics = (accuracy,)
     _reads_pooler = True
 
     def __init__(self, config: AlbertConfig, **kwargs: Any):

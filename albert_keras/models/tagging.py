@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_keras.layers.text_packing import WHITE_SPACE, readable, row_slices, unread
 from albert_keras.models.preprocessor import TextPreprocessor, strings_of
-from albert_keras.models.text_classifiers import LabelsModel
+from albert_keras.models.text_classifiers import LabelsModel, accuracy
 from albert_keras.models.text_inputs import label_ids
 from albert_keras.models.text_model import Losses, Tensors, of_classes
 from albert_keras.models.windows import compute_in_parts, lay_out_windows, max_context
@@ -186,6 +186,7 @@ class AlbertForTagging(LabelsModel):
     preprocessor_class = AlbertTaggingPreprocessor
 
     usual_loss = "sparse_categorical_crossentropy"
+    usual_metrics = (accuracy,)
 
     def _outputs(self, inputs, training, dropout_seed):
         hidden = self._sequence(inputs, training, dropout_seed)

@@ -34,6 +34,14 @@ def class_crossentropy(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor
     return keras.losses.sparse_categorical_crossentropy(labels, probabilities)
 
 
+@keras.saving.register_keras_serializable("albert_keras")
+def accuracy(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
+    """Returns 1 where the class is right; labels as of `class_crossentropy`."""
+    if labels.shape.rank == probabilities.shape.rank and labels.shape[-1] != 1:
+        return keras.metrics.categorical_accuracy(labels, probabilities)
+    return keras.metrics.sparse_categorical_accuracy(labels, probabilities)
+
+
 class LabelsModel(AlbertForTexts):
     """A model whose head has an output for each label: a class, a number or a tag.
 
@@ -108,6 +116,7 @@ class AlbertForClassification(LabelsModel):
 
     preprocessor_class = AlbertPreprocessor
     usual_loss = staticmethod(class_crossentropy)
+    usual_metrics: Any = (accuracy,)
 
     def __init__(
         self,

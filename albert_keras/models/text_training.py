@@ -54,7 +54,7 @@ class TextTraining(keras.Model):
     optimizer_class = FinetuneOptimizer
     #: The loss and the metrics that `compile` takes, unless others are given.
     usual_loss: Any = None
-    usual_metrics: Any = ("accuracy",)
+    usual_metrics: Any = None
     _planned: PlannedRates | None = None
     _compiled_with: Mapping[str, Any] = types.MappingProxyType({})
 

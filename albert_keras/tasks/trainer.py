@@ -33,6 +33,11 @@ class TaskTrainer(ObjectiveModel):
         return self.model.encoder
 
     @property
+    def features(self) -> Any:
+        """FrozenFeatures of the model, or None."""
+        return self.model.features
+
+    @property
     def config(self) -> Any:
         """AlbertConfig of the model."""
         return self.model.config

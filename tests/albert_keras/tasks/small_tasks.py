@@ -17,6 +17,7 @@ from albert_keras.tasks.examples import (
 )
 from albert_keras.tasks.kinds import build_task, task_class
 from albert_keras.tasks.task_config import TaskConfig
+from albert_keras.tasks.trainer import TaskTrainer
 
 #: Letters, marks, punctuation, digits and emoji of several scripts.
 MIXED_TEXT = "Anna, aged 3.5 (well-known)… 王明住在北京。 हिन्दी، عَرَبِيّ؟ 👩‍🔬❤️ $5\u00a0x\x1fy"
@@ -40,7 +41,7 @@ def build_model(kind, config, num_outputs, **settings):
         settings = {"num_labels": num_outputs} | settings
     elif kind == "spans_or_none":
         settings = {"can_be_none": True} | settings
-    return getattr(albert_keras, task_class(kind).model_name)(config, **settings)
+    return getattr(albert_keras, task_class(kind).model_name)(config, **{"seed": 0} | settings)
 
 
 @functools.cache
@@ -52,7 +53,7 @@ def _smallest_model(kind):
 
 def task_sums(kind, outputs, features):
     """Returns the Sums of the model of a kind."""
-    return _smallest_model(kind).objectives(features)["answer"].sums(outputs)
+    return TaskTrainer(_smallest_model(kind)).objectives(features)["answer"].sums(outputs)
 
 
 def task_counts(kind, features):

@@ -105,12 +105,12 @@ def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path,
     model, inputs = frozen_model(kind, combine="weighted-sum"), rows_of(kind)
     with tf.GradientTape() as tape:
         loss = task_sums(kind, model.outputs_of(inputs, training=True), inputs).loss
-    gradients = tape.gradient(loss, model.trained_weights)
-    for weight, gradient in zip(model.trained_weights, gradients, strict=True):
+    gradients = tape.gradient(loss, model.trainable_weights)
+    for weight, gradient in zip(model.trainable_weights, gradients, strict=True):
         # A bias that a softmax cancels has none; these reach every layer of the head.
         if weight.name.startswith("features/"):
             assert np.abs(gradient).max() > 0, weight.name
-    trained = {weight.name for weight in model.trained_weights}
+    trained = {weight.name for weight in model.trainable_weights}
     of_encoder = {weight.name for weight in model.encoder.weights}
     assert trained == {weight.name for weight in model.weights} - of_encoder
     assert trained == {weight.name for weight in model.trainable_variables}

@@ -36,7 +36,7 @@ def loss_and_gradients(kind, model, inputs):
         model.trainable_variables, tape.gradient(loss, model.trainable_variables), strict=True
     )
     found = {weight.name: each for weight, each in pairs if each is not None}
-    assert list(found) == [weight.name for weight in model.trained_weights]
+    assert list(found) == [weight.name for weight in model.trainable_weights]
     return [loss, *found.values()]
 
 
@@ -107,7 +107,7 @@ def test_a_cosine_is_of_the_vectors_of_two_texts_alone(pooling, rows_of):
     )
     trained = model.outputs_of(inputs, training=True)["vectors"]  # without dropout
     np.testing.assert_allclose(trained, np.stack(vectors, axis=1), atol=1e-5)
-    names = [weight.name for weight in model.trained_weights]
+    names = [weight.name for weight in model.trainable_weights]
     assert ("bert/pooler/dense/kernel:0" in names) == (pooling == "pooler")
 
 
@@ -117,7 +117,7 @@ def test_neither_padding_nor_skipping_it_changes_loss_or_gradients(kind, rows_of
     expected = loss_and_gradients(kind, model, rows_of(kind))
     assert_same(loss_and_gradients(kind, model, rows_of(kind, padding=6)), expected)
     assert_same(loss_and_gradients(kind, skipping, rows_of(kind, padding=6)), expected)
-    trained = [weight.name for weight in model.trained_weights]
+    trained = [weight.name for weight in model.trainable_weights]
     assert ("bert/pooler/dense/kernel:0" in trained) == (kind in POOLED)
 
 

@@ -103,7 +103,7 @@ def test_every_weight_but_the_pooler_is_trained():
     gradients = tape.gradient(loss, model.trainable_variables)
     pairs = zip(model.trainable_variables, gradients, strict=True)
     found = [weight.name for weight, gradient in pairs if gradient is not None]
-    assert found == [weight.name for weight in model.trained_weights]
+    assert found == [weight.name for weight in model.trainable_weights]
     assert "comparison/output_weights:0" in found
     assert not any("pooler" in name for name in found)
 
