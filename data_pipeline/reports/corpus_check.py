@@ -23,6 +23,7 @@ from data_pipeline.reports.word_runs import NearDuplicate, WordRuns
 from data_pipeline.text import storage
 from data_pipeline.text.corpus import Document, corpus_ranges, read_corpus, read_range
 from data_pipeline.text.corpus_formats import check_format, detect_format, has_sentence_lines
+from data_pipeline.text.languages import detect_language
 from data_pipeline.text.letters import (
     language_fault,
     languages_of_script,
@@ -224,22 +225,24 @@ def check_before_build(
                     file.path,
                 )
                 break
-    seen = _Statistics(tokenizer, config)
+    seen, texts = _Statistics(tokenizer, config), []
     for document in sample_documents(corpus_ranges(sources, corpus_format), _SAMPLE_CHARS):
         seen.add(document)
+        texts.append(document.text)
     is_split = config.splitter == "sentencex" and corpus_format != "sentences"
-    if is_split and (fault := language_fault(seen.characters, config.language)):
+    detected = detect_language("\n".join(texts))
+    if is_split and (fault := language_fault(seen.characters, detected, config.language)):
         is_other, reason = fault
         if is_other:
             fitting = languages_of_script(next(iter(scripts_of(seen.characters))))
             raise InputError(
                 "`language` must be the language of the corpus, because sentences are split by its "
-                f"rules. `{config.language}` {reason}. Received: language={config.language!r}. "
+                f"rules. {reason}. Received: language={config.language!r}. "
                 f"Choose {fitting}, or `splitter=line` if each paragraph is one sentence."
             )
         logger.warning(
             "The corpus does not seem to be in the language `%s`, by whose rules sentences are "
-            "split (`language`): it %s.",
+            "split (`language`): %s.",
             config.language,
             reason,
         )

@@ -16,6 +16,7 @@ from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import parse_json
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
+from data_pipeline.text.languages import detect_encodings
 
 #: Longer documents are split into parts, so that shuffling and hold-out work on books too.
 MAX_DOCUMENT_CHARS = 50_000
@@ -312,8 +313,10 @@ def _not_utf8(path, begin, end):
             Mistake.NOT_TEXT,
         )
     is_utf16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    encoding = "UTF-16" if is_utf16 else "Latin-1"
-    advice = f"If the file is in {encoding}, `iconv -f {encoding} -t UTF-8` converts it."
+    encodings = ["UTF-16"] if is_utf16 else detect_encodings(data)
+    found = " or ".join(encodings) or "another ENCODING, such as CP1252 or CP1251"
+    encoding, *_ = [*encodings, "ENCODING"]
+    advice = f"If the file is in {found}, `iconv -f {encoding} -t UTF-8` converts it."
     if has_utf8:
         advice = "Text before it is UTF-8, so the file is damaged, or mixes encodings."
     return InputError(

@@ -51,7 +51,7 @@ def check(
     tokenizer: TokenizerPath = None,
     flags,
     corpus_format: CorpusFormat = "auto",
-    language: Annotated[str | None, Option(show_default="by its letters")] = None,
+    language: Annotated[str | None, Option(show_default="detected")] = None,
     splitter: str = "sentencex",
     copies: int = 1,
     sample_mb: float = 50,
@@ -94,15 +94,16 @@ def check(
     from data_pipeline.reports.corpus_check import check_corpus
     from data_pipeline.text.sample import language_of
 
+    detected = language_of(corpus, corpus_format)
     config = PretrainingDataConfig(
         max_seq_length=flags.get("max_seq_length", _USUAL_LENGTH),
         copies=copies,
-        language=language or language_of(corpus, corpus_format),
+        language=language or detected or "en",
         splitter=splitter,
     )
     loaded = load_tokenizer(tokenizer) if tokenizer else None
     report = check_corpus(corpus, loaded, config, corpus_format, sample_mb, heldout)
-    findings = list(_findings(report, config))
+    findings = list(_findings(report, config, detected))
     warnings = [one.warning for one in findings if one.warning]
     lines = [*_summary(report), *(line for one in findings for line in one.lines())]
     values = report._asdict() | {"warnings": warnings}
@@ -180,7 +181,7 @@ def _summary(report):
     yield f"  length of sentences  {shown} {'tokens' if report.estimate else 'characters'}"
 
 
-def _findings(report, config):
+def _findings(report, config, detected):
     from data_pipeline.text.letters import expected_scripts, languages_of_script
 
     count, estimate = report.counts, report.estimate
@@ -230,9 +231,13 @@ def _findings(report, config):
     named = ", ".join(f"{name} {percent(part)}" for name, part in scripts.items()) or "none"
     expected = sum(report.scripts.get(script, 0) for script in expected_scripts(config.language))
     is_good = not scripts or expected >= _LEAST_IN_SCRIPT
-    hint = f": not the script of --language {config.language}; choose "
-    hint = "" if is_good else hint + languages_of_script(next(iter(scripts)))
-    if is_good and config.language != "en":
+    hint = ""
+    if not is_good:
+        fitting = detected or languages_of_script(next(iter(scripts)))
+        hint = f": not the script of --language {config.language}; choose {fitting}"
+    elif detected and detected != config.language:
+        is_good, hint = False, f": not of --language {config.language}; it reads as {detected}"
+    elif config.language != "en":
         hint = f": `data build` requires --language {config.language}"
     yield Finding(is_good, "letters", f"{named}{hint}")
     text = "give --tokenizer for an estimate of tokens and records"

@@ -91,13 +91,15 @@ def test_a_sentence_per_line_is_a_warning(tmp_path, check):
 
 def test_refused_files_are_counted_after_the_whole_report_with_exit_code_2(corpus, check):
     for number in range(12):
-        (corpus / f"bad {number}.txt").write_bytes("Grüße.".encode("latin-1"))
+        (corpus / f"bad {number}.txt").write_bytes(
+            "Viele Grüße aus der schönen Stadt.".encode("latin-1")
+        )
     code, shown = check(corpus)
     assert code == 2
     assert line_of("files", shown) == ("⚠", "12 files cannot be read, see below")
     assert "about" in line_of("build", shown)[1]
     assert "A build would refuse 12 of 41 files" in shown.err
-    assert shown.err.count("If the file is in Latin-1") == 10
+    assert shown.err.count("If the file is in CP1252, `iconv -f CP1252") == 10
     assert "... and 2 more" in shown.err
     code, shown = check(corpus, "--copies", "2", "--json")
     result = json.loads(shown.out)
