@@ -313,10 +313,9 @@ def _not_utf8(path, begin, end):
             Mistake.NOT_TEXT,
         )
     is_utf16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    encodings = ["UTF-16"] if is_utf16 else detect_encodings(data)
-    found = " or ".join(encodings) or "another ENCODING, such as CP1252 or CP1251"
-    encoding, *_ = [*encodings, "ENCODING"]
-    advice = f"If the file is in {found}, `iconv -f {encoding} -t UTF-8` converts it."
+    found = ["UTF-16"] if is_utf16 else detect_encodings(data) or ["ENCODING"]
+    advice = f"If the file is in {' or '.join(found)}, `iconv -f {found[0]} -t UTF-8` converts it"
+    advice += "; ENCODING may be CP1252 or CP1251." if found == ["ENCODING"] else "."
     if has_utf8:
         advice = "Text before it is UTF-8, so the file is damaged, or mixes encodings."
     return InputError(

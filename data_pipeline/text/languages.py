@@ -1,40 +1,18 @@
-"""The language of a text, and the encoding of bytes that are not UTF-8.
-
-Both are decided by CLD2, the detector of Chrome, which works without a network and in milliseconds.
-"""
+"""The language of a text, and the encoding of bytes that are not UTF-8, by CLD2 of Chrome."""
 
 import codecs
 import contextlib
-import re
 import unicodedata
+from collections import Counter
 
-#: Codes of CLD2 that are not those of `sentences.LANGUAGES`.
-_OTHER_CODES = {"iw": "he"}
-_KANA = re.compile("[\u3040-\u30ff]")
-#: Per cent of a text that must be in one language.
-_MOST = 50
-#: Encodings, as `iconv` and Python name them, with the languages that are written in them. The
+#: Encodings, as `iconv` and Python name them, each with languages that are written in it. The
 #: earlier ones are more frequent.
-_ENCODINGS = {
-    "CP1252": "ca da de en es eu fi fr gl is it nl no pt sv",
-    "CP1251": "be bg mk ru sr uk",
-    "KOI8-U": "ru uk",
-    "CP866": "ru",
-    "CP1250": "bs cs hr hu pl ro sk sl sq",
-    "ISO8859-2": "bs cs hr hu pl ro sk sl sq",
-    "CP1254": "az tr",
-    "CP1255": "he",
-    "CP1256": "ar fa ur",
-    "CP1253": "el",
-    "CP1257": "et lt lv",
-    "CP1258": "vi",
-    "CP874": "th",
-    "CP932": "ja",
-    "EUC-JP": "ja",
-    "CP949": "ko",
-    "GB18030": "zh",
-    "BIG5": "zh",
-}
+_ENCODINGS = (
+    "CP1252 ca da de en es eu fi fr gl is it nl no pt sv; CP1251 be bg mk ru sr uk; KOI8-U ru uk; "
+    "CP866 ru; CP1250 bs cs hr hu pl ro sk sl sq; ISO8859-2 bs cs hr hu pl ro sk sl sq; "
+    "CP1254 az tr; CP1255 he; CP1256 ar fa ur; CP1253 el; CP1257 et lt lv; CP1258 vi; CP874 th; "
+    "CP932 ja; EUC-JP ja; CP949 ko; GB18030 zh; BIG5 zh"
+)
 #: Bytes that are looked at, and characters below which nothing is certain.
 _MOST_BYTES, _FEWEST_CHARACTERS = 1 << 16, 20
 
@@ -49,15 +27,15 @@ def detect_language(text: str) -> str | None:
     # CLD2 refuses a text with these, and finds nothing in them.
     hidden = {ord(one): " " for one in set(text) if unicodedata.category(one) in ("Cc", "Cs", "Cn")}
     _, _, found = pycld2.detect(text.translate(hidden), isPlainText=True)
-    shares: dict[str, int] = {}
-    for _, code, percent, _ in found:  # "un" is unknown; zh and zh-Hant are both Chinese
-        shares[code.split("-")[0]] = shares.get(code.split("-")[0], 0) + percent
-    language = max(shares, key=shares.__getitem__)
-    if language == "un" or shares[language] <= _MOST:
+    shares: Counter[str] = Counter()
+    for _, code, percent, _ in found:  # zh and zh-Hant are both Chinese
+        shares[code.split("-")[0]] += percent
+    ((language, share),) = shares.most_common(1)
+    # Short Chinese texts look Japanese, but have no kana.
+    looks_japanese = language == "ja" and not any("\u3040" <= one <= "\u30ff" for one in text)
+    if share <= 50 or language == "un" or looks_japanese:
         return None
-    if language == "ja" and not _KANA.search(text):  # short Chinese texts look like that
-        return None
-    return _OTHER_CODES.get(language, language)
+    return "he" if language == "iw" else language
 
 
 def detect_encodings(data: bytes) -> list[str]:
@@ -68,12 +46,11 @@ def detect_encodings(data: bytes) -> list[str]:
     """
     sample = b"\n".join(line for line in data.splitlines() if not line.isascii())[:_MOST_BYTES]
     signs: dict[str, tuple[int, str]] = {}  # text -> the number of its signs, and the encoding
-    for encoding, languages in _ENCODINGS.items():
+    for encoding, *languages in map(str.split, _ENCODINGS.split(";")):
         with contextlib.suppress(UnicodeDecodeError):
             # Half a character may be at the end.
             text = codecs.getincrementaldecoder(encoding)().decode(sample)
-            is_certain = len(text) >= _FEWEST_CHARACTERS
-            if is_certain and detect_language(text) in languages.split():
+            if len(text) >= _FEWEST_CHARACTERS and detect_language(text) in languages:
                 marks = (one for one in text if unicodedata.category(one)[0] in "CSN")
                 signs.setdefault(text, (sum(not one.isascii() for one in marks), encoding))
     fewest = min(signs.values(), default=(0,))[0]

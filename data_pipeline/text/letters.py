@@ -24,8 +24,6 @@ _LANGUAGES_OF_SCRIPTS = (
     "Gujarati gu; Gurmukhi pa; Kannada kn; Malayalam ml; Oriya or; Tamil ta; Telugu te; Thai th; "
     "Myanmar my; Ethiopic am; Armenian hy; Georgian ka"
 )
-#: Fewer letters than this say nothing about the language.
-_FEWEST_LETTERS = 500
 #: Fraction of the letters in the scripts of the language: below the first the language is wrong,
 #: below the second there is a warning.
 _NO_SCRIPT, _LITTLE_SCRIPT = 0.1, 0.5
@@ -69,27 +67,27 @@ def languages_of_script(script: str) -> str:
 
 
 def language_fault(
-    characters: Counter, detected: str | None, language: str
-) -> tuple[bool, str] | None:
-    """Returns why a text with these characters hardly is in a language, or None.
-
-    `detected` is its language according to `detect_language`.
+    scripts: dict[str, float], detected: str | None, language: str
+) -> tuple[bool, str]:
+    """Returns why a text hardly is in a language, by its `scripts_of` and its `detect_language`.
 
     Returns:
-        bool, whether the text is not in a script of the language at all; and str, the reason.
+        bool, whether the text is not in a script of the language at all; and str, the reason, or
+        "" if there is none.
     """
-    total = sum(count for one, count in characters.items() if one.isalpha())
-    if total < _FEWEST_LETTERS or detected == language:
-        return None
-    scripts, expected = scripts_of(characters), expected_scripts(language)
+    expected = expected_scripts(language)
     share = sum(scripts.get(script, 0) for script in expected)
+    if not scripts or detected == language:
+        return False, ""
     if share < _LITTLE_SCRIPT:
         found = ", ".join(f"{name} {part:.0%}" for name, part in [*scripts.items()][:3])
-        written = f"`{language}` is written in {' and '.join(expected)}"
-        return share < _NO_SCRIPT, f"{written}, but the letters of the text are {found}"
+        fitting = detected if detected in LANGUAGES else languages_of_script(next(iter(scripts)))
+        reason = f"`{language}` is written in {' and '.join(expected)}, but the letters of the text"
+        return share < _NO_SCRIPT, f"{reason} are {found}; choose {fitting}"
     if detected:
-        return False, f"it reads as `{detected}`"
-    return False, "no language was recognised in more than half of it"
+        return False, f"the text reads as `{detected}`"
+    # English is also what nobody chose.
+    return False, "more than half of the text is in no known language" if language == "en" else ""
 
 
 def lost_with_accents(characters: Counter) -> tuple[float, str]:

@@ -10,6 +10,7 @@ import yaml
 from data_pipeline.errors import InputError
 from data_pipeline.text.corpus import read_corpus
 from data_pipeline.text.languages import detect_encodings, detect_language
+from data_pipeline.text.letters import language_fault
 from data_pipeline.text.sample import language_of
 
 TEXTS = yaml.safe_load(Path(__file__).with_name("languages.yaml").read_text(encoding="utf-8"))
@@ -76,3 +77,10 @@ def test_few_letters_do_not_show_an_encoding():
 def test_the_detector_is_loaded_when_it_is_used():
     program = "import sys, data_pipeline.text.sample; assert 'pycld2' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_only_languages_that_have_rules_are_advised():
+    scripts = {"Khmer": 1.0}
+    assert language_fault(scripts, "km", "en")[1].endswith("choose another language")
+    assert language_fault({"Cyrillic": 1.0}, None, "en")[1].endswith("ru, sr or uk")
+    assert language_fault({"Latin": 1.0}, None, "de") == (False, "")
