@@ -24,7 +24,7 @@ def plan(
     hours: float = 8,
     out: Annotated[Path, Option(metavar="FILE")] = Path("plan.yaml"),
     corpus_format: CorpusFormat = "auto",
-    language: Annotated[str | None, Option(show_default="detected by its letters")] = None,
+    language: Annotated[str | None, Option(show_default="detected")] = None,
     tokenizer: Annotated[Path | None, Option(show_default="tokenizer/ if it exists")] = None,
     tflops: Annotated[float | None, Option(show_default="measured")] = None,
 ):

@@ -127,13 +127,13 @@ def extend(
 
 
 def _build_command(vocabulary, corpus, corpus_format):
-    """Returns the command that makes records of the same text, in the language of its letters."""
+    """Returns the command that makes records of the same text, in its language if certain."""
     from data_pipeline.text.sample import language_of
 
     words = [word for source in corpus for word in ("--corpus", source)]
     words += [] if corpus_format == "auto" else ["--format", corpus_format]
     language = language_of(corpus, corpus_format)
-    words += [] if language == "en" else ["--language", language]
+    words += [] if language in (None, "en") else ["--language", language]
     words += ["--tokenizer", vocabulary.path, "--out", "records/"]
     return shell("albert-keras", "data", "build", *words)
 

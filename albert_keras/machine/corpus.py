@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from data_pipeline.text.corpus import corpus_ranges
-from data_pipeline.text.letters import detect_language
-from data_pipeline.text.sample import sample_documents
+from data_pipeline.text.sample import language_of, sample_documents
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -60,7 +59,7 @@ def examine_text(
         vocab_size: Pieces of the vocabulary, V.
         tokenizer: The tokenizer that will be used. None trains a small one on the sample, and
             expects more bytes per token of a larger one.
-        language: Code of the language. None detects it by its letters.
+        language: Code of the language. None detects it.
 
     Raises:
         InputError: As `read_corpus`.
@@ -71,8 +70,10 @@ def examine_text(
     documents = sample_documents(ranges, _SAMPLE_CHARS)
     paragraphs = [paragraph for document in documents for paragraph in document.paragraphs]
     sample = "\n".join(paragraphs)
-    reason = f"language {'given' if language else 'by its letters'}, tokens counted in a sample"
-    language = language or detect_language(sample)
+    detected = None if language else language_of(sources, corpus_format)
+    found = "given" if language else "detected" if detected else "not certain: as English"
+    reason = f"language {found}, tokens counted in a sample"
+    language = language or detected or "en"
     least = math.ceil(_PIECES_PER_CHARACTER * len(set(sample)) / 1000) * 1000
     if tokenizer is not None:
         bytes_per_token = _bytes_per_token(tokenizer, paragraphs)

@@ -383,7 +383,8 @@ def _text_of(request):
         language = request.language or "en"
         if request.corpus and request.language is None:
             language = language_of(request.corpus, request.corpus_format)
-        model = "albert-mini-en" if language == "en" else f"MODEL, one for `{language}`"
+        named = f"`{language}`" if language else "its language"
+        model = "albert-mini-en" if language == "en" else f"MODEL, one for {named}"
         raise InputError(
             "The corpus must have at least 1 MB of text for a model from random weights. Received: "
             f"{bytes_text(size)}. Add text, or continue with a trained model: "

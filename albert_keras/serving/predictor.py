@@ -2,6 +2,7 @@
 
 import functools
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,9 @@ from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task import Task, check_text
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.tokenizers.cleanup import PLAIN_MARKS
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -121,6 +125,7 @@ class Predictor:
         self.task = None if is_run else read_task(self.path)
         self._record = {"precision": "float32"} if is_run else read_export_record(self.path)
         self.precision = str(self._record.get("precision", ""))
+        self._seen_marks: set[str] = set()
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
 
@@ -253,6 +258,7 @@ class Predictor:
                 f"The signature `{signature}` takes the inputs {', '.join(sorted(specs))}. "
                 f"Received: {', '.join(inputs) or 'none'}."
             )
+        self._warn_of_marks(self._tf.nest.flatten(list(inputs.values())))
         tensors = {
             name: self._tf.constant(to_array(inputs[name], spec), spec.dtype)
             for name, spec in specs.items()
@@ -276,6 +282,18 @@ class Predictor:
         precision = self.precision and f" in {self.precision}"
         logger.info("predicting on %s%s", describe_devices(), precision)
         return self._functions
+
+    def _warn_of_marks(self, values):
+        """Logs, once for each, typographic marks of texts that the vocabulary does not know."""
+        texts = "".join(one for one in values if isinstance(one, str))
+        new = PLAIN_MARKS.keys() & set(texts) - self._seen_marks
+        self._seen_marks |= new
+        if new and (folder := self.path / TOKENIZER_FOLDER).is_dir():
+            tokenizer = Tokenizer.load(folder)
+            if unknown := tokenizer.unknown_characters(Counter(sorted(new)), len(new)):
+                logger.warning(
+                    "The vocabulary lacks marks of the text. %s.", tokenizer.remedy(unknown)
+                )
 
     def _finetuned(self) -> Task:
         if self.task is None:

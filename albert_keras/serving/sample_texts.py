@@ -1,6 +1,7 @@
 """Texts to try a model with, in the language of its vocabulary."""
 
 import functools
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,13 +11,11 @@ import yaml
 from albert_keras.tasks.task import Task
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.text.languages import detect_language
+from data_pipeline.text.letters import UNSPACED_CHARACTER
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _DEFAULT = "en"
-#: A character that the vocabulary lacks costs as much as this number of pieces.
-_COST_OF_UNKNOWN = 3
-#: Share of characters that are part of unknown pieces above which a language is not the right one.
-_MAX_UNKNOWN = 0.2
 
 
 class SampleTexts(NamedTuple):
@@ -47,8 +46,8 @@ class SampleTexts(NamedTuple):
 def sample_texts(version_folder: Path) -> SampleTexts:
     """Returns texts in the language of the model in the folder of a version.
 
-    The language is the one whose texts take the fewest pieces of its vocabulary; English if none
-    is written in its letters, or without a readable tokenizer.
+    The language is that of the words in its vocabulary; English if it is not certain, if there are
+    no texts in it, or without a readable tokenizer.
     """
     folder = version_folder / TOKENIZER_FOLDER
     try:
@@ -59,16 +58,11 @@ def sample_texts(version_folder: Path) -> SampleTexts:
 
 def texts_for(tokenizer: Tokenizer) -> SampleTexts:
     """Returns texts in the language of a tokenizer, see `sample_texts`."""
-    costs = {}
-    for language, texts in _table().items():
-        text = " ".join((texts.first, texts.second, texts.context, texts.question))
-        ids = tokenizer.encode(text)
-        size = len("".join(text.split()))
-        known = sum(len(tokenizer.shown(id)[1]) for id in ids if id != tokenizer.unk_id)
-        unknown = max(size - known, 0) if tokenizer.unk_id in ids else 0
-        if unknown <= _MAX_UNKNOWN * size:
-            costs[language] = len(ids) + _COST_OF_UNKNOWN * unknown
-    return _table()[min(costs, key=costs.__getitem__, default=_DEFAULT)]
+    pieces = map(tokenizer.shown, tokenizer.ordinary_ids.tolist())
+    # A word has three characters or more, except in scripts without spaces.
+    is_word = re.compile(rf" \S{{3}}|{UNSPACED_CHARACTER.pattern}").search
+    words = filter(is_word, (f" {piece}" if is_start else piece for is_start, piece in pieces))
+    return _table().get(detect_language(" ".join(words)), _table()[_DEFAULT])
 
 
 @functools.cache

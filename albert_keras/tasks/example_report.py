@@ -246,7 +246,7 @@ def _unknown_tokens(examples, tokenizer) -> Finding:
     if unknown := tokenizer.unknown_characters(characters, _UNKNOWN_SHOWN):
         text += f"; most frequent characters: {' '.join(character for character, _ in unknown)}"
     if share > _MOST_UNKNOWN:
-        text += ". The vocabulary may be of another language or domain"
+        text += f". {tokenizer.remedy(unknown)}"
     return Finding(share <= _MOST_UNKNOWN, "unknown tokens", text)
 
 

@@ -23,9 +23,9 @@ from data_pipeline.reports.word_runs import NearDuplicate, WordRuns
 from data_pipeline.text import storage
 from data_pipeline.text.corpus import Document, corpus_ranges, read_corpus, read_range
 from data_pipeline.text.corpus_formats import check_format, detect_format, has_sentence_lines
+from data_pipeline.text.languages import detect_language
 from data_pipeline.text.letters import (
     language_fault,
-    languages_of_script,
     scripts_of,
     words_of,
 )
@@ -44,8 +44,9 @@ _EXAMPLES, _UNKNOWN_SHOWN = 5, 10
 _ESTIMATED_TOKENS = 1 << 20
 #: Bytes of a record in its file and in the index besides its own.
 _BYTES_AROUND = 16 + 8
-#: Before a build: files whose lines are looked at, and characters of the sample.
-_FILES_READ, _SAMPLE_CHARS = 16, 400_000
+#: Before a build: files whose lines are looked at, characters of the sample, and letters below
+#: which it says nothing about the language.
+_FILES_READ, _SAMPLE_CHARS, _TOO_FEW_LETTERS = 16, 400_000, 500
 _MOST_PADDING = 0.5
 #: A larger fraction of unknown tokens causes a warning, as does text that records lack.
 _MOST_UNKNOWN = 0.03
@@ -207,7 +208,7 @@ def check_before_build(
     """Checks settings against a sample of about 0.4 MB of a corpus, and logs warnings.
 
     There are warnings if most positions of the records would be padding, if the tokenizer does not
-    know the text, and if the letters of the text do not belong to the language.
+    know the text, and if it reads as another language.
 
     Raises:
         InputError: If the splitter depends on a language that is not written in the script of the
@@ -224,31 +225,34 @@ def check_before_build(
                     file.path,
                 )
                 break
-    seen = _Statistics(tokenizer, config)
+    seen, texts = _Statistics(tokenizer, config), []
     for document in sample_documents(corpus_ranges(sources, corpus_format), _SAMPLE_CHARS):
         seen.add(document)
+        texts.append(document.text)
     is_split = config.splitter == "sentencex" and corpus_format != "sentences"
-    if is_split and (fault := language_fault(seen.characters, config.language)):
-        is_other, reason = fault
+    if is_split and sum(map(str.isalpha, seen.characters.elements())) >= _TOO_FEW_LETTERS:
+        detected, scripts = detect_language("\n".join(texts)), scripts_of(seen.characters)
+        is_other, reason = language_fault(scripts, detected, config.language)
         if is_other:
-            fitting = languages_of_script(next(iter(scripts_of(seen.characters))))
             raise InputError(
                 "`language` must be the language of the corpus, because sentences are split by its "
-                f"rules. `{config.language}` {reason}. Received: language={config.language!r}. "
-                f"Choose {fitting}, or `splitter=line` if each paragraph is one sentence."
+                f"rules. {reason}, or `splitter=line` if each paragraph is one sentence. "
+                f"Received: language={config.language!r}."
             )
-        logger.warning(
-            "The corpus does not seem to be in the language `%s`, by whose rules sentences are "
-            "split (`language`): it %s.",
-            config.language,
-            reason,
-        )
+        if reason:
+            logger.warning(
+                "The corpus does not seem to be in the language `%s`, by whose rules sentences are "
+                "split (`language`): %s.",
+                config.language,
+                reason,
+            )
     unknown = seen.counts["unknown_pieces"] / max(1, seen.counts["pieces"])
     if unknown > _MOST_UNKNOWN:
         logger.warning(
             "The tokenizer does not know %.1f %% of the tokens of the corpus, from which a model "
-            "learns nothing. Choose a vocabulary of this text.",
+            "learns nothing. %s.",
             100 * unknown,
+            tokenizer.remedy(tokenizer.unknown_characters(seen.characters, _UNKNOWN_SHOWN)),
         )
     estimate = seen.estimate(seen.counts["pieces"])
     if estimate.padding > _MOST_PADDING:

@@ -16,6 +16,7 @@ from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import parse_json
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
+from data_pipeline.text.languages import detect_encodings
 
 #: Longer documents are split into parts, so that shuffling and hold-out work on books too.
 MAX_DOCUMENT_CHARS = 50_000
@@ -312,8 +313,9 @@ def _not_utf8(path, begin, end):
             Mistake.NOT_TEXT,
         )
     is_utf16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    encoding = "UTF-16" if is_utf16 else "Latin-1"
-    advice = f"If the file is in {encoding}, `iconv -f {encoding} -t UTF-8` converts it."
+    found = ["UTF-16"] if is_utf16 else detect_encodings(data) or ["ENCODING"]
+    advice = f"If the file is in {' or '.join(found)}, `iconv -f {found[0]} -t UTF-8` converts it"
+    advice += "; ENCODING may be CP1252 or CP1251." if found == ["ENCODING"] else "."
     if has_utf8:
         advice = "Text before it is UTF-8, so the file is damaged, or mixes encodings."
     return InputError(

@@ -24,41 +24,9 @@ _LANGUAGES_OF_SCRIPTS = (
     "Gujarati gu; Gurmukhi pa; Kannada kn; Malayalam ml; Oriya or; Tamil ta; Telugu te; Thai th; "
     "Myanmar my; Ethiopic am; Armenian hy; Georgian ka"
 )
-#: Letters that are frequent in a language, 0.5 % of all or more, and do not occur in English.
-_OWN_LETTERS = {
-    "cs": "áčéěířšůýž",
-    "da": "æøå",
-    "de": "äöüß",
-    "es": "áéíóúñ",
-    "et": "äõöü",
-    "fi": "äö",
-    "fr": "éèêàç",
-    "hu": "áéíóöőűü",
-    "lt": "ąčėęįšųūž",
-    "lv": "āčēģīķļņšūž",
-    "no": "æøå",
-    "pl": "ąćęłńóśźż",
-    "pt": "áâãçéêíóõ",
-    "ro": "ăâîșşțţ",
-    "sk": "áčéíľšťúýž",
-    "sv": "åäö",
-    "tr": "çğışöü",
-    "vi": "ăâđêôơư",
-}
-#: The language with the most readers, of scripts that several languages are written in.
-_MAIN_LANGUAGES = {"Arabic": "ar", "Cyrillic": "ru", "Devanagari": "hi", "Han": "zh"}
-#: Share of kana from which Chinese characters are Japanese.
-_KANA = 0.05
-#: Share of another script from which a text is not in Latin letters: addresses and markup are.
-_OTHER_SCRIPT = 0.2
-#: Fewer letters than this say nothing about the language.
-_FEWEST_LETTERS = 500
 #: Fraction of the letters in the scripts of the language: below the first the language is wrong,
 #: below the second there is a warning.
 _NO_SCRIPT, _LITTLE_SCRIPT = 0.1, 0.5
-#: Fraction of these letters below which a text is hardly in the language, and of letters other
-#: than a-z above which it is hardly English.
-_FEWEST_OWN, _MOST_FOREIGN = 0.0005, 0.005
 #: Fraction of the letters and marks above which a clean-up that changes them loses letters of the
 #: language; and the characters of text that are looked at.
 _MOST_LOST, _SAMPLE_CHARACTERS = 0.005, 400_000
@@ -98,67 +66,28 @@ def languages_of_script(script: str) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def detect_language(text: str) -> str:
-    """Returns the code of the language that a text most likely has, by its letters.
-
-    Of the languages of a script, the one with the most readers is returned. Addresses and markup
-    in Latin letters may be most of a text in another script. In Latin letters, it is the
-    language whose own letters explain most letters beyond a-z, and English without any.
-    """
-    letters = Counter(one for one in text.lower() if one.isalpha())
-    scripts = scripts_of(letters)
-    script = next(iter(scripts), "Latin")
-    other = next((one for one in scripts if one != "Latin"), script)
-    if scripts.get(other, 0) >= _OTHER_SCRIPT:
-        script = other
-    if scripts.get("Hiragana", 0) + scripts.get("Katakana", 0) > _KANA:
-        return "ja"
-    if script != "Latin":
-        languages = (one for one in LANGUAGES if script in expected_scripts(one))
-        return _MAIN_LANGUAGES.get(script) or next(languages, "en")
-    foreign = Counter(
-        {
-            one: count
-            for one, count in letters.items()
-            if not one.isascii() and unicodedata.name(one, "").startswith("LATIN")
-        }
-    )
-    if foreign.total() <= _MOST_FOREIGN * letters.total():
-        return "en"
-
-    def fit(language):
-        own = _OWN_LETTERS[language]
-        missing = sum(foreign[one] < 0.01 * foreign.total() for one in own)
-        return sum(foreign[one] for one in own) / foreign.total() - 0.05 * missing
-
-    return max(_OWN_LETTERS, key=fit)
-
-
-def language_fault(characters: Counter, language: str) -> tuple[bool, str] | None:
-    """Returns why a text with these characters hardly is in a language, or None.
+def language_fault(
+    scripts: dict[str, float], detected: str | None, language: str
+) -> tuple[bool, str]:
+    """Returns why a text hardly is in a language, by its `scripts_of` and its `detect_language`.
 
     Returns:
-        bool, whether the text is not in a script of the language at all; and str, the reason,
-        without a sentence about what to do.
+        bool, whether the text is not in a script of the language at all; and str, the reason, or
+        "" if there is none.
     """
-    letters = {one: count for one, count in characters.most_common() if one.isalpha()}
-    total = sum(letters.values())
-    if total < _FEWEST_LETTERS:
-        return None
-    scripts, expected = scripts_of(characters), expected_scripts(language)
+    expected = expected_scripts(language)
     share = sum(scripts.get(script, 0) for script in expected)
+    if not scripts or detected == language:
+        return False, ""
     if share < _LITTLE_SCRIPT:
         found = ", ".join(f"{name} {part:.0%}" for name, part in [*scripts.items()][:3])
-        reason = f"is written in {' and '.join(expected)}, but the letters of the text are {found}"
-        return share < _NO_SCRIPT, reason
-    own = _OWN_LETTERS.get(language, "")
-    if own and sum(letters.get(one, 0) for one in own) / total < _FEWEST_OWN:
-        return False, f"uses `{own}`, of which the text has almost none"
-    foreign = {one: count for one, count in letters.items() if not one.isascii()}
-    if language == "en" and sum(foreign.values()) / total > _MOST_FOREIGN:
-        shown = "".join(itertools.islice(foreign, 8))
-        return False, f"is written in a-z, but the text has many other letters, such as `{shown}`"
-    return None
+        fitting = detected if detected in LANGUAGES else languages_of_script(next(iter(scripts)))
+        reason = f"`{language}` is written in {' and '.join(expected)}, but the letters of the text"
+        return share < _NO_SCRIPT, f"{reason} are {found}; choose {fitting}"
+    if detected:
+        return False, f"the text reads as `{detected}`"
+    # English is also what nobody chose.
+    return False, "more than half of the text is in no known language" if language == "en" else ""
 
 
 def lost_with_accents(characters: Counter) -> tuple[float, str]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from data_pipeline.errors import InputError
 from data_pipeline.text.corpus import Document, corpus_ranges, read_range
-from data_pipeline.text.letters import detect_language
+from data_pipeline.text.languages import detect_language
+from data_pipeline.text.sentences import LANGUAGES
 from data_pipeline.text.text_files import TextRange, find_files
 
 #: Ranges or files that a sample is taken from, and characters that show a language.
@@ -33,17 +34,21 @@ def sample_documents(ranges: list[TextRange], characters: int) -> Iterator[Docum
                 break
 
 
-def language_of(sources: str | Path | Iterable[str | Path], corpus_format: str = "auto") -> str:
-    """Returns the code of the language of a corpus by the letters of a sample.
+def language_of(
+    sources: str | Path | Iterable[str | Path], corpus_format: str = "auto"
+) -> str | None:
+    """Returns the code of the language of a corpus, according to a sample, for `split_sentences`.
 
-    Files that cannot be read are left out. InputError if a source is missing.
+    It is None if the language is not certain, or has no rules there. Files that cannot be read are
+    left out. InputError if a source is missing.
     """
     texts: list[str] = []
     for file in (chosen := _spread(find_files(sources))):
         with contextlib.suppress(InputError):
             ranges = corpus_ranges(file.path, corpus_format)
             texts += (one.text for one in sample_documents(ranges, _SAMPLE_CHARS // len(chosen)))
-    return detect_language("\n".join(texts))
+    found = detect_language("\n".join(texts))
+    return found if found in LANGUAGES else None
 
 
 def _spread(items):

@@ -13,6 +13,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+#: Typographic marks, and plain ones of the same meaning that every vocabulary of ours has. New
+#: vocabularies read the plain ones instead; to older ones the others may be unknown.
+PLAIN_MARKS = dict(zip("‘’‚‛“”„‟—―‐‑−", "''''\"\"\"\"––---", strict=True))
+
 
 def clean_up(text: str, lower_case: bool = True, strip_accents: bool = True) -> str:
     """Returns the text as the ALBERT vocabularies expect it.

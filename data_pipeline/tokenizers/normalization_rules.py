@@ -3,7 +3,8 @@
 A vocabulary trained with these rules cleans up text by itself. Python, TensorFlow and any other
 SentencePiece runtime then agree by construction, as they all call the same model.
 
-The rules are the composition of `clean_up` with `nmt_nfkc`, SentencePiece's default. They are
+The rules are the composition of `clean_up`, `PLAIN_MARKS` and `nmt_nfkc`, SentencePiece's default,
+so that `don’t` and `don't` are the same word. They are
 applied by longest match from left to right, so they see a few characters at a time, never the
 whole text. This has two accepted consequences:
 
@@ -22,7 +23,7 @@ from collections.abc import Mapping
 
 import sentencepiece
 
-from data_pipeline.tokenizers.cleanup import clean_up
+from data_pipeline.tokenizers.cleanup import PLAIN_MARKS, clean_up
 
 #: The longest source, in characters: a letter with three marks.
 _LONGEST_SOURCE = 4
@@ -63,6 +64,7 @@ def normalization_rules(lower_case: bool = True, strip_accents: bool = True) -> 
     capitals = _capital_variants(composed) if lower_case else []
     sources = [*_assigned_characters(), *capitals]
     cleaned = clean_up(_BETWEEN.join(["", *sources, ""]), lower_case, strip_accents)
+    cleaned = cleaned.translate(str.maketrans(PLAIN_MARKS))
     _, *cleaned, _ = nmt_nfkc.normalize(cleaned).split(_BETWEEN)
     targets = dict(zip(sources, cleaned, strict=True))
     rules = {char: targets[char] for char in _assigned_characters() if char != targets[char]}

@@ -18,6 +18,7 @@ import numpy as np
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
 from data_pipeline.tokenizers.byte_bpe import ByteBPEConfig, ByteBPEModel
+from data_pipeline.tokenizers.cleanup import PLAIN_MARKS
 from data_pipeline.tokenizers.sentencepiece_model import RULES, SentencePieceModel
 from data_pipeline.tokenizers.vocabulary_files import (
     CONFIG_FILE,
@@ -170,6 +171,15 @@ class Tokenizer:
         """Returns the most frequent of counted characters that have no piece, and their counts."""
         unknown = (pair for pair in counts.most_common() if self.unk_id in self.encode(pair[0]))
         return list(itertools.islice(unknown, most))
+
+    def remedy(self, unknown: list[tuple[str, int]]) -> str:
+        """Returns what to do about `unknown_characters`, a sentence without its stop."""
+        marks = {one: PLAIN_MARKS[one] for one, _ in unknown if one in PLAIN_MARKS}
+        counts = [count if one in marks else -count for one, count in unknown]
+        if sum(counts) <= 0 or self.unk_id in self.encode(" ".join(marks.values())):
+            return "The vocabulary may be of another language or domain: choose one of this text"
+        pairs = ", ".join(f"{plain} for {mark}" for mark, plain in marks.items())
+        return f"Write {pairs}: the vocabulary knows these"
 
     def pieces(self, text: str) -> list[str]:
         """Returns the pieces of a text; an unknown one is returned as written in the text."""

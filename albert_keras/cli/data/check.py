@@ -18,7 +18,7 @@ _USUAL_LENGTH = 512
 
 #: A line beyond these limits is a warning.
 _MOST_REPEATED, _MOST_ONE_SENTENCE, _MOST_UNKNOWN, _MOST_TRUNCATED = 0.01, 0.1, 0.005, 0.05
-_MOST_PIECES_PER_WORD, _LEAST_IN_SCRIPT = 2.5, 0.5
+_MOST_PIECES_PER_WORD = 2.5
 _PROBLEMS_SHOWN, _UNKNOWN_SHOWN, _LEAST_NAMED = 10, 5, 0.005
 _PAIRS_SHOWN, _FILES_SHOWN, _MARKUP_SHOWN, _MOST_MARKUP = 5, 5, 3, 0.01
 _MOST_LEAKED = 0.05
@@ -51,7 +51,7 @@ def check(
     tokenizer: TokenizerPath = None,
     flags,
     corpus_format: CorpusFormat = "auto",
-    language: Annotated[str | None, Option(show_default="by its letters")] = None,
+    language: Annotated[str | None, Option(show_default="detected")] = None,
     splitter: str = "sentencex",
     copies: int = 1,
     sample_mb: float = 50,
@@ -94,15 +94,16 @@ def check(
     from data_pipeline.reports.corpus_check import check_corpus
     from data_pipeline.text.sample import language_of
 
+    detected = language_of(corpus, corpus_format)
     config = PretrainingDataConfig(
         max_seq_length=flags.get("max_seq_length", _USUAL_LENGTH),
         copies=copies,
-        language=language or language_of(corpus, corpus_format),
+        language=language or detected or "en",
         splitter=splitter,
     )
     loaded = load_tokenizer(tokenizer) if tokenizer else None
     report = check_corpus(corpus, loaded, config, corpus_format, sample_mb, heldout)
-    findings = list(_findings(report, config))
+    findings = list(_findings(report, config, detected, loaded))
     warnings = [one.warning for one in findings if one.warning]
     lines = [*_summary(report), *(line for one in findings for line in one.lines())]
     values = report._asdict() | {"warnings": warnings}
@@ -180,8 +181,8 @@ def _summary(report):
     yield f"  length of sentences  {shown} {'tokens' if report.estimate else 'characters'}"
 
 
-def _findings(report, config):
-    from data_pipeline.text.letters import expected_scripts, languages_of_script
+def _findings(report, config, detected, tokenizer):
+    from data_pipeline.text.letters import language_fault
 
     count, estimate = report.counts, report.estimate
     yield _files(report)
@@ -225,16 +226,17 @@ def _findings(report, config):
         if shown := report.unknown_characters[:_UNKNOWN_SHOWN]:
             named = ", ".join(f'"{character}" {seen:,}' for character, seen in shown)
             text += f", most often {named}"
+        if unknown > _MOST_UNKNOWN:
+            text += f". {tokenizer.remedy(report.unknown_characters)}"
         yield Finding(unknown <= _MOST_UNKNOWN, "unknown tokens", text)
     scripts = {name: part for name, part in report.scripts.items() if part >= _LEAST_NAMED}
     named = ", ".join(f"{name} {percent(part)}" for name, part in scripts.items()) or "none"
-    expected = sum(report.scripts.get(script, 0) for script in expected_scripts(config.language))
-    is_good = not scripts or expected >= _LEAST_IN_SCRIPT
-    hint = f": not the script of --language {config.language}; choose "
-    hint = "" if is_good else hint + languages_of_script(next(iter(scripts)))
-    if is_good and config.language != "en":
-        hint = f": `data build` requires --language {config.language}"
-    yield Finding(is_good, "letters", f"{named}{hint}")
+    _, reason = language_fault(report.scripts, detected, config.language)
+    needed = (
+        "" if config.language == "en" else f"`data build` requires --language {config.language}"
+    )
+    hint = f": {reason or needed}" if reason or needed else ""
+    yield Finding(not reason, "letters", f"{named}{hint}")
     text = "give --tokenizer for an estimate of tokens and records"
     if estimate:
         text = (

@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from albert_keras.cli import main
+from albert_keras.cli.vocab import _build_command
+from data_pipeline.tokenizers.vocabulary import TrainedVocabulary
 
 LINE = "The old ferry left the harbour before sunrise and nobody wondered why."
 
@@ -81,6 +83,36 @@ def test_the_language_is_detected_and_the_one_for_a_build_is_named(tmp_path, che
     )
 
 
+UKRAINIAN = "Човни повернулися лише пізно ввечері, і ніхто не хотів говорити про погоду. " * 20
+
+
+def test_languages_of_one_script_are_told_apart(tmp_path, check):
+    (tmp_path / "x.txt").write_text(UKRAINIAN, encoding="utf-8")
+    _, shown = check(tmp_path, tokenizer=())
+    wanted = "Cyrillic 100.0 %: `data build` requires --language uk"
+    assert line_of("letters", shown) == ("✔", wanted)
+    _, shown = check(tmp_path, "--language", "ru", tokenizer=())
+    assert line_of("letters", shown) == ("⚠", "Cyrillic 100.0 %: the text reads as `uk`")
+    (tmp_path / "x.txt").write_bytes(UKRAINIAN.encode().decode("latin-1").encode())
+    _, shown = check(tmp_path, tokenizer=())
+    wanted = "Latin 92.5 %, Micro 7.5 %: more than half of the text is in no known language"
+    assert line_of("letters", shown) == ("⚠", wanted)
+    (tmp_path / "x.txt").write_bytes(UKRAINIAN.encode("cp1251"))
+    _, shown = check(tmp_path, tokenizer=())
+    assert "If the file is in CP1251, `iconv -f CP1251 -t UTF-8` converts it." in shown.err
+
+
+def test_marks_that_the_vocabulary_lacks_are_not_blamed_on_the_language(tmp_path, check):
+    (tmp_path / "x.txt").write_text("“I don’t know.” They didn’t know—or care. " * 20)
+    _, shown = check(tmp_path, tokenizer=("--tokenizer", "albert-mini-en"))
+    mark, text = line_of("unknown tokens", shown)
+    advice = 'Write \' for ’, " for “, " for ”, – for —: the vocabulary knows these'
+    assert mark == "⚠" and text.endswith(f". {advice}")
+    (tmp_path / "x.txt").write_text(UKRAINIAN + "“”", encoding="utf-8")
+    _, shown = check(tmp_path, tokenizer=("--tokenizer", "albert-mini-en"))
+    assert "of another language or domain: choose one" in line_of("unknown tokens", shown)[1]
+
+
 def test_a_sentence_per_line_is_a_warning(tmp_path, check):
     (tmp_path / "x.txt").write_text("\n\n".join([f"{LINE}\nSo it left."] * 12))
     _, shown = check(tmp_path, tokenizer=())
@@ -91,13 +123,15 @@ def test_a_sentence_per_line_is_a_warning(tmp_path, check):
 
 def test_refused_files_are_counted_after_the_whole_report_with_exit_code_2(corpus, check):
     for number in range(12):
-        (corpus / f"bad {number}.txt").write_bytes("Grüße.".encode("latin-1"))
+        (corpus / f"bad {number}.txt").write_bytes(
+            "Viele Grüße aus der schönen Stadt.".encode("latin-1")
+        )
     code, shown = check(corpus)
     assert code == 2
     assert line_of("files", shown) == ("⚠", "12 files cannot be read, see below")
     assert "about" in line_of("build", shown)[1]
     assert "A build would refuse 12 of 41 files" in shown.err
-    assert shown.err.count("If the file is in Latin-1") == 10
+    assert shown.err.count("If the file is in CP1252, `iconv -f CP1252") == 10
     assert "... and 2 more" in shown.err
     code, shown = check(corpus, "--copies", "2", "--json")
     result = json.loads(shown.out)
@@ -129,3 +163,12 @@ def test_an_output_that_is_not_utf8_gets_escapes(tmp_path, tiny_vocabulary, monk
     words = [str(tmp_path), "--tokenizer", str(tiny_vocabulary.path)]
     assert main(["data", "check", *words]) == 0
     assert '"\\u65e5" 1' in output.buffer.getvalue().decode("latin-1")
+
+
+@pytest.mark.parametrize("code", ["uk", "fa", None])
+def test_the_printed_next_step_names_a_language_that_is_certain(tmp_path, code):
+    texts = {"uk": UKRAINIAN, "fa": "قایق‌ها دیروقت شب برگشتند و هیچ‌کس حرف نمی‌زد. ", None: "12 34. "}
+    (tmp_path / "x.txt").write_text(texts[code] * 9, encoding="utf-8")
+    vocabulary = TrainedVocabulary(tmp_path, 9, "")
+    command = _build_command(vocabulary, [str(tmp_path / "x.txt")], "auto")
+    assert (f" --language {code} " in command) == ("--language" in command) == (code is not None)

@@ -1,34 +1,32 @@
 """Examples are in the language of a model, and fit its task."""
 
+import re
+
 from albert_keras.serving.sample_texts import _table, sample_texts, texts_for
 from albert_keras.tasks.kinds import KINDS, task_class
+from data_pipeline.text.letters import UNSPACED_CHARACTER, UNSPACED_SCRIPTS
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import train_vocabulary
-
-_SUBJECTS = (
-    "Der alte Mann öffnete langsam die Tür",
-    "Die Kapitänin fuhr an der Küste entlang",
-    "Niemand war auf dem dunklen Flur",
-    "Meine Nachbarin schloss das Fenster wieder",
-    "Das Schiff verließ die Stadt um sechs Uhr morgens",
-    "Ein Brief aus Lissabon kam drei Wochen zu spät",
-)
-_ENDS = (
-    "und niemand wusste, warum.",
-    "während die Kinder noch schliefen.",
-    "weil die Straße nach Norden gesperrt war.",
-    "obwohl es nicht mehr regnete.",
-    "wegen des dichten Nebels.",
-    "also blickte sie auf das Meer.",
-)
 
 
-def test_the_language_is_the_one_of_the_vocabulary(tiny_tokenizer, tmp_path):
-    corpus = [f"{subject} {end}" for subject in _SUBJECTS for end in _ENDS]
-    german = train_vocabulary(corpus, tmp_path / "de", size=105, strip_accents=True).path
+def tokenizer_of(text, folder):
+    """Returns a tokenizer whose vocabulary has the words of a text."""
+    words = re.findall(f"{UNSPACED_CHARACTER.pattern}|[^\\W{UNSPACED_SCRIPTS}]\\S*", text)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *dict.fromkeys(words)]
+    (folder / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    return Tokenizer.load(folder / "vocab.txt", lower_case=False)
+
+
+def test_the_language_is_the_one_of_the_vocabulary(tmp_path):
+    for language, texts in _table().items():
+        text = " ".join([texts.first, texts.second, texts.context, texts.question])
+        assert texts_for(tokenizer_of(text, tmp_path)).language == language
+
+
+def test_a_language_without_texts_does_not_get_those_of_another_one(tiny_tokenizer, tmp_path):
+    bulgarian = "Лодките се върнаха чак късно вечерта. На кея жените чакаха вече час."
+    for text in (bulgarian, "Båtene kom tilbake sent på kvelden, og ingen ville snakke om været."):
+        assert texts_for(tokenizer_of(text, tmp_path)).language == "en"
     assert texts_for(tiny_tokenizer).language == "en"
-    texts = texts_for(Tokenizer.load(german))
-    assert texts.language == "de" and texts.masked.startswith("Der alte Mann")
 
 
 def test_all_languages_have_all_texts(tmp_path):

@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 import sentencepiece
 
-from data_pipeline.tokenizers.cleanup import clean_up
+from data_pipeline.tokenizers.cleanup import PLAIN_MARKS, clean_up
 from data_pipeline.tokenizers.normalization_rules import normalizer_of
 
 
@@ -52,8 +52,16 @@ def test_rules_equal_cleanup_followed_by_nmt_nfkc_however_accents_are_written(se
     nmt_nfkc = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc")
     for language, sentence in LANGUAGES.items():
         text = f"  {sentence}\t\u3000 x \n"
-        expected = " ".join(nmt_nfkc.normalize(clean_up(text, *settings)).split())
+        cleaned = clean_up(text, *settings).translate(str.maketrans(PLAIN_MARKS))
+        expected = " ".join(nmt_nfkc.normalize(cleaned).split())
         assert normalized(text) == expected, language
         for form in ("NFD", "NFKD", "NFC"):
             other = normalized(unicodedata.normalize(form, text))
             assert other == normalized(unicodedata.normalize("NFKC", text)), (language, form)
+
+
+def test_new_vocabularies_read_typographic_marks_as_plain_ones():
+    ours, _ = normalizer_of(True, True)
+    plain = ours.normalize("I don't - “no”".translate(str.maketrans(PLAIN_MARKS)))
+    assert ours.normalize("I don’t ‐ „no‟") == plain == ours.normalize('I don\'t - "no"')
+    assert ours.normalize("a—b – «c»") == ours.normalize("a–b – «c»")
