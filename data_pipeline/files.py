@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -27,6 +28,16 @@ DIGESTS = "digests.json"
 
 #: The name of a temporary file or folder in a path; the name that it is to have.
 _TEMPORARY = r"(?<![^/])\.([^/]+)\.tmp-\d+(?![^/])"
+_FULL_DISK = ("The disk is full", "Free some space or choose a folder on another disk.")
+#: The numbers of errors that mean that there is no space -> the cause, and what to do.
+_FULL = {
+    errno.ENOSPC: _FULL_DISK,
+    errno.EDQUOT: _FULL_DISK,
+    errno.EFBIG: (
+        "The size of a file is limited for this process",
+        "Raise the limit, for example with `ulimit -f unlimited`.",
+    ),
+}
 #: Temporary files and folders that are being written now.
 _temporaries: set[Path] = set()
 
@@ -189,24 +200,37 @@ def naming(path: str | Path):
     except Exception as error:
         if isinstance(error, InputError) or not is_disk_full(error):
             raise
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+        number = _errno_of_full(error)
+        raise OSError(number, os.strerror(number), str(path)) from error
+
+
+@contextlib.contextmanager
+def temporary_folder(prefix: str = "albert-keras-"):
+    """Yields a folder for the time of the block; its errors name it, see `naming`."""
+    with tempfile.TemporaryDirectory(prefix=prefix) as folder, naming(folder):
+        yield folder
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Returns whether an error, also one that TensorFlow raises, means that a disk is full."""
-    full = (errno.ENOSPC, errno.EDQUOT)
-    return getattr(error, "errno", None) in full or any(
-        os.strerror(number) in str(error) for number in full
-    )
+    """Returns whether an error, also one that TensorFlow raises, means that a disk is full.
+
+    A limit of the size of files (`ulimit -f`) counts as well.
+    """
+    return _errno_of_full(error) is not None
 
 
-def disk_full(name: str | None) -> InputError:
-    """Returns the error for a disk on which the file or folder of this name has no space."""
+def _errno_of_full(error):
+    own = getattr(error, "errno", None)
+    found = (number for number in _FULL if number == own or os.strerror(number) in str(error))
+    return next(found, None)
+
+
+def disk_full(error: BaseException, path: str | Path | None = None) -> InputError:
+    """Returns the InputError for an `is_disk_full` error; `path` is named if it has none."""
+    name = (failed_path(error) if isinstance(error, OSError) else None) or path
     what = f"`{name}` could not be written. " if name else ""
-    return InputError(
-        f"The disk is full: {what}Free some space or choose a folder on another disk.",
-        Mistake.DISK_FULL,
-    )
+    cause, remedy = _FULL[_errno_of_full(error)]
+    return InputError(f"{cause}: {what}{remedy}", Mistake.DISK_FULL)
 
 
 def failed_path(error: OSError) -> str | None:
@@ -218,7 +242,7 @@ def check_output_folder(path: str | Path, name: str = "out") -> None:
     """Checks, before any work is done, that a new folder can be written at `path`.
 
     Raises InputError, which names the parameter to change, if `path` exists and is not an empty
-    folder, or if its parent is not writable.
+    folder, if another process is in its `whole_folder`, or if its parent is not writable.
     """
     path = Path(path)
     # A lock alone may be that of a process that was killed.
@@ -229,6 +253,11 @@ def check_output_folder(path: str | Path, name: str = "out") -> None:
             f"`{path}` is not empty, and nothing is ever overwritten. "
             f"Remove it or choose another `{name}`.",
             Mistake.OUTPUT_EXISTS,
+        )
+    if others := unfinished_folders(path.parent, glob.escape(path.name)):
+        raise InputError(
+            f"`{path}` is being written by another process, in `{others[0]}`. Wait until it has "
+            f"ended, or choose another `{name}`."
         )
     check_writable(path, name)
 
