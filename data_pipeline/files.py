@@ -28,16 +28,10 @@ DIGESTS = "digests.json"
 
 #: The name of a temporary file or folder in a path; the name that it is to have.
 _TEMPORARY = r"(?<![^/])\.([^/]+)\.tmp-\d+(?![^/])"
-_FULL_DISK = ("The disk is full", "Free some space or choose a folder on another disk.")
-#: The numbers of errors that mean that there is no space -> the cause, and what to do.
-_FULL = {
-    errno.ENOSPC: _FULL_DISK,
-    errno.EDQUOT: _FULL_DISK,
-    errno.EFBIG: (
-        "The size of a file is limited for this process",
-        "Raise the limit, for example with `ulimit -f unlimited`.",
-    ),
-}
+_FULL = "The disk is full: {}Free some space or choose a folder on another disk."
+_LIMITED = "The size of a file is limited for this process: {}Raise the limit (`ulimit -f`)."
+#: Numbers of the errors that mean that there is no space -> a message.
+_NO_SPACE = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EFBIG: _LIMITED}
 #: Temporary files and folders that are being written now.
 _temporaries: set[Path] = set()
 
@@ -198,9 +192,9 @@ def naming(path: str | Path):
             error.filename = error.filename or str(path)
         raise
     except Exception as error:
-        if isinstance(error, InputError) or not is_disk_full(error):
+        number = is_disk_full(error)
+        if isinstance(error, InputError) or number is None:
             raise
-        number = _errno_of_full(error)
         raise OSError(number, os.strerror(number), str(path)) from error
 
 
@@ -211,26 +205,22 @@ def temporary_folder(prefix: str = "albert-keras-"):
         yield folder
 
 
-def is_disk_full(error: BaseException) -> bool:
-    """Returns whether an error, also one that TensorFlow raises, means that a disk is full.
+def is_disk_full(error: BaseException) -> int | None:
+    """Returns the number of an error, also one of TensorFlow, that means that a disk is full.
 
-    A limit of the size of files (`ulimit -f`) counts as well.
+    A limit of the size of files (`ulimit -f`) counts as well; None for all others.
     """
-    return _errno_of_full(error) is not None
-
-
-def _errno_of_full(error):
-    own = getattr(error, "errno", None)
-    found = (number for number in _FULL if number == own or os.strerror(number) in str(error))
-    return next(found, None)
+    own, text = getattr(error, "errno", None), str(error)
+    return next((one for one in _NO_SPACE if one == own or os.strerror(one) in text), None)
 
 
 def disk_full(error: BaseException, path: str | Path | None = None) -> InputError:
     """Returns the InputError for an `is_disk_full` error; `path` is named if it has none."""
     name = (failed_path(error) if isinstance(error, OSError) else None) or path
     what = f"`{name}` could not be written. " if name else ""
-    cause, remedy = _FULL[_errno_of_full(error)]
-    return InputError(f"{cause}: {what}{remedy}", Mistake.DISK_FULL)
+    return InputError(
+        _NO_SPACE[is_disk_full(error) or errno.ENOSPC].format(what), Mistake.DISK_FULL
+    )
 
 
 def failed_path(error: OSError) -> str | None:

@@ -201,7 +201,7 @@ def _with_help(parameter, text):
     how.help = how.help or " ".join(text.split())
     if not isinstance(how, OptionInfo):
         how.metavar = how.metavar or parameter.name.upper()
-    elif kind is bool and parameter.default is False:
+    elif kind is bool and parameter.default is False and not how.param_decls:
         how.param_decls = (f"--{parameter.name.replace('_', '-')}",)
     else:
         how.metavar = how.metavar or placeholder_of(kind)
