@@ -134,7 +134,6 @@ def finetune(
             logger.info("%s: %s %.3f on %s", name, metric, scores[first][metric], first)
         of_words = None
         if words is not None:
-            words.save(out)
             interval = data.task.interval(dev, answers["bag_of_words"][first])
             count = len(selected(data.task, data.train.examples))
             of_words = BagOfWords(baselines.pop("bag_of_words"), interval, count)
@@ -191,6 +190,8 @@ def finetune(
                 for number, (split, (examples, _)) in enumerate(data.dev.items())
             }
             result = result._replace(files=files)
+            if words is not None:
+                words.save(out)
             save_results(out, result)
             if not config.training.keep_optimizer_state:
                 _keep_best_weights(out, result)
