@@ -214,9 +214,11 @@ def test_connections_with_half_a_body_do_not_hinder_clients(contract_export, cap
     head = f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     half = f"{head}Content-Length: 100\r\n\r\n[".encode()
     with running([contract_export]) as server, contextlib.ExitStack() as connections:
-        for _ in range(200):
+        for _ in range(128):
             slow = socket.create_connection(("127.0.0.1", urlsplit(server.url).port), timeout=10)
             connections.enter_context(slow).send(half)
+        while len(server.server_state.tasks) < 128:
+            time.sleep(0.01)
         begun = time.monotonic()
         for _ in range(5):
             assert predict(server, {"instances": ["a"]}).status == 200
