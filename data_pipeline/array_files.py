@@ -1,6 +1,7 @@
 """NumPy's files: several arrays in one `.npz`, and an array in an `.npy` that is read in place."""
 
 import contextlib
+import io
 import tokenize
 import zipfile
 import zlib
@@ -18,8 +19,9 @@ _DAMAGED += (SyntaxError, TypeError, zipfile.BadZipFile, zlib.error, tokenize.To
 
 def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Writes arrays as `np.savez` does, to a path of any name."""
-    with open(path, "wb") as file:
-        np.savez(file, **arrays)
+    content = io.BytesIO()  # an archive that cannot be closed would print a traceback
+    np.savez(content, **arrays)
+    Path(path).write_bytes(content.getbuffer())
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:

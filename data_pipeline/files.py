@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -27,6 +28,10 @@ DIGESTS = "digests.json"
 
 #: The name of a temporary file or folder in a path; the name that it is to have.
 _TEMPORARY = r"(?<![^/])\.([^/]+)\.tmp-\d+(?![^/])"
+_FULL = "The disk is full: {}Free some space or choose a folder on another disk."
+_LIMITED = "The size of a file is limited for this process: {}Raise the limit (`ulimit -f`)."
+#: Numbers of the errors that mean that there is no space -> a message.
+_NO_SPACE = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EFBIG: _LIMITED}
 #: Temporary files and folders that are being written now.
 _temporaries: set[Path] = set()
 
@@ -187,25 +192,34 @@ def naming(path: str | Path):
             error.filename = error.filename or str(path)
         raise
     except Exception as error:
-        if isinstance(error, InputError) or not is_disk_full(error):
+        number = is_disk_full(error)
+        if isinstance(error, InputError) or number is None:
             raise
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+        raise OSError(number, os.strerror(number), str(path)) from error
 
 
-def is_disk_full(error: BaseException) -> bool:
-    """Returns whether an error, also one that TensorFlow raises, means that a disk is full."""
-    full = (errno.ENOSPC, errno.EDQUOT)
-    return getattr(error, "errno", None) in full or any(
-        os.strerror(number) in str(error) for number in full
-    )
+@contextlib.contextmanager
+def temporary_folder(prefix: str = "albert-keras-"):
+    """Yields a folder for the time of the block; its errors name it, see `naming`."""
+    with tempfile.TemporaryDirectory(prefix=prefix) as folder, naming(folder):
+        yield folder
 
 
-def disk_full(name: str | None) -> InputError:
-    """Returns the error for a disk on which the file or folder of this name has no space."""
+def is_disk_full(error: BaseException) -> int | None:
+    """Returns the number of an error, also one of TensorFlow, that means that a disk is full.
+
+    A limit of the size of files (`ulimit -f`) counts as well; None for all others.
+    """
+    own, text = getattr(error, "errno", None), str(error)
+    return next((one for one in _NO_SPACE if one == own or os.strerror(one) in text), None)
+
+
+def disk_full(error: BaseException, path: str | Path | None = None) -> InputError:
+    """Returns the InputError for an `is_disk_full` error; `path` is named if it has none."""
+    name = (failed_path(error) if isinstance(error, OSError) else None) or path
     what = f"`{name}` could not be written. " if name else ""
     return InputError(
-        f"The disk is full: {what}Free some space or choose a folder on another disk.",
-        Mistake.DISK_FULL,
+        _NO_SPACE[is_disk_full(error) or errno.ENOSPC].format(what), Mistake.DISK_FULL
     )
 
 
@@ -218,7 +232,7 @@ def check_output_folder(path: str | Path, name: str = "out") -> None:
     """Checks, before any work is done, that a new folder can be written at `path`.
 
     Raises InputError, which names the parameter to change, if `path` exists and is not an empty
-    folder, or if its parent is not writable.
+    folder, if another process is in its `whole_folder`, or if its parent is not writable.
     """
     path = Path(path)
     # A lock alone may be that of a process that was killed.
@@ -229,6 +243,11 @@ def check_output_folder(path: str | Path, name: str = "out") -> None:
             f"`{path}` is not empty, and nothing is ever overwritten. "
             f"Remove it or choose another `{name}`.",
             Mistake.OUTPUT_EXISTS,
+        )
+    if others := unfinished_folders(path.parent, glob.escape(path.name)):
+        raise InputError(
+            f"`{path}` is being written by another process, in `{others[0]}`. Wait until it has "
+            f"ended, or choose another `{name}`."
         )
     check_writable(path, name)
 

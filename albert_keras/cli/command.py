@@ -18,6 +18,7 @@ from albert_keras.cli.option_names import OptionNames
 from albert_keras.cli.options import is_given, options_of_settings, placeholder_of
 from albert_keras.cli.output import show, start
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.files import naming
 
 #: The errors that typer raises for unknown, missing and wrong options.
 USAGE_ERRORS = typer.BadParameter.__mro__[1]
@@ -137,7 +138,7 @@ def command(config=None, shown: str = "", resumes: bool = False):
     """
 
     def decorate(function):
-        text, _, described = inspect.cleandoc(function.__doc__).partition("\nArgs:\n")
+        text, _, described = inspect.cleandoc(function.__doc__ or "").partition("\nArgs:\n")
         helps = dict(re.findall(r"^  (\w+): (.+(?:\n    .+)*)", described, re.MULTILINE))
         parameters = inspect.signature(function).parameters
         own = [name for name in parameters if name not in ("context", "given", "flags")]
@@ -167,7 +168,8 @@ def command(config=None, shown: str = "", resumes: bool = False):
                 output = function(**values)
                 if output is None:
                     return
-                show(output.values, output.lines, as_json)
+                with naming("standard output"):
+                    show(output.values, output.lines, as_json)
             if output.error is not None:
                 raise output.error
 
@@ -199,7 +201,7 @@ def _with_help(parameter, text):
     how.help = how.help or " ".join(text.split())
     if not isinstance(how, OptionInfo):
         how.metavar = how.metavar or parameter.name.upper()
-    elif kind is bool and parameter.default is False:
+    elif kind is bool and parameter.default is False and not how.param_decls:
         how.param_decls = (f"--{parameter.name.replace('_', '-')}",)
     else:
         how.metavar = how.metavar or placeholder_of(kind)

@@ -82,8 +82,8 @@ def evaluate(
       overwrite: With --minimal-pairs, replace the file of --out if it exists.
       batch_size: Rows per batch.
       strategy: Distribution strategy.
-      bag_of_words: For a fine-tuned model, also score a linear model on counts of words, trained on
-        the same examples, and say whether the model is worth using.
+      bag_of_words: For a fine-tuned model, also score the linear model on counts of words that was
+        saved with it, and say whether the model is worth using.
       allow_trained_rows: Score examples or records even if the model was trained on all of them.
       predictions: predictions.json for SQuAD; a .tsv file of index and prediction for GLUE.
       task: With --predictions, the labelled GLUE task, squad1 or squad2.
@@ -183,7 +183,7 @@ def describe_task(evaluation):
     """Returns the lines that describe a TaskEvaluation, list of str."""
     from albert_keras.runs.trained_data import ROWS, Overlap
     from albert_keras.tasks.metrics import count_caution, tuned_text
-    from albert_keras.tasks.results import MOST_FREQUENT_TAG, formatter, other_scores
+    from albert_keras.tasks.results import formatter, other_scores
 
     shown = formatter(evaluation.task)
     low, high = evaluation.interval
@@ -199,9 +199,7 @@ def describe_task(evaluation):
     if others:
         lines.append("  " + "  ".join(others))
     if evaluation.guessing is not None:
-        is_tagging = evaluation.task == "tagging"
-        name = MOST_FREQUENT_TAG if is_tagging else "always the same answer"
-        lines.append(f"  {name}: {metric} {shown(evaluation.guessing[metric])}")
+        lines.append(f"  always the same answer: {metric} {shown(evaluation.guessing[metric])}")
     if words is not None:
         lines.append(f"  bag of words: {metric} {shown(words[metric])}")
     if evaluation.tuned:
@@ -221,6 +219,7 @@ def describe_task(evaluation):
 
 def describe(evaluation):
     """Returns the lines that describe an Evaluation, list of str."""
+    from albert_keras.runs.report.tables import verdict_on
     from albert_keras.runs.trained_data import RECORDS, Overlap
 
     overlap = Overlap.of(evaluation.overlap)
@@ -247,6 +246,8 @@ def describe(evaluation):
             f"  {name:14}  accuracy {percent(baseline['masked_lm_accuracy'], 2)}   "
             f"loss {baseline['masked_lm_loss']:.3f}"
         )
+    is_better, verdict = verdict_on(evaluation._asdict())
+    lines.append(verdict if is_better else f"warning: {verdict}")
     if overlap is None:
         lines.append("it is unknown whether the model was trained on these records")
     elif overlap.normalised:

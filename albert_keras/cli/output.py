@@ -142,7 +142,7 @@ def report_error(error, debug):
         code = 2 if isinstance(error, InputError) else 3
         text = f"error: {error if _progress is None else _progress.as_options(error)}"
     elif is_disk_full(error):
-        error = disk_full(failed_path(error) if isinstance(error, OSError) else None)
+        error = disk_full(error)
         text, mistakes = f"error: {error}", error.mistakes
     elif isinstance(error, OSError):
         name = failed_path(error) or "input or output"

@@ -3,7 +3,7 @@
 import itertools
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Context, Option
 
@@ -19,14 +19,14 @@ from data_pipeline.limits import parse_json
 
 _FIELDS = ("pair", "question", "options")
 _TABLES = ("file", "out", "overwrite", "text_column", "pair_column", "encoding", "skip_bad_rows")
-_OF_ANSWERS = ("file", "split", "data_dir", "out", "overwrite")
+_OF_ANSWERS = ("file", "split", "data_dir", "out", "overwrite", "bag_of_words")
 _SCORED, _PRETRAINED = "a model with `--score`", "a pre-trained model"
 _FINETUNING, _EXPORT = "a fine-tuning", "the export of a fine-tuning"
 #: The options that each kind of model takes.
 _TAKEN = {
     _SCORED: ("mask_rest_of_word",),
     _PRETRAINED: ("then", "top_k"),
-    _FINETUNING: (*_FIELDS, *_TABLES, "split", "data_dir"),
+    _FINETUNING: (*_FIELDS, *_TABLES, "split", "data_dir", "bag_of_words"),
     _EXPORT: (*_FIELDS, *_TABLES),
 }
 
@@ -57,6 +57,7 @@ def predict(
     overwrite: bool = False,
     encoding: Encoding = None,
     skip_bad_rows: SkipBadRows = None,
+    bag_of_words: bool = False,
 ):
     """Predict with a fine-tuned model, fill masks, or score sentences.
 
@@ -92,6 +93,7 @@ def predict(
       split: Split of the official files instead of TEXT, such as test.
       out: Table of answers, .csv or .jsonl, or a folder for files such as a submission.
       overwrite: Replace the table of --out if it exists.
+      bag_of_words: Let the linear model on counts of words answer that the fine-tuning saved.
     """
     kind, place = (_SCORED, detect(model)) if score else _kind_of(model)
     others = {name for names in _TAKEN.values() for name in names} - set(_TAKEN[kind])
@@ -175,8 +177,9 @@ def _answer_task(place, is_export, texts, fields, of_file, **arguments):
         **arguments: Further arguments of `predict_task`.
     """
     from albert_keras.serving.predictor import Predictor
-    from albert_keras.tasks.finetuned import TrainedTask
+    from albert_keras.tasks.finetuned import TrainedTask, open_run
     from albert_keras.tasks.predict import answer_stream, collected, predict_task
+    from albert_keras.tasks.word_model import WordModel
 
     file, out = arguments.get("file"), arguments.get("out")
     if texts or file is not None or "split" in arguments:
@@ -185,7 +188,12 @@ def _answer_task(place, is_export, texts, fields, of_file, **arguments):
         found = predict_task(model, inputs, **of_file, **arguments)
     else:
         arriving = arriving_lines()
-        model = Predictor(place) if is_export else TrainedTask.open(place, strategy="auto")
+        if is_export:
+            model: Any = Predictor(place)
+        elif "bag_of_words" in arguments:
+            model = WordModel.open(open_run(place))
+        else:
+            model = TrainedTask.open(place, strategy="auto")
         model.task.log_reading()
         stream = answer_stream(model.answers, _line_inputs(model.task, arriving, fields))
         if out is None:

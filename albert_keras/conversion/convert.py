@@ -111,45 +111,47 @@ def convert(
     to = to or OURS
     if to not in FORMATS:
         raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {to}.")
-    logger.info("reading `%s` (%s)", source, source_format)
-    try:
-        opened = open_weights(place, None, config, tokenizer)
-    except InputError as error:  # the argument has another name here
-        text = str(error).replace("`albert_config`", "`config`")
-        raise InputError(text, *error.mistakes) from error
-    model = complete(opened)
-    files, notes, described = {}, list(opened.notes), None
-    if opened.has_tokenizer and to == _HUGGING_FACE:  # positions start after the id of padding
-        model = model.with_padding_at(opened.tokenizer.pad_id)
-    shape = model.albert_config
-    if opened.has_tokenizer:
-        vocabulary = Vocabulary(opened.tokenizer, opened.tokenizer_source)
-        files = files_for(vocabulary, to, shape.max_position_embeddings, shape.type_vocab_size > 1)
-        if to == _HUGGING_FACE and getattr(opened.tokenizer.config, "program", "") == "google":
-            notes.append(
-                "transformers reads words of more than 100 characters as unknown (here: 200), "
-                "deletes private characters, and writes a Greek Σ at the end of a word as σ"
+    with whole_folder(target) as folder:  # from now on other processes are refused
+        logger.info("reading `%s` (%s)", source, source_format)
+        try:
+            opened = open_weights(place, None, config, tokenizer)
+        except InputError as error:  # the argument has another name here
+            text = str(error).replace("`albert_config`", "`config`")
+            raise InputError(text, *error.mistakes) from error
+        model = complete(opened)
+        files, notes, described = {}, list(opened.notes), None
+        if opened.has_tokenizer and to == _HUGGING_FACE:  # positions start after the id of padding
+            model = model.with_padding_at(opened.tokenizer.pad_id)
+        shape = model.albert_config
+        if opened.has_tokenizer:
+            vocabulary = Vocabulary(opened.tokenizer, opened.tokenizer_source)
+            files = files_for(
+                vocabulary, to, shape.max_position_embeddings, shape.type_vocab_size > 1
             )
-        described = {
-            "pieces": opened.tokenizer.vocab_size,
-            "source": vocabulary.source,
-            "digest": opened.tokenizer.digest,
-        }
-    else:
-        logger.warning("`%s` has no vocabulary: pass one as `tokenizer`", source)
-    if to != OURS and shape.attention != "dense":
-        notes.append(
-            "other programs compute dense attention with these weights: outputs differ for texts "
-            f"of more than {shape.key_blocks * shape.attention_block_size} tokens"
-        )
-    task = None
-    if to == OURS != source_format:
-        task, reason = task_of_head(model, opened.tokenizer if files else None, pair)
-        if reason:
-            notes.append(reason)
-    elif pair:
-        raise InputError("`pair` requires a target in our format, and a source in another one.")
-    with whole_folder(target) as folder:
+            if to == _HUGGING_FACE and getattr(opened.tokenizer.config, "program", "") == "google":
+                notes.append(
+                    "transformers reads words of more than 100 characters as unknown (here: 200), "
+                    "deletes private characters, and writes a Greek Σ at the end of a word as σ"
+                )
+            described = {
+                "pieces": opened.tokenizer.vocab_size,
+                "source": vocabulary.source,
+                "digest": opened.tokenizer.digest,
+            }
+        else:
+            logger.warning("`%s` has no vocabulary: pass one as `tokenizer`", source)
+        if to != OURS and shape.attention != "dense":
+            notes.append(
+                "other programs compute dense attention with these weights: outputs differ for "
+                f"texts of more than {shape.key_blocks * shape.attention_block_size} tokens"
+            )
+        task = None
+        if to == OURS != source_format:
+            task, reason = task_of_head(model, opened.tokenizer if files else None, pair)
+            if reason:
+                notes.append(reason)
+        elif pair:
+            raise InputError("`pair` requires a target in our format, and a source in another one.")
         logger.info("writing `%s` (%s)", target, to)
         if task is not None:
             write_task_run(model, opened.tokenizer, task, folder)

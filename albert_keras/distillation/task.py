@@ -38,7 +38,7 @@ def distill_task(
     student: str | AlbertConfig | None = None,
     seeds: int | Sequence[int] = 1,
     allow_changes: Iterable[str] = (),
-    random_baseline: bool = True,
+    random_baseline: bool = False,
     bag_of_words: bool = True,
     **flags: Any,
 ) -> FinetuneResult:

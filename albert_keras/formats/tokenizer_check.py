@@ -2,12 +2,12 @@
 
 import importlib.util
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from albert_keras.config import check_keys
 from data_pipeline.errors import InputError
+from data_pipeline.files import temporary_folder
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Texts in several scripts, with accents, digits, punctuation and capitals.
@@ -146,7 +146,7 @@ def _load(files, settings, source):
             prefix = bool(settings["add_prefix_space"])
             found.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=prefix)
         return found
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         for name, content in files.items():
             Path(folder, Path(name).name).write_bytes(content)
         if {"vocab.json", "merges.txt"} <= files.keys():

@@ -5,7 +5,6 @@ that it was made from. Byte-level BPE is vocab.json with merges.txt, or tokenize
 """
 
 import json
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from albert_keras.formats.tokenizer_json import (
 from albert_keras.formats.tokenizer_json_writing import special_tokens, template, tokenizer_json
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.files import temporary_folder
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_json, read_limited
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.byte_bpe import (
@@ -260,7 +260,7 @@ def files_for(
     distinguishes the two texts of a pair by segment ids.
     """
     tokenizer, kind = vocabulary.tokenizer, vocabulary.tokenizer.config.kind
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         tokenizer.save(folder)
         own = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
     if format_name == "albert-keras":
@@ -322,7 +322,7 @@ def write_files(folder: str | Path, files: dict[str, bytes]):
 
 def _load(files, source, name="", settings=None):
     """Loads a tokenizer from the contents of a file with this name, or of a tokenizer folder."""
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         write_files(folder, files)
         try:
             tokenizer = Tokenizer.load(Path(folder, name), **settings or {})

@@ -2,11 +2,11 @@
 
 import logging
 import math
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from data_pipeline.files import temporary_folder
 from data_pipeline.text.corpus import corpus_ranges
 from data_pipeline.text.sample import language_of, sample_documents
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -80,7 +80,7 @@ def examine_text(
     else:
         from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
-        with tempfile.TemporaryDirectory() as folder:
+        with temporary_folder() as folder:
             trained = train_vocabulary(
                 paragraphs,
                 Path(folder) / "sample",

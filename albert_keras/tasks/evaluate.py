@@ -8,7 +8,6 @@ from albert_keras.formats.detection import RESULTS
 from albert_keras.runs.trained_data import ROWS, check_scored
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import check_required, write_skipped_rows
-from albert_keras.tasks.baselines import has_bag_of_words, train_bag_of_words
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetuned import (
     TrainedTask,
@@ -17,10 +16,12 @@ from albert_keras.tasks.finetuned import (
     task_of,
 )
 from albert_keras.tasks.kinds import OFFICIAL_TASKS
+from albert_keras.tasks.labels import only_label
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.results import Rival, Verdict, judge, read_results, rivals_of, verdict_of
 from albert_keras.tasks.score_dev import score_splits
 from albert_keras.tasks.task_data import digest_rows
+from albert_keras.tasks.word_model import WordModel, has_word_model
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
 
@@ -37,8 +38,7 @@ class TaskEvaluation(NamedTuple):
     examples: int
     scores: dict[str, float]  # the main metric first
     interval: Interval  # 95 % bootstrap interval of the main metric
-    #: Scores of the best constant answer on these examples, in tagging of the most frequent tag of
-    #: each word in the training file.
+    #: Scores of the best constant answer on these examples.
     guessing: dict[str, float] | None
     collapse: str | None  # see `Task.collapse`
     tuned: dict[str, float]  # see `Task.tuned_answers`
@@ -47,10 +47,9 @@ class TaskEvaluation(NamedTuple):
     is_tuned_here: bool
     files: dict[str, Any] = {}  # what was written, see `write_answers`; never changed
     positive_class: str | None = None  # the class that the score `f1` refers to
-    #: Scores of the bag-of-words baseline on these examples; None if it was skipped, does not suit
-    #: the task, or the examples of the training are no longer available.
+    #: Scores of the bag of words on these examples; None if it was skipped, or none was saved.
     bag_of_words: dict[str, float] | None = None
-    #: On these examples; without those of the training, that of the fine-tuning. None without any
+    #: On these examples; without a saved bag of words, that of the fine-tuning. None without any
     #: baseline, and if a tenth of the examples or more were trained on.
     verdict: Verdict | None = None
     #: Fields of an `Overlap`: how many of the examples were trained on; None if it is unknown.
@@ -83,9 +82,7 @@ def evaluate_task(
         step, strategy: See `open_finetuned`.
         batch_size: int. Rows per device and call.
         encoding, skip_bad_rows: How to read `data`, if not as in training.
-        bag_of_words: bool. Whether to score the bag-of-words baseline, too. It is the one of the
-            fine-tuning for its development examples; otherwise it is trained again, if the files
-            of the training are still there and unchanged.
+        bag_of_words: bool. Whether to score the bag of words that the fine-tuning saved, too.
         allow_trained_rows: bool. Whether to score examples that were all trained on. Without it
             they are an InputError, as their score is no estimate for new examples.
 
@@ -107,8 +104,7 @@ def evaluate_task(
         check_output_folder(Path(out))
     data_dir = None if data_dir is None else str(data_dir)
     opened = open_run(model)
-    trained = task_of(opened).changed(data_dir=data_dir)
-    task = trained.changed(**changes)
+    task = task_of(opened).changed(data_dir=data_dir, **changes)
     if data is not None:
         examples, split = task.read_file(data, labelled=True), Path(data).name
     else:
@@ -130,25 +126,27 @@ def evaluate_task(
     tuned = None if is_tuned_here else answering.tuned
     scored = score_splits(task, {split: (examples, features)}, lambda _: outputs, tuned)
     answers = scored.answers[split]
-    # A constant guess may know these examples; what is counted for each word must not.
-    counted = examples
-    if task.counts_words:
-        counted = _training_examples(opened, trained, "The most frequent tags are")
-    guesses = None if counted is None else task.guesses(counted, examples)
-    guessing = None if guesses is None else task.scores(examples, guesses)
-    interval, folder, words = task.interval(examples, answers), opened.path.parent, None
+    others = {"majority": task.guesses(examples, examples)}  # a constant guess may know them
+    folder = opened.path.parent
     stored = read_results(folder) if (folder / RESULTS).is_file() else None
-    if bag_of_words:
-        words = stored.bag_of_words if stored and is_dev else None
-        words = words or _bag_of_words(opened, trained, examples)
-    worded = next(iter(words.scores.values())) if words else None
-    rivals: list[Rival] = [("majority", guessing[task.metric], None)] if guessing else []
-    if words and worded:
-        rivals.append(("bag_of_words", worded[task.metric], words.interval))
-    # Without the files of the training some are missing.
+    if bag_of_words and has_word_model(task):
+        try:
+            words = WordModel.open(opened)
+            tune = words.tuned_answers if is_tuned_here else words.answers
+            others["bag_of_words"] = tune(examples)
+        except InputError as error:
+            logger.info("The bag of words is skipped: %s", error)
+    found = {name: one for name, one in others.items() if one is not None}
+    theirs = {name: task.scores(examples, one) for name, one in found.items()}
+    rivals: list[Rival] = [
+        (name, theirs[name][task.metric], task.lead(examples, answers, one))
+        for name, one in found.items()
+    ]
+    # Without a bag of words some are missing.
     earlier = verdict_of(stored) if stored and len(rivals) < len(rivals_of(stored)) else None
     score = scored.scores[split][task.metric]
-    verdict = judge(task.config.name, task.metric, score, interval, len(examples), rivals)
+    only = only_label(examples)
+    verdict = judge(task.config.name, task.metric, score, len(examples), rivals, only)
     if overlap is not None and overlap.is_large:
         verdict = None
     elif earlier:
@@ -160,14 +158,14 @@ def evaluate_task(
         metric=task.metric,
         examples=len(examples),
         scores=scored.scores[split],
-        interval=interval,
-        guessing=guessing,
+        interval=task.interval(examples, answers),
+        guessing=theirs.get("majority"),
         collapse=scored.collapse,
         tuned=scored.tuned,
         is_tuned_here=is_tuned_here,
         files={} if out is None else write_answers(out, task, split, examples, answers),
         positive_class=task.positive_class,
-        bag_of_words=worded,
+        bag_of_words=theirs.get("bag_of_words"),
         verdict=verdict,
         overlap=None if overlap is None else overlap._asdict(),
     )
@@ -183,27 +181,3 @@ def _check_has_examples(run, task):
             "Give a labelled file of the task as `data`"
             + (", or the folder of its official files as `data_dir`." if official else ".")
         )
-
-
-def _bag_of_words(run, task, examples):
-    """Trains and scores the baseline of `bag_of_words`; None where it cannot be trained."""
-    if not has_bag_of_words(task):
-        return None
-    training_examples = _training_examples(run, task, "The bag-of-words baseline is")
-    return training_examples and train_bag_of_words(task, training_examples, {"given": examples})
-
-
-def _training_examples(run, task, baseline):
-    """Reads what a model was trained on; None, and a line in the log, if it has changed."""
-    if is_converted(run):
-        logger.info("%s skipped: a converted model has no examples.", baseline)
-        return None
-    try:
-        training_examples = task.read("train")
-    except InputError as error:
-        logger.info("%s skipped: %s", baseline, error)
-        return None
-    if digest_of(training_examples) != run.record["data"].get("fingerprint"):
-        logger.info("%s skipped: the training examples have changed.", baseline)
-        return None
-    return training_examples

@@ -16,11 +16,13 @@ from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import read_record
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import SKIPPED_ROWS, write_skipped_rows
-from albert_keras.tasks.baselines import similarity_baselines, train_bag_of_words
+from albert_keras.tasks.baselines import baseline_answers
 from albert_keras.tasks.example_report import count_labels
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import settings_of
+from albert_keras.tasks.labels import only_label
 from albert_keras.tasks.results import (
+    BagOfWords,
     FinetuneResult,
     best_seed,
     read_results,
@@ -28,11 +30,13 @@ from albert_keras.tasks.results import (
 )
 from albert_keras.tasks.task_data import prepare
 from albert_keras.tasks.train_seed import train_seed
+from albert_keras.tasks.word_model import WordModel, has_word_model, selected
 from albert_keras.training.cluster import barrier, is_chief, noticing_lost_workers, num_workers
 from albert_keras.training.fitting import on_first_worker
 from albert_keras.training.strategy import build_strategy, choose_precision
 from data_pipeline.files import LOCK_FILE, check_output_folder
 from data_pipeline.folder_lock import FolderLock
+from data_pipeline.progress import doing
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +46,7 @@ def finetune(
     out: str | Path,
     config: FinetuneConfig | None = None,
     seeds: int | Sequence[int] = 1,
-    random_baseline: bool = True,
+    random_baseline: bool = False,
     from_step: int | str | None = None,
     albert_config: AlbertConfig | str | Path | None = None,
     tokenizer: Any = None,
@@ -65,12 +69,12 @@ def finetune(
         config: FinetuneConfig or None. None takes all settings from `flags`.
         seeds: int or sequence of int. See `FinetuneConfig.seeds_of`.
         random_baseline: bool. Whether to train the same model from random weights, too, with the
-            first seed, to measure what the pre-training is worth. For similarity, the encoder
-            before the training is scored instead, see `similarity_baselines`.
+            first seed, to measure what the pre-training is worth, which takes as long again. Not
+            for similarity, where the encoder before the training is always scored.
         from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
         allow_changes: iterable of str. See `Run.prepare`.
-        bag_of_words: bool. Whether to train the bag-of-words baseline of `bag_of_words_answers`,
-            too, if the task classifies or scores texts.
+        bag_of_words: bool. Whether to train a WordModel, too, if the task classifies or scores
+            texts or tags words. It is saved in `out`.
         teaching: TaskTeaching or None. The teacher of a distillation, see `distillation/task.py`.
         **flags: Single settings by the keywords of `options_of(FinetuneConfig)`. Besides files,
             `train` and `dev` may be examples in memory: (inputs, labels) as `fit` of a model takes
@@ -116,14 +120,29 @@ def finetune(
         data = data if teaching is None else teaching.taught(data)
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)
-        words = _bag_of_words(data) if bag_of_words and is_chief(strategy) else None
-        is_similarity = data.task.kind == "similarity"
-        baselines = similarity_baselines(strategy, data, initial_weights) if is_similarity else {}
+        words = None
+        if bag_of_words and is_chief(strategy) and has_word_model(data.task):
+            with doing("training the bag of words"):
+                words = WordModel.train(data.task, data.train.examples)
+        answers = baseline_answers(strategy, data, initial_weights, words)
+        (first, (dev, _)), metric = next(iter(data.dev.items())), data.task.metric
+        baselines = {
+            name: {split: data.task.scores(data.dev[split].examples, one[split]) for split in one}
+            for name, one in answers.items()
+        }
+        for name, scores in baselines.items():
+            logger.info("%s: %s %.3f on %s", name, metric, scores[first][metric], first)
+        of_words = None
+        if words is not None:
+            interval = data.task.interval(dev, answers["bag_of_words"][first])
+            count = len(selected(data.task, data.train.examples))
+            of_words = BagOfWords(baselines.pop("bag_of_words"), interval, count)
         outcomes = [
             train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed, allow_changes)
             for seed in all_seeds
         ]
-        has_random = random_baseline and initial_weights.kind != "random" and not is_similarity
+        has_random = random_baseline and initial_weights.kind != "random"
+        has_random = has_random and data.task.kind != "similarity"
         random = _finished_baseline(out, all_seeds[0]) if has_random else None
         if has_random and random is None:
             logger.info("Training the same model from random weights (`random_baseline`).")
@@ -139,20 +158,29 @@ def finetune(
         result = FinetuneResult(
             path=str(out),
             task=config.task.name,
-            metric=data.task.metric,
-            seeds=tuple(outcome.result for outcome in outcomes),
-            majority=_majority(data),
+            metric=metric,
+            seeds=tuple(
+                outcome.result._replace(
+                    leads={
+                        name: data.task.lead(dev, outcome.answers[first], one[first])
+                        for name, one in answers.items()
+                    }
+                )
+                for outcome in outcomes
+            ),
+            majority=baselines.pop("majority", None),
             random=random,
             origin=str(initial_weights),
             loaded=tuple(outcomes[0].loaded),
             examples={split: len(dev.examples) for split, dev in data.dev.items()},
-            bag_of_words=words,
+            bag_of_words=of_words,
             positive_class=data.task.positive_class,
             overlap={split: overlap._asdict() for split, overlap in data.overlaps.items()},
             baselines=baselines,
             absent={split: names for split, names in absent.items() if names},
+            only_label=only_label(dev),
         )
-        best = next(outcome for outcome in outcomes if outcome.result == best_seed(result))
+        best = outcomes[result.seeds.index(best_seed(result))]
         result = result._replace(tuned=best.tuned)
         if is_chief(strategy):
             files = {
@@ -162,6 +190,8 @@ def finetune(
                 for number, (split, (examples, _)) in enumerate(data.dev.items())
             }
             result = result._replace(files=files)
+            if words is not None:
+                words.save(out)
             save_results(out, result)
             if not config.training.keep_optimizer_state:
                 _keep_best_weights(out, result)
@@ -196,32 +226,3 @@ def _keep_best_weights(out, result):
     for seed in result.seeds:
         Run.open(out / seed.path).checkpoints.keep_weights(seed.best_step, seed.last_step)
     shutil.rmtree(out / "random" / "checkpoints", ignore_errors=True)
-
-
-def _majority(data):
-    """Scores the most frequent answer, by split; None if the task has none."""
-    scores = {}
-    for split, (examples, _) in data.dev.items():
-        guesses = data.task.guesses(data.train.examples, examples)
-        if guesses is None:
-            return None
-        scores[split] = data.task.scores(examples, guesses)
-    return scores
-
-
-def _bag_of_words(data):
-    """Trains and scores the bag-of-words baseline; None if it does not suit the task."""
-    examples = {split: dev.examples for split, dev in data.dev.items()}
-    words = train_bag_of_words(data.task, data.train.examples, examples)
-    if words is not None:
-        first, metric = next(iter(examples)), data.task.metric
-        logger.info(
-            "bag of words, the score to beat: %s %.3f on %s, trained on %s examples in %.1f s "
-            "(`bag_of_words=False` skips it)",
-            metric,
-            words.scores[first][metric],
-            first,
-            f"{words.examples:,}",
-            words.seconds,
-        )
-    return words

@@ -20,7 +20,7 @@ from data_pipeline.progress import doing
 #: From labels and predictions to a score.
 Metric = Callable[[Any, Any], float]
 #: A score on fewer examples than this is reported with a warning.
-_FEW_EXAMPLES = 30
+FEW_EXAMPLES = 30
 #: Labels that a line shows all scores of; of more of them, so many of the worst.
 _LABELS_SHOWN, _WORST = 5, 3
 #: How the names of scores of a label begin: the first two tell how good a label is.
@@ -101,24 +101,66 @@ def bootstrap_interval(
     return Interval(float(low), float(high))
 
 
+def paired_interval(metric: Metric, labels, predictions, others) -> Interval:
+    """Returns the 95 % range of the difference of a metric between two lists of predictions.
+
+    Both are of the same examples, so that good and bad luck are shared. For accuracy the interval
+    is computed from the numbers of examples that both, one or none have right; for other metrics it
+    is that of `bootstrap_interval`.
+
+    Source:
+        Newcombe, Statistics in Medicine 17, 1998, pages 2635 to 2650, method 10.
+    """
+    labels, predictions = _checked(labels, predictions)
+    both = np.stack([predictions, others], axis=1)
+
+    def difference(labels, both):
+        return metric(labels, both[:, 0]) - metric(labels, both[:, 1])
+
+    if metric is not _accuracy:
+        return bootstrap_interval(difference, labels, both)
+    from scipy.stats import binomtest
+
+    is_right, total = both == labels[:, None], len(labels)
+    (first, second), shared = is_right.sum(axis=0).tolist(), int(is_right.all(axis=1).sum())
+    surplus = total * shared - first * second
+    surplus = max(surplus - total / 2, 0) if surplus > 0 else surplus  # a correction of continuity
+    spread = math.sqrt(first * (total - first) * second * (total - second))
+    one, other = (
+        Interval(*binomtest(count, total).proportion_ci(method="wilson"))
+        for count in (first, second)
+    )
+    correlation = surplus / spread if spread else 0.0
+    return difference_interval(first / total, one, second / total, other, correlation)
+
+
 def difference_interval(
-    score: float, interval: Interval, other: float, other_interval: Interval | None
+    score: float,
+    interval: Interval,
+    other: float,
+    other_interval: Interval | None,
+    correlation: float = 0.0,
 ) -> Interval:
     """Returns the 95 % range of the difference of two scores.
 
-    The distances to the ends of their intervals are squared and added, which is exact for different
-    examples, and too wide for the same ones, on which good and bad luck are shared.
+    Without the correlation of the two it is that of different examples, and too wide for the same
+    ones.
 
     Args:
         interval, other_interval: 95 % intervals of `score` and `other`; None for a score without
             one.
+        correlation: From -1 to 1.
 
     Source:
         Newcombe, Statistics in Medicine 17, 1998, pages 873 to 890, method 10.
     """
     low, high = other_interval or (other, other)
-    below = math.hypot(score - interval.low, high - other)
-    above = math.hypot(interval.high - score, other - low)
+
+    def distance(own, others):
+        return math.sqrt(max(own**2 - 2 * correlation * own * others + others**2, 0.0))
+
+    below = distance(score - interval.low, high - other)
+    above = distance(interval.high - score, other - low)
     return Interval(score - other - below, score - other + above)
 
 
@@ -163,7 +205,7 @@ def count_caution(count: int, metric: str, what: str = "development set") -> str
         metric: Name of the score.
         what: Names the set of examples.
     """
-    if count >= _FEW_EXAMPLES:
+    if count >= FEW_EXAMPLES:
         return None
     examples = f"{count} example{'' if count == 1 else 's'}"
     return f"the {what} has only {examples}, which is too few for a reliable {metric}"

@@ -1,6 +1,7 @@
 """The result of a fine-tuning: stored as `results.json` in its folder, and as lines of text."""
 
 import json
+import math
 import statistics
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from albert_keras.report import count_of, table
 from albert_keras.runs.trained_data import ROWS, Overlap
 from albert_keras.tasks.metrics import (
+    FEW_EXAMPLES,
     Interval,
     count_caution,
     difference_interval,
@@ -29,15 +31,16 @@ _GUESSES = {
     **dict.fromkeys(("pearson", "spearman"), "mean of the training scores"),
     "micro_f1": "labels that most training rows have",
 }
-#: Baseline, by the name of its field -> what it is called.
+#: Baseline, by the name of its field -> what it is called; of "tagging" the bag of words.
 _BASELINES = {"bag_of_words": "bag of words", "random": "same model from random weights"}
+_TAGGING = {"majority": "most frequent tag of each word"}  # of older versions
+_TAGGING |= {"bag_of_words": "linear model of words and their neighbours"}
 #: Labels that are named in one message.
 _LABELS_SHOWN = 8
-MOST_FREQUENT_TAG = "most frequent tag of each word"
 
-
-#: A baseline: the name of its field in a result, its main score, and the interval of that.
-Rival = tuple[str, float, Interval | None]
+#: A baseline: the name of its field in a result, its main score, and the 95 % interval of the lead
+#: of a model over it.
+Rival = tuple[str, float, Interval]
 
 
 class SeedResult(NamedTuple):
@@ -54,10 +57,13 @@ class SeedResult(NamedTuple):
     stopped_early: bool = False  # because scores no longer improved
     seconds: float = 0.0
     tied_steps: tuple[int, ...] = ()  # only in results of older versions
+    #: By the name of a baseline, the 95 % interval of the lead over it, of the main metric on the
+    #: first split, see `Task.lead`.
+    leads: dict[str, Interval] = {}
 
 
 class BagOfWords(NamedTuple):
-    """The bag-of-words baseline, see `bag_of_words_answers`."""
+    """The scores of the bag of words, see `WordModel`."""
 
     scores: dict[str, dict[str, int | float]]  # by split, then by metric
     interval: Interval  # 95 % bootstrap interval of the main metric on the first split
@@ -70,6 +76,7 @@ class Verdict(NamedTuple):
 
     is_better: bool  # by more than chance
     sentence: str
+    better: str = ""  # the name of a baseline, as in a Rival, that is better by more than chance
 
 
 class FinetuneResult(NamedTuple):
@@ -98,6 +105,7 @@ class FinetuneResult(NamedTuple):
     #: Scores of further baselines, by name and split: those of similarity.
     baselines: dict[str, dict[str, dict[str, int | float]]] = {}
     absent: dict[str, list[str]] = {}  # labels without an example, by split, also of training
+    only_label: str | None = None  # the one that all examples of the first split have
 
     @property
     def model(self) -> Any:
@@ -121,8 +129,8 @@ def best_seed(result: FinetuneResult) -> SeedResult:
     return max(result.seeds, key=lambda seed: seed.scores[split][result.metric])
 
 
-def baselines_of(result: FinetuneResult, split: str) -> list[Rival]:
-    """Returns the name, the main score on a split, and the interval of each baseline.
+def baselines_of(result: FinetuneResult, split: str) -> list[tuple[str, float, Interval | None]]:
+    """Returns the name, the main score on a split, and the interval of that, of each baseline.
 
     The name is the one of its field, or in `FinetuneResult.baselines`.
     """
@@ -139,8 +147,19 @@ def baselines_of(result: FinetuneResult, split: str) -> list[Rival]:
 
 
 def rivals_of(result: FinetuneResult) -> list[Rival]:
-    """Returns the baselines on the first split that need no network of this size."""
-    return [one for one in baselines_of(result, first_split(result)) if one[0] != "random"]
+    """Returns the baselines on the first split that need no network of this size, with leads."""
+    found = baselines_of(result, first_split(result))
+    return [(one[0], one[1], _lead(result, *one)) for one in found if one[0] != "random"]
+
+
+def _lead(result, name, other, interval):
+    """Returns the interval of the lead over a baseline; older versions did not compute it."""
+    score, seed = _main_score(result)
+    if name not in seed.leads:
+        return difference_interval(score, seed.interval, other, interval)
+    # The median of an even number of seeds is between two of them.
+    shift = score - seed.scores[first_split(result)][result.metric]
+    return Interval(*(bound + shift for bound in seed.leads[name]))
 
 
 def baseline_scores(result: FinetuneResult) -> dict[str, float]:
@@ -239,10 +258,8 @@ def rows(result: FinetuneResult) -> list[Row]:
 
 
 def _name(task, metric, baseline):
-    if baseline != "majority":
-        return _BASELINES.get(baseline, baseline)
-    usual = MOST_FREQUENT_TAG if task == "tagging" else "majority class"
-    return _GUESSES.get(metric, usual)
+    names = _BASELINES | {"majority": _GUESSES.get(metric, "majority class")}
+    return (names | _TAGGING if task == "tagging" else names).get(baseline, baseline)
 
 
 def cautions(result: FinetuneResult) -> list[str]:
@@ -276,12 +293,12 @@ def cautions(result: FinetuneResult) -> list[str]:
         )
     if result.random:
         what, number = "the same model from random weights", formatter(result.task)
-        (score, interval), theirs = _main_score(result), result.random.interval
-        other = result.random.scores[first_split(result)][result.metric]
+        score, split = _main_score(result)[0], first_split(result)
+        other = result.random.scores[split][result.metric]
         both = f"{result.metric} {number(score)} versus {number(other)}"
         if score <= other:
             found.append(f"no better than {what}: {both}")
-        elif difference_interval(score, interval, other, theirs).low <= 0:
+        elif _lead(result, "random", other, result.random.interval).low <= 0:
             found.append(f"the lead over {what} may be due to chance: {both}")
     verdict = verdict_of(result)
     return [*found, verdict.sentence] if verdict and not verdict.is_better else found
@@ -289,57 +306,68 @@ def cautions(result: FinetuneResult) -> list[str]:
 
 def verdict_of(result: FinetuneResult) -> Verdict | None:
     """Returns the verdict about a fine-tuning, on its first split; None without any baseline."""
-    examples = result.examples.get(first_split(result))
-    return judge(result.task, result.metric, *_main_score(result), examples, rivals_of(result))
+    examples, score = result.examples.get(first_split(result)), _main_score(result)[0]
+    found = rivals_of(result)
+    return judge(result.task, result.metric, score, examples, found, result.only_label)
 
 
 def judge(
     task: str,
     metric: str,
     score: float,
-    interval: Interval,
     examples: int | None,
     rivals: list[Rival],
+    only_label: str | None = None,
 ) -> Verdict | None:
     """Compares a score with the best of simple baselines.
 
     Args:
         task: Name of the task.
-        interval: 95 % interval of `score`. Scores may differ by chance if that of their difference
-            has 0 inside, see `difference_interval`.
         examples: Number of examples; None if it is unknown.
-        rivals: As `baselines_of` returns them. Without any there is no verdict.
+        rivals: As `rivals_of` returns them. Without any there is no verdict. Scores may differ by
+            chance if the interval of the lead has 0 inside.
+        only_label: The label that all examples have, if there is one.
     """
     if not rivals:
         return None
-    number = formatter(task)
-    baseline, best, theirs = max(rivals, key=lambda rival: rival[1])
-    name = _name(task, metric, baseline)
     rows = "these examples" if examples is None else count_of(examples, "example")
+    if only_label is not None:
+        return Verdict(False, f"nothing can be shown with {rows} that all have `{only_label}`")
+    number, points = formatter(task), 1 if task in _IN_PERCENT else 100
+    baseline, best, lead = max(rivals, key=lambda rival: rival[1])
+    name = _name(task, metric, baseline)
     both = f"{metric} {number(score)} versus {number(best)}"
-    lead = difference_interval(score, interval, best, theirs)
-    points = 1 if task in _IN_PERCENT else 100
     difference, low, high = (points * value for value in (score - best, *lead))
+    is_ahead = difference > 0
+    if difference < 0:
+        difference, low, high = -difference, -high, -low
     is_few = examples is not None and count_caution(examples, metric) is not None
-    if is_few or low <= 0 <= high:
-        return Verdict(
-            False,
-            f"not shown to be worth using: no difference from the {name} can be shown with {rows}: "
-            f"{both}, {difference:+.1f} points [{low:+.1f}, {high:+.1f}]",
-        )
-    if score > best:
-        by = f"by {difference:.1f} points [{low:.1f}, {high:.1f}]"
+    if is_few or low <= 0:
+        side = "no difference," if not difference else "ahead by" if is_ahead else "behind by"
+        by = f"{side} {difference:.1f} points [{low:+.1f}, {high:+.1f}]"
+        be = "is" if examples == 1 else "are"
+        enough = _enough(examples, difference, low) if examples and difference else ""
+        few = f"{rows} {be} too few to be sure{enough}"
+        return Verdict(False, f"{by}; {few}: {both} of the {name}")
+    by = f"by {difference:.1f} points [{low:.1f}, {high:.1f}]"
+    if is_ahead:
         return Verdict(True, f"worth using: better than the {name} {by}: {both} on {rows}")
-    by = f"by {-difference:.1f} points [{-high:.1f}, {-low:.1f}]"
     sentence = f"not worth using: use the {name}, which is better {by}: {both} on {rows}"
-    return Verdict(False, sentence)
+    return Verdict(False, sentence, baseline)
+
+
+def _enough(examples, difference, low):
+    """Says how many examples a difference needs to be shown: its error falls with their root."""
+    count = max(examples * ((difference - low) / difference) ** 2, FEW_EXAMPLES)
+    unit = 10 ** (len(f"{count:.0f}") - 2)
+    return f" (if the difference stays, about {math.ceil(count / unit) * unit:,} would do)"
 
 
 def _main_score(result):
-    """Returns the main score on the first split, the median, and the interval of its seed."""
+    """Returns the main score on the first split, the median, and the seed that has it."""
     split = first_split(result)
     ordered = sorted(result.seeds, key=lambda seed: seed.scores[split][result.metric])
-    return _median(result, split), ordered[(len(ordered) - 1) // 2].interval
+    return _median(result, split), ordered[(len(ordered) - 1) // 2]
 
 
 def formatter(task: str) -> Callable[[float], str]:

@@ -15,11 +15,11 @@ import numpy as np
 import albert_keras
 from albert_keras.config import AlbertConfig
 from albert_keras.report import Finding
+from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample, text_problem
 from albert_keras.tasks.features import Features
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.labels import hold_out
-from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.tables.rows import SkippedRow
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json_lines
@@ -64,8 +64,6 @@ class Task(abc.ABC):
     texts_per_row: int = 1  # sequences of a row that are not options; rows are [N, 2, S] if it is 2
     compares_pairs: bool = False  # whether classes or scores of pairs of texts are predicted
     trains_head: bool = True  # whether the model has weights besides the encoder's
-    #: Whether `guesses` count words, so that they must not be of the examples that are answered.
-    counts_words: bool = False
     #: Columns of a file that may be given although the training had none.
     own_columns: tuple[str, ...] = ()
     #: Name of the score that determines the best checkpoint; more is better.
@@ -350,15 +348,24 @@ class Task(abc.ABC):
         """Scores answers to labelled examples; `metric` comes first."""
 
     @abc.abstractmethod
-    def interval(self, examples, answers) -> Interval:
+    def resampled(self, examples, answers) -> tuple[metrics.Metric, Any, Any]:
+        """Returns `metric` as a function of right and given answers, and arrays of these, [N, ...].
+
+        Rows are those that a bootstrap resamples.
+        """
+
+    def interval(self, examples, answers) -> metrics.Interval:
         """Returns the 95 % bootstrap interval of `metric` over the examples."""
+        return metrics.bootstrap_interval(*self.resampled(examples, answers))
+
+    def lead(self, examples, answers, others) -> metrics.Interval:
+        """Returns the 95 % interval of what `metric` of answers is above that of other answers."""
+        of_others = self.resampled(examples, others)[-1]
+        return metrics.paired_interval(*self.resampled(examples, answers), of_others)
 
     @abc.abstractmethod
     def guesses(self, training_examples, examples) -> list[Any] | None:
-        """Answers with the most frequent training answer, in tagging with that of each word.
-
-        It is None if the task has no such answer.
-        """
+        """Answers with the most frequent training answer; None if the task has no such answer."""
 
     def collapse(self, answers) -> str | None:
         """Reports that all answers are the same ("all 872 answers are `1`"); None if not."""

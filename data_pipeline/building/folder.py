@@ -17,7 +17,6 @@ from data_pipeline.files import (
     check_output_folder,
     check_writable,
     disk_full,
-    failed_path,
     is_disk_full,
     write_json,
 )
@@ -210,7 +209,7 @@ class BuildFolder:
 def failure(error, out, saved):
     """Converts an OSError of a build to an InputError; `saved` is what `abandon` returns."""
     if is_disk_full(error):
-        full = disk_full(failed_path(error) or out)
+        full = disk_full(error, out)
         return InputError(f"{full} {saved}.", *full.mistakes)
     reason = error.strerror or error
     return InputError(

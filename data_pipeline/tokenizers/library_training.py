@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import check_output_folder
+from data_pipeline.files import check_output_folder, whole_folder
 from data_pipeline.text.letters import choose_cleanup
 from data_pipeline.tokenizers.byte_bpe import (
     BYTE_CHARACTERS,
@@ -24,7 +24,8 @@ from data_pipeline.tokenizers.byte_bpe import (
     write_bpe,
 )
 from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
-from data_pipeline.tokenizers.vocabulary import Coverage, TrainedVocabulary, write_vocabulary
+from data_pipeline.tokenizers.vocabulary import Coverage, TrainedVocabulary
+from data_pipeline.tokenizers.vocabulary_files import write_tokenizer_files
 from data_pipeline.tokenizers.wordpiece import (
     CONTINUATION,
     MAX_WORD_CHARACTERS,
@@ -74,22 +75,26 @@ def train_wordpiece(
     """
     check_output_folder(out)
     load_tokenizers()
-    texts, lower_case, strip_accents = choose_cleanup(corpus_texts, lower_case, strip_accents)
-    basic = BasicTokenizer(lower_case, strip_accents)
-    words = _count_words(texts, basic)
-    if not words:
-        raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
-    counts: collections.Counter[str] = collections.Counter()
-    for word, count in words.items():
-        for character in word:
-            counts[character] += count
-    required = "".join(basic.words(" ".join(string.printable + required_characters)))
-    allowed = _allowed_characters(counts, character_coverage) | set(required)
-    pieces = _learn(words, allowed, size)
-    content = "".join(f"{piece}\n" for piece in pieces).encode()
-    settings = {"lower_case": lower_case, "strip_accents": strip_accents}
-    config = WordPieceModel.config_of_file(content, out, settings)
-    return write_vocabulary(out, content, config, Coverage.of(counts, allowed))
+    with whole_folder(out) as folder:
+        texts, lower_case, strip_accents = choose_cleanup(corpus_texts, lower_case, strip_accents)
+        basic = BasicTokenizer(lower_case, strip_accents)
+        words = _count_words(texts, basic)
+        if not words:
+            raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
+        counts: collections.Counter[str] = collections.Counter()
+        for word, count in words.items():
+            for character in word:
+                counts[character] += count
+        required = "".join(basic.words(" ".join(string.printable + required_characters)))
+        allowed = _allowed_characters(counts, character_coverage) | set(required)
+        pieces = _learn(words, allowed, size)
+        content = "".join(f"{piece}\n" for piece in pieces).encode()
+        settings = {"lower_case": lower_case, "strip_accents": strip_accents}
+        config = WordPieceModel.config_of_file(content, out, settings)
+        write_tokenizer_files(folder, content, config)
+    return TrainedVocabulary(
+        Path(out), config.vocab_size, config.sha256, Coverage.of(counts, allowed)
+    )
 
 
 def _count_words(texts, basic):
@@ -174,12 +179,14 @@ def train_byte_bpe(
             f"{len(BPE_SPECIAL_PIECES)} special tokens. Received: {size}. Raise it.",
             Mistake.VOCABULARY_SIZE,
         )
-    pieces, merges, characters = _learn_merges(corpus_texts, size - len(BPE_SPECIAL_PIECES))
-    # The ids of RoBERTa: <s> 0, <pad> 1, </s> 2, <unk> 3, and <mask> the last one.
-    pieces = ["<s>", "<pad>", "</s>", "<unk>", *pieces, "<mask>"]
-    content = write_bpe(BytePieces(pieces, merges, add_prefix_space=True, pair_separators=2))
-    config = ByteBPEModel.config_of_file(content, out, {})
-    return write_vocabulary(out, content, config, Coverage(characters, {}))
+    with whole_folder(out) as folder:
+        pieces, merges, characters = _learn_merges(corpus_texts, size - len(BPE_SPECIAL_PIECES))
+        # The ids of RoBERTa: <s> 0, <pad> 1, </s> 2, <unk> 3, and <mask> the last one.
+        pieces = ["<s>", "<pad>", "</s>", "<unk>", *pieces, "<mask>"]
+        content = write_bpe(BytePieces(pieces, merges, add_prefix_space=True, pair_separators=2))
+        config = ByteBPEModel.config_of_file(content, out, {})
+        write_tokenizer_files(folder, content, config)
+    return TrainedVocabulary(Path(out), config.vocab_size, config.sha256, Coverage(characters, {}))
 
 
 def _learn_merges(texts, size):

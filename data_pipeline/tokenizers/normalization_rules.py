@@ -23,6 +23,7 @@ from collections.abc import Mapping
 
 import sentencepiece
 
+from data_pipeline.files import naming
 from data_pipeline.tokenizers.cleanup import PLAIN_MARKS, clean_up
 
 #: The longest source, in characters: a letter with three marks.
@@ -43,7 +44,7 @@ def normalizer_of(
     """
     rules = normalization_rules(lower_case, strip_accents).items()
     tsv = "".join(f"{_hexadecimal(source)}\t{_hexadecimal(target)}\n" for source, target in rules)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file, naming(file.name):
         file.write(tsv)
         file.flush()
         return sentencepiece.SentencePieceNormalizer(rule_tsv=file.name), tsv

@@ -10,7 +10,6 @@ import itertools
 import logging
 import re
 import string
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 import sentencepiece
 
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import check_output_folder, whole_folder
+from data_pipeline.files import check_output_folder, temporary_folder, whole_folder
 from data_pipeline.progress import format_duration
 from data_pipeline.text.letters import choose_cleanup
 from data_pipeline.tokenizers.normalization_rules import normalizer_of
@@ -129,7 +128,6 @@ def train_vocabulary(
     Source:
         The `spm_train` command in the README of google-research/albert.
     """
-    out = Path(out)
     check_output_folder(out)
     if size < 1:
         raise InputError(f"`size` must be a positive number of pieces. Received: {size}.")
@@ -138,34 +136,29 @@ def train_vocabulary(
             "`required_characters` must not contain NUL, surrogates or U+2585, which cannot be "
             f"pieces. Received: {ascii(found[0])}. Remove it."
         )
-    texts, lower_case, strip_accents = choose_cleanup(corpus_texts, lower_case, strip_accents)
-    model, counts = train_unigram(
-        texts,
-        lower_case,
-        strip_accents,
-        required_characters,
-        vocab_size=size,
-        character_coverage=character_coverage,
-        hard_vocab_limit=hard_limit,
-    )
-    pieces = {piece.piece for piece in read_model(model).pieces}
-    config = TokenizerConfig(
-        cleanup="model",
-        lower_case=lower_case,
-        strip_accents=strip_accents,
-        vocab_size=len(pieces),
-        sha256=hashlib.sha256(model).hexdigest(),
-    )
-    return write_vocabulary(out, model, config, Coverage.of(counts, pieces))
-
-
-def write_vocabulary(
-    out: str | Path, model: bytes, config: Any, coverage: Coverage | None = None
-) -> TrainedVocabulary:
-    """Writes the folder of a new tokenizer of any kind, completely or not at all."""
     with whole_folder(out) as folder:
+        texts, lower_case, strip_accents = choose_cleanup(corpus_texts, lower_case, strip_accents)
+        model, counts = train_unigram(
+            texts,
+            lower_case,
+            strip_accents,
+            required_characters,
+            vocab_size=size,
+            character_coverage=character_coverage,
+            hard_vocab_limit=hard_limit,
+        )
+        pieces = {piece.piece for piece in read_model(model).pieces}
+        config = TokenizerConfig(
+            cleanup="model",
+            lower_case=lower_case,
+            strip_accents=strip_accents,
+            vocab_size=len(pieces),
+            sha256=hashlib.sha256(model).hexdigest(),
+        )
         write_tokenizer_files(folder, model, config)
-    return TrainedVocabulary(Path(out), config.vocab_size, config.sha256, coverage)
+    return TrainedVocabulary(
+        Path(out), config.vocab_size, config.sha256, Coverage.of(counts, pieces)
+    )
 
 
 def _sentences(texts, normalize, counts, sample):
@@ -209,7 +202,7 @@ def train_unigram(
     `options` are those of SentencePiece; the others are as in `train_vocabulary`.
     """
     counts: collections.Counter[str] = collections.Counter()
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         rule_file = Path(folder) / "rules.tsv"
         sentencepiece.SetMinLogLevel(2)
         normalizer, rules = normalizer_of(lower_case, strip_accents)

@@ -15,15 +15,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder
+from data_pipeline.files import check_output_folder, whole_folder
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import TrainedVocabulary, train_unigram, write_vocabulary
+from data_pipeline.tokenizers.vocabulary import TrainedVocabulary, train_unigram
 from data_pipeline.tokenizers.vocabulary_files import (
     SPACE,
     Piece,
     is_unigram,
     read_model,
     write_model,
+    write_tokenizer_files,
 )
 
 #: Score that a new piece has for each piece that it saves, above the rounding of long sums.
@@ -53,23 +54,27 @@ def extend_vocabulary(
             "Only a unigram model of SentencePiece without byte pieces can be extended. "
             "The tokenizer is of another kind."
         )
-    model = read_model(tokenizer.model_bytes)
-    scores = [each.score for each in model.pieces if each.type == Piece.NORMAL]
-    unknown = min(scores) - _UNKNOWN_PENALTY
-    useful = _useful_pieces(tokenizer, corpus_texts, add)
-    if len(useful) < add:
-        raise InputError(f"`add` must be at most {len(useful)} for this corpus. Received: {add}.")
-    for piece in useful[:add]:
-        parts = _split(tokenizer, *_shown(piece))
-        score = sum(
-            unknown if id == tokenizer.unk_id else model.pieces[id].score for id in parts
-        ) + _MARGIN * (len(parts) - 1)
-        model.pieces.add(piece=piece, score=score, type=Piece.NORMAL)
-    content = write_model(model)
-    digest = hashlib.sha256(content).hexdigest()
-    size = len(model.pieces)
-    config = tokenizer.config.replace(vocab_size=size, sha256=digest, extends=tokenizer.digest)
-    return write_vocabulary(out, content, config)
+    with whole_folder(out) as folder:
+        model = read_model(tokenizer.model_bytes)
+        scores = [each.score for each in model.pieces if each.type == Piece.NORMAL]
+        unknown = min(scores) - _UNKNOWN_PENALTY
+        useful = _useful_pieces(tokenizer, corpus_texts, add)
+        if len(useful) < add:
+            raise InputError(
+                f"`add` must be at most {len(useful)} for this corpus. Received: {add}."
+            )
+        for piece in useful[:add]:
+            parts = _split(tokenizer, *_shown(piece))
+            score = sum(
+                unknown if id == tokenizer.unk_id else model.pieces[id].score for id in parts
+            ) + _MARGIN * (len(parts) - 1)
+            model.pieces.add(piece=piece, score=score, type=Piece.NORMAL)
+        content = write_model(model)
+        digest = hashlib.sha256(content).hexdigest()
+        size = len(model.pieces)
+        config = tokenizer.config.replace(vocab_size=size, sha256=digest, extends=tokenizer.digest)
+        write_tokenizer_files(folder, content, config)
+    return TrainedVocabulary(Path(out), config.vocab_size, config.sha256)
 
 
 def is_extension(old: Tokenizer, new: Tokenizer) -> bool:

@@ -70,15 +70,26 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "x"), RuntimeError])
-def test_a_full_disk_names_the_file(error, tmp_path):
-    error = error if isinstance(error, OSError) else error(f"HDF5: {os.strerror(errno.ENOSPC)}")
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG])
+@pytest.mark.parametrize("kind", [OSError, RuntimeError])
+def test_a_full_disk_names_the_file(kind, number, tmp_path):
+    error = kind(number, "x") if kind is OSError else kind(f"HDF5: {os.strerror(number)}")
     for whole in (whole_file, whole_folder):
         with pytest.raises(OSError) as raised, whole(tmp_path / "model"):
             raise error
-        assert raised.value.errno == errno.ENOSPC
+        assert raised.value.errno == number
         assert raised.value.filename == str(tmp_path / "model")
         error.filename = None
+
+
+def test_an_output_that_another_process_is_writing_is_refused_at_the_start(tmp_path):
+    with whole_folder(tmp_path / "model"):  # a lock is of an open file, not of a process
+        with pytest.raises(InputError, match="/model` is being written by another process, in"):
+            check_output_folder(tmp_path / "model")
+        check_output_folder(tmp_path / "other")
+    check_output_folder(tmp_path / "third")
+    (tmp_path / ".left.tmp-1").mkdir()  # by a process that was killed
+    check_output_folder(tmp_path / "left")
 
 
 def test_the_second_is_refused_with_host_and_process_until_the_first_is_killed(tmp_path):

@@ -181,6 +181,9 @@ def _problems(summary: RunSummary, run: RunContent) -> Iterator[str]:
     fields = evaluations and evaluations[-1][1].get("overlap")
     if fields and fields["normalised"]:
         yield f"{Overlap.of(fields).sentence(RECORDS)}."
+    scored = [scores for _, scores in first.evaluations if "num_predictions" in scores]
+    if scored and not (verdict := tables.verdict_on(scored[-1]))[0]:
+        yield f"The model is {verdict[1]}."
     for entry in first.record.get("changes") or ():
         changes = ", ".join(
             f"{key} from {json.dumps(old)} to {json.dumps(new)}"

@@ -2,10 +2,11 @@
 
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.report import percent, shortened
+from albert_keras.report import count_of, percent, shortened
 from albert_keras.runs.overview import DEFAULTS
 from albert_keras.runs.run_record import flat_values, with_defaults
 from albert_keras.tasks.answer_files import ERRORS
@@ -95,6 +96,22 @@ def evaluation_table(evaluations: list[tuple[int, dict[str, Any]]]) -> Table | N
     title = f"Step {step:,} on {records}"
     header = ("what", "accuracy", "95 % interval", "loss in nats")
     return Table(title, header, cells, numbers=(1, 2, 3))
+
+
+def verdict_on(scores: Mapping[str, Any]) -> tuple[bool, str]:
+    """Returns whether a masked LM is better than what it was compared with, and a sentence.
+
+    `scores` are the fields of an `Evaluation`, also as a line of a run's log.
+    """
+    found = {f"always guessing `{scores['unigram_guess']}`": scores["unigram_accuracy"]}
+    for name, baseline in (scores.get("baselines") or {}).items():
+        found[f"the {name} model"] = baseline["masked_lm_accuracy"]
+    name, best = max(found.items(), key=lambda item: item[1])
+    own, count = scores["masked_lm_accuracy"], scores["num_predictions"]
+    both = f"accuracy {percent(own)} versus {percent(best)} on {count_of(count, 'masked token')}"
+    if own > best:
+        return True, f"better than {name}: {both}"
+    return False, f"not worth using yet: no better than {name}: {both}"
 
 
 def result_table(result: FinetuneResult | None, scores: dict[str, float]) -> Table | None:

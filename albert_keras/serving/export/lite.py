@@ -11,7 +11,6 @@ Either can be called without the other; weights are in the file once, whatever t
 fine-tuned model have `predict_tokens` of the SavedModel, for one text.
 """
 
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from albert_keras.layers.kernels import inference
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.tasks.features import Features
+from data_pipeline.files import temporary_folder
 from data_pipeline.tensorflow_line import stderr_without
 
 #: How weights are stored: as float16, or as int8 with int8 products ("dynamic range").
@@ -55,7 +55,7 @@ def convert_to_lite(model: keras.Model, signatures: dict[str, Callable], weights
     """
     module = tf.Module()
     module.weights = list(model.weights)
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         tf.saved_model.save(module, folder, signatures)
         converter = tf.lite.TFLiteConverter.from_saved_model(
             folder, signature_keys=list(signatures)

@@ -1,5 +1,6 @@
 """A server of exported models for this computer: a page, and REST routes of the model server."""
 
+import asyncio
 import json
 import logging
 import mimetypes
@@ -15,9 +16,11 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from albert_keras.formats.detection import find, versions
@@ -31,8 +34,8 @@ logger = logging.getLogger(__name__)
 HOST, PORT = "127.0.0.1", 8501
 #: Names by which clients address a server that other computers cannot reach.
 _LOCAL_NAMES = ("127.0.0.1", "localhost")
-#: Seconds for the answers in progress when the server is stopped.
-_DRAINING_SECONDS = 10
+#: Seconds for the answers in progress when the server is stopped, and those until it ends.
+_ANSWERING_SECONDS, _DRAINING_SECONDS = 9, 10
 #: Maximum number of bytes of the body of a request, and of seconds in which it must arrive.
 MAX_BODY_BYTES, _SENDING_SECONDS = 1 << 20, 10
 #: Connections at a time, fewer than the files that a process may open on any system; and seconds
@@ -128,7 +131,6 @@ class LocalServer(uvicorn.Server):
             timeout_graceful_shutdown=_DRAINING_SECONDS,
             http=_Connection,
             timeout_keep_alive=_WAITING_SECONDS,
-            limit_concurrency=_MAX_CONNECTIONS + 1,
             backlog=_MAX_CONNECTIONS,
         )
         super().__init__(config)
@@ -146,6 +148,15 @@ class LocalServer(uvicorn.Server):
     def stop(self):
         """Ends `run` after the answers in progress, or after ten seconds; from any thread."""
         self.should_exit = True
+
+    async def shutdown(self, sockets=None):
+        """Waits for the answers in progress; what has none in time gets the status 503."""
+        asyncio.get_running_loop().call_later(_ANSWERING_SECONDS, self._cancel_requests)
+        await super().shutdown(sockets)
+
+    def _cancel_requests(self):
+        for task in self.server_state.tasks:
+            task.cancel()
 
 
 def find_exports(models: Iterable[str | Path]) -> dict[str, Path]:
@@ -198,7 +209,12 @@ def _build_app(models, hosts):
 
     async def rest(request):
         _check_sender(request)
-        body = await _read_body(request)
+        try:
+            return await answered(request, await _read_body(request))
+        except asyncio.CancelledError:
+            raise HTTPException(503, "The server is stopping.", _CLOSE) from None
+
+    async def answered(request, body):
         path = request.scope["raw_path"].decode("ascii")
         route = _ROUTE.fullmatch(path.partition("?")[0])
         if not route or bool(route["method"]) != (request.method == "POST"):
@@ -209,7 +225,8 @@ def _build_app(models, hosts):
             raise HTTPException(501, f"This server has no `:{route['method']}`. {rest}")
         # In a thread, so that other requests are answered meanwhile.
         call = anyio.to_thread.run_sync
-        answer = await call(_answer, models, route, body, limiter=at_a_time)
+        limits = {"abandon_on_cancel": True, "limiter": at_a_time}
+        answer = await call(_answer, models, route, body, **limits)
         return Response(answer, media_type="application/json", headers=_HEADERS)
 
     app = Starlette(
@@ -226,6 +243,7 @@ def _build_app(models, hosts):
                 error.detail, error.status_code, error.headers
             ),
             InputError: lambda request, error: _error(str(error)[:1024], 400),
+            ClientDisconnect: lambda request, error: _error("The body is incomplete.", 400),
             Exception: _internal_error,
         },
     )
@@ -259,23 +277,44 @@ async def _read_body(request):
 class _Connection(H11Protocol):
     """A connection whose first request must arrive as soon as the later ones, too.
 
-    If there are too many connections, a new one replaces the one that has waited longest.
+    If there are too many connections, a new one replaces the one whose request, or the rest of its
+    body, was due first; it gets the status 503 if all others are being answered.
     """
 
+    _was_due = 0.0
+
     def connection_made(self, transport):
-        waiting = [one for one in self.connections if one.timeout_keep_alive_task is not None]
-        if len(self.connections) >= _MAX_CONNECTIONS and waiting:
-            oldest = min(waiting, key=lambda one: one.timeout_keep_alive_task.when())
-            oldest.timeout_keep_alive_handler()
-            self.connections.discard(oldest)  # it would be lost only after other new ones
+        if len(self.connections) >= _MAX_CONNECTIONS:
+            waiting = [one for one in self.connections if one.due is not None]
+            if waiting:
+                oldest = min(waiting, key=lambda one: one.due)
+                oldest.transport.close()
+                self.connections.discard(oldest)  # it would be lost only after other new ones
+            else:
+                self.app = service_unavailable
         super().connection_made(transport)
         self._wait_until(self.loop.time() + self.timeout_keep_alive)
 
     def data_received(self, data):
         timer = self.timeout_keep_alive_task
         super().data_received(data)  # cancels the timer, even for a part of a request
-        if timer is not None and (self.cycle is None or self.cycle.response_complete):
-            self._wait_until(timer.when())
+        if timer is not None:
+            self._was_due = timer.when()
+            if self.cycle is None or self.cycle.response_complete:
+                self._wait_until(self._was_due)
+
+    def shutdown(self):
+        if self.cycle is None:  # its first request has not begun, or is arriving
+            self.transport.write(b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\n")
+        super().shutdown()
+
+    @property
+    def due(self) -> float | None:
+        """When the request had to begin that has not arrived completely; None if it has."""
+        if self.timeout_keep_alive_task is not None:
+            return self.timeout_keep_alive_task.when()
+        is_arriving = self.cycle is not None and self.cycle.more_body
+        return self._was_due if is_arriving and not self.cycle.response_complete else None
 
     def _wait_until(self, time):
         self.timeout_keep_alive_task = self.loop.call_at(time, self.timeout_keep_alive_handler)

@@ -11,7 +11,7 @@ from albert_keras.tasks.choice.files import LEVELS, read_race
 from albert_keras.tasks.examples import ChoiceExample
 from albert_keras.tasks.features import logits_of, with_dropped_tokens
 from albert_keras.tasks.labels import check_answered
-from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
+from albert_keras.tasks.metrics import METRICS, confusion_matrix
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
@@ -108,9 +108,9 @@ class ChoiceTask(Task):
                 scores[f"accuracy_{level}"] = float(is_right[levels == level].mean())
         return scores
 
-    def interval(self, examples, answers):
-        is_right = _is_right(examples, answers)
-        return bootstrap_interval(lambda sample, _: sample.mean(), is_right, is_right)
+    def resampled(self, examples, answers):
+        labels = np.array([example.label for example in examples])
+        return METRICS["accuracy"], labels, np.array([answer.choice for answer in answers])
 
     def guesses(self, training_examples, examples):
         """Chooses the letter that is most often right in training."""

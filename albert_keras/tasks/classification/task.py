@@ -182,11 +182,14 @@ class TextTask(Task):
         """Scores labels, such as names of classes, that were given to labelled examples."""
         return self._scores_of(self._truth(examples), self._numbers(labels))
 
-    def interval(self, examples, answers):
-        def score(truth, given):
-            return self._scores_of(truth, given, (self.metric,))[self.metric]
+    def resampled(self, examples, answers):
+        metric = metrics.METRICS.get(self.metric)
+        if self.kind != "classification":
 
-        return metrics.bootstrap_interval(score, self._truth(examples), self._given(answers))
+            def metric(truth, given):
+                return self._scores_of(truth, given, (self.metric,))[self.metric]
+
+        return metric, self._truth(examples), self._given(answers)
 
     def _scores_of(self, truth, given, names=None):
         """Returns the scores of numbers of labels or of scores, at least those of some names."""

@@ -8,7 +8,7 @@ import scipy.special
 
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.features import check_numbers, with_dropped_tokens
-from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
+from albert_keras.tasks.metrics import confusion_matrix
 from albert_keras.tasks.spans.files import read_questions
 from albert_keras.tasks.spans.scores import null_threshold, official_scores, question_scores
 from albert_keras.tasks.spans.windows import span_features
@@ -196,9 +196,9 @@ class SpanTask(Task):
         _, word_f1 = question_scores(examples, _texts(answers), self._version)
         return np.array([100.0 * word_f1[example.id] for example in examples])
 
-    def interval(self, examples, answers):
+    def resampled(self, examples, answers):
         values = self._question_f1(examples, answers)
-        return bootstrap_interval(lambda sample, _: sample.mean(), values, values)
+        return lambda _, sample: sample.mean(), values, values
 
     def guesses(self, training_examples, examples):
         return None

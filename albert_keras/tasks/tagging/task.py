@@ -3,7 +3,6 @@
 import functools
 import logging
 import operator
-from collections import Counter, defaultdict
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +56,7 @@ class TagTask(Task):
     targets = {"tag_ids": "int32"}
     card_purpose = "assigns one of {labels} tags to each word"
     hub_pipeline = "token-classification"
-    per_position = uses_windows = counts_words = True
+    per_position = uses_windows = True
     own_columns = ("text",)  # by default the first column
     is_official = False
 
@@ -174,7 +173,9 @@ class TagTask(Task):
     def answers(self, examples, features, outputs, tuned=None):
         if not examples:
             return []
-        words = {"logits": outputs["logits"][features.word_starts]}
+        words = outputs
+        if features is not None:  # of the tokens that words begin with
+            words = {"logits": outputs["logits"][features.word_starts]}
         count = sum(len(example.words) for example in examples)
         logits = logits_of(words, (count, self.num_outputs))
         probabilities = scipy.special.softmax(logits, axis=-1)
@@ -189,29 +190,17 @@ class TagTask(Task):
         scores = entity_scores(truth, given, self.labels)
         return {f"entity_{name}": value for name, value in scores.items()} | accuracy
 
-    def interval(self, examples, answers):
+    def resampled(self, examples, answers):
         pairs = zip(_truth(examples), _given(answers), strict=True)
         if has_entities(self.labels):
             counts = [entity_counts(*pair, self.labels) for pair in pairs]
         else:
             counts = [(sum(map(operator.eq, *pair)), len(pair[0])) for pair in pairs]
         counts = np.array(counts, np.int64)
-        return metrics.bootstrap_interval(_ratio_of_counts, counts, counts)
+        return _ratio_of_counts, counts, counts
 
     def guesses(self, training_examples, examples):
-        """Answers with the most frequent tag of each word; see `Task.guesses`.
-
-        A word that was not trained on gets the most frequent tag of all words.
-        """
-        words = [word for example in training_examples for word in example.words]
-        tags = [tag for example in training_examples for tag in example.tags]
-        usual = _most_frequent(Counter(tags))
-        counts = defaultdict(Counter)
-        for word, tag in zip(words, tags, strict=True):
-            counts[word][tag] += 1
-        known = {word: _most_frequent(found) for word, found in counts.items()}
-        given = [known.get(word, usual) for example in examples for word in example.words]
-        return _answers(examples, [tag for tag, _ in given], [share for _, share in given])
+        return None  # one tag for all words finds nothing
 
     def collapse(self, answers):
         tags = [tag for answer in answers for tag in answer.tags]
@@ -249,12 +238,6 @@ def _log_split(rule):
     logger.info("Plain text is split %s (task.word_split).", SPLITS[rule])
 
 
-def _most_frequent(counts):
-    """Returns the most frequent tag, the first in order of equals, and its share."""
-    tag = min(counts, key=lambda tag: (-counts[tag], tag))
-    return tag, counts[tag] / counts.total()
-
-
 def _answers(examples, tags, probabilities):
     """Splits the tags and probabilities of all words into one answer for each sentence."""
     answers, begin = [], 0
@@ -274,6 +257,6 @@ def _given(answers):
     return [answer.tags for answer in answers]
 
 
-def _ratio_of_counts(counts, _):
+def _ratio_of_counts(_, counts):
     above, below = counts.sum(axis=0)
     return above / below if below else 0.0

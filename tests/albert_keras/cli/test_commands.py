@@ -4,6 +4,7 @@ import errno
 import logging
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -69,6 +70,42 @@ def test_names_of_files_are_utf_8_in_any_locale(tmp_path):
         [*command, "--log-format", "json"], env=os.environ | ascii_only, capture_output=True
     )
     assert done.returncode == 2 and b"b\\u00fccher" in done.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_commands_work_without_standard_streams(closed, tmp_path):
+    (tmp_path / "corpus.txt").write_text("The cat sat on the mat. " * 20)
+    command = [sys.executable, "-m", "albert_keras", "vocab", "--kind", "bpe", "--size", "262"]
+    command += ["--corpus", tmp_path / "corpus.txt", "--out", tmp_path / "vocabulary"]
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *command]
+    assert subprocess.run(shell, stdin=subprocess.PIPE, capture_output=True).returncode == 0
+    files = sorted(tmp_path.joinpath("vocabulary").iterdir())
+    assert len(files) == 2 and not any(b"vocabulary of" in one.read_bytes() for one in files)
+
+
+@pytest.mark.parametrize("options", [["-OO", "-m"], ["-OOm"]])
+def test_commands_start_without_docstrings(options):
+    command = [sys.executable, *options, "albert_keras", "vocab", "--help"]
+    assert b"Train a vocabulary on your text" in subprocess.check_output(command)
+    code = "from albert_keras.cli import main; main(['--version'])"
+    assert b"albert-keras" in subprocess.check_output([sys.executable, "-OO", "-c", code])
+
+
+def test_a_limit_of_the_size_of_files_is_one_line_with_the_file(tmp_path):
+    (tmp_path / "corpus.txt").write_text("The cat sat on the mat. " * 20)
+    command = [sys.executable, "-m", "albert_keras", "vocab", "--size", "99"]
+    command += ["--corpus", "corpus.txt", "--out", "vocabulary"]
+    limit = 1024, 1024
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+    )
+    [line, _] = [line for line in done.stderr.splitlines() if line != "starting"]
+    assert re.match("error: The size of a file is limited .*: `/.+` could not be written", line)
+    assert "ulimit -f" in line and not (tmp_path / "vocabulary").exists()
 
 
 def test_version(capsys):

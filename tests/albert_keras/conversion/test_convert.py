@@ -123,6 +123,21 @@ def test_a_changed_number_is_named_and_leaves_nothing(google, tmp_path, monkeypa
     assert leftovers(tmp_path) == []
 
 
+def test_another_conversion_to_the_same_folder_is_refused_at_its_start(
+    google, tmp_path, monkeypatch
+):
+    def read(*_):
+        monkeypatch.undo()
+        with pytest.raises(InputError, match="being written by another process"):
+            convert(google, tmp_path / "target")
+        raise InputError("The first one has started.")
+
+    monkeypatch.setattr("albert_keras.conversion.convert.open_weights", read)
+    with pytest.raises(InputError, match="first one"):
+        convert(google, tmp_path / "target")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_vocabulary_and_a_shape_may_be_given(google, tiny_vocabulary, tmp_path):
     bare = tmp_path / "bare"
     bare.mkdir()

@@ -101,11 +101,38 @@ def test_the_page_of_a_finetuning(folder):
     for part in (
         "this model, median of 2 seeds 0.825",
         "majority class 0.900 -0.075",
-        "no difference from the majority class can be shown",
+        "behind by 7.5 points [",
         "1 of 1 wrong answers of dev",
         "7 0.99 1 0 a <script>bad</script> film",
     ):
         assert part in page.text, part
+
+
+@pytest.mark.parametrize(
+    "accuracy, bigram, says",
+    [
+        (0.138, 0.164, "not worth using yet: no better than the bigram model: accuracy 13.8 % "),
+        (0.05, None, "no better than always guessing `the`: accuracy 5.0 % versus 7.0 % on 9,000"),
+        (0.2, 0.164, None),
+        (0.2, None, None),
+    ],
+)
+def test_a_pretraining_that_is_no_better_than_counting_has_a_warning(
+    accuracy, bigram, says, folder
+):
+    (folder / "a" / "log.jsonl").unlink(missing_ok=True)
+    evaluation = {
+        "masked_lm_accuracy": accuracy,
+        "masked_lm_loss": 4.5,
+        "unigram_accuracy": 0.07,
+        "unigram_guess": "the",
+        "num_predictions": 9000,
+        "baselines": bigram and {"bigram": {"masked_lm_accuracy": bigram, "masked_lm_loss": 4.0}},
+    }
+    with open(folder / "a" / "log.jsonl", "w") as lines:
+        lines.write(json.dumps({"step": 12, "evaluation": evaluation}) + "\n")
+    text = Page(write_report(folder / "a")).text
+    assert (says in text) if says else "worth using" not in text
 
 
 def test_only_its_own_page_is_replaced(folder, tmp_path):

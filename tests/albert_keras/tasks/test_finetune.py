@@ -42,7 +42,7 @@ def test_a_toy_is_learnt_and_training_ends_when_nothing_gets_better(tuned_toy):
 def test_what_is_left_on_disk_is_the_weights_of_the_best_step_once(
     tune, tiny_run, eagerly, end_at_once, tmp_path
 ):
-    words = {"origin": tiny_run, "steps": 2, "bag_of_words": False}
+    words = {"origin": tiny_run, "steps": 2, "bag_of_words": False, "random_baseline": True}
     result = tune(tmp_path / "out", **words)
     run = Run.open(tmp_path / "out" / result.seeds[0].path)
     weights = tensors_of(run.path, result.seeds[0].best_step)
@@ -75,7 +75,8 @@ def test_results_are_kept_complete(tuned_toy, toy):
     }
     names = {"results.json", "errors.tsv", "confusion.png", "predictions-dev.jsonl"}
     assert listed == {str(out / name) for name in names - {"results.json"}}
-    assert {path.name for path in out.iterdir()} == names | {f"seed-{SEED}"}
+    others = {"bag_of_words.npz", f"seed-{SEED}"}
+    assert {path.name for path in out.iterdir()} == names | others
     answers = [
         json.loads(line) for line in (out / "predictions-dev.jsonl").read_text().splitlines()
     ]
@@ -93,7 +94,7 @@ def test_results_are_kept_complete(tuned_toy, toy):
 def test_a_run_is_begun_from_with_new_heads_and_compared_with_random_weights(
     tune, untrained, tiny_run, tmp_path, toy_config
 ):
-    result = tune(tmp_path / "out", origin=tiny_run, seeds=2)
+    result = tune(tmp_path / "out", origin=tiny_run, seeds=2, random_baseline=True)
     assert [seed.seed for seed in result.seeds] == [SEED, SEED + 1]
     assert (result.random.seed, result.random.path) == (SEED, "random")
     assert result.origin == f"{tiny_run} step 12"
@@ -117,7 +118,7 @@ def test_a_head_of_the_same_labels_is_trained_further(
     tuned_toy, tune, untrained, tmp_path, toy_config
 ):
     tuned = f"{tuned_toy.path}/{tuned_toy.seeds[0].path}"
-    result = tune(tmp_path / "out", origin=tuned, random_baseline=False, bag_of_words=False)
+    result = tune(tmp_path / "out", origin=tuned, bag_of_words=False)
     assert (result.random, result.bag_of_words) == (None, None)
     assert "output_weights" in result.loaded[0]
     assert not any("newly initialized" in line for line in result.loaded)

@@ -10,6 +10,7 @@ from albert_keras.tasks.metrics import (
     Interval,
     bootstrap_interval,
     difference_interval,
+    paired_interval,
     score_texts,
     tuned_text,
 )
@@ -101,3 +102,32 @@ def test_the_interval_of_a_difference_is_that_of_the_paper():
     assert found == pytest.approx((0.0524, 0.3339), abs=1e-4)
     alone = difference_interval(0.8, Interval(0.7, 0.85), 0.5, None)
     assert alone == pytest.approx((0.2, 0.35))
+
+
+def table(both, first, second, none):
+    """Returns labels, and predictions that are right together as often as a table says."""
+    is_right = np.repeat([[1, 1], [1, 0], [0, 1], [0, 0]], [both, first, second, none], axis=0)
+    return np.ones(len(is_right), int), *is_right.T
+
+
+@pytest.mark.parametrize(
+    "counts, interval",
+    [((36, 12, 2, 0), (0.0569, 0.3404)), ((36, 14, 0, 0), (0.1528, 0.4167))],
+)
+def test_the_interval_of_two_accuracies_on_the_same_rows_is_that_of_the_paper(counts, interval):
+    """Newcombe 1998, Statistics in Medicine 17, page 2644, table III, method 10."""
+    found = paired_interval(METRICS["accuracy"], *table(*counts))
+    assert found == pytest.approx(interval, abs=1e-4)
+    swapped = paired_interval(METRICS["accuracy"], *table(*counts)[::2], table(*counts)[1])
+    assert swapped == pytest.approx((-interval[1], -interval[0]), abs=1e-4)
+
+
+def test_what_two_models_share_does_not_widen_the_interval_of_their_difference():
+    labels = np.linspace(0, 1, 400)
+    noise = np.random.default_rng(0).normal(size=(2, 400))
+    first = labels + 0.5 * noise[0]
+    second = first + 0.1 * noise[1]
+    low, high = paired_interval(METRICS["pearson"], labels, first, second)
+    intervals = (bootstrap_interval(METRICS["pearson"], labels, one) for one in (first, second))
+    assert high - low < max(top - bottom for bottom, top in intervals) / 2
+    assert (low, high) == paired_interval(METRICS["pearson"], labels, first, second)

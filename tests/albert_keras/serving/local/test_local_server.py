@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
@@ -207,6 +208,44 @@ def test_idle_connections_do_not_hinder_clients(contract_export):
         finally:
             process.kill()
         assert len(process.stderr.read()) < 1000
+
+
+def test_connections_with_half_a_body_do_not_hinder_clients(contract_export, caplog):
+    head = f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    half = f"{head}Content-Length: 100\r\n\r\n[".encode()
+    with running([contract_export]) as server, contextlib.ExitStack() as connections:
+        for _ in range(128):
+            slow = socket.create_connection(("127.0.0.1", urlsplit(server.url).port), timeout=10)
+            connections.enter_context(slow).send(half)
+        while len(server.server_state.tasks) < 128:
+            time.sleep(0.01)
+        begun = time.monotonic()
+        for _ in range(5):
+            assert predict(server, {"instances": ["a"]}).status == 200
+        assert time.monotonic() - begun < 3
+        slow.send(b'"' + b" " * 98)  # the newest one is still there
+        assert slow.recv(12) == b"HTTP/1.1 400"
+    assert "internal error" not in caplog.text
+
+
+def test_what_is_not_answered_when_the_server_stops_gets_503(contract_export, monkeypatch):
+    monkeypatch.setattr(local_server, "_ANSWERING_SECONDS", 0.5)
+    is_over = threading.Event()
+    monkeypatch.setattr(local_server, "_answer", lambda *_: is_over.wait(60))
+    with running([contract_export]) as server, ThreadPoolExecutor(5) as clients:
+        address = "127.0.0.1", urlsplit(server.url).port
+        with socket.create_connection(address, timeout=10) as silent:
+            # Two are in TensorFlow, two wait, and one sends half a body.
+            asked = [clients.submit(predict, server, {"instances": ["a"]}) for _ in range(4)]
+            headers = {"Content-Type": "application/json", "Content-Length": "100"}
+            asked.append(clients.submit(ask, server, "POST", PREDICT, b"[", headers))
+            while len(server.server_state.tasks) < 5:
+                time.sleep(0.01)
+            server.stop()
+            assert [one.result(10).status for one in asked] == [503] * 5
+            assert "is stopping" in asked[0].result().error
+            assert silent.recv(12) == b"HTTP/1.1 503"
+        is_over.set()
 
 
 def test_a_text_that_the_command_line_refuses_is_refused(contract_export, tmp_path):

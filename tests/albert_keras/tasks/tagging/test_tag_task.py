@@ -111,17 +111,6 @@ def test_scores_are_of_entities_or_of_words():
     assert it.scores(words, [answer(words[0], "NN", "NN")]) == {"accuracy": 0.5}
 
 
-def test_guesses_are_the_most_frequent_tags_of_words():
-    training = [
-        TaggedExample("1", ("Paris", "in", "Paris", "Texas"), ("B-LOC", "O", "B-LOC", "O")),
-        TaggedExample("2", ("Paris", "Hilton", "in", "it"), ("O", "B-LOC", "O", "O")),
-    ]
-    given = [TaggedExample("3", ("Paris", "and", "Hilton"), ("O", "O", "O"))]
-    (guess,) = task(labels=TAGS).guesses(training, given)
-    assert guess.tags == ("B-LOC", "O", "B-LOC")  # the second word is new
-    assert guess.probabilities == pytest.approx((2 / 3, 5 / 8, 1))
-
-
 def test_errors_begin_with_the_most_confident_wrong_tag(tmp_path):
     it = task(labels=TAGS)
     answers = [
