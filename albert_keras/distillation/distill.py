@@ -57,7 +57,8 @@ def distill(
         distill("runs/bert", "records/", "runs/student", size="distilbert-mini", steps=2000)
     """
     config = (config or DistillationConfig()).with_flags(**flags)
-    strategy = build_strategy(config.training.strategy)  # first: the teacher runs TensorFlow
+    # First, as the teacher runs TensorFlow.
+    strategy = build_strategy(config.training.strategy, is_training=True)
     records = RecordFiles.of(data)
     student = config.albert_config(records.info.vocab_size)
     opened = open_weights(teacher, teacher_step, albert_config, tokenizer)

@@ -13,15 +13,13 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 #: Texts in several scripts, with accents, digits, punctuation and capitals.
 SAMPLE = (
     "The old ferry left Harbour 12 before sunrise, slowly.",
+    "unbelievably re-entrant covid-19 e-mail@example.org 3.14%",
     "Café, naïve façade: the Åland crème brûlée isn't bad; it's über-good!",
     "東京都に住む王明在北京大学。",
     "пятница, Ёлка и подъезд",
     "मैं हिन्दी बोलता हूँ",
-    "unbelievably re-entrant covid-19 e-mail@example.org 3.14%",
     f"ΟΔΟΣ {'a' * 100} {'a' * 101} \ue000b",  # what programs treat differently
 )
-#: Words alone, for SentencePiece: its program cuts differently around punctuation.
-_WORDS = ("the old ferry left before sunrise", "nothing was known about these houses")
 #: Setting -> values that mean what our tokenizers do; None stands for a missing key.
 _ALLOWED: dict[str, tuple[Any, ...]] = {
     "tokenize_chinese_chars": (True, None),
@@ -107,7 +105,7 @@ def check_ids(tokenizer: Tokenizer, files: dict[str, bytes], settings: dict, sou
         return
     theirs.no_truncation()
     theirs.no_padding()
-    for text in _WORDS if tokenizer.config.kind == "unigram" else SAMPLE:
+    for text in SAMPLE:
         ours = tokenizer.encode(text)
         found = theirs.encode(text, add_special_tokens=False)
         if list(found.ids) != list(ours):
@@ -115,7 +113,7 @@ def check_ids(tokenizer: Tokenizer, files: dict[str, bytes], settings: dict, sou
             raise InputError(
                 f"The tokenizer of `{source}` must give the same ids here as with its own "
                 f"settings. For {text!r} it has {found.tokens[:20]}. Received: {pieces[:20]}. "
-                "Pass a vocabulary as `tokenizer` that splits text as you need it."
+                "Pass another vocabulary as `tokenizer`, such as the file that it was made from."
             )
 
 

@@ -182,7 +182,8 @@ def vocabulary_of(
     is_theirs = json_name is not None or bool(theirs) or usual_class is not None
     notes: tuple[str, ...] = ()
     if models:
-        name, settings = models[0], _normalization(theirs)
+        # Their program lower-cases text unless its settings say otherwise.
+        name, settings = models[0], _normalization(theirs and {"do_lower_case": True} | theirs)
         origin, content = f"{source}: {name}", files[name]
     elif has_byte_bpe(files):
         name, content, settings = PIECES_FILE, read_byte_bpe(files, source), {}

@@ -107,7 +107,7 @@ def finetune(
     for record in sorted(out.glob(f"seed-*/{RUN_RECORD}"))[:1]:
         was = read_record(record)["config"]["optimizer"]
         config = config.replace(optimizer=config.optimizer.as_started(was))
-    strategy = build_strategy(config.training.strategy)
+    strategy = build_strategy(config.training.strategy, is_training=True)
     lock = FolderLock(out, makes_folder=True)
     with noticing_lost_workers(num_workers(strategy) > 1), lock:
         on_first_worker(strategy, out, lock.take)

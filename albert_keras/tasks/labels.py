@@ -77,7 +77,8 @@ def hold_out(examples: list, share: float) -> tuple[list, list]:
     if len(different) < 2:
         raise InputError(
             "Holding out examples requires at least two different texts. "
-            f"Received: {len(different)} in {len(examples)} examples. Give a development file."
+            f"Received: {len(different)} in {len(examples)} examples. Give a development file, or "
+            "an empty line after each sentence in columns."
         )
     limit = min(max(share, different[0]), different[-2])
     pairs = list(zip(examples, fractions, strict=True))

@@ -4,6 +4,7 @@ Call `build_strategy` first: TPUs and several workers cannot be set up once Tens
 operation. Then create models and optimizers inside `strategy.scope()`.
 """
 
+import contextlib
 import faulthandler
 import importlib.util
 import logging
@@ -34,7 +35,7 @@ _BFLOAT16_CAPABILITY = (8, 0)
 _SECONDS_TO_JOIN = 180
 
 
-def build_strategy(name: str = "auto") -> tf.distribute.Strategy:
+def build_strategy(name: str = "auto", is_training: bool = False) -> tf.distribute.Strategy:
     """Returns the strategy to train under.
 
     Args:
@@ -44,6 +45,7 @@ def build_strategy(name: str = "auto") -> tf.distribute.Strategy:
             "mirrored": all GPUs of this machine, or else all its logical CPU devices.
             "multiworker": one process per machine, described by TF_CONFIG.
             "single": the first GPU, or else the CPU.
+        is_training: Whether "auto" is "multiworker" if TF_CONFIG names several workers.
 
     Raises:
         InputError: If the name is unknown, there is no TPU or it does not start, TF_CONFIG is
@@ -52,10 +54,13 @@ def build_strategy(name: str = "auto") -> tf.distribute.Strategy:
     """
     if name not in STRATEGIES:
         raise InputError(f"`strategy` {name!r} is unknown{did_you_mean(name, STRATEGIES)}")
+    with contextlib.suppress(InputError):  # none, or of another program
+        if is_training and name == "auto" and len(read_workers(os.environ.get("TF_CONFIG"))[0]) > 1:
+            name = "multiworker"
     tpu = find_tpu() if name in ("auto", "tpu") else None
     if name == "auto":
         gpus = 0 if tpu else len(tf.config.list_physical_devices("GPU"))
-        name = choose_strategy(tpu, gpus)
+        name = "tpu" if tpu else "mirrored" if gpus > 1 else "single"
     builders = {
         "tpu": lambda: _tpu_strategy(tpu),
         "mirrored": _mirrored_strategy,
@@ -66,13 +71,6 @@ def build_strategy(name: str = "auto") -> tf.distribute.Strategy:
         "single": tf.distribute.get_strategy,
     }
     return builders[name]()
-
-
-def choose_strategy(tpu, num_gpus):
-    """Returns the strategy (str) that "auto" means, for a result of `find_tpu` and a GPU count."""
-    if tpu:
-        return "tpu"
-    return "mirrored" if num_gpus > 1 else "single"
 
 
 def find_tpu(environ=os.environ, devices=Path("/dev"), libraries=LIBTPU_PATHS):

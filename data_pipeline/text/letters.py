@@ -12,9 +12,9 @@ from data_pipeline.text.sentences import LANGUAGES
 
 logger = logging.getLogger(__name__)
 
-#: Characters of Han, kana, Thai, Lao, Burmese and Khmer, for a regular expression: each counts as a
-#: word.
-UNSPACED_SCRIPTS = UNSPACED + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+#: Characters of Han, kana, Thai, Lao, Tibetan, Burmese and Khmer, for a regular expression: each
+#: counts as a word.
+UNSPACED_SCRIPTS = UNSPACED + "\u0e00-\u109f\u1780-\u17ff"
 UNSPACED_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
 _WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
 #: Scripts, each with its languages of `sentences.LANGUAGES`; the others use Latin letters.

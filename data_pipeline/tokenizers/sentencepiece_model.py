@@ -20,6 +20,7 @@ from data_pipeline.tokenizers.vocabulary_files import (
     TokenizerConfig,
     read_model,
 )
+from data_pipeline.tokenizers.wordpiece import has_capitals
 
 #: SentencePiece trains pieces of at most 16 characters; users may define longer ones.
 _MAX_PIECE_LENGTH = 1_000
@@ -78,15 +79,17 @@ class SentencePieceModel:
 
     @classmethod
     def config_of_file(cls, model_bytes, path, settings) -> TokenizerConfig:
-        """Returns the configuration of a bare model; `path` and `settings` (dict) are unused."""
+        """Returns the configuration of a bare model, whose pieces show whether case is kept."""
         model, processor = _parse(model_bytes)
+        words = (piece.piece for piece in model.pieces if piece.type == Piece.NORMAL)
         # A vocabulary of ours without its folder: its behaviour shows how it was trained.
         is_ours = model.normalizer_spec.name == "user_defined"
         normalize = processor.normalize
+        is_cased = not is_ours and "lower_case" not in settings and has_capitals(words, path)
         return TokenizerConfig(
             cleanup="model" if is_ours else "reference",
-            lower_case=not is_ours or normalize("A") == normalize("a"),
-            strip_accents=not is_ours or normalize("é") == normalize("e"),
+            lower_case=normalize("A") == normalize("a") if is_ours else not is_cased,
+            strip_accents=normalize("é") == normalize("e") if is_ours else not is_cased,
             vocab_size=len(model.pieces),
             sha256=hashlib.sha256(model_bytes).hexdigest(),
         )

@@ -115,9 +115,9 @@ class Tokenizer:
                 BPE, which has no clean-up.
             lower_case: bool or None. As in `clean_up`. None uses the setting of the folder. For a
                 bare vocabulary it means true, except for a SentencePiece model with a clean-up of
-                its own and for a WordPiece file with capital letters, which counts as cased.
+                its own and for pieces with capital letters, which count as cased.
             strip_accents: bool or None. As in `clean_up`. None uses the setting of the folder; for
-                a bare model it means true, for a bare WordPiece file the value of `lower_case`.
+                a bare model it means true unless cased, for a bare WordPiece file `lower_case`.
 
         Raises:
             InputError: If the file or folder does not exist, contains no vocabulary or another

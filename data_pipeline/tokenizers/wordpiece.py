@@ -77,6 +77,17 @@ class WordPieceConfig(Settings):
         return {one for one in names if getattr(self, one) == type(self).model_fields[one].default}
 
 
+def has_capitals(words, path):
+    """Returns whether pieces of a vocabulary have capital letters, with a warning if they do."""
+    if is_cased := any(re.search("[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]", word) for word in words):
+        logger.warning(
+            "`%s` has pieces with capital letters, so the case of text is preserved. Use "
+            "`lower_case=True` if the vocabulary is for lower-cased text.",
+            path,
+        )
+    return is_cased
+
+
 class WordPieceModel:
     """A WordPiece vocabulary: words are split greedily, and `##` marks a continued word.
 
@@ -116,13 +127,7 @@ class WordPieceModel:
         lower_case = settings.get("lower_case")
         if lower_case is None:
             words = (piece for piece in pieces if not _SYMBOL.fullmatch(piece))
-            lower_case = not any(re.search("[A-Z]", word) for word in words)
-            if not lower_case:
-                logger.warning(
-                    "`%s` has pieces with capital letters, so the case of text is preserved. Use "
-                    "`lower_case=True` if the vocabulary is for lower-cased text.",
-                    path,
-                )
+            lower_case = not has_capitals(words, path)
         return WordPieceConfig(
             lower_case=lower_case,
             strip_accents=settings.get("strip_accents", lower_case),

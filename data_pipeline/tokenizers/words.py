@@ -8,7 +8,7 @@ import functools
 import itertools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from data_pipeline.config import AT_WHITE_SPACE, WordSplit
@@ -22,6 +22,8 @@ GIVEN_WORDS = "\x1f"  # "unit separator", itself white space
 _INNER = re.escape(".,:'’-_/@&")
 #: Stands before a word that is written together with the one before it; itself white space.
 _JOINT = "\x1e"
+#: The sign that joins words to one, as in Vietnamese, where a text has a space.
+_JOINT_OF_WORDS = re.compile(r"(?<=[^\s\d_])_(?=[^\W\d_])")
 #: What English writes together with the word before it, as in the Penn Treebank.
 _CONTRACTED = "(?i:n['’]t|['’](?:s|m|d|re|ve|ll))"
 #: Sentences that are looked at, at regular distances.
@@ -82,6 +84,7 @@ class FoundWords(NamedTuple):
 
     rule: WordSplit
     share: float  # of the words that it finds
+    missing: str = ""  # the first word that it does not find
 
     @property
     def warning(self) -> str:
@@ -90,33 +93,39 @@ class FoundWords(NamedTuple):
             return ""
         return (
             "no rule splits plain text as the training sentences were split: the best one finds "
-            f"{self.share:.0%} of their words. Give sentences as lists of words, or files in which "
-            "words are split by one of the rules of `task.word_split`"
+            f"{self.share:.0%} of their words, not `{self.missing}`. Give sentences as lists of "
+            "words, or files in which words are split by one of the rules of `task.word_split`"
         )
 
 
-def find_rule(sentences: Sequence[Sequence[str]]) -> FoundWords:
-    """Finds the rule by which sentences were split into words; of equals the first."""
+def find_rule(sentences: Sequence[Sequence[str]], plain: Mapping | None = None) -> FoundWords:
+    """Finds the rule by which sentences became words; by these, `plain` has words of their text."""
     sentences = sentences[:: 1 + len(sentences) // _MOST_SENTENCES]
-    texts = list(map(_text_of, sentences))
+    text = "\n".join(_text_of((plain or {}).get(tuple(words)) or words) for words in sentences)
+    wanted = _places(itertools.chain.from_iterable(sentences), text)
     best, most = FoundWords(AT_WHITE_SPACE, 1.0 if not sentences else 0.0), 0.0
-    total = sum(map(len, sentences))
     for rule in ("characters", AT_WHITE_SPACE, "punctuation", "elisions", "contractions"):
-        pairs = [
-            (_places(words), _places(split_words(text, rule)))
-            for words, text in zip(sentences, texts, strict=True)
-        ]
-        right = sum(len(wanted & found) for wanted, found in pairs)
-        score = right / max(1, total + sum(len(found) for _, found in pairs))
+        found = _places(split_words(text, rule), text)
+        missing = [word for place, word in wanted.items() if place not in found]
+        right = len(wanted) - len(missing)
+        score = right / max(1, len(wanted) + len(found))
         if score > most:
-            best, most = FoundWords(rule, right / total), score
+            best, most = FoundWords(rule, right / len(wanted), *missing[:1]), score
     return best
 
 
-def _places(words):
-    """Returns where words begin and end in their text without spaces."""
-    ends = list(itertools.accumulate(map(len, words)))
-    return set(zip([0, *ends], ends, strict=False))
+def _places(words, text):
+    """Returns words by where they begin and end in a text without spaces, or by number if not."""
+    text, at, missed, places = "".join(text.split()), 0, 0, {}
+    for word in words:
+        begin = text.find(word, at, at + 2 * (missed + len(word)))
+        if begin < 0:
+            missed += len(word)
+            places[len(places)] = word
+        else:
+            at, missed = begin + len(word), 0
+            places[begin, at] = word
+    return places
 
 
 @functools.cache
@@ -130,7 +139,7 @@ def _unwritten_space():
 
 def _text_of(words):
     """Returns words as a text that contains them, whatever may be around its punctuation."""
-    return _unwritten_space().sub("", " ".join(words))
+    return _JOINT_OF_WORDS.sub(" ", _unwritten_space().sub("", " ".join(words)))
 
 
 def _is_sign(character):

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, FiniteFloat
 
-from albert_keras.tasks.examples import Answer, QuestionExample
+from albert_keras.tasks.examples import Answer, QuestionExample, normalised
 from albert_keras.tasks.tables.raw_table import object_rows
 from albert_keras.tasks.tables.rows import (
     Row,
@@ -32,6 +32,7 @@ _RULES = {
 #: What is unusual about questions, after their number.
 _NO_ANSWERS = "questions have no answers and no `is_impossible`, and are read as impossible"
 _ANSWERS = "questions are impossible and have answers, with which they are scored but not trained"
+_OTHER_FORM = "questions have answers that their context has in another Unicode form or case"
 _WHOLE_NUMBER = re.compile(r"\s*-?\d+\s*")
 
 
@@ -85,7 +86,7 @@ def read_questions(
             used: its id occurs twice, an answer is not where it should be, or none is known.
     """
     seen: dict[str, int] = {}
-    unusual: dict[str, list[str]] = {_NO_ANSWERS: [], _ANSWERS: []}
+    unusual: dict[str, list[str]] = {_NO_ANSWERS: [], _ANSWERS: [], _OTHER_FORM: []}
 
     def example(number, row):
         place, context, fields = row.fields
@@ -104,6 +105,8 @@ def read_questions(
                 if needs_positions:
                     question.answers = []
             made = _example(question, context, needs_positions)
+            if any(_has_other_form(answer.text, context) for answer in made.answers):
+                unusual[_OTHER_FORM].append(place)
             is_impossible = bool(made.is_impossible)
             if version == 1 and is_impossible or version and not (made.answers or is_impossible):
                 raise RowError(f"{_RULES[version]}. Received: {len(made.answers)} answers.")
@@ -170,6 +173,10 @@ def _with_list_of_answers(question):
     return question | {"answers": answers} | added
 
 
+def _has_other_form(text, context):
+    return text not in context and normalised(text) in normalised(context)
+
+
 def _example(question, context, needs_positions):
     """Returns the example of a question; RowError for an answer that cannot be used."""
     answers = []
@@ -185,9 +192,12 @@ def _example(question, context, needs_positions):
             raise RowError("must have answers with a text. Received: a blank one.")
         if not begins and needs_positions:
             found = context[start : start + len(answer.text)] if start >= 0 else ""
+            at = "null" if answer.answer_start is None else start
+            received = f"{answer.text!r} at {at}, where the context has {found!r}."
+            if _has_other_form(text, context):
+                received += " It is there in another Unicode form, such as NFD for NFC, or case."
             raise RowError(
-                "must have answers that are in the context at `answer_start`. "
-                f"Received: {answer.text!r} at {start}, where the context has {found!r}."
+                f"must have answers that are in the context at `answer_start`. Received: {received}"
             )
         answers.append(Answer(text, begins[0] if begins else max(context.find(text), 0)))
     return QuestionExample(

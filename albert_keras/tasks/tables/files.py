@@ -10,7 +10,7 @@ from typing import Any
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.labels import check_few
 from albert_keras.tasks.tables.cells import Label, class_of, text_of
-from albert_keras.tasks.tables.raw_table import read_raw_table
+from albert_keras.tasks.tables.raw_table import kept, read_raw_table
 from albert_keras.tasks.tables.rows import (
     Row,
     SkippedRow,
@@ -86,6 +86,7 @@ def read_table(
         rows = [row for row in rows if not row.is_blank]
         said = f"left out {len(blank):,} rows in which all columns are blank, the first in line "
         remark(path, [f"{said}{blank[0].line}"] if blank else [], remarks)
+        rows = kept(path, rows, remarks) if labels and "answer" not in table.keys else rows
     if skips_short_rows:
         short = [row for row in rows if len(row.fields) < len(table.names)]
         rows = [row for row in rows if len(row.fields) >= len(table.names)]

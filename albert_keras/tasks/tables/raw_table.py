@@ -1,5 +1,6 @@
 """Reads a .tsv, .csv or .jsonl as it is: a file → its header and all of its rows, as written."""
 
+import contextlib
 import itertools
 import json
 import re
@@ -20,7 +21,7 @@ from albert_keras.tasks.tables.lines import (
     log_detected,
     read_lines,
 )
-from albert_keras.tasks.tables.rows import Row, is_number
+from albert_keras.tasks.tables.rows import Row, is_number, remark
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import check_columns, parse_json
 from data_pipeline.settings import did_you_mean
@@ -28,6 +29,7 @@ from data_pipeline.settings import did_you_mean
 JSON_ENDINGS = (".jsonl", ".json")
 #: A line that is a text and what is known of it, not an array of objects.
 _PAIR = re.compile(r'\[\s*".*\}\s*\]', re.DOTALL)
+_NOT_KEPT = ("reject", "ignore")  # what people answer in Prodigy
 
 
 class RawTable(NamedTuple):
@@ -118,8 +120,23 @@ def object_rows(
     lines = line_rows(path, encoding)
     first = next((row.fields.strip() for row in lines if row.fields.strip()), "")
     is_array = first.startswith("[") and not _PAIR.fullmatch(first)
+    if first.startswith("{") and not first.endswith("}"):
+        text = "\n".join(row.fields for row in lines)
+        with contextlib.suppress(ValueError):  # several objects, or a damaged one
+            lines = [Row(1, text, text)] if parse_json(text, strict=False) else lines
     for row in _entries(lines) if is_array else lines:
         yield object_row(row, names)
+
+
+def kept(path: str | PurePath, rows: list[Row], remarks: list[str] | None) -> list[Row]:
+    """Returns the rows that people did not reject or ignore, if `answer` of Prodigy says so."""
+    answers = [row.fields.get("answer") if isinstance(row.fields, dict) else None for row in rows]
+    if not all(answer in (None, "accept", *_NOT_KEPT) for answer in answers):
+        return rows  # another column of this name
+    out = [row.place() for row, answer in zip(rows, answers, strict=True) if answer in _NOT_KEPT]
+    said = f"left out {len(out):,} rows whose `answer` is reject or ignore, the first in "
+    remark(path, [said + place for place in out[:1]], remarks)
+    return [row for row, answer in zip(rows, answers, strict=True) if answer not in _NOT_KEPT]
 
 
 def _entries(lines):
@@ -149,16 +166,20 @@ def object_row(row: Row, names: Sequence[str] = ()) -> Row:
         return row
     text = row.fields.strip()
     try:
-        record = parse_json(text, strict=False)
-    except ValueError:
-        record = None
+        record, reason = parse_json(text, strict=False), ""
+    except ValueError as error:
+        reason = re.sub(r": line 1 (column \d+) .*", r" at \1", str(error))
+        record, reason = None, f" {reason}: {text[getattr(error, 'pos', 0) :][:20]!r}."
     if isinstance(record, list) and list(map(type, record)) == [str, dict]:
         record = {"text": record[0]} | record[1]
     if not isinstance(record, dict):
-        problem = f"must be a JSON object. Received: {text[:40] or 'nothing'}."
+        problem = f"must be a JSON object. Received: {text[:40] or 'nothing'}.{text and reason}"
         return row._replace(fields=[text], problem=problem)  # blank like those of other formats
     missing = [name for name in names if name not in record]
     problem = f"has no `{missing[0]}`{did_you_mean(missing[0], record)}" if missing else None
+    for key in record if missing else ():
+        if isinstance(record[key], list) and record[key] and isinstance(record[key][0], dict):
+            problem += f" If `{key}` has the rows, write these alone, as an array."
     return row._replace(fields=record, problem=problem)
 
 

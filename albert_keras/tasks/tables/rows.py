@@ -145,7 +145,7 @@ def checked(shape: Any, value: Any) -> Any:
     except ValidationError as error:
         problems = error.errors()
         count = f" (the first of {len(problems):,} broken entries)" if len(problems) > 1 else ""
-        raise RowError(f"{_problem(problems[0])}{count}") from None
+        raise RowError(f"{_problem(problems[0], shape)}{count}") from None
 
 
 def read_checked(shape: Any, path: str | Path) -> Any:
@@ -162,7 +162,7 @@ def _adapter(shape):
     return TypeAdapter(shape)
 
 
-def _problem(item):
+def _problem(item, shape):
     """Returns what is wrong with an entry, from an error of pydantic."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
     name = "".join(parts).removeprefix(".")
@@ -172,6 +172,8 @@ def _problem(item):
     message = re.sub(r"^[A-Z]\w+ should ", "must ", item["msg"])  # "Input should", "List should"
     if item["type"] == "model_type":
         message = "must be an object"
+        if not item["loc"]:
+            message += f" with the key `{'`, `'.join(shape.model_fields)}`"
     return f"{name} {message}. Received: {shortened_value(item['input'])}."
 
 

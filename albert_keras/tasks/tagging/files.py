@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.tables.cells import check_plain
 from albert_keras.tasks.tables.lines import line_rows
-from albert_keras.tasks.tables.raw_table import JSON_ENDINGS, object_rows, read_raw_table
+from albert_keras.tasks.tables.raw_table import JSON_ENDINGS, kept, object_rows, read_raw_table
 from albert_keras.tasks.tables.rows import RowError, SkippedRow, checked, examples_from, remark
 from albert_keras.tasks.tagging.scores import has_entities
 from albert_keras.tasks.tagging.spans import Texts, spans_of
@@ -35,8 +35,10 @@ _NUMBERS = {"text": ("0",), "label": ("-1",)}  # if columns have no names
 _MANY_TAGS = 20
 _DOCUMENT_START = "-DOCSTART-"
 _WHITE_SPACE = re.compile(r"[ \t]+")  # a no-break space belongs to a word
-#: CoNLL-U: the numbers of words that stand for several others, or are not in the text.
-_NO_WORD = re.compile(r"\d+[-.]\d+")
+#: CoNLL-U: the numbers of words that stand for several others, or are not in the text; and its
+#: comment with the plain text of a sentence.
+_NO_WORD = re.compile(r"(\d{1,9})[-.](\d{1,9})")
+_PLAIN_TEXT = re.compile(r"#\s*text\s*=\s*(.*\S)\s*")
 
 _Text = Annotated[str, Field(min_length=1)]
 
@@ -59,6 +61,7 @@ def read_tagged(
     skipped: list[SkippedRow] | None = None,
     split: WordSplit = "punctuation",
     remarks: list[str] | None = None,
+    plain: dict[tuple[str, ...], list[str]] | None = None,
 ) -> list[TaggedExample]:
     """Reads a file of tagged sentences.
 
@@ -79,6 +82,7 @@ def read_tagged(
         skipped: Receives the sentences that cannot be used. None makes them an error.
         split: How a text becomes words, which end where a span does, see `split_words`.
         remarks: Receives what is unusual about the file, which is logged in any case.
+        plain: Receives what plain text has for the words of a sentence, if the file says that.
 
     Returns:
         The id is the number of the sentence unless the file has one.
@@ -91,6 +95,7 @@ def read_tagged(
     is_json = ending in JSON_ENDINGS
     if is_json:
         rows = [row for row in object_rows(path, encoding) if row.raw.strip()]
+        rows = kept(path, rows, remarks) if has_tags else rows
         texts = Texts(_texts_with_spans(rows, wanted))
     else:
         is_table = ending == ".csv" or ending in (".tsv", ".txt") and _has_names(path, encoding)
@@ -102,6 +107,8 @@ def read_tagged(
 
     def example(number, row):
         fields = _named(row.fields, wanted) if is_json else row.fields
+        if isinstance(tags := fields.get("tags"), str):
+            raise RowError(f"must have tags or spans in a list, not in a text. Received: {tags!r}.")
         if isinstance(fields["words"], str):
             text, spans = fields["words"], spans_of(fields.get("tags", ()))
             fields["words"], fields["tags"] = texts.words(row.place(), text, spans, split)
@@ -124,11 +131,15 @@ def read_tagged(
         for tag, word in zip(tags, words, strict=False):
             if known and tag not in known:
                 raise RowError(f"has an unknown tag, `{tag}` of `{word}`{did_you_mean(tag, known)}")
+        if plain is not None:
+            plain[words] = [one for one in fields["written"] if one and isinstance(one, str)]
         id = str(number + 1 if sentence.id is None else sentence.id)
         return TaggedExample(id, words, tags if has_tags else None)
 
     examples = examples_from(path, rows, example, skipped)
     remark(path, texts.remarks() if is_json else (), remarks)
+    if is_json and texts.first:
+        logger.info("%s: the first span is %s.", path, texts.first)
     return examples
 
 
@@ -171,7 +182,8 @@ def _named(record, wanted):
             f"Received: {', '.join(record)}."
         )
     values = [record[key] for key in keys]
-    return dict(zip(_Sentence.model_fields, values, strict=False)) | {"id": record.get("id")}
+    others = {"id": record.get("id"), "written": [record.get("text")]}
+    return dict(zip(_Sentence.model_fields, values, strict=False)) | others
 
 
 def _sentences(words):
@@ -181,7 +193,7 @@ def _sentences(words):
             sentence = list(group)
             row = next((row for row in sentence if row.problem is not None), sentence[0])
             columns = zip(*(row.fields for row in sentence), strict=row.problem is None)
-            fields = dict(zip(_Sentence.model_fields, map(list, columns), strict=False))
+            fields = dict(zip(("written", "words", "tags"), map(list, columns), strict=False))
             yield row._replace(fields=fields, raw="".join(row.raw for row in sentence))
 
 
@@ -226,7 +238,8 @@ def _column_words(path, wanted, encoding, is_training):
             "GermEval."
         )
     names = {str(number): number % width for number in range(-width, width)}
-    keys, left_out, is_start = _keys(names, wanted, _NUMBERS), 0, True
+    keys, is_start = _keys(names, wanted, _NUMBERS), True
+    written, hidden = "", 0  # what plain text has instead of so many words
     if None in keys or len(set(keys)) < len(keys):
         given = [f"`{name}={value}`" for name, value in wanted.items() if value is not None]
         text = ", ".join([*given, f"{width} columns"])
@@ -239,14 +252,19 @@ def _column_words(path, wanted, encoding, is_training):
         whole = [columns for _, columns in words if len(columns) == width]
         _check_columns(path, whole, wanted, keys)
     for row, columns in lines:
-        if columns[0] in ("", _DOCUMENT_START):
-            is_start = True
+        if columns[0].partition(" ")[0] in ("", _DOCUMENT_START):
+            is_start, hidden = True, 0
             yield None
             continue
         has_width = (len(columns), row.fields.count("\t")) == (width, tabs)
         is_comment = is_start and row.fields.startswith("#") and not has_width
-        if is_comment or 0 not in keys and _NO_WORD.fullmatch(columns[0]):
-            left_out += 1
+        number = None if is_comment or 0 in keys else _NO_WORD.fullmatch(columns[0])
+        if is_comment or number:
+            if text := _PLAIN_TEXT.fullmatch(row.fields):
+                written, hidden = text[1], len(lines)
+            elif number and "-" in number[0] and hidden <= 0:
+                hidden = 1 + int(number[2]) - int(number[1])
+                written = "".join(columns[keys[0] : keys[0] + 1])
             continue
         is_start = False
         if not has_width and row.fields.count("\t") == tabs == width - 1:
@@ -254,12 +272,12 @@ def _column_words(path, wanted, encoding, is_training):
         if len(columns) != width:
             rule = f"must have {width} columns, like the other lines. Received: {len(columns)}."
             if len(columns) > width:
-                rule += " Separate columns by tabs if words or tags contain spaces."
+                rule += f" Separate columns by tabs if words or tags have spaces: {row.raw!r:.60}."
             yield row._replace(problem=row.problem or rule)
         else:
-            yield row._replace(fields=[columns[key] for key in keys])
-    if left_out:
-        logger.info("%s: left out %s comments and numbers of several words.", path, left_out)
+            values = [columns[key] for key in keys]
+            yield row._replace(fields=[written if hidden > 0 else values[0], *values])
+            written, hidden = "", hidden - 1
 
 
 def _check_columns(path, rows, wanted, keys):
@@ -309,7 +327,7 @@ def _table_words(path, wanted, encoding):
             continue
         if row.problem is None:
             number = "" if place is None else row.fields[place].strip()
-            row = row._replace(fields=[row.fields[key] for key in keys])
+            row = row._replace(fields=[row.fields[key] for key in (keys[0], *keys)])
             if number not in ("", sentence):  # only the first word may have it
                 yield None
                 sentence = number

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from albert_keras.report import shortened_value
-from albert_keras.tasks.tables.rows import RowError
+from albert_keras.tasks.tables.rows import RowError, checked
 from data_pipeline.config import WordSplit
 from data_pipeline.text.letters import UNSPACED_CHARACTER
 from data_pipeline.tokenizers.words import split_words
@@ -36,7 +36,10 @@ _UNITS = {
     "characters together with their marks": lambda character: int(not _is_mark(character)),
 }
 _LINE_ENDS = {"": "", " and each line end as one": "\n", " and each line end as two": "\r\n"}
-_WAYS = [(unit, ends) for ends in _LINE_ENDS for unit in _UNITS]
+#: Ends that are that of the last character instead of one more.
+_INCLUDED = " and each end as the last one"
+_WAYS = [(unit, ends, "") for ends in _LINE_ENDS for unit in _UNITS]
+_WAYS += [(unit, "", _INCLUDED) for unit in _UNITS]
 #: Texts of a file in which the ways to count are tried.
 _MOST_TRIED = 1_000
 
@@ -45,7 +48,7 @@ class Span(NamedTuple):
     """A span as it is in a file."""
 
     begin: int
-    end: int  # one more than the last
+    end: int  # one more than the last, or the last
     name: str
     text: str | None = None
 
@@ -63,11 +66,12 @@ class Texts:
 
     def __init__(self, texts: Iterable[tuple[str, list[Span]]]):
         self.cut: list[str] = []  # spans that begin or end inside a word, for people
-        self.count, self._way, self._fits = 0, _WAYS[0], (0, 0)
-        differing = (one for one in texts if not one[0].isascii() or "\n" in one[0])
-        tried = list(itertools.islice(differing, _MOST_TRIED))
+        self.first, self.count, self._way, self._fits = "", 0, _WAYS[0], (0, 0)
+        tried = list(itertools.islice(texts, _MOST_TRIED))
         fits = [sum(_fit(*one, way) for one in tried) for way in _WAYS]
-        best = fits.index(max(fits))  # of equals the first
+        # Some spans end one character before a word does; where ends are inclusive, nearly all.
+        usual = max(fits[: -len(_UNITS)])
+        best = fits.index(max(fits) if max(fits) > 2 * usual else usual)  # of equals the first
         if fits[best] > fits[0]:
             self._way, self._fits = _WAYS[best], (fits[best], fits[0])
 
@@ -78,7 +82,7 @@ class Texts:
         the text, has another text, contains no word, or overlaps another.
         """
         places = _places(text, self._way)
-        found = {(*_characters(text, span, places), span) for span in spans}
+        found = {(*_characters(text, span, places, self._way), span) for span in spans}
         found = sorted(found, key=lambda one: (*one[:2], one[2].name))
         for (_, end, first), (begin, _, second) in itertools.pairwise(found):
             if begin < end:
@@ -97,7 +101,8 @@ class Texts:
                 continue
             tags += [f"{'I' if at else 'B'}-{span.name}" for at in range(len(inside))]
             if not inside:
-                raise RowError(f"must have a word in the span {span}.")
+                raise RowError(f"must have a word in the span {span}, before its end.")
+            self.first = self.first or f"{text[begin:end]!r}: {span}"
             if _is_cut(text, begin, end):
                 whole = _around(text, begin, end)
                 self.cut.append(f"{text[begin:end]!r} of {whole!r} in {place} ({span})")
@@ -123,26 +128,31 @@ class Texts:
 
 def spans_of(spans: Any) -> list[Span]:
     """Returns spans in the forms of several programs; RowError for any other."""
+    if isinstance(spans, dict) and all(isinstance(one, dict) for one in spans.values()):
+        names = checked(dict[str, dict[str, list[list[int]]]], spans)  # as in CLUENER
+        texts = [(name, *item) for name, texts in names.items() for item in texts.items()]
+        spans = [[*place, name, text] for name, text, places in texts for place in places]
     return [_span(span) for span in (spans if isinstance(spans, list | tuple) else [spans])]
 
 
-def _span(span):
+def _span(given):
+    span = given
     if isinstance(span, dict):
         span = [next((span[name] for name in some if name in span), None) for some in _KEYS]
     if isinstance(span, list) and len(span) in (3, 4):
         begin, end, name, *text = span
         name = name[0] if isinstance(name, list) and len(name) == 1 else name
-        if type(begin) is type(end) is int and begin < end and isinstance(name, str) and name:
+        if type(begin) is type(end) is int and begin <= end and isinstance(name, str) and name:
             return Span(begin, end, name, *(one for one in text if isinstance(one, str)))
     raise RowError(
         f'must have spans such as [0, 4, "PER"], or with `start`, `end` and `label`. '
-        f"Received: {shortened_value(span)}."
+        f"Received: {shortened_value(given)}."
     )
 
 
-def _characters(text, span, places):
+def _characters(text, span, places, way):
     """Returns the first character of a span and one more than its last; RowError if it has none."""
-    begin, end = (places.get(border) for border in (span.begin, span.end))
+    begin, end = places.get(span.begin), places.get(span.end + bool(way[2]))
     if begin is None or end is None:
         raise RowError(f"must have spans inside its text of {len(text)} characters. It has {span}.")
     if span.text is not None and text[begin:end].split() != span.text.split():
@@ -158,7 +168,7 @@ def _fit(text, spans, way):
     places, count = _places(text, way), 0
     for span in spans:
         with contextlib.suppress(RowError):
-            begin, end = _characters(text, span, places)
+            begin, end = _characters(text, span, places, way)
             inside = text[begin:end]
             is_whole = inside == inside.strip() and not _is_cut(text, begin, end)
             count += span.text is not None or is_whole
@@ -167,7 +177,7 @@ def _fit(text, spans, way):
 
 def _places(text, way):
     """Returns the characters at which spans may begin and end, by what a program counts there."""
-    if way == _WAYS[0] or text.isascii() and "\n" not in text:
+    if way[:2] == _WAYS[0][:2] or text.isascii() and "\n" not in text:
         return dict(enumerate(range(len(text) + 1)))
     length, line_end, places, at = _UNITS[way[0]], _LINE_ENDS[way[1]], {0: 0}, 0
     for match in _CHARACTER.finditer(text):

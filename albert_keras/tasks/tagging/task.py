@@ -62,6 +62,7 @@ class TagTask(Task):
 
     def __init__(self, config):
         super().__init__(config)
+        self._plain = {}  # see `read_tagged`
         if config.pair is not None:
             raise InputError(f"Tagging takes no `pair`. Received: {config.pair}.")
         if config.labels is not None:
@@ -99,7 +100,7 @@ class TagTask(Task):
         columns = config.text, config.label
         remarks = self.remarks[str(path)]
         return read_tagged(
-            path, *columns, labelled, known, config.encoding, skipped, split, remarks
+            path, *columns, labelled, known, config.encoding, skipped, split, remarks, self._plain
         )
 
     def example(self, number, fields):
@@ -130,7 +131,7 @@ class TagTask(Task):
         """
         config = self.config
         if config.word_split is None:
-            found = find_rule([example.words for example in training_examples])
+            found = find_rule([example.words for example in training_examples], self._plain)
             config = config.replace(word_split=found.rule)
             if found.warning:
                 logger.warning("%s: %s.", WORD_SPLIT, found.warning)
@@ -146,7 +147,7 @@ class TagTask(Task):
         elif has_entities(labels) and "O" not in labels and (tag := outside_tag(labels)) in labels:
             yield Finding(None, "entities", f"words outside of them are tagged `{tag}`")
         if self.config.word_split is None:
-            found = find_rule([example.words for example in examples])
+            found = find_rule([example.words for example in examples], self._plain)
             share = percent(found.share)
             text = f"plain text is split {SPLITS[found.rule]}: {share} of the words found"
             yield Finding(not found.warning, WORD_SPLIT, found.warning or text)

@@ -95,6 +95,18 @@ def test_the_rebuilt_model_gives_the_same_ids(albert, official_model, tmp_path):
     check_ids(rebuilt, files, {"add_prefix_space": True}, "a folder")
 
 
+def test_symbols_that_cut_text_apart_are_refused(albert):
+    """With ALBERT's own symbols as added tokens, their program puts a space after each."""
+    pytest.importorskip("tokenizers")
+    vocab = albert["model"]["vocab"]
+    symbols = [token(id, vocab[id][0], False) for id in range(len(vocab)) if vocab[id][0] in "(-)"]
+    files = {"tokenizer.json": json.dumps(albert).encode()}
+    assert vocabulary_of(files, "x").tokenizer.encode("(a)") == [13, 5, 58, 6]
+    changed = albert | {"added_tokens": albert["added_tokens"] + symbols}
+    with pytest.raises(InputError, match="same ids here .* such as the file that it was made from"):
+        vocabulary_of({"tokenizer.json": json.dumps(changed).encode()}, "x")
+
+
 def test_a_cased_file_that_keeps_accents(short):
     cased = copy.deepcopy(short)
     cased["normalizer"]["normalizers"] = cased["normalizer"]["normalizers"][5:]

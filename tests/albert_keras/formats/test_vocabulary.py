@@ -1,8 +1,10 @@
 """A vocabulary is found among files, fits the model, and gets the name each format has for it."""
 
+import io
 import json
 
 import pytest
+import sentencepiece
 
 from albert_keras.formats.vocabulary import (
     files_for,
@@ -13,6 +15,7 @@ from albert_keras.formats.vocabulary import (
 from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.library_training import train_byte_bpe
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +116,34 @@ def test_models_without_segments_get_no_segment_ids(vocabulary, word_pieces):
         files = files_for(one, "hugging-face", 24, has_segments=False)
         settings = json.loads(files["tokenizer_config.json"])
         assert settings["model_input_names"] == ["input_ids", "attention_mask"]
+
+
+def test_a_bare_model_with_capitals_keeps_case_and_accents(tmp_path, caplog):
+    """SentencePiece trains it as a user would who knows no other program."""
+    model, texts = io.BytesIO(), ["Für Élise spielt Anna.", "Привет, Élise!", "Ein Fest für Anna."]
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts * 20),
+        model_writer=model,
+        vocab_size=60,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    path = tmp_path / "spiece.model"
+    path.write_bytes(model.getvalue())
+    cased = Tokenizer.load(path)
+    assert not cased.config.lower_case and not cased.config.strip_accents
+    assert cased.unk_id not in cased.encode(texts[0]) and "capital letters" in caplog.text
+    caplog.clear()
+    lowered = Tokenizer.load(path, lower_case=True)
+    assert lowered.encode(texts[0]) == lowered.encode(texts[0].lower()) and not caplog.text
+    files = {"spiece.model": model.getvalue()}
+    assert not vocabulary_of(files, "x").tokenizer.config.lower_case
+    files["tokenizer_config.json"] = b"{}"
+    assert not vocabulary_of(files, "x").tokenizer.config.lower_case
+    files["tokenizer_config.json"] = b'{"tokenizer_class": "AlbertTokenizer"}'
+    assert vocabulary_of(files, "x").tokenizer.config.lower_case

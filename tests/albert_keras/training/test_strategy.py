@@ -10,7 +10,6 @@ from albert_keras.training import strategy as strategies
 from albert_keras.training.strategy import (
     build_strategy,
     choose_precision,
-    choose_strategy,
     describe_devices,
     find_tpu,
 )
@@ -31,8 +30,30 @@ def test_a_tpu_is_known_by_its_device_files_and_taken_first(file, tpu, tmp_path)
         path.parent.mkdir(exist_ok=True)
         path.touch()
     assert find_tpu({}, tmp_path, [tmp_path / "libtpu.so"]) == tpu
-    assert choose_strategy(tpu, 2) == ("tpu" if tpu else "mirrored")
-    assert choose_strategy(None, 1) == "single"
+
+
+WORKERS = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}'
+
+
+@pytest.mark.parametrize(
+    "tpu, gpus, tf_config, is_training, chosen",
+    [
+        ("local", 2, "", True, "_tpu_strategy"),
+        (None, 2, "", True, "_mirrored_strategy"),
+        (None, 2, WORKERS, False, "_mirrored_strategy"),
+        ("local", 2, WORKERS, True, "_multiworker_strategy"),
+        (None, 0, WORKERS, True, "_multiworker_strategy"),
+        (None, 2, WORKERS.replace(', "b:1"', ""), True, "_mirrored_strategy"),
+        (None, 2, '{"job": "of another program"}', True, "_mirrored_strategy"),
+    ],
+)
+def test_auto_takes_what_there_is(tpu, gpus, tf_config, is_training, chosen, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", tf_config)
+    monkeypatch.setattr(strategies, "find_tpu", lambda: tpu)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["GPU"] * gpus)
+    for name in ("_tpu_strategy", "_mirrored_strategy", "_multiworker_strategy"):
+        monkeypatch.setattr(strategies, name, lambda *_, name=name: name)
+    assert build_strategy("auto", is_training) == chosen
 
 
 @pytest.mark.parametrize(

@@ -174,3 +174,27 @@ def test_questions_with_a_passage_each_are_read(write, tmp_path):
         found = read_questions(path, version=2)
         assert [one.answers for one in found] == [(Answer("Rome", 14), Answer("in Rome", 11)), ()]
         assert found[1].is_impossible
+
+
+def test_why_an_answer_is_not_there_is_told(write):
+    file = content()
+    [answer, _] = file["data"][0]["paragraphs"][0]["qas"][0]["answers"]
+    answer["answer_start"] = None
+    with pytest.raises(InputError, match="Received: 'Rome' at null"):
+        read_questions(write(file))
+    answer |= {"text": "Ro\u0308me", "answer_start": 14}
+    with pytest.raises(InputError) as error:
+        read_questions(write(file))
+    assert "another Unicode form" not in str(error.value)
+    file["data"][0]["paragraphs"][0]["context"] = CONTEXT.replace("Rome", "R\xf6me")
+    file["data"][0]["paragraphs"][0]["qas"][0]["answers"] = [answer]
+    with pytest.raises(InputError, match="where the context has 'Röme.'. It is there in another U"):
+        read_questions(write(file))
+    remarks = []
+    read_questions(write(file), needs_positions=False, remarks=remarks)
+    assert "1 questions have answers that their context has in another Unicode form" in remarks[0]
+
+
+def test_the_key_of_the_passages_is_told(write):
+    with pytest.raises(InputError, match="must be an object with the key `data`. Received: .{"):
+        read_questions(write(content()["data"]))

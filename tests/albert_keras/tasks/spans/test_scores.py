@@ -64,9 +64,12 @@ def test_exact_match_and_f1_of_both_versions(gold, predicted, exact, first, seco
         ("西班牙国家足球队", "西班牙国家足球", 0, 7, 7, 8),
         ("1997年7月1日", "1997年7月", 0, 4, 4, 6),  # digits are words of Latin text
         ("「台灣大學」", "台灣大學", 0, 4, 4, 4),
+        ("ལྷ་ས་གྲོང་ཁྱེར།", "ལྷ་ས།", 0, 3, 3, 11),
     ],
 )
-def test_korean_and_chinese_are_compared_by_characters(gold, predicted, exact, same, given, wanted):
+def test_scripts_without_spaces_and_korean_are_compared_by_characters(
+    gold, predicted, exact, same, given, wanted
+):
     """F1 of a bag of characters: `f1_score` in KorQuAD's evaluate-v1.0.py, and DRCD's script."""
     precision, recall = same / given, same / wanted
     score = 2 * precision * recall / (precision + recall) if same else 0

@@ -1,3 +1,4 @@
+import json
 import logging
 
 import pytest
@@ -113,3 +114,42 @@ def test_an_open_quote_costs_one_row(tmp_path):
     path, skipped = write(tmp_path, "x.csv", 'mood,text\ngood,"open\n' + rows), []
     assert len(read_table(path, "text", label="mood", skipped=skipped)) == 9
     assert [row.line for row in skipped] == [2]
+
+
+@pytest.mark.parametrize(
+    "name, content, says",
+    [
+        ("x.jsonl", '{"text": "A", "label": 1},\n' * 2, "1},. Extra data at column 26: ','."),
+        ("x.jsonl", '{"text": "A" "label": 1}', "Expecting ',' delimiter at column 14: '\"label"),
+        ("x.jsonl", "{'text': 'A'}", "Expecting property name enclosed in double quotes at column"),
+        ("x.jsonl", "[1, 2]\n[3]", "must be a JSON object. Received: 1."),
+        ("x.json", json.dumps({"rows": [{"text": "A"}]}), "If `rows` has the rows"),
+        ("x.json", json.dumps({"n": 1, "rows": [{"text": "A"}]}, indent=1), "`rows` has the rows"),
+    ],
+)
+def test_the_reason_of_the_parser_and_the_key_of_rows_are_told(name, content, says, tmp_path):
+    path = write(tmp_path, name, content)
+    with pytest.raises(InputError) as error:
+        read_table(path, "text", label="label")
+    assert says in str(error.value)
+
+
+def test_an_object_may_take_several_lines(tmp_path):
+    path = write(tmp_path, "x.json", json.dumps({"text": "A", "label": "b"}, indent=1))
+    assert [one.first for one in read_table(path, "text", label="label")] == ["A"]
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv"])
+@pytest.mark.parametrize("last, left", [("accept", 2), ("ignore", 1), ("approve", 3)])
+def test_rows_that_people_rejected_are_left_out(name, last, left, tmp_path):
+    """Unless `answer` has something else than Prodigy writes, or is a column that is read."""
+    names = ("text", "label", "answer")
+    rows = [("A", "a", "accept"), ("B", "b", "reject"), ("C", "a", last)]
+    lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
+    if name == "x.csv":
+        lines = [",".join(row) for row in (names, *rows)]
+    path, remarks = write(tmp_path, name, "\n".join(lines)), []
+    assert len(read_table(path, "text", label="label", remarks=remarks)) == left
+    assert len(remarks) == (left < 3)
+    assert len(read_table(path, "text", label="answer")) == 3
+    assert len(read_table(path, "text", label="label", labelled=False)) == 3

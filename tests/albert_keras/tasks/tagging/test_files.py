@@ -1,9 +1,12 @@
 """Tagged sentences are read, aligned to tokens and read back."""
 
+import json
+
 import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import TaggedExample
+from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.tagging.features import NOT_SCORED, tag_features
 from albert_keras.tasks.tagging.files import read_tagged
 from data_pipeline.errors import InputError
@@ -131,3 +134,35 @@ def test_a_word_of_nothing_is_an_unknown_token(tiny_tokenizer):
     batch = features.batch([0])
     assert batch["input_ids"][0, 1] == tiny_tokenizer.unk_id
     assert batch["tag_ids"].tolist() == [[NOT_SCORED, 0, NOT_SCORED, NOT_SCORED]]
+
+
+def test_rows_that_people_rejected_are_left_out(tmp_path):
+    rows = [
+        {"words": ["a"], "tags": ["X"], "answer": "accept"},
+        {"words": ["b"], "tags": ["Y"], "answer": "reject"},
+        {"words": ["c"], "answer": "ignore"},
+    ]
+    path, remarks = tmp_path / "a.jsonl", []
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert [one.words for one in read_tagged(path, remarks=remarks)] == [("a",)]
+    assert "left out 2 rows whose `answer` is reject or ignore, the first in line 2" in remarks[0]
+    assert len(read_tagged(path, has_tags=False)) == 3
+
+
+def test_tabs_separate_columns_beside_a_start_with_a_space(tmp_path):
+    path = write(tmp_path / "a.conll", "-DOCSTART- O\n\nLisbon\tB-BIRTH PLACE\nslept\tO\n")
+    assert read_tagged(path)[0].tags == ("B-BIRTH PLACE", "O")
+    path = write(tmp_path / "b.conll", "Ada O\nwas O\nin O\nLisbon B-BIRTH PLACE\n")
+    with pytest.raises(InputError, match="by tabs if words or tags .*: 'Lisbon B-BIRTH PLACE"):
+        read_tagged(path)
+
+
+def test_a_number_of_several_words_may_have_nothing_else(tmp_path):
+    path = write(tmp_path / "a.conllu", "# x\n1\ta\tX\n2-3\n2\tb\tY\n3\tc\tX\n4\td\tY\n")
+    assert read_tagged(path, text=1, label=2)[0].words == ("a", "b", "c", "d")
+
+
+def test_sentences_without_a_line_between_them_are_one(tmp_path):
+    path = write(tmp_path / "a.conll", "Ada B-PER\nslept O\n. O\n" * 9)
+    with pytest.raises(InputError, match="1 in 1 examples. .* an empty line after each sentence"):
+        hold_out(read_tagged(path), 0.1)

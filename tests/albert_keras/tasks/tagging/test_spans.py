@@ -144,3 +144,65 @@ def test_a_text_without_spans_is_not_one_in_which_nothing_is_marked(tmp_path):
         read(path)
     path.write_text(path.read_text().replace('I."', 'I.", "label": []'))
     assert read(path)[0][1].tags == ("O",) * 4
+
+
+@pytest.mark.parametrize("count", [len, utf16])
+@pytest.mark.parametrize("with_text", [True, False])
+def test_ends_may_be_those_of_last_characters(count, with_text, tmp_path):
+    path = written(tmp_path / "a.jsonl", count, with_text, TEXTS[:2])
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for span in (span for row in rows for span in row["label"]):
+        span["end"] -= 1
+    path.write_text("\n".join(map(json.dumps, rows)))
+    examples, [remark] = read(path)
+    assert tagged(examples) == [("Mara", "PER"), ("Turin", "LOC"), ("Mara", "PER")]
+    assert " and each end as the last one, not characters, and are read so: 3 of them" in remark
+
+
+def test_stems_do_not_make_ends_inclusive(tmp_path):
+    rows = [{"text": "Mara's cats and Jo's dogs sleep.", "label": [[7, 10, "X"], [0, 4, "PER"]]}]
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(rows[0]))
+    examples, [remark] = read(path)
+    assert tagged(examples) == [("Mara", "PER"), ("cat", "X")] and "cut it" in remark
+
+
+def test_names_with_their_places_are_read(tmp_path):
+    rows = [
+        {
+            "text": "浙商银行的叶老桂",
+            "label": {"ORG": {"浙商银行": [[0, 3]]}, "PER": {"叶老桂": [[5, 7]]}},
+        },
+        {"text": "没有", "label": {}},
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    examples, [remark] = read(path)
+    assert "".join(word for word, _ in tagged(examples)) == "浙商银行叶老桂"
+    assert examples[1].tags == ("O", "O") and "each end as the last one" in remark
+
+
+def test_what_is_read_of_spans_is_logged(tmp_path, caplog):
+    """Nothing shows where ends are inclusive in Chinese without the text of spans."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": "浙商银行的叶老桂", "label": [[0, 3, "ORG"]]}))
+    with caplog.at_level("INFO"):
+        read(path)
+    assert "the first span is '浙商银': ORG from 0 to 3" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "label, says",
+    [
+        ({"PER": [[0, 4]]}, r'Received: {"PER": \[\[0, 4\]\]}'),
+        ({"PER": {"Mara": 5}}, "`PER.Mara` must be a valid list"),
+        ([[None, 4, "PER"]], r"Received: \[null, 4, .PER.\]"),
+        ([[4, 4, "PER"]], "a word in the span PER from 4 to 4, before its end"),
+        ("B-PER O", "must have tags or spans in a list, not in a text. Received: 'B-PER O'"),
+    ],
+)
+def test_what_the_file_has_instead_of_spans_is_told(label, says, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": "Mara left.", "label": label}))
+    with pytest.raises(InputError, match=says):
+        read(path)
