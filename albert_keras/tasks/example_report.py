@@ -175,7 +175,7 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
         for name, column in zip(task.labels or [""], columns, strict=True):
             yield from score_findings(f"scores {name}".strip(), column)
     labels = count_labels(task, examples)
-    if not labels:
+    if not labels.total():
         return
     total = len(examples) if task.has_several_labels else labels.total()
     shown = [f"{name} {count:,} ({percent(count / total)})" for name, count in labels.most_common()]
@@ -211,8 +211,8 @@ def _joined_names(task, examples, labels) -> Iterator[Finding]:
     sign, text = task.config.label_separator, ""
     joined = [name for name in labels if are_several(name, labels)]
     if task.kind == "classification" and joined:
-        text = f"{len(joined):,} of the {len(labels):,} classes seem to be several, such as "
-        text += f"`{joined[0]}`: `label_separator` makes labels of them"
+        text = f"`{joined[0]}` seems to be several, as do {len(joined)} of {len(labels)} classes: "
+        text += "`label_separator` makes labels of them"
     if sign is not None and all(len(one.label) < 2 for one in examples):
         text = f"no example has several: is `{sign}` between them?"
     if text:

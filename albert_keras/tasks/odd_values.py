@@ -35,7 +35,7 @@ _SIGNS = {
         "numbers": Sign(r"\A[-+,.:/%$€£\d\s]*\d[-+,.:/%$€£\d\s]*\Z", "is it their column?", 0.1),
     },
     "texts and options": {"blank": Sign(r"\A\s*\Z", "they have no text")},
-    "repeated options": {"equal options": Sign(".", "their question has an equal one")},
+    "options": {"equal options": Sign(".", "their question has an equal one")},
     "tags": {
         "prefixes": Sign(
             rf"\A(?:(?:O|{_PREFIX}.+?)[|,;/+& ]+(?:O|{_PREFIX}.+)|{_PREFIX}{_PREFIX}.+)\Z",
@@ -72,7 +72,7 @@ def _values_of(example):
         "labels": [one for one in labels if isinstance(one, str)],
         "scores": [f"{one:.10g}" for one in labels if isinstance(one, float)],
         "texts and options": [*row_of(example), *options],
-        "repeated options": [one * (one in options[:at]) for at, one in enumerate(options)],
+        "options": [one * (one in options[:at]) for at, one in enumerate(options)],
     }
 
 

@@ -308,11 +308,8 @@ def test_a_sentence_per_line_is_told_from_wrapped_lines(blocks, is_so, warnings_
         (["ครูไปตลาดตอนเช้ากับเพื่อน\nน้ำเย็นมาก\nแมวเห็นแม่น้ำวันนี้"] * 6, True),
         (["ကလေးက စာဖတ်သည်။\nမိုးရွာသည်။\nသူပြန်လာသည်။"] * 6, True),
         ([textwrap.fill("渡船很早就离开了港口没有人知道" * (9 + n), 30) for n in range(6)], False),
-        (
-            [f"def leave_{n}(self):\n    ferry = self.old\n    return ferry" for n in range(9)],
-            False,
-        ),
-        ([f"cd /harbour/{n}\nfor i in *; do\n  cp $i $i.bak\ndone" for n in range(9)], False),
+        (["x = 1\ny = 2\nfor ferry in harbour(x, y):\n    print(ferry)\nz = 3"] * 9, False),
+        (["cd harbour\nls\nfor ferry in $OLD $NEW; do\n  cp $ferry out\ndone"] * 9, False),
     ],
 )
 def test_scripts_without_spaces_have_sentence_lines_and_source_code_has_none(
