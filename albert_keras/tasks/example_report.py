@@ -21,14 +21,17 @@ from albert_keras.tasks.examples import (
     row_of,
 )
 from albert_keras.tasks.metrics import count_caution
+from albert_keras.tasks.odd_values import odd_values, score_findings
 from albert_keras.tasks.tables.cells import are_several
 from albert_keras.tasks.task import Task, one_line
 from albert_keras.tasks.task_config import OWN_TASKS
+from data_pipeline.reports.word_runs import near_texts
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Beyond these limits a finding is a warning: fractions of the examples, of the tokens, and the
 #: number of training examples of a class.
 _MOST_REPEATED, _MOST_CONFLICTS, _MOST_TOO_LONG, _MOST_UNKNOWN = 0.01, 0.001, 0.01, 0.01
+_MOST_NEAR = 0.1
 _LEAST_OF_A_CLASS = 5
 _LABELS_SHOWN, _CONFLICTS_SHOWN, _UNKNOWN_SHOWN, _SHOWN_TEXT = 8, 5, 5, 80
 _SIGNS = re.compile(r"(?<=\w)[\s_/-]+|[\u200b-\u200f\u2060\ufeff]")  # the latter are invisible
@@ -82,9 +85,10 @@ def report_examples(
     Returns:
         dict of str to SplitReport.
     """
-    reports, training = {}, None
+    reports, training, trained = {}, None, []
     for split, examples in splits.items():
         found = list(_label_findings(task, examples, is_training=training is None))
+        found += odd_values(examples)
         if tokenizer is not None:
             every = 1 if most_encoded is None else max(1, -(-len(examples) // most_encoded))
             found += _token_findings(task, examples[::every], tokenizer)
@@ -94,9 +98,23 @@ def report_examples(
             count = sum(key in training for key in keys)
             text = f"{count:,} of the {len(examples):,} examples are also training examples"
             found.append(Finding(not count, IN_TRAINING, text))
-        training = set(keys) if training is None else training
+            others = [one for one, key in zip(examples, keys, strict=True) if key not in training]
+            found.append(_near_duplicates(others, trained, len(examples)))
+        else:
+            training, trained = set(keys), examples
         reports[split] = SplitReport(len(examples), found)
     return reports
+
+
+def _near_duplicates(examples, training, total) -> Finding:
+    """Returns how many examples nearly equal one of training, but do not equal one."""
+    rows = list(map(_joined, examples))
+    near = list(itertools.compress(rows, near_texts(rows, map(_joined, training))))
+    text = f"{len(near):,} of the {total:,} examples differ from one of training only in numbers, "
+    text += "punctuation or a word"
+    if near:
+        text += f", such as `{shortened(one_line(near[0]), _SHOWN_TEXT)}`"
+    return Finding(len(near) <= _MOST_NEAR * total, "near-duplicates", text)
 
 
 def near_equal(names: Iterable[str]) -> list[list[str]]:
@@ -113,6 +131,10 @@ def near_equal(names: Iterable[str]) -> list[list[str]]:
 
 def _texts_of(example) -> tuple[str, ...]:
     return (*row_of(example), *getattr(example, "options", ()))
+
+
+def _joined(example) -> str:
+    return " ".join(_texts_of(example))
 
 
 def _labels_of(example) -> tuple[str, ...]:
@@ -147,15 +169,13 @@ def _truth_of(example) -> str:
 def _label_findings(task, examples, is_training) -> Iterator[Finding]:
     if not is_training and (caution := count_caution(len(examples), task.metric)):
         yield Finding(False, "number", caution)
-    scores = [one.label for one in examples if isinstance(getattr(one, "label", None), float)]
-    if scores:
-        text = f"min {min(scores):.4g}, mean {np.mean(scores):.4g}, max {max(scores):.4g}"
-        yield Finding(None, "scores", text)
-    blank = sum(isinstance(one, QuestionExample) and not one.question.strip() for one in examples)
-    if blank:
-        yield Finding(False, "blank", f"{blank:,} of the {len(examples):,} questions have no text")
+    scores = [getattr(one, "label", None) for one in examples]
+    if scores and all(isinstance(one, float) for one in np.ravel(scores[0]).tolist() or [None]):
+        columns = np.array(scores).reshape(len(scores), -1).T
+        for name, column in zip(task.labels or [""], columns, strict=True):
+            yield from score_findings(f"scores {name}".strip(), column)
     labels = count_labels(task, examples)
-    if not labels:
+    if not labels.total():
         return
     total = len(examples) if task.has_several_labels else labels.total()
     shown = [f"{name} {count:,} ({percent(count / total)})" for name, count in labels.most_common()]
@@ -191,7 +211,8 @@ def _joined_names(task, examples, labels) -> Iterator[Finding]:
     sign, text = task.config.label_separator, ""
     joined = [name for name in labels if are_several(name, labels)]
     if task.kind == "classification" and joined:
-        text = f"`{joined[0]}` seems to be several: `label_separator` makes labels of them"
+        text = f"`{joined[0]}` seems to be several, as do {len(joined)} of {len(labels)} classes: "
+        text += "`label_separator` makes labels of them"
     if sign is not None and all(len(one.label) < 2 for one in examples):
         text = f"no example has several: is `{sign}` between them?"
     if text:

@@ -2,8 +2,6 @@
 
 import itertools
 import logging
-import re
-import unicodedata
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +29,7 @@ from data_pipeline.text.letters import (
 )
 from data_pipeline.text.sample import sample_documents
 from data_pipeline.text.sentences import check_splitter, split_sentences
+from data_pipeline.text.signs import SignCounter
 from data_pipeline.text.text_files import TextRange, find_files, split_file
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -38,8 +37,8 @@ logger = logging.getLogger(__name__)
 
 _DEFAULTS = PretrainingDataConfig()
 _QUANTILES = {"5%": 5, "median": 50, "95%": 95, "max": 100}
-#: Paragraphs that look like markup, and unknown characters, in a report.
-_EXAMPLES, _UNKNOWN_SHOWN = 5, 10
+#: Unknown characters in a report.
+_UNKNOWN_SHOWN = 10
 #: Tokens of the sample from which the records are estimated.
 _ESTIMATED_TOKENS = 1 << 20
 #: Bytes of a record in its file and in the index besides its own.
@@ -50,13 +49,6 @@ _FILES_READ, _SAMPLE_CHARS, _TOO_FEW_LETTERS = 16, 400_000, 500
 _MOST_PADDING = 0.5
 #: A larger fraction of unknown tokens causes a warning, as does text that records lack.
 _MOST_UNKNOWN = 0.03
-#: What is left of HTML, wikis, Markdown and scanned pages.
-_MARKUP = re.compile(
-    r"</?[A-Za-z][^<>]*>|&[A-Za-z]+;|&#\d+;|\{\{|\[\[|~~|\|.*\||^\s*(#|=|\*){2,}|^\s*#+ "
-    r"|PageV?\d|```"
-)
-#: A paragraph with fewer letters among its characters other than spaces is no text.
-_FEWEST_LETTERS, _FEWEST_CHARACTERS = 0.5, 8
 
 
 class Problem(NamedTuple):
@@ -86,15 +78,17 @@ class CorpusReport(NamedTuple):
     formats: dict[str, int]  # format -> number of files
     files_without_text: list[str]
     #: `documents`, `empty_documents` (no tokens), `one_sentence_documents`, `paragraphs`,
-    #: `sentences`, `words`, `characters`, `markup_paragraphs`, and with a tokenizer `pieces` (all
-    #: tokens), `unknown_pieces` and `long_sentences` (more tokens than fit into a record).
+    #: `sentences`, `words`, `characters`, and with a tokenizer `pieces` (all tokens),
+    #: `unknown_pieces` and `long_sentences` (more tokens than fit into a record).
     counts: Counter
-    repeated_documents: float  # fraction of the documents that are equal to an earlier one
+    #: Fraction of the documents that are equal to an earlier one, or differ in case, numbers and
+    #: punctuation alone.
+    repeated_documents: float
     repeated_text: float  # fraction of the text in such documents
     near_duplicates: list[NearDuplicate]  # the largest share first
     held_out_share: float | None  # fraction of the runs of 8 words of held-out text in the corpus
     sentence_files: list[str]  # read as prose, but each line seems to be a sentence
-    markup: list[str]  # paragraphs that look like markup, of several texts, each after its name
+    signs: list[tuple[bool, str, str]]  # of paragraphs, such as markup, see `SignCounter`
     sentence_lengths: dict[str, int]  # quantiles, in tokens, or characters without a tokenizer
     unknown_characters: list[tuple[str, int]]  # the most frequent ones not in the vocabulary
     scripts: dict[str, float]  # fraction of the letters by script, the largest first
@@ -175,7 +169,6 @@ def check_corpus(
         if reason := why_no_records(counts, config):
             problems.append(Problem("", reason))
     characters = max(seen.counts["characters"], 1)
-    examples = itertools.chain.from_iterable(itertools.zip_longest(*seen.markup.values()))
     return CorpusReport(
         problems=problems,
         files=len(files),
@@ -189,7 +182,7 @@ def check_corpus(
         near_duplicates=seen.runs.near_duplicates(),
         held_out_share=seen.runs.held_out_share(),
         sentence_files=sentence_files,
-        markup=list(filter(None, examples))[:_EXAMPLES],
+        signs=list(seen.signs.findings("paragraphs")),
         sentence_lengths=_quantiles(seen.sentence_lengths),
         unknown_characters=tokenizer.unknown_characters(seen.characters, _UNKNOWN_SHOWN)
         if tokenizer and seen.counts["unknown_pieces"]
@@ -208,7 +201,7 @@ def check_before_build(
     """Checks settings against a sample of about 0.4 MB of a corpus, and logs warnings.
 
     There are warnings if most positions of the records would be padding, if the tokenizer does not
-    know the text, and if it reads as another language.
+    know the text, if it reads as another language, and for the `SIGNS` of what is not text.
 
     Raises:
         InputError: If the splitter depends on a language that is not written in the script of the
@@ -246,6 +239,9 @@ def check_before_build(
                 config.language,
                 reason,
             )
+    for is_good, name, text in seen.signs.findings("paragraphs"):
+        if not is_good:
+            logger.warning("%s: %s.", name, text)
     unknown = seen.counts["unknown_pieces"] / max(1, seen.counts["pieces"])
     if unknown > _MOST_UNKNOWN:
         logger.warning(
@@ -268,15 +264,6 @@ def check_before_build(
         )
 
 
-def looks_like_markup(paragraph: str) -> bool:
-    """Returns whether a paragraph has signs of markup, or hardly any letters."""
-    if _MARKUP.search(paragraph):
-        return True
-    visible = paragraph.replace(" ", "")
-    letters = sum(unicodedata.category(character)[0] in "LM" for character in visible)
-    return len(visible) >= _FEWEST_CHARACTERS and letters < _FEWEST_LETTERS * len(visible)
-
-
 class _Statistics:
     """Counts of the documents that are added, and a sample of them to estimate the records from."""
 
@@ -285,9 +272,7 @@ class _Statistics:
         self.counts, self.characters = Counter(), Counter()
         self.sentence_lengths, self.repeated = Counter(), Counter()
         self._sample, self._sampled_tokens = [], 0
-        self.markup: dict[str, list[str]] = {}  # a few paragraphs of each file
-        self.runs = WordRuns()
-        self._hashes: set[int] = set()  # of all documents
+        self.signs, self.runs = SignCounter(), WordRuns()
 
     def add(self, document: Document) -> None:
         text = document.text
@@ -316,17 +301,10 @@ class _Statistics:
         )
         self.sentence_lengths.update(lengths.tolist())
         self.characters.update(text.replace("\n", ""))
-        if hash(text) in self._hashes:
+        if not self.runs.add(document):
             self.repeated.update({"documents": 1, "document text": len(text)})
-        else:
-            self.runs.add(document)
         for paragraph in document.paragraphs:
-            if looks_like_markup(paragraph):
-                self.counts["markup_paragraphs"] += 1
-                examples = self.markup.setdefault(re.split("[:#@]", document.name)[0], [])
-                if len(examples) < _EXAMPLES:
-                    examples.append(f"{document.name}: {paragraph[:60]}")
-        self._hashes.add(hash(text))
+            self.signs.add(paragraph, document.name)
 
     def estimate(self, num_tokens: float) -> Estimate:
         """Estimates the build of a corpus with a number of tokens from one copy of the sample.

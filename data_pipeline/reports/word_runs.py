@@ -4,13 +4,14 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from data_pipeline.randomness import subkeys
 from data_pipeline.text.corpus import Document
-from data_pipeline.text.letters import UNSPACED_SCRIPTS
+from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS
 from data_pipeline.tokenizers.cleanup import run_of
 
 #: A word to compare texts by; and what stretches a line or a word: soft hyphen, Arabic kashida.
@@ -21,6 +22,8 @@ _RUN, _ONE_IN = 8, 16
 #: Texts that share this fraction of the runs of the shorter one are reported, if at least this
 #: number of runs was looked at.
 _NEAR_SHARE, _FEWEST_RUNS = 0.2, 8
+#: Texts with so many words may differ in one of them.
+_LENGTHS = range(8, 51)
 
 
 class NearDuplicate(NamedTuple):
@@ -35,8 +38,8 @@ class NearDuplicate(NamedTuple):
 class WordRuns:
     """Finds texts that share runs of 8 words, in a sample of the runs that only their words decide.
 
-    Words are compared by their letters and digits, as editions of a text differ in case, accents
-    and punctuation. A text is a file, or a document of a file with many.
+    Words are compared by their letters, as editions of a text differ in case, accents, punctuation
+    and numbers. A text is a file, or a document of a file with many.
 
     Source: "shingles" of Broder (1997): On the resemblance and containment of documents.
     """
@@ -45,18 +48,27 @@ class WordRuns:
         self._first: dict[int, str] = {}  # run -> the text that it was found in first
         self._sizes, self._shared = Counter(), Counter()
         self._held_out: set[str] = set()
+        self._texts: set[int] = set()  # hashes of the words of each
 
-    def add(self, document: Document, held_out: bool = False):
-        """Adds the runs of a document; `held_out` says that it must not be in the corpus."""
+    def add(self, document: Document, held_out: bool = False) -> bool:
+        """Adds the runs of a document; `held_out` says that it must not be in the corpus.
+
+        Returns whether its words are new; those of an earlier one in the corpus are not added.
+        """
+        words = lone_words(document.text)
+        key = hash(words or document.text)
+        if key in self._texts and not held_out:
+            return False
+        self._texts.add(key)
         # Parts of a long text belong together, and so do ranges of a file without documents.
         name = re.sub(r"(@\d+)?(#\d+)?$", "", document.name)
         if held_out:
             name = f"{name} (held out)"
             self._held_out.add(name)
-        words = [zlib.crc32(word.encode()) for word in plain_words(document.text)]
-        if len(words) < _RUN:
-            return
-        of_runs = np.lib.stride_tricks.sliding_window_view(np.array(words, np.uint64), _RUN)
+        codes = [zlib.crc32(word.encode()) for word in words]
+        if len(codes) < _RUN:
+            return True
+        of_runs = np.lib.stride_tricks.sliding_window_view(np.array(codes, np.uint64), _RUN)
         runs = subkeys(np.arange(_RUN, dtype=np.uint64), of_runs).sum(axis=1, dtype=np.uint64)
         chosen = runs[runs % np.uint64(_ONE_IN) == 0].tolist()
         self._sizes[name] += len(chosen)
@@ -65,6 +77,7 @@ class WordRuns:
                 self._shared[name, self._first[run]] += 1
             else:
                 self._first[run] = name
+        return True
 
     def near_duplicates(self) -> list[NearDuplicate]:
         """Returns the pairs of texts that share many runs, the largest share first.
@@ -92,6 +105,29 @@ class WordRuns:
 
     def _is_leak(self, name, other):
         return name in self._held_out and other not in self._held_out
+
+
+def near_texts(texts: Iterable[str], others: Iterable[str]) -> list[bool]:
+    """Returns which texts equal one of the others apart from numbers, signs and perhaps one word.
+
+    A word may be left out, added or replaced in texts of 8 to 50 words, numbers not counted.
+    """
+    keys = [_near_keys(text) for text in texts]
+    wanted = set().union(*keys)
+    found = {key for text in others for key in _near_keys(text) if key in wanted}
+    return [not found.isdisjoint(one) for one in keys]
+
+
+def _near_keys(text):
+    """Returns hashes of all words of a text, and of all but one."""
+    words = lone_words(text)
+    places = range(len(words)) if len(words) in _LENGTHS else ()
+    return {hash(words), *(hash(words[:at] + words[at + 1 :]) for at in places)} if words else set()
+
+
+def lone_words(text: str) -> tuple[str, ...]:
+    """Returns the `plain_words` that have no digits."""
+    return tuple(filter(str.isalpha, plain_words(text)))
 
 
 def plain_words(text: str) -> list[str]:

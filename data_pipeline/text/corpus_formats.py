@@ -17,6 +17,7 @@ from data_pipeline.limits import parse_json
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
 from data_pipeline.text.languages import detect_encodings
+from data_pipeline.text.signs import TEXT_SIGNS
 
 #: Longer documents are split into parts, so that shuffling and hold-out work on books too.
 MAX_DOCUMENT_CHARS = 50_000
@@ -28,6 +29,10 @@ MAX_WRAPPED_CHARS = 120
 _SENTENCE_END = re.compile(r"[.!?][\"')\]’”]*\s|[。！？][」』”’]*")
 # Scripts written without spaces: Han, kana, their punctuation and full-width forms; not Hangul.
 UNSPACED = "\u2e80-\u30ff\u31c0-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+#: These, Thai, Lao, Burmese and Khmer.
+UNSPACED_SCRIPTS = UNSPACED + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+#: The first word of a line; in scripts without spaces as many letters as a usual one has.
+_FIRST_WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]{{1,5}}|\S+")
 _UNSPACED_BREAK = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])")
 _DOC_LINE = re.compile(r"<doc\s[^<]*>")
 _DOC_TAG = re.compile(r"(<doc\s[^>]*>|</doc>)")
@@ -47,9 +52,9 @@ _OTHER_FILES = {
 #: Signs of one sentence per line, and what is looked at: lines with two sentences, lines that end
 #: with a mark, and among lines without marks those that are not full.
 _LINES_LOOKED_AT, _FEWEST_BLOCKS, _FEWEST_LINES = 5_000, 3, 10
-_TWO_SENTENCES = re.compile(r"\w[.!?…؟।][\"')\]»”’]*\s+\S|[。！？]\w")
-_LAST_MARK = re.compile(r"[.!?…؟।。！？][\"')\]»”’」』]*$")
-_MOST_TWO, _MOST_ENDS, _FEW_MARKS, _SOME_FIT = 0.25, 0.8, 0.02, 0.4
+_TWO_SENTENCES = re.compile(r"\w[.!?…؟۔।။។։።][\"')\]»”’]*\s+\S|[。！？]\w")
+_LAST_MARK = re.compile(r"[.!?…؟۔।။។։።。！？][\"')\]»”’」』]*$")
+_MOST_TWO, _MOST_ENDS, _FEW_MARKS, _SOME_FIT, _MOST_CODE = 0.25, 0.8, 0.02, 0.4, 0.2
 _JSON_WITH_TEXT = re.compile(r'\{.*"text"\s*:\s*"')
 
 
@@ -75,7 +80,8 @@ def has_sentence_lines(path) -> bool:
     """Returns whether a file seems to have one sentence per line, and blank lines between texts.
 
     That is the format "sentences", as the input of BERT and ALBERT, and read as prose it would be a
-    single document. Lines that were wrapped end within a sentence, where the next word did not fit.
+    single document. Lines that were wrapped end within a sentence, where the next word did not fit,
+    and those of source code are no sentences.
     """
     lines = itertools.islice(_text_lines(path, MAX_DOCUMENT_CHARS), _LINES_LOOKED_AT)
     groups = itertools.groupby(map(str.strip, lines), key=bool)
@@ -86,12 +92,15 @@ def has_sentence_lines(path) -> bool:
     texts = [line for block in blocks for line in block]
     if sum(bool(_TWO_SENTENCES.search(line)) for line in texts) > _MOST_TWO * len(texts):
         return False
+    code = TEXT_SIGNS["source code"].pattern
+    if sum(bool(re.search(code, " ".join(block))) for block in blocks) > _MOST_CODE * len(blocks):
+        return False
     ends = sum(bool(_LAST_MARK.search(line)) for line in texts)
     if ends > _FEW_MARKS * len(texts):
         return ends >= _MOST_ENDS * len(texts)
     # Without marks: whether the first word of the next line would have fitted into most lines.
     width = sorted(len(line) for line, _ in pairs)[len(pairs) * 9 // 10]
-    fits = sum(len(line) + 1 + len(after.split()[0]) <= width for line, after in pairs)
+    fits = sum(len(line) + 1 + len(_FIRST_WORD.match(after)[0]) <= width for line, after in pairs)
     return fits >= _SOME_FIT * len(pairs)
 
 

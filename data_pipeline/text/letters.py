@@ -7,14 +7,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
-from data_pipeline.text.corpus_formats import UNSPACED
+from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS
 from data_pipeline.text.sentences import LANGUAGES
 
 logger = logging.getLogger(__name__)
 
-#: Characters of Han, kana, Thai, Lao, Tibetan, Burmese and Khmer, for a regular expression: each
-#: counts as a word.
-UNSPACED_SCRIPTS = UNSPACED + "\u0e00-\u109f\u1780-\u17ff"
+#: In scripts without spaces each character counts as a word.
 UNSPACED_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
 _WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
 #: Scripts, each with its languages of `sentences.LANGUAGES`; the others use Latin letters.

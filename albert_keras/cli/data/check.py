@@ -1,5 +1,6 @@
 """`albert-keras data check`."""
 
+import itertools
 from typing import Annotated
 
 from typer import Argument, Context, Option
@@ -20,7 +21,7 @@ _USUAL_LENGTH = 512
 _MOST_REPEATED, _MOST_ONE_SENTENCE, _MOST_UNKNOWN, _MOST_TRUNCATED = 0.01, 0.1, 0.005, 0.05
 _MOST_PIECES_PER_WORD = 2.5
 _PROBLEMS_SHOWN, _UNKNOWN_SHOWN, _LEAST_NAMED = 10, 5, 0.005
-_PAIRS_SHOWN, _FILES_SHOWN, _MARKUP_SHOWN, _MOST_MARKUP = 5, 5, 3, 0.01
+_PAIRS_SHOWN, _FILES_SHOWN = 5, 5
 _MOST_LEAKED = 0.05
 
 
@@ -198,17 +199,13 @@ def _findings(report, config, detected, tokenizer):
 
     repeated = max(report.repeated_documents, report.repeated_text)
     text = f"{percent(report.repeated_documents)} of the documents, "
-    text += f"{percent(report.repeated_text)} of the text"
+    text += f"{percent(report.repeated_text)} of the text, apart from numbers and punctuation"
     yield Finding(repeated <= _MOST_REPEATED, "repeated", text)
     yield from _near_duplicates(report.near_duplicates)
     if (leaked := report.held_out_share) is not None:
         text = f"{percent(leaked)} of its runs of 8 words are in the corpus"
         yield Finding(leaked <= _MOST_LEAKED, "held-out text", text)
-    markup = share("markup_paragraphs", "paragraphs")
-    text = f"{percent(markup)} of the paragraphs look like it"
-    if report.markup:
-        text += f", such as {'; '.join(report.markup[:_MARKUP_SHOWN])}"
-    yield Finding(markup <= _MOST_MARKUP, "markup", text)
+    yield from itertools.starmap(Finding, report.signs)
     lone = share("one_sentence_documents", "documents")
     text = f"{percent(lone)} of the documents, which have no sentence order; "
     text += f"{count['empty_documents']} are empty"

@@ -3,11 +3,12 @@
 A cell that cannot be used is a RowError, whose text continues "line 7 ...".
 """
 
+import itertools
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,9 @@ def score_of(
     for number, value, column in zip(numbers, values, columns, strict=True):
         if number is None or not limits[0] <= number <= limits[1]:
             rule = "" if limits[0] == -math.inf else f" from {limits[0]} to {limits[1]}"
-            advice = " Write decimal points, not commas." if "," in str(value) else ""
+            advice = ""
+            if number is None and re.fullmatch(r"[-+\d.,'’\s]*\d", str(value)):
+                advice = " Write digits and a decimal point alone: 1234.5 for 1,234.5 or 1.234,5."
             raise RowError(f"must have a number{rule} in `{column}`. Received: {value!r}.{advice}")
     return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
@@ -187,7 +190,8 @@ def _check_known(name, known):
         raise RowError(f"has an unknown label, `{name}`{advice}")
 
 
-def are_several(name: str, known: Collection[str]) -> bool:
-    """Returns whether a name of a label is several known ones with a sign between them."""
+def are_several(name: str, known: Iterable[str]) -> bool:
+    """Returns whether a name of a label is several with a sign between them, that others have."""
     parts = set(_JOINTS.split(name))
-    return len(parts) > 1 and all(part in known for part in parts)
+    others = (_JOINTS.split(one) for one in known if one != name)
+    return len(parts) > 1 and parts <= set(itertools.chain.from_iterable(others))

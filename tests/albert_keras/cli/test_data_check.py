@@ -57,7 +57,7 @@ def test_warnings_leave_the_exit_code_alone(tmp_path, check):
     (tmp_path / "x.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
     code, shown = check(tmp_path, "--splitter", "line")
     assert code == 0
-    assert line_of("repeated", shown)[1].startswith("16.7 % of the documents")
+    assert line_of("repeated", shown)[1].startswith("66.7 % of the documents")
     only = line_of("one sentence only", shown)[1]
     assert only.startswith("100.0 % of the documents") and only.endswith("; 0 are empty")
     assert '"日" 1' in line_of("unknown tokens", shown)[1]
@@ -148,7 +148,10 @@ def test_files_without_text_markup_and_leaks_are_named(corpus, tmp_path, check):
     code, shown = check(corpus, "--heldout", tmp_path / "dev.txt", tokenizer=())
     assert code == 0
     assert line_of("files", shown)[1].endswith(f"1 without text: {corpus / 'empty.txt'}")
-    assert "page.txt: PageV01P084; page.txt: ### |" in line_of("markup", shown)[1]
+    assert (
+        "9.4 % of the paragraphs (3): it is learned as if it were text; page.txt: `PageV01P084`"
+        in line_of("markup", shown)[1]
+    )
     leaks = [line for line in shown.out.splitlines() if "held-out text must not be" in line]
     mark, leak = line_of("near-duplicates", shown._replace(out=leaks[0]))
     assert mark == "⚠" and leak.startswith("dev.txt (held out): 100.0 % of its runs of 8 words")

@@ -51,7 +51,7 @@ def test_without_a_tokenizer_the_report_says_what_is_missing(mail, capsys):
     train, dev = report["splits"]["train"], report["splits"]["dev"]
     assert train["examples"] + dev["examples"] == 63
     names = [finding["name"] for finding in train["findings"]]
-    assert names == ["labels", "similar labels", "repeated", "contradictory"]
+    assert names == ["labels", "similar labels", "markup", "repeated", "contradictory"]
     assert [row["line"] for row in report["skipped_rows"]] == [65, 66]
     assert report["skipped_rows"][1]["raw"] == TEXT
     assert "skipped rows: 2 rows cannot be used" in report["warnings"]

@@ -372,5 +372,5 @@ def test_a_comma_in_each_text_makes_no_column(tmp_path):
 
 def test_decimal_commas_are_told(tmp_path):
     path = write(tmp_path / "x.csv", "Text;Note", "a;0,5", "b;1,5")
-    with pytest.raises(InputError, match="Received: '0,5'. Write decimal points, not commas"):
+    with pytest.raises(InputError, match="Received: '0,5'. Write digits and a decimal"):
         read_table(path, "Text", label="Note", label_kind=score_of)

@@ -8,9 +8,10 @@ import pytest
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
-from data_pipeline.reports.corpus_check import check_before_build, check_corpus, looks_like_markup
+from data_pipeline.reports.corpus_check import check_before_build, check_corpus
 from data_pipeline.reports.word_runs import plain_words
 from data_pipeline.text.corpus import read_corpus
+from data_pipeline.text.corpus_formats import has_sentence_lines
 
 SHORT = PretrainingDataConfig(max_seq_length=32)
 
@@ -237,8 +238,11 @@ def edition(text):
     ],
 )
 def test_a_leak_is_found_in_another_edition(sentence, tmp_path):
-    first = [sentence.format(n, 3 * n) for n in range(400)]
-    second = [sentence.format(n + 10_000, 7 * n) for n in range(200)]
+    def spelled(number):  # as numbers make no difference
+        return str(number).translate(str.maketrans("0123456789", "abcdefghij"))
+
+    first = [sentence.format(spelled(n), spelled(3 * n)) for n in range(400)]
+    second = [sentence.format(spelled(n + 10_000), spelled(7 * n)) for n in range(200)]
     (tmp_path / "a.txt").write_text(" ".join(first), encoding="utf-8")
     kept = [edition(one) for one in first[:300]]
     (tmp_path / "dev.txt").write_text("\n".join([*kept, *second]), encoding="utf-8")
@@ -272,8 +276,11 @@ def test_a_text_that_repeats_itself_is_named(tmp_path, tiny_corpus):
 def test_examples_of_markup_are_of_several_files(tmp_path):
     for name in "abc":
         (tmp_path / f"{name}.txt").write_text("\n\n".join(f"<p>{n}</p>" for n in range(9)))
-    names = [example.partition(":")[0] for example in check_corpus([tmp_path]).markup]
-    assert names == ["a.txt", "b.txt", "c.txt", "a.txt", "b.txt"]
+    [(is_good, name, text)] = check_corpus([tmp_path]).signs
+    assert (is_good, name) == (False, "markup") and text.startswith(
+        "100.0 % of the paragraphs (27)"
+    )
+    assert text.endswith("; a.txt: `<p>0</p>`; b.txt: `<p>0</p>`; c.txt: `<p>0</p>`")
 
 
 SENTENCES = ["The old ferry left.", "Nobody wondered why it was late!", "“Was it?”", "So."]
@@ -301,9 +308,19 @@ def test_a_sentence_per_line_is_told_from_wrapped_lines(blocks, is_so, warnings_
     assert not check_corpus([tmp_path / "0.txt"], corpus_format="sentences").sentence_files
 
 
-def test_lines_that_look_like_markup():
-    markup = ["PageV01P084", "### |", "~~ وقال المصنف", "See <a href='x'>this</a> page."]
-    markup += ["12.5 | 13.5 | 14.5", "1,204 3,442 9,001"]
-    text = ["He paid £12 for it, and left.", "吾輩は猫である。"]
-    text.append("अपने पोस्ट ऑफिस में 420 पदों पर भर्ती है।")
-    assert list(filter(looks_like_markup, markup + text)) == markup
+@pytest.mark.parametrize(
+    "blocks, is_so",
+    [
+        (["后来呢有人问起那艘旧渡船\n没有人知道\n渡船很早就离开了港口"] * 6, True),
+        (["ครูไปตลาดตอนเช้ากับเพื่อน\nน้ำเย็นมาก\nแมวเห็นแม่น้ำวันนี้"] * 6, True),
+        (["ကလေးက စာဖတ်သည်။\nမိုးရွာသည်။\nသူပြန်လာသည်။"] * 6, True),
+        ([textwrap.fill("渡船很早就离开了港口没有人知道" * (9 + n), 30) for n in range(6)], False),
+        (["x = 1\ny = 2\nfor ferry in harbour(x, y):\n    print(ferry)\nz = 3"] * 9, False),
+        (["cd harbour\nls\nfor ferry in $OLD $NEW; do\n  cp $ferry out\ndone"] * 9, False),
+    ],
+)
+def test_scripts_without_spaces_have_sentence_lines_and_source_code_has_none(
+    blocks, is_so, tmp_path
+):
+    (tmp_path / "x.txt").write_text("\n\n".join(blocks), encoding="utf-8")
+    assert has_sentence_lines(tmp_path / "x.txt") == is_so

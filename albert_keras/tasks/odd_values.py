@@ -1,0 +1,90 @@
+"""Labels, scores, options and texts of examples that are probably not what they are read as."""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from albert_keras.report import Finding
+from albert_keras.tasks.examples import TaggedExample, normalised, row_of
+from data_pipeline.text.signs import TEXT_SIGNS, Sign, SignCounter
+
+_MONTH = "(?:jan|f[eé][bv]|m[aä]r|mrz|a[pvb]r|ma[iy]|ju[inl]|aug|ago|sep|o[ck]t|nov|d[eé][cz]|dic)"
+_NONE = r"#(?:n/a|nv|ref!|value!|wert!|div/0!|name\?|null!|num!)|n/a|null|-9{2,}"
+_PREFIX = "[BIESMLUW][-_]"
+#: Characters of an example that are shown, and the fraction of the scores with decimals that have
+#: three from which points may separate thousands.
+_SHOWN, _MOSTLY = 40, 0.8
+_DROP = "they mean none: remove these rows"
+#: Signs of whole values, by what they are values of, see `_values_of`.
+_SIGNS = {
+    "labels": {
+        "dates": Sign(
+            rf"(?i)\A(?:\d\d?[-./ ]+{_MONTH}.*|{_MONTH}\w*[-. ]+\d{{2,4}}|\d{{4}}-\d\d-\d\d.*"
+            r"|\d\d?([-./])\d\d?\1\d{2,4})\Z",
+            "they are dates, which spreadsheets make of 5-9: write these labels again, as text",
+        ),
+        "missing": Sign(rf"(?i)\A(?:{_NONE})\Z", _DROP),
+    },
+    "scores": {"missing": Sign(r"\A(?:-9{2,}|9{4,})\Z", f"perhaps {_DROP}")},
+    "texts": TEXT_SIGNS
+    | {
+        "missing": Sign(rf"(?i)\A\s*(?:{_NONE}|nan|none)\s*\Z", _DROP),
+        "numbers": Sign(r"\A[-+,.:/%$€£\d\s]*\d[-+,.:/%$€£\d\s]*\Z", "is it their column?", 0.1),
+    },
+    "texts and options": {"blank": Sign(r"\A\s*\Z", "they have no text")},
+    "options": {"equal options": Sign(".", "their question has an equal one")},
+    "tags": {
+        "prefixes": Sign(
+            rf"\A(?:(?:O|{_PREFIX}.+?)[|,;/+& ]+(?:O|{_PREFIX}.+)|{_PREFIX}{_PREFIX}.+)\Z",
+            "a prefix inside a type makes another type of it: give each word one tag",
+        )
+    },
+}
+
+
+def odd_values(examples: Sequence[Any]) -> Iterator[Finding]:
+    """Yields what seems to be wrong with values of examples, with a count and a few of them."""
+    counters = {kind: SignCounter(signs) for kind, signs in _SIGNS.items()}
+    seen: set[str] = set()
+    for example in examples:
+        for kind, values in _values_of(example).items():
+            for value in values:
+                counters[kind].add(value, row_of(example)[0][:_SHOWN])
+        row = row_of(example)
+        for text in {" ".join(row)} if isinstance(example, TaggedExample) else row:
+            if text not in seen:
+                counters["texts"].add(text)
+                seen.add(text)
+    for kind, counter in counters.items():
+        yield from itertools.starmap(Finding, counter.findings(kind))
+
+
+def _values_of(example):
+    if isinstance(example, TaggedExample):
+        return {"tags": example.tags or ()}
+    options = list(map(normalised, getattr(example, "options", ())))
+    label = example.label if hasattr(example, "label") else None
+    labels = label if isinstance(label, tuple) else (label,)
+    return {
+        "labels": [one for one in labels if isinstance(one, str)],
+        "scores": [f"{one:.10g}" for one in labels if isinstance(one, float)],
+        "texts and options": [*row_of(example), *options],
+        "options": [one * (one in options[:at]) for at, one in enumerate(options)],
+    }
+
+
+def score_findings(name: str, scores: np.ndarray) -> Iterator[Finding]:
+    """Yields the range of scores, float64 [N], and whether points seem to separate thousands."""
+    low, high = scores.min(), scores.max()
+    text = f"min {low:.4g}, mean {scores.mean():.4g}, max {high:.4g}"
+    is_same = low == high and len(scores) > 1
+    yield Finding(not is_same and None, name, f"{text}: all are the same" if is_same else text)
+    whole, parts = (scores[(scores % 1 == 0) == is_whole] for is_whole in (True, False))
+    three = [bool(re.fullmatch(r"[1-9]\d{0,2}\.\d\d[1-9]", f"{one}")) for one in parts]
+    if 100 < max(whole, default=0) < 1000 and np.mean(three or 0) >= _MOSTLY:
+        text = f"{len(parts):,} of {len(scores):,} have three decimals, as {parts[0]}, and others "
+        text += f"none, as {whole.max():.0f}: if points separate thousands, remove them"
+        yield Finding(False, name, text)
