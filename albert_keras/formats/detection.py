@@ -15,7 +15,7 @@ from albert_keras.formats.sentence_transformers import encoder_folder
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import DIGESTS, find_damage
-from data_pipeline.limits import read_json, reading_json
+from data_pipeline.limits import check_regular_file, read_json, reading_json
 
 RUN_RECORD, EXPORT_RECORD, RESULTS = "run.json", "export.json", "results.json"
 #: What `convert` writes into each folder.
@@ -41,7 +41,7 @@ KINDS = {
     "checkpoint": "a TensorFlow checkpoint or its folder (*.index), with albert_config.json",
     "google-bert": "a checkpoint of google-research/bert (*.index, bert_config.json)",
     "hugging-face": "a folder of Hugging Face (config.json, model.safetensors)",
-    "keras-nlp": "a preset of KerasNLP (config.json, model.weights.h5)",
+    "keras-nlp": "a preset of KerasNLP or KerasHub (config.json, model.weights.h5)",
 }
 
 #: Formats, named as in `convert --to` -> their modules, with `read(path)` and
@@ -358,6 +358,7 @@ def _nothing_at(path, wanted):
             choices = ", ".join(f"`{one}`" for one in models[:5])
             return f"`{path}` must be the folder of one model. Give one of these: {choices}."
     elif path.exists():
+        check_regular_file(path, ())
         problem = f"`{path}` is not a trained model (unpack an archive first)."
     else:
         known = {one.name: one for one in path.parent.glob("*")}

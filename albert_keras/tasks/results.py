@@ -19,7 +19,7 @@ from albert_keras.tasks.metrics import (
 )
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
-from data_pipeline.limits import read_json
+from data_pipeline.limits import read_json, with_digest
 
 _NAME = "results.json"
 #: Tasks whose scores are in percent.
@@ -163,7 +163,7 @@ def as_json(result: FinetuneResult) -> dict:
 def save_results(folder: str | Path, result: FinetuneResult) -> Path:
     """Writes `results.json` into an existing folder; ValueError if a score is not finite."""
     path = Path(folder) / _NAME
-    write_json(path, as_json(result), ensure_ascii=False)
+    write_json(path, with_digest(as_json(result)), ensure_ascii=False)
     return path
 
 
