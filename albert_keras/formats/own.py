@@ -110,9 +110,9 @@ def _of_export(folder):
     path = folder.with_name(f"{folder.name}.keras")
     if not path.is_file() and not (folder / EXPORT_RECORD).is_file():
         raise InputError(
-            f"`{folder}` is a SavedModel of another program: it has no {EXPORT_RECORD}. Of an ALBERT "
-            f"from TF-Hub, give the checkpoint, `{folder}/variables/variables`, and the shape as "
-            "`albert_config`."
+            f"`{folder}` is a SavedModel of another program: it has no {EXPORT_RECORD}. Of an "
+            f"ALBERT from TF-Hub, give the checkpoint, `{folder}/variables/variables`, and the "
+            "shape as `albert_config`."
         )
     if not path.is_file():
         raise InputError(

@@ -97,7 +97,7 @@ def test_refused_files_are_counted_after_the_whole_report_with_exit_code_2(corpu
     assert line_of("files", shown) == ("⚠", "12 files cannot be read, see below")
     assert "about" in line_of("build", shown)[1]
     assert "A build would refuse 12 of 41 files" in shown.err
-    assert shown.err.count("If the file is in Latin-1") == 10
+    assert shown.err.count("If the file is in another encoding") == 10
     assert "... and 2 more" in shown.err
     code, shown = check(corpus, "--copies", "2", "--json")
     result = json.loads(shown.out)
