@@ -32,6 +32,14 @@ def archive_of(*names):
     return file.getvalue()
 
 
+def archive_of_mime():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("content.xml", TEXT)
+    return file.getvalue()
+
+
 def tar():
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w") as archive:
@@ -63,6 +71,7 @@ OTHERS = {
     "Dataset.from_file": b"\xff\xff\xff\xff\x78\x02\x00\x00\x10\x00",
     "read_excel": archive_of("[Content_Types].xml", "xl/workbook.xml"),
     "office": archive_of("_rels/.rels", "word/document.xml"),
+    "or as plain text": archive_of_mime(),
     "program that runs": pickle.dumps({"text": "a"}),
     "safetensors.torch": archive_of("archive/data.pkl", "archive/data/0"),
     "unzip": archive_of("a.txt"),
