@@ -32,6 +32,8 @@ OURS = "albert-keras"
 _CHECKPOINT_FILE = re.compile(r"(.+)\.(index|meta|data-\d{5}-of-\d{5})")
 #: What to do about a damaged version of an export.
 AFTER_DAMAGE = "Copy the version again from where it was exported, or export the model again."
+#: The same for the results of a fine-tuning, whose runs are kept.
+AFTER_LOSS = f"Remove {RESULTS} and repeat the command of the fine-tuning, which writes it again."
 #: Kinds of places with trained weights -> how each is recognized.
 KINDS = {
     "run": f"the folder of a run ({RUN_RECORD})",
@@ -192,7 +194,7 @@ def best_run(folder: Path) -> Path:
             f"The fine-tuning in `{folder}` is not complete: it has no {RESULTS}. Repeat its "
             f"command to resume it, or give one of its runs: {started}."
         )
-    with reading_json(folder / RESULTS) as results:
+    with reading_json(folder / RESULTS, AFTER_LOSS) as results:
         seeds, metric = results["seeds"], results["metric"]
         split = list(seeds[0]["scores"])[0]
         name = max(seeds, key=lambda seed: seed["scores"][split][metric])["path"]

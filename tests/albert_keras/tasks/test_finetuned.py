@@ -26,7 +26,7 @@ def model(tuned):
 
 def test_a_fine_tuning_means_its_best_seed(tuned, tmp_path):
     copy = shutil.copytree(tuned, tmp_path / "copy")
-    results = json.loads((copy / "results.json").read_text())
+    results = read_json(copy / "results.json")
     [first] = results["seeds"]
     shutil.copytree(copy / first["path"], copy / "seed-2")
     scores = [{"dev": {"accuracy": accuracy}} for accuracy in (0.25, 0.75)]
