@@ -8,6 +8,7 @@ import pytest
 
 from albert_keras.tasks.finetuned import TrainedTask, open_run
 from albert_keras.tasks.predict import predict_task
+from data_pipeline.limits import read_json
 
 TEXTS = ["The ferry left early.", "Nobody knew why, and nobody asked.", "Rain."]
 
