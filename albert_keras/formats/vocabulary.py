@@ -12,13 +12,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from albert_keras.formats.detection import (
-    CONFIG,
-    OURS,
-    Place,
-    find,
-    read_conversion_record,
-)
+from albert_keras.formats.detection import CONFIG, OURS, Place, find, read_conversion_record
 from albert_keras.formats.sentence_transformers import encoder_folder, needs_small
 from albert_keras.formats.tokenizer_check import (
     check_class,
@@ -108,19 +102,17 @@ def stored_vocabulary(place: Place, most: int | None = None) -> Vocabulary | Non
     if digest is None and place.format in (OURS, "google"):  # written by an earlier version
         digest = record.get("digest")
     if vocabulary is not None:
-        check_digest(str(place), vocabulary, digest, "when it was converted")
+        check_digest(str(place), vocabulary, digest)
     return vocabulary
 
 
-def check_digest(
-    name: str, vocabulary: Vocabulary, digest: str | None, when: str = "in its training"
-) -> None:
+def check_digest(name: str, vocabulary: Vocabulary, digest: str | None) -> None:
     """Raises InputError unless the tokenizer of a model has a digest, if that is known."""
     if digest not in (None, vocabulary.tokenizer.digest):
         source = f" ({vocabulary.source})" if vocabulary.source else ""
         raise InputError(
-            f"The digest of the tokenizer for `{name}` must be {digest}, as {when}. "
-            f"Received: {vocabulary.tokenizer.digest}{source}."
+            f"The digest of the tokenizer for `{name}` must be {digest}, as in its "
+            f"training or conversion. Received: {vocabulary.tokenizer.digest}{source}."
         )
 
 

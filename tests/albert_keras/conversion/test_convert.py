@@ -94,8 +94,8 @@ def test_weights_vocabulary_and_labels_are_those_of_the_conversion(own_folder, t
     for changes, says in (
         ({"encoder_digest": "0" * 64}, "as when it was converted"),
         ({"weights_digest": "0" * 64}, "as when it was converted"),
-        ({"vocabulary": record["vocabulary"] | {"written_digest": "0" * 64}}, "as when"),
-        ({"vocabulary": {"digest": "0" * 64}}, "as when"),  # of an earlier version
+        ({"vocabulary": record["vocabulary"] | {"written_digest": "0" * 64}}, "as in its"),
+        ({"vocabulary": {"digest": "0" * 64}}, "or conversion"),  # of an earlier version
     ):
         (path / CONVERSION_RECORD).write_text(json.dumps(record | changes))
         with pytest.raises(InputError, match=says):
@@ -142,7 +142,9 @@ def test_swapped_pieces_of_a_converted_model_are_refused(to, google, tmp_path):
     first.piece, second.piece = second.piece, first.piece
     file.write_bytes(model.SerializeToString())
     for read in (open_weights, load_tokenizer):
-        with pytest.raises(InputError, match="digest of the tokenizer .* as when it was converted"):
+        with pytest.raises(
+            InputError, match="digest of the tokenizer .* as in its training or conversion"
+        ):
             read(path)
 
 
