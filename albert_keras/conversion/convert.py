@@ -109,15 +109,18 @@ def convert(
     source_format = place.format
     if to not in (None, *FORMATS):
         raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {to}.")
-    logger.info("reading `%s` (%s)", source, source_format)
     try:
+        if to is None and source_format == OURS:
+            if place.kind in ("export", "keras"):  # perhaps of another program
+                open_weights(place)
+            names = ", ".join(name for name in FORMATS if name != OURS)
+            message = f"The model is in our format. Choose a target with `to` one of: {names}."
+            raise InputError(message)
+        logger.info("reading `%s` (%s)", source, source_format)
         opened = open_weights(place, None, config, tokenizer)
     except InputError as error:  # the argument has another name here
         text = str(error).replace("`albert_config`", "`config`")
         raise InputError(text, *error.mistakes) from error
-    if to is None and source_format == OURS:  # and no SavedModel or `.keras` file of others
-        names = ", ".join(name for name in FORMATS if name != OURS)
-        raise InputError(f"The model is in our format. Choose a target with `to` one of: {names}.")
     to = to or OURS
     model = complete(opened)
     files, notes, described = {}, list(opened.notes), None
