@@ -9,6 +9,7 @@ import fcntl
 import glob
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -26,6 +27,8 @@ LOCK_FILE = ".lock"
 #: Name of the file that lists the digests of the others in a folder.
 DIGESTS = "digests.json"
 
+logger = logging.getLogger(__name__)
+
 #: The name of a temporary file or folder in a path; the name that it is to have.
 _TEMPORARY = r"(?<![^/])\.([^/]+)\.tmp-\d+(?![^/])"
 _FULL = "The disk is full: {}Free some space or choose a folder on another disk."
@@ -41,6 +44,8 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     """Yields a temporary path that replaces the file at `path` if the block succeeds."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    if path.is_symlink():
+        logger.warning("`%s` is a link to `%s`: a file replaces it", path, os.readlink(path))
     _temporaries.add(temporary)
     try:
         with naming(path):
@@ -112,7 +117,7 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
 
     Temporary folders for the same path that killed processes left are removed.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path) if os.path.islink(path) else path)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     shutil.rmtree(temporary, ignore_errors=True)
     unfinished_folders(path.parent, glob.escape(path.name))
@@ -250,6 +255,23 @@ def check_output_folder(path: str | Path, name: str = "out") -> None:
             f"ended, or choose another `{name}`."
         )
     check_writable(path, name)
+
+
+def check_links(*folders: Path) -> None:
+    """Raises InputError if a link in a folder leads to another one, which others may own.
+
+    Call it before files of the folder are written or removed.
+    """
+    for path in (path for folder in folders if folder.is_dir() for path in folder.iterdir()):
+        if (
+            path.is_symlink()
+            and path.is_dir()
+            and path.parent.resolve() not in path.resolve().parents
+        ):
+            raise InputError(
+                f"`{path}` must be a folder of its own, because files in it are written and "
+                f"removed. Received: a link to `{os.readlink(path)}`. Move that folder here."
+            )
 
 
 def check_writable(path: Path, name: str = "out") -> None:

@@ -15,7 +15,7 @@ import socket
 from pathlib import Path
 
 from data_pipeline.errors import InputError
-from data_pipeline.files import LOCK_FILE, naming, open_in_place
+from data_pipeline.files import LOCK_FILE, check_links, naming, open_in_place
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,8 @@ class FolderLock:
                 that it appears with its lock; None if it exists.
 
         Raises:
-            InputError: If another process has the lock; it is named.
+            InputError: If another process has the lock; it is named. Also if a folder in it is a
+                link, see `check_links`.
             OSError: If the file cannot be created, except for a lack of permission: then nothing is
                 locked.
         """
@@ -72,6 +73,8 @@ class FolderLock:
             missing = [each for each in (folder, *folder.absolute().parents) if not each.exists()]
             folder.mkdir(parents=True, exist_ok=True)
             self._made = missing
+        if self._descriptor is None:
+            check_links(self._folder, self._path.parent)
         while self._descriptor is None:
             path = self._path if inside is None else inside / self._path.name
             try:

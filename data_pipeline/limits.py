@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import yaml
 
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.file_kinds import HEAD_BYTES, WIDE, check_kind
 
 #: Settings and descriptions: `run.json`, `dataset_info.json`, a configuration.
 MAX_JSON_BYTES = 16 * 2**20
@@ -36,6 +37,8 @@ _DIGEST = "content_sha256"
 
 #: Brackets of YAML that are open at once.
 _MAX_LEVELS = 100
+#: Tags of numbers in YAML, and the most digits of an integer that Python reads.
+_NUMBERS, _MAX_DIGITS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"), 4300
 
 #: Integers in settings that have no limit of their own; more than any of them needs.
 MAX_INTEGER = 2**31 - 1
@@ -49,10 +52,11 @@ BYTES_PER_POSITION = 32
 LONG_TEXT_FACTOR = 16
 
 
-def check_regular_file(path: str | Path) -> None:
+def check_regular_file(path: str | Path, takes: tuple[str, ...] | None = None) -> None:
     """Raises InputError if a path is a pipe, a device or a socket, which may never end.
 
-    A missing file and a folder raise no error here; opening the path does.
+    So does a file of a known kind that is not one of those it `takes`, see `check_kind`. A missing
+    file and a folder raise no error here; opening the path does.
     """
     try:
         mode = os.stat(path).st_mode
@@ -63,16 +67,19 @@ def check_regular_file(path: str | Path) -> None:
             f"`{path}` must be a regular file. Received: a pipe, a device or a socket. "
             "Write its content to a file, and pass that file."
         )
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        check_kind(path, file.read(HEAD_BYTES), takes)
 
 
 def read_limited(path: str | Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
     """Reads a whole file.
 
     Raises:
-        InputError: If it is not a regular file, or has more than `max_bytes` bytes.
+        InputError: If it is not a regular file, is of another kind, see `check_kind`, or has more
+            than `max_bytes` bytes.
         OSError: If it cannot be opened or read.
     """
-    check_regular_file(path)  # opening a pipe would wait for its other end
+    check_regular_file(path, WIDE)  # opening a pipe would wait for its other end
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         content = b"" if size > max_bytes else file.read(max_bytes + 1)
@@ -133,7 +140,8 @@ def reading_json(
         **options: Passed to `json.loads`.
 
     Raises:
-        InputError: If the file cannot be read, is not JSON of this kind or has other values than
+        InputError: If the file cannot be read, is not JSON of this kind, repeats a key (which files
+            of examples may), or has other values than
             its digest says, or if the block raises what a missing key or a value of another type
             causes.
 
@@ -144,6 +152,8 @@ def reading_json(
     advice = f" {advice}" if advice else ""
     try:
         content = read_limited(path, max_bytes)
+        if max_bytes < MAX_DATA_BYTES:
+            options.setdefault("object_pairs_hook", _unique)
         try:
             values = parse_json(content, **options)
         except ValueError as error:
@@ -188,7 +198,7 @@ def read_json(path: str | Path, advice: str = "") -> dict:
 
 
 def parse_json(content: bytes | str, **options: Callable | bool) -> Any:
-    """Parses JSON as `json.loads` does, with its options.
+    """Parses JSON as `json.loads` does, with its options; integers of too many digits are str.
 
     ValueError if it is not valid, or nested more deeply than Python can read.
     """
@@ -198,6 +208,21 @@ def parse_json(content: bytes | str, **options: Callable | bool) -> Any:
         return json.loads(content, **options)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # Python reads no more digits
+        options.setdefault("parse_int", lambda text: text if len(text) > _MAX_DIGITS else int(text))
+        return json.loads(content, **options)
+
+
+def _unique(pairs):
+    """Returns the object of names and values; ValueError if a name is repeated."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in values if names.count(name) > 1)
+        raise ValueError(f"it has `{repeated}` more than once")
+    return values
 
 
 def check_memory(num_bytes: int, what: str) -> None:
@@ -234,6 +259,12 @@ class _Loader(yaml.SafeLoader):
             line = self.peek_event().start_mark.line + 1
             raise NotYaml(line, "must not contain YAML aliases (`*`).")
         return super().compose_node(parent, index)
+
+    def resolve(self, kind, value, implicit):
+        """Reads 8:30, for YAML a number to the base of 60, and overlong numbers as text."""
+        tag = super().resolve(kind, value, implicit)
+        is_text = tag in _NUMBERS and (":" in value or len(value) > _MAX_DIGITS)
+        return self.DEFAULT_SCALAR_TAG if is_text else tag
 
     def construct_mapping(self, node, deep=False):
         """Refuses keys that are no names, or are given twice: YAML silently takes the last."""

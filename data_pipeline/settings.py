@@ -92,6 +92,11 @@ class Settings(BaseModel):
         except ValidationError as error:
             problems = [problem for item in error.errors() for problem in _explain(item, self)]
         known = _converted(type(self), values) if problems else dict(self)
+        problems += [
+            Problem((name,), f"must be a number. Received: {value!r}.")
+            for name, value in values.items()
+            if isinstance(value, bool) and type(known.get(name)) in (int, float)
+        ]
         for check in (_too_large, _broken_rules):
             invalid = {problem.path[0] for problem in problems if problem.path}
             problems += check(type(self), known, invalid)

@@ -48,6 +48,7 @@ LOOKS_UP = "models/presets.py"
 #: Rooms and modules of data_pipeline from the lowest up. Within a row, none imports another.
 DATA_ROWS = (
     ("errors", "lazy_names"),
+    ("file_kinds",),
     ("limits", "progress", "tensorflow_line", "randomness", "child_processes"),
     ("files", "settings", "array_files"),
     ("folder_lock", "config", "text"),

@@ -55,6 +55,7 @@ class ConversionResult(NamedTuple):
     albert_config: dict[str, Any]  #: Shape of the model.
     num_parameters: int  #: Numbers in all tensors that were written.
     encoder_digest: str  #: SHA-256 of the encoder's weights, see `encoder_digest`.
+    weights_digest: str  #: The same of all weights, also those of heads.
     heads: tuple[str, ...]  #: Names in `HEADS` that were converted.
     left_heads: tuple[str, ...]  #: Heads that the target cannot store.
     labels: tuple[str, ...]  #: Names of classes, if the source has them.
@@ -62,7 +63,8 @@ class ConversionResult(NamedTuple):
     task: str | None
     #: "pooling", "normalize" and "longest_text" of a model for vectors of texts.
     embedding: dict[str, Any]
-    #: "pieces", their number, "source" and "digest"; None without a vocabulary.
+    #: "pieces", their number, "source", "digest" and, as it is read from the folder,
+    #: "written_digest"; None without a vocabulary.
     vocabulary: dict[str, Any] | None
     notes: tuple[str, ...]  #: What other code does differently with the model.
 
@@ -105,19 +107,22 @@ def convert(
     check_output_folder(target, "target")
     place = detect(source)
     source_format = place.format
-    if to is None and source_format == OURS:
-        names = ", ".join(name for name in FORMATS if name != OURS)
-        raise InputError(f"The model is in our format. Choose a target with `to` one of: {names}.")
-    to = to or OURS
-    if to not in FORMATS:
+    if to not in (None, *FORMATS):
         raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {to}.")
     with whole_folder(target) as folder:  # from now on other processes are refused
-        logger.info("reading `%s` (%s)", source, source_format)
         try:
+            if to is None and source_format == OURS:
+                if place.kind in ("export", "keras"):  # perhaps of another program
+                    open_weights(place)
+                names = ", ".join(name for name in FORMATS if name != OURS)
+                message = f"The model is in our format. Choose a target with `to` one of: {names}."
+                raise InputError(message)
+            logger.info("reading `%s` (%s)", source, source_format)
             opened = open_weights(place, None, config, tokenizer)
         except InputError as error:  # the argument has another name here
             text = str(error).replace("`albert_config`", "`config`")
             raise InputError(text, *error.mistakes) from error
+        to = to or OURS
         model = complete(opened)
         files, notes, described = {}, list(opened.notes), None
         if opened.has_tokenizer and to == _HUGGING_FACE:  # positions start after the id of padding
@@ -159,6 +164,8 @@ def convert(
             format_module(to).write(model, folder, files)
         write_json(folder / CONVERSION_RECORD, {"format": to})  # to read it; completed below
         written = open_weights(folder).in_memory()
+        if described is not None:
+            described["written_digest"] = written.tokenizer.digest
         _check_equal(written.arrays, model.arrays)
         result = ConversionResult(
             path=target,
@@ -168,6 +175,7 @@ def convert(
             albert_config=shape.to_dict(),
             num_parameters=sum(array.size for array in written.arrays.values()),
             encoder_digest=written.digest,
+            weights_digest=written.weights_digest,
             heads=written.heads,
             left_heads=tuple(head for head in model.heads if head not in written.heads),
             labels=tuple(model.labels),

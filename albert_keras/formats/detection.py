@@ -15,7 +15,7 @@ from albert_keras.formats.sentence_transformers import encoder_folder
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import DIGESTS, find_damage
-from data_pipeline.limits import read_json, reading_json
+from data_pipeline.limits import check_regular_file, read_json, reading_json
 
 RUN_RECORD, EXPORT_RECORD, RESULTS = "run.json", "export.json", "results.json"
 #: What `convert` writes into each folder.
@@ -32,6 +32,8 @@ OURS = "albert-keras"
 _CHECKPOINT_FILE = re.compile(r"(.+)\.(index|meta|data-\d{5}-of-\d{5})")
 #: What to do about a damaged version of an export.
 AFTER_DAMAGE = "Copy the version again from where it was exported, or export the model again."
+#: The same for the results of a fine-tuning, whose runs are kept.
+AFTER_LOSS = f"Remove {RESULTS} and repeat the command of the fine-tuning, which writes it again."
 #: Kinds of places with trained weights -> how each is recognized.
 KINDS = {
     "run": f"the folder of a run ({RUN_RECORD})",
@@ -41,7 +43,7 @@ KINDS = {
     "checkpoint": "a TensorFlow checkpoint or its folder (*.index), with albert_config.json",
     "google-bert": "a checkpoint of google-research/bert (*.index, bert_config.json)",
     "hugging-face": "a folder of Hugging Face (config.json, model.safetensors)",
-    "keras-nlp": "a preset of KerasNLP (config.json, model.weights.h5)",
+    "keras-nlp": "a preset of KerasNLP or KerasHub (config.json, model.weights.h5)",
 }
 
 #: Formats, named as in `convert --to` -> their modules, with `read(path)` and
@@ -192,7 +194,7 @@ def best_run(folder: Path) -> Path:
             f"The fine-tuning in `{folder}` is not complete: it has no {RESULTS}. Repeat its "
             f"command to resume it, or give one of its runs: {started}."
         )
-    with reading_json(folder / RESULTS) as results:
+    with reading_json(folder / RESULTS, AFTER_LOSS) as results:
         seeds, metric = results["seeds"], results["metric"]
         split = list(seeds[0]["scores"])[0]
         name = max(seeds, key=lambda seed: seed["scores"][split][metric])["path"]
@@ -358,6 +360,7 @@ def _nothing_at(path, wanted):
             choices = ", ".join(f"`{one}`" for one in models[:5])
             return f"`{path}` must be the folder of one model. Give one of these: {choices}."
     elif path.exists():
+        check_regular_file(path, ())
         problem = f"`{path}` is not a trained model (unpack an archive first)."
     else:
         known = {one.name: one for one in path.parent.glob("*")}

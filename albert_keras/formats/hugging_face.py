@@ -37,6 +37,7 @@ from albert_keras.formats.sentence_transformers import check_name, embedding_of,
 from albert_keras.formats.tensor_table import Row, expand, read_by_table, write_by_table
 from albert_keras.formats.vocabulary import write_files
 from data_pipeline.errors import InputError
+from data_pipeline.file_kinds import kind_error
 from data_pipeline.files import write_json
 from data_pipeline.limits import check_memory, check_regular_file, read_json, reading_json
 
@@ -134,13 +135,8 @@ def _read_weights(folder: Path) -> dict[str, np.ndarray]:
     # It has one of them: otherwise it would not be recognized as a folder of Hugging Face.
     path = next(folder / name for name in HUGGING_FACE_WEIGHTS if (folder / name).is_file())
     if path.suffix == ".bin":
-        raise InputError(
-            f"`{path}` is a pickle, a program that runs when it is read. Use {WEIGHTS} of the same "
-            "model or, if you trust the author of the file, write it with PyTorch: `python -c "
-            '"import torch, safetensors.torch as s; s.save_file({name: tensor.contiguous().clone() '
-            f"for name, tensor in torch.load('{path}', 'cpu', weights_only=True).items()}}, "
-            f"'{folder / WEIGHTS}')\"`."
-        )
+        check_regular_file(path)
+        raise kind_error(path, "pickle")
     if path.suffix == ".safetensors":
         return read_safetensors(path)
     with reading_json(path) as values:
@@ -161,7 +157,7 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
     Source:
         https://github.com/huggingface/safetensors, "Format".
     """
-    check_regular_file(path)
+    check_regular_file(path, ("safetensors",))
     try:
         check_memory(os.path.getsize(path), f"The tensors in `{path}`")
         with safe_open(path, framework="np") as file:

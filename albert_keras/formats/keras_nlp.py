@@ -34,7 +34,7 @@ from data_pipeline.limits import reading_json
 
 logger = logging.getLogger(__name__)
 
-WEIGHTS = "model.weights.h5"
+WEIGHTS, TASK = "model.weights.h5", "task.json"
 TOKENIZER = "tokenizer.json"
 _MODEL = "spiece.model"  #: The name of the vocabulary among the files to write.
 _VERSIONS = {"keras_version": "3.3.3", "keras_nlp_version": "0.12.1"}
@@ -92,7 +92,8 @@ def read(path):
     tensors = without_blank(PROJECTION, config, read_by_table(rows, theirs, shapes, path))
     if config.embedding_size == config.hidden_size and f"{PROJECTION}/kernel" in tensors:
         config = projected
-    return OpenedModel.of(config, tensors, path)
+    notes = (f"the head of its task, in {TASK}, is not read",) if (path / TASK).is_file() else ()
+    return OpenedModel.of(config, tensors, path, notes=notes)
 
 
 def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
@@ -143,7 +144,7 @@ def _read_config(path):
     """Returns the configuration of a serialized AlbertBackbone; InputError if it is another one."""
     with reading_json(path) as values:
         registered_name, settings = values["registered_name"], values["config"]
-        if registered_name != "keras_nlp>AlbertBackbone":
+        if registered_name not in ("keras_nlp>AlbertBackbone", "keras_hub>AlbertBackbone"):
             raise InputError(
                 f"`{path}` must describe KerasNLP's AlbertBackbone. Received: {registered_name}."
             )

@@ -68,7 +68,8 @@ def encoder_digest(tensors, heads: tuple[str, ...] = ()) -> str:
     """
     digest = hashlib.sha256()
     further = sorted(name for name in tensors.shapes if name.startswith(heads)) if heads else []
-    for name in encoder_names(tensors) + [name for name in further if not is_moment(name)]:
+    names = encoder_names(tensors)
+    for name in names + [name for name in further if not is_moment(name) and name not in names]:
         array = tensors.read(name)
         if not is_float(array):
             raise InputError(f"{name} must contain floats. Received: {array.dtype.name}.")

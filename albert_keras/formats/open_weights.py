@@ -24,7 +24,13 @@ from albert_keras.formats.detection import (
 )
 from albert_keras.formats.model_weights import groups_are_rounded_alike
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.formats.vocabulary import Vocabulary, read_vocabulary, stored_vocabulary
+from albert_keras.formats.vocabulary import (
+    Vocabulary,
+    check_digest,
+    check_size,
+    read_vocabulary,
+    stored_vocabulary,
+)
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -80,11 +86,15 @@ def open_weights(
     found, shapes = OpenedModel(), {}
     if place is not None and is_ours:
         found, shapes = own.find_weights(place, step), _shapes_beside(place)
-    vocabulary = _given(tokenizer)
+    elif place is not None:
+        found = format_module(place.format).read(place.path)
+    known_shape = found.albert_config or next(iter(shapes.values()), None)
+    most = known_shape and known_shape.vocab_size
+    vocabulary = _given(tokenizer, most)
     if vocabulary is None and place is not None:
-        vocabulary = stored_vocabulary(place)
+        vocabulary = stored_vocabulary(place, most)
     if place is not None and not is_ours:
-        found = _converted(name, place, vocabulary)
+        found = _converted(name, place, found, vocabulary)
     if found.albert_config is not None:
         shapes = {f"`{name}`": found.albert_config} | shapes
     shape = _shape(name, shapes, albert_config, vocabulary and vocabulary.tokenizer.vocab_size)
@@ -100,10 +110,8 @@ def open_weights(
     record = read_conversion_record(place.path) if place is not None else {}
     _check_conversion(name, record, found, shape)
     if vocabulary is not None:
-        digest = found.tokenizer_digest
-        if is_ours and tokenizer is None:
-            digest = digest or (record.get("vocabulary") or {}).get("digest")
-        _check_tokenizer(name, vocabulary, shape, digest)
+        check_digest(name, vocabulary, found.tokenizer_digest)
+        check_size(name, vocabulary.tokenizer.vocab_size, shape.vocab_size)
         known |= {"_tokenizer": vocabulary.tokenizer, "tokenizer_source": vocabulary.source}
         known["notes"] = (*found.notes, *vocabulary.notes)
     return dataclasses.replace(found, **known)
@@ -121,8 +129,9 @@ def _check_conversion(name, record, found, shape):
     if found.kind != "run":
         labels = tuple(record.get("labels") or ())
         pairs["labels"] = (labels, found.labels if labels and found.labels else labels)
-        if digest := record.get("encoder_digest"):
-            pairs["encoder_digest"] = (digest, found.digest)
+        for key, attribute in (("encoder_digest", "digest"), ("weights_digest", "weights_digest")):
+            if digest := record.get(key):
+                pairs[key] = (digest, getattr(found, attribute))
     for key, (wanted, value) in pairs.items():
         if wanted != value:
             raise InputError(
@@ -143,8 +152,7 @@ def _shapes_beside(place):
     }
 
 
-def _converted(name, place, vocabulary):
-    model = format_module(place.format).read(place.path)
+def _converted(name, place, model, vocabulary):
     if vocabulary is not None:
         model = model.without_padded_rows(vocabulary.tokenizer.vocab_size)
     logger.info(
@@ -156,22 +164,6 @@ def _converted(name, place, vocabulary):
         f"{vocabulary.tokenizer.vocab_size:,} pieces" if vocabulary else "no vocabulary read",
     )
     return dataclasses.replace(model, kind=place.kind, place=place.path)
-
-
-def _check_tokenizer(name, vocabulary, shape, digest):
-    """Raises InputError if a tokenizer is not that of the training, or has another size."""
-    tokenizer = vocabulary.tokenizer
-    if digest is not None and tokenizer.digest != digest:
-        source = f" ({vocabulary.source})" if vocabulary.source else ""
-        raise InputError(
-            f"The digest of the tokenizer for `{name}` must be {digest}, as in its training. "
-            f"Received: {tokenizer.digest}{source}."
-        )
-    if tokenizer.vocab_size != shape.vocab_size:
-        raise InputError(
-            f"The tokenizer of `{name}` must have {shape.vocab_size:,} pieces, the `vocab_size` of "
-            f"its albert_config. Received: {tokenizer.vocab_size:,}."
-        )
 
 
 def format_module(name: str) -> ModuleType:
@@ -198,9 +190,9 @@ def _shape(name, shapes, given, vocab_size):
     return next(iter(shapes.values()))
 
 
-def _given(tokenizer) -> Vocabulary | None:
+def _given(tokenizer, most) -> Vocabulary | None:
     """Returns the vocabulary that the caller gave, as an object or a path."""
     if tokenizer is None:
         return None
     is_object = isinstance(tokenizer, Tokenizer)
-    return Vocabulary(tokenizer, "") if is_object else read_vocabulary(tokenizer)
+    return Vocabulary(tokenizer, "") if is_object else read_vocabulary(tokenizer, most)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from albert_keras.formats.detection import (
     ALBERT_CONFIG,
+    EXPORT_RECORD,
     Place,
     one_prefix,
     read_conversion_record,
@@ -107,6 +108,12 @@ def _of_checkpoint(prefix, run=None):
 
 def _of_export(folder):
     path = folder.with_name(f"{folder.name}.keras")
+    if not path.is_file() and not (folder / EXPORT_RECORD).is_file():
+        raise InputError(
+            f"`{folder}` is a SavedModel of another program: it has no {EXPORT_RECORD}. Of an "
+            f"ALBERT from TF-Hub, give the checkpoint, `{folder}/variables/variables`, and the "
+            "shape as `albert_config`."
+        )
     if not path.is_file():
         raise InputError(
             f"The weights of the export `{folder}` are missing: there is no `{path.name}` beside "

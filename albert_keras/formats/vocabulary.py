@@ -4,11 +4,14 @@ SentencePiece models are copied byte for byte. A `tokenizer.json` alone is conve
 that it was made from. Byte-level BPE is vocab.json with merges.txt, or tokenizer.json.
 """
 
+import contextlib
 import json
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.formats.detection import CONFIG, Place, find
+from google.protobuf.message import DecodeError
+
+from albert_keras.formats.detection import CONFIG, OURS, Place, find, read_conversion_record
 from albert_keras.formats.sentence_transformers import encoder_folder, needs_small
 from albert_keras.formats.tokenizer_check import (
     check_class,
@@ -37,7 +40,7 @@ from data_pipeline.tokenizers.byte_bpe import (
     write_bpe,
 )
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE
+from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE, read_model
 
 _MODELS = (".model", ".spm")
 #: Google's releases have `30k-clean.model`, `vocab_chinese.txt` and `vocab.txt`.
@@ -50,6 +53,8 @@ KERAS_NLP_FILE = "assets/tokenizer/vocabulary.spm"
 _BESIDE = (CONFIG_FILE, MERGES, _SPECIAL, _ADDED)
 _FILES = (*_VOCABULARIES, "*.spm", PIECES, PIECES_FILE, *_BESIDE)
 _PREFIX = "add_prefix_space"
+#: Pieces more than the model has that are too many to be read before they are counted exactly.
+_SURPLUS = 50_000
 #: Names of RoBERTa's special tokens, under the keys of transformers.
 _KEYS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 _NAMES = dict(zip(_KEYS, SPECIAL_PIECES, strict=True))
@@ -85,15 +90,47 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     return vocabulary.tokenizer
 
 
-def stored_vocabulary(place: Place) -> Vocabulary | None:
+def stored_vocabulary(place: Place, most: int | None = None) -> Vocabulary | None:
     """Reads the vocabulary that is stored with the weights of a place; None if there is none.
 
     Weights are not read, and TensorFlow is only needed for a vocabulary inside a `.keras` file.
+    InputError as `read_vocabulary`, or if it is not the one that `conversion.json` describes.
     """
+    vocabulary = _stored_vocabulary(place, most)
+    record = read_conversion_record(place.path).get("vocabulary") or {}
+    digest = record.get("written_digest")
+    if digest is None and place.format in (OURS, "google"):  # written by an earlier version
+        digest = record.get("digest")
+    if vocabulary is not None:
+        check_digest(str(place), vocabulary, digest)
+    return vocabulary
+
+
+def check_digest(name: str, vocabulary: Vocabulary, digest: str | None) -> None:
+    """Raises InputError unless the tokenizer of a model has a digest, if that is known."""
+    if digest not in (None, vocabulary.tokenizer.digest):
+        source = f" ({vocabulary.source})" if vocabulary.source else ""
+        raise InputError(
+            f"The digest of the tokenizer for `{name}` must be {digest}, as in its "
+            f"training or conversion. Received: {vocabulary.tokenizer.digest}{source}."
+        )
+
+
+def check_size(name: str, pieces: int, size: int) -> None:
+    """Raises InputError if the tokenizer of a model has another number of pieces than the model."""
+    if pieces != size:
+        raise InputError(
+            f"The tokenizer of `{name}` must have {size:,} pieces, the `vocab_size` of its "
+            f"albert_config. Received: {pieces:,}."
+        )
+
+
+def _stored_vocabulary(place, most):
     if place.format == "hugging-face":
         folder = encoder_folder(place.path)
         files, usual = _read_files(folder), read_json(folder / CONFIG).get("tokenizer_class")
-        vocabulary = vocabulary_of(files, place.path, usual or "None") if files else None
+        usual = usual or "None"
+        vocabulary = vocabulary_of(files, place.path, usual, most) if files else None
         if vocabulary and not vocabulary.tokenizer.config.lower_case and needs_small(place.path):
             raise InputError(
                 f"`do_lower_case` of sentence-transformers in `{place.path}` must be false for a "
@@ -103,8 +140,8 @@ def stored_vocabulary(place: Place) -> Vocabulary | None:
         return vocabulary
     if place.format == "keras-nlp":
         path = place.path / KERAS_NLP_FILE
-        return read_vocabulary(path) if path.is_file() else None
-    vocabulary = vocabulary_beside(*place.folders)
+        return read_vocabulary(path, most) if path.is_file() else None
+    vocabulary = vocabulary_beside(*place.folders, most=most)
     if vocabulary is None and place.kind == "keras":
         from albert_keras.formats.keras_file import tokenizer_in_keras_file
 
@@ -113,20 +150,23 @@ def stored_vocabulary(place: Place) -> Vocabulary | None:
     return vocabulary
 
 
-def read_vocabulary(path: str | Path) -> Vocabulary:
+def read_vocabulary(path: str | Path, most: int | None = None) -> Vocabulary:
     """Reads the vocabulary that a user names.
 
     It is a tokenizer folder of ours, or one with the files of another format; or one file:
     `*.model`, `*.spm`, `tokenizer.json`, `vocab.txt`. InputError if it is not a vocabulary, or
-    cannot be expressed.
+    cannot be expressed, or has far more pieces than `most`, those of the model.
     """
     path = Path(path)
     if path.suffix == ".json" and path.is_file():
-        return vocabulary_of({path.name: read_limited(path, MAX_VOCABULARY_BYTES)}, path)
+        files = {path.name: read_limited(path, MAX_VOCABULARY_BYTES)}
+        return vocabulary_of(files, path, most=most)
     files = _read_files(path)
     if files.keys() <= set(_BESIDE):
+        if most and path.is_file():
+            _check_most({path.name: read_limited(path, MAX_VOCABULARY_BYTES)}, path, most)
         return Vocabulary(Tokenizer.load(path), str(path))
-    return vocabulary_of(files, path)
+    return vocabulary_of(files, path, most=most)
 
 
 def _read_files(folder):
@@ -135,14 +175,14 @@ def _read_files(folder):
     return {path.name: read_limited(path, MAX_VOCABULARY_BYTES) for path in paths}
 
 
-def vocabulary_beside(*folders: Path) -> Vocabulary | None:
+def vocabulary_beside(*folders: Path, most: int | None = None) -> Vocabulary | None:
     """Reads the vocabulary in the nearest of the folders that has one, or in its `tokenizer/`.
 
     InputError if a folder has several, or as `read_vocabulary`.
     """
     for folder in folders:
         if (folder / TOKENIZER_FOLDER).is_dir():
-            return read_vocabulary(folder / TOKENIZER_FOLDER)
+            return read_vocabulary(folder / TOKENIZER_FOLDER, most)
         paths = sorted(path for pattern in _VOCABULARIES for path in folder.glob(pattern))
         if len(paths) > 1:
             listing = ", ".join(path.name for path in paths)
@@ -150,17 +190,21 @@ def vocabulary_beside(*folders: Path) -> Vocabulary | None:
                 f"`{folder}` contains several tokenizers. Give one of them: {listing}."
             )
         if paths:
-            return read_vocabulary(paths[0])
+            return read_vocabulary(paths[0], most)
     return None
 
 
 def vocabulary_of(
-    files: dict[str, bytes], source: str | Path, usual_class: str | None = None
+    files: dict[str, bytes],
+    source: str | Path,
+    usual_class: str | None = None,
+    most: int | None = None,
 ) -> Vocabulary:
     """Finds the vocabulary among files stored beside weights.
 
     `usual_class` is the class of transformers that reads it if `tokenizer_config.json` has none;
-    "None" if there is none, and None if it may be another program.
+    "None" if there is none, and None if it may be another program. For `most`
+    see `read_vocabulary`.
 
     Raises:
         InputError: If there are several vocabularies, none among the files, or it is damaged.
@@ -172,7 +216,7 @@ def vocabulary_of(
         raise InputError(f"`{source}` contains several vocabularies. Pass one: {listing}.")
     theirs = read_json_in(files, CONFIG_FILE, source)
     if "sha256" in theirs:  # a tokenizer folder of ours
-        return _load(files, source)
+        return _load(files, source, most=most)
     # AutoTokenizer reads `tokenizer.json`; a file that a user names may be called anything.
     json_name = PIECES_FILE if PIECES_FILE in files else None
     if len(files) == 1 and next(iter(files)).endswith(".json") and CONFIG_FILE not in files:
@@ -205,7 +249,7 @@ def vocabulary_of(
             "vocab.txt, tokenizer.json, or vocab.json with merges.txt. It contains: "
             f"{', '.join(sorted(files))}."
         )
-    vocabulary = _load({name: content}, origin, name, settings)._replace(notes=notes)
+    vocabulary = _load({name: content}, origin, name, settings, most)._replace(notes=notes)
     if is_theirs and vocabulary.tokenizer.config.kind == "wordpiece":
         config = vocabulary.tokenizer.config.replace(
             program="tokenizers", max_word_characters=longest
@@ -222,6 +266,16 @@ def vocabulary_of(
             f"them and their rows, pass {name} as `tokenizer`."
         )
     return vocabulary
+
+
+def _check_most(files, source, most):
+    """Raises InputError, before the work, if a file has far more pieces than the model."""
+    for name, content in files.items() if most else ():
+        with contextlib.suppress(DecodeError):
+            count = content.count(b'":' if name.endswith(".json") else b"\n")
+            count = len(read_model(content).pieces) if name.endswith(_MODELS) else count
+            if count > most + _SURPLUS:
+                check_size(source, count, most)
 
 
 def _with_added_pieces(vocab, files, settings, source):
@@ -321,8 +375,9 @@ def write_files(folder: str | Path, files: dict[str, bytes]):
         Path(folder, name).write_bytes(content)
 
 
-def _load(files, source, name="", settings=None):
+def _load(files, source, name="", settings=None, most=None):
     """Loads a tokenizer from the contents of a file with this name, or of a tokenizer folder."""
+    _check_most(files, source, most)
     with temporary_folder() as folder:
         write_files(folder, files)
         try:

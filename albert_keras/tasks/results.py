@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from albert_keras.formats.detection import AFTER_LOSS, RESULTS
 from albert_keras.report import count_of, table
 from albert_keras.runs.trained_data import ROWS, Overlap
 from albert_keras.tasks.metrics import (
@@ -21,9 +22,8 @@ from albert_keras.tasks.metrics import (
 )
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
-from data_pipeline.limits import read_json
+from data_pipeline.limits import read_json, with_digest
 
-_NAME = "results.json"
 #: Tasks whose scores are in percent.
 _IN_PERCENT = ("squad1", "squad2")
 #: What the majority baseline answers, by the main metric, if it is not a class or a tag.
@@ -181,17 +181,17 @@ def as_json(result: FinetuneResult) -> dict:
 
 def save_results(folder: str | Path, result: FinetuneResult) -> Path:
     """Writes `results.json` into an existing folder; ValueError if a score is not finite."""
-    path = Path(folder) / _NAME
-    write_json(path, as_json(result), ensure_ascii=False)
+    path = Path(folder) / RESULTS
+    write_json(path, with_digest(as_json(result)), ensure_ascii=False)
     return path
 
 
 def read_results(folder: str | Path) -> FinetuneResult:
     """Reads `results.json`; InputError if there is none, or it is damaged."""
-    path = Path(folder) / _NAME
+    path = Path(folder) / RESULTS
     if not path.is_file():
-        raise InputError(f"`{folder}` must be a complete fine-tuning: it has no `{_NAME}`.")
-    values = read_json(path)
+        raise InputError(f"`{folder}` must be a complete fine-tuning: it has no `{RESULTS}`.")
+    values = read_json(path, AFTER_LOSS)
     try:
         result = _RESULT.validate_python(values)
     except ValidationError as error:

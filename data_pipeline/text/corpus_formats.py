@@ -9,10 +9,12 @@ import html
 import io
 import itertools
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import PurePath
 
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.file_kinds import detect_encoding
 from data_pipeline.limits import parse_json
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
@@ -41,14 +43,6 @@ _DOC_TITLE = re.compile(r'\b(?:id|title)="([^"]+)"')
 _WIKIEXTRACTOR_KEYS = {"id", "url", "title", "text"}
 #: NUL, and what "surrogateescape" makes of bytes that are not UTF-8.
 _NOT_UTF8 = re.compile("[\0\udc80-\udcff]")
-#: First bytes of files that are not in UTF-8 → what they are.
-_OTHER_FILES = {
-    b"\x1f\x8b": "compressed by gzip: `gunzip` restores the text",
-    b"PK\x03\x04": "a ZIP archive, or a document of an office program: export its text",
-    b"%PDF": "a PDF: export its text",
-    codecs.BOM_UTF32_LE: "in UTF-32: `iconv -f UTF-32 -t UTF-8` converts it",
-    codecs.BOM_UTF32_BE: "in UTF-32: `iconv -f UTF-32 -t UTF-8` converts it",
-}
 #: Signs of one sentence per line, and what is looked at: lines with two sentences, lines that end
 #: with a mark, and among lines without marks those that are not full.
 _LINES_LOOKED_AT, _FEWEST_BLOCKS, _FEWEST_LINES = 5_000, 3, 10
@@ -301,33 +295,24 @@ def _text_lines(path, max_chars=-1, begin=0, end=None):
 def _not_utf8(path, begin, end):
     """Returns the error for the first NUL or byte that is not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    fault, data, offset, has_utf8 = None, b"-", begin, False
+    fault, data, offset = None, b"-", begin
     with storage.open_to_read(path, begin, end) as file:
         while data and not fault:
             data = file.read(storage.BUFFER_BYTES)
             text = decoder.decode(data, final=not data)
             fault = _NOT_UTF8.search(text)
-            has_utf8 |= not text[: fault.start() if fault else None].isascii()
             offset += len(text[: fault.start()].encode()) if fault else len(text.encode())
     if fault is None:
         return InputError(f"`{path}` must not change while it is read.")
-    with storage.open_to_read(path) as file:
-        head = file.read(max(map(len, _OTHER_FILES)))
-    if kind := next((kind for sign, kind in _OTHER_FILES.items() if head.startswith(sign)), None):
-        return InputError(f"`{path}` must be text. It is {kind}.", Mistake.NOT_TEXT)
-    if fault[0] == "\0":
-        return InputError(
-            f"`{path}` must be text. It contains a NUL byte at byte {offset}, so it is binary, or "
-            "in UTF-16.",
-            Mistake.NOT_TEXT,
-        )
-    is_utf16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    found = ["UTF-16"] if is_utf16 else detect_encodings(data) or ["ENCODING"]
-    advice = f"If the file is in {' or '.join(found)}, `iconv -f {found[0]} -t UTF-8` converts it"
-    advice += "; ENCODING may be CP1252 or CP1251." if found == ["ENCODING"] else "."
-    if has_utf8:
-        advice = "Text before it is UTF-8, so the file is damaged, or mixes encodings."
+    encoding = detect_encoding(data).upper().replace("-LE", "LE").replace("-BE", "BE")
+    found = [encoding] if encoding.startswith("UTF-16") else detect_encodings(data)
+    source = f"in {' or '.join(found)}"
+    if not found:
+        found, source = ["ENCODING"], "in another encoding, such as CP1252 or CP1251"
+    encoding = found[0]
     return InputError(
-        f"`{path}` must be UTF-8. Byte {offset} (0x{ord(fault[0]) - 0xDC00:02x}) is not. {advice}",
+        f"`{path}` must be text in UTF-8. Byte {offset} (0x{ord(fault[0]) & 0xFF:02x}) is not. If "
+        f"the file is {source}, `iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))} > new.txt` "
+        "converts it; otherwise it is binary, damaged, or mixes encodings.",
         Mistake.NOT_TEXT,
     )

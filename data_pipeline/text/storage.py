@@ -12,6 +12,7 @@ import re
 import shutil
 
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.file_kinds import HEAD_BYTES, HTML, check_kind
 from data_pipeline.limits import check_regular_file
 
 #: Bytes that are read at once and kept in memory.
@@ -25,12 +26,15 @@ def is_remote(path) -> bool:
     return isinstance(path, str) and _SCHEME.match(path) is not None
 
 
-def open_to_read(path, begin: int = 0, end: int | None = None) -> io.BufferedReader:
+def open_to_read(
+    path, begin: int = 0, end: int | None = None, takes: tuple[str, ...] = (HTML,)
+) -> io.BufferedReader:
     """Opens the bytes of a file from `begin` to before `end`, or to the end of the file.
 
-    Raises InputError, now or while reading, if the file cannot be read or ends before `end`.
+    Raises InputError, now or while reading, if the file cannot be read or ends before `end`, or
+    is of another kind than those that it `takes`, see `check_kind`.
     """
-    return io.BufferedReader(_FileRange(path, begin, end), BUFFER_BYTES)
+    return io.BufferedReader(_FileRange(path, begin, end, takes), BUFFER_BYTES)
 
 
 @contextlib.contextmanager
@@ -123,14 +127,15 @@ def remove(path):
 class _FileRange(io.RawIOBase):
     """A range of a local or remote file, as a raw file for Python's buffers."""
 
-    def __init__(self, path, begin, end):
+    def __init__(self, path, begin, end, takes):
         self._path, self._at, self._end = path, begin, end
         if not is_remote(path):
             check_regular_file(path)  # opening a pipe would wait for its other end
         with _refusing(path, "read"):
             self._file = _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb", 0)
-            if begin:
-                self._file.seek(begin)
+            head = self._file.read(HEAD_BYTES)
+            self._file.seek(begin)
+        check_kind(path, head, takes)
 
     def readable(self):
         return True

@@ -132,7 +132,7 @@ def test_what_is_no_lock_is_refused_and_left(tmp_path):
     assert other.read_text() == "mine" and not (tmp_path / "missing").exists()
 
 
-def test_links_are_replaced_and_never_followed(tmp_path):
+def test_links_are_replaced_and_never_followed(tmp_path, caplog):
     other = tmp_path / "notes"
     other.write_text("mine")
     for name in ("a", f".a.tmp-{os.getpid()}"):
@@ -140,6 +140,34 @@ def test_links_are_replaced_and_never_followed(tmp_path):
     with whole_file(tmp_path / "a") as temporary:
         temporary.write_text("done")
     assert (tmp_path / "a").read_text() == "done" and other.read_text() == "mine"
+    assert f"a` is a link to `{other}`: a file replaces it" in caplog.text
+
+
+def test_a_link_to_an_empty_folder_is_filled(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "disk")
+    check_output_folder(tmp_path / "out")
+    with whole_folder(tmp_path / "out") as temporary:
+        (temporary / "a").write_text("done")
+    assert (tmp_path / "out").is_symlink() and (tmp_path / "disk" / "a").read_text() == "done"
+
+
+def test_a_folder_that_is_written_has_no_links_to_those_of_others(tmp_path):
+    for name in ("mine", "mine/logs", "theirs"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "theirs" / "a").write_text("a")
+    link = tmp_path / "mine" / "best"
+    for target in (tmp_path / "mine" / "logs", tmp_path / "theirs" / "a"):
+        link.symlink_to(target)
+        with FolderLock(tmp_path / "mine") as lock:
+            lock.take()
+        link.unlink()
+    link.symlink_to("../theirs")
+    with pytest.raises(
+        InputError, match="best` must be a folder of its own.*a link to `../theirs`"
+    ):
+        FolderLock(tmp_path / "mine").take()
+    assert not (tmp_path / "mine" / LOCK_FILE).exists()
 
 
 def test_a_folder_appears_with_its_lock(tmp_path):

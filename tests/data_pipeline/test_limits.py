@@ -10,6 +10,7 @@ import pytest
 from data_pipeline import limits
 from data_pipeline.errors import InputError
 from data_pipeline.limits import (
+    MAX_DATA_BYTES,
     NotYaml,
     bounded_lines,
     check_memory,
@@ -18,6 +19,7 @@ from data_pipeline.limits import (
     parse_yaml,
     read_json,
     read_limited,
+    reading_json,
     with_digest,
 )
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -94,3 +96,27 @@ def test_a_piece_that_ends_the_process_of_sentencepiece_is_refused(piece, tiny_t
     path.write_bytes(model.SerializeToString())
     with pytest.raises(InputError, match="1 to 1,000 characters, none of them NUL.*piece 20 with"):
         Tokenizer.load(path)
+
+
+def test_what_yaml_takes_for_numbers_to_the_base_of_60_is_text():
+    content = "a: 8:30\nb: [1:30:00.5, 12]\nc: 1_000\nd: 2.5e+3\ne: " + "9" * 4301
+    values = parse_yaml(content)
+    assert values["a"] == "8:30" and values["b"] == ["1:30:00.5", 12]
+    assert (values["c"], values["d"], values["e"]) == (1000, 2500.0, "9" * 4301)
+
+
+def test_integers_of_more_digits_than_python_reads_are_text():
+    content = f'{{"id": {"9" * 4301}, "less": -{"9" * 4299}, "text": "a"}}'
+    values = parse_json(content)
+    assert values == {"id": "9" * 4301, "less": int("-" + "9" * 4299), "text": "a"}
+    with pytest.raises(ValueError, match="Expecting"):
+        parse_json(content[:-1] + ",")
+
+
+def test_a_repeated_key_of_a_description_is_refused(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"a": 1, "b": {"size": 1, "c": 2, "size": 2}}')
+    with pytest.raises(InputError, match="`size` more than once"):
+        read_json(path)
+    with reading_json(path, max_bytes=MAX_DATA_BYTES) as examples:
+        assert examples["b"]["size"] == 2

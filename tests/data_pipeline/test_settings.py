@@ -62,3 +62,18 @@ def test_options_are_found_in_sections_and_own_fields_come_before_inherited_ones
         "seed": ("section", "seed"),
     }
     assert list(options) == ["size", "length", "seed"] and options["length"].flag == "--len"
+
+
+def test_a_truth_value_is_no_number():
+    class Both(Settings):
+        size: int = 1
+        rate: float = 0.5
+        is_on: bool = False
+
+    assert Both(size=1.0, is_on=True).is_on
+    with pytest.raises(SettingsError) as caught:
+        Both(size=True, rate=False)
+    assert [str(problem) for problem in caught.value.problems] == [
+        "`size` must be a number. Received: True.",
+        "`rate` must be a number. Received: False.",
+    ]

@@ -1,31 +1,17 @@
 """The text of a file, in whatever encoding → its lines as Rows."""
 
-import codecs
 import io
 import logging
-import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
 from albert_keras.tasks.tables.rows import Row
 from data_pipeline.errors import InputError
+from data_pipeline.file_kinds import ESCAPED, HTML, WIDE, detect_encoding
 from data_pipeline.limits import bounded_lines
 from data_pipeline.text import storage
 
 USUAL_ENCODING = "utf-8"
-#: Bytes in which zeros reveal UTF-16 without a byte order mark, as every Latin letter, digit and
-#: line break has one, and the least share of zeros in that half of the characters' bytes.
-_SAMPLE_BYTES, _SOME_ZEROS = 1 << 16, 0.01
-#: Text of Western Europe has at most this share of accented letters among its letters.
-_MOST_ACCENTED = 0.25
-_ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that `surrogateescape` could not decode
-_BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark is its beginning
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 
 logger = logging.getLogger(__name__)
 
@@ -61,9 +47,9 @@ def read_lines(path: str | PurePath, encoding: str | None) -> tuple[list[str], s
     Bytes that do not suit it are surrogate escapes, see `decodable`; InputError if its characters
     have several bytes, as in UTF-16, so that no line can be read.
     """
-    with storage.open_to_read(path) as file:
+    with storage.open_to_read(path, takes=(HTML, *WIDE)) as file:
         data = b"".join(bounded_lines(file, f"`{path}`"))
-    encoding = encoding or _detect_encoding(data)
+    encoding = encoding or detect_encoding(data)
     try:
         text = data.decode(encoding, "surrogateescape").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -78,47 +64,13 @@ def read_lines(path: str | PurePath, encoding: str | None) -> tuple[list[str], s
 
 def decodable(row: Row, encoding: str, given: str | None) -> Row:
     """Adds a problem to a row with a byte that did not suit the encoding."""
-    found = _ESCAPED.search(row.raw)
+    found = ESCAPED.search(row.raw)
     if found is None:
         return row
     position = len(row.raw[: found.start()].encode(encoding, "surrogateescape"))
     byte = f"Its byte {position} (0x{ord(found[0]) - 0xDC00:02x})"
     advice = "" if given else " `encoding` selects another one."
     return row._replace(problem=f"must be {encoding.upper()}. {byte} is not.{advice}")
-
-
-def _detect_encoding(data):
-    """Detects an encoding: by its byte order mark, as UTF-16 or UTF-8, or as Windows-1252.
-
-    Windows-1252, which includes Latin-1, is guessed only for text that has neither valid UTF-8
-    sequences nor more accented letters than the languages of Western Europe. All other bytes are
-    called UTF-8, so that the rows with broken bytes are reported.
-    """
-    for mark, name in _BYTE_ORDER_MARKS.items():
-        if data.startswith(mark):
-            return name
-    sample = data[:_SAMPLE_BYTES]
-    even, odd = (sample[start::2].count(0) for start in (0, 1))
-    if max(even, odd) > max(_SOME_ZEROS * len(sample) / 2, 2 * min(even, odd)):
-        name = "utf-16-le" if odd > even else "utf-16-be"
-        if _suits(data, name):
-            return name
-    if _suits(data, "utf-8"):
-        return "utf-8"
-    text = data.decode("utf-8", "surrogateescape")
-    broken = len(_ESCAPED.findall(text))
-    valid = sum(not letter.isascii() for letter in text) - broken
-    letters = sum(letter.isascii() and letter.isalpha() for letter in text) + broken
-    is_western = 10 * valid <= broken <= _MOST_ACCENTED * letters
-    return "windows-1252" if is_western and _suits(data, "windows-1252") else "utf-8"
-
-
-def _suits(data, encoding):
-    try:
-        data.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def log_detected(path: str | PurePath, encoding: str | None, others: Sequence[str] = ()) -> None:

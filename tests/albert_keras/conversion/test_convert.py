@@ -5,14 +5,19 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
+from tensorflow import keras
 
 from albert_keras.conversion.convert import convert
-from albert_keras.formats import hugging_face, own
+from albert_keras.formats import hugging_face, own, vocabulary
 from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS
 from albert_keras.formats.open_weights import open_weights
+from albert_keras.formats.vocabulary import load_tokenizer
 from data_pipeline.errors import InputError
 from data_pipeline.limits import read_json
 from data_pipeline.tokenizers.library_training import train_byte_bpe
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary_files import read_model
 from tests.albert_keras.formats.random_weights import (
     BERT,
     GROUPS,
@@ -88,7 +93,9 @@ def test_weights_vocabulary_and_labels_are_those_of_the_conversion(own_folder, t
     record = read_json(path / CONVERSION_RECORD)
     for changes, says in (
         ({"encoder_digest": "0" * 64}, "as when it was converted"),
-        ({"vocabulary": record["vocabulary"] | {"digest": "0" * 64}}, "as in its training"),
+        ({"weights_digest": "0" * 64}, "as when it was converted"),
+        ({"vocabulary": record["vocabulary"] | {"written_digest": "0" * 64}}, "as in its"),
+        ({"vocabulary": {"digest": "0" * 64}}, "or conversion"),  # of an earlier version
     ):
         (path / CONVERSION_RECORD).write_text(json.dumps(record | changes))
         with pytest.raises(InputError, match=says):
@@ -107,6 +114,103 @@ def test_weights_vocabulary_and_labels_are_those_of_the_conversion(own_folder, t
         (theirs / "config.json").write_text(text.replace(old, new))
         with pytest.raises(InputError, match=says):
             open_weights(theirs)
+
+
+def test_a_damaged_head_of_a_converted_model_is_refused(tmp_path):
+    (tmp_path / "theirs").mkdir()
+    weights = task_weights("classification", 3, ("neg", "neu", "pos"), vocab_size=307)
+    hugging_face.write(weights, tmp_path / "theirs", {})
+    path = convert(tmp_path / "theirs", tmp_path / "new", to="hugging-face").path
+    file, head = path / "model.safetensors", weights.arrays["output_weights"]
+    content = bytearray(file.read_bytes())
+    content[content.index(head.tobytes()) + 1] ^= 1
+    open_weights(path)
+    file.write_bytes(content)
+    with pytest.raises(InputError, match="`weights_digest` of .* as when it was converted"):
+        open_weights(path)
+
+
+@pytest.mark.parametrize("to", ["hugging-face", "keras-nlp", "google"])
+def test_swapped_pieces_of_a_converted_model_are_refused(to, google, tmp_path):
+    path = convert(google, tmp_path / "new", to=to).path
+    assert (
+        load_tokenizer(path).digest == read_json(path / CONVERSION_RECORD)["vocabulary"]["digest"]
+    )
+    (file,) = [one for pattern in ("*.model", "*.spm") for one in path.rglob(pattern)]
+    model = read_model(file.read_bytes())
+    first, second = model.pieces[50], model.pieces[60]
+    first.piece, second.piece = second.piece, first.piece
+    file.write_bytes(model.SerializeToString())
+    for read in (open_weights, load_tokenizer):
+        with pytest.raises(
+            InputError, match="digest of the tokenizer .* as in its training or conversion"
+        ):
+            read(path)
+
+
+@pytest.mark.parametrize("to", ["hugging-face", "keras-nlp", "google", OURS])
+def test_very_many_pieces_too_many_are_refused_before_they_are_read(
+    to, google, tmp_path, monkeypatch
+):
+    path = convert(google, tmp_path / "new", to=to).path
+    monkeypatch.setattr(vocabulary, "_SURPLUS", 10)
+    monkeypatch.setattr(Tokenizer, "load", None)
+    words = tmp_path / "vocab.txt"
+    words.write_text("\n".join(f"word{number}" for number in range(400)))
+    with pytest.raises(InputError, match="must have 307 pieces.* Received: 399"):
+        open_weights(path, tokenizer=words)
+    (file,) = [one for pattern in ("*.model", "*.spm") for one in path.rglob(pattern)]
+    model = read_model(file.read_bytes())
+    for number in range(100):
+        model.pieces.add(piece=f"word{number}")
+    file.write_bytes(model.SerializeToString())
+    with pytest.raises(InputError, match="must have 307 pieces.* Received: 407"):
+        open_weights(path)
+
+
+@pytest.mark.parametrize("to", [None, "hugging-face"])
+def test_what_another_program_saved_is_not_called_ours(to, tmp_path):
+    module = tf.Module()
+    module.v = tf.Variable(1.0)
+    tf.saved_model.save(module, tmp_path / "module")
+    keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(tmp_path / "other.keras")
+    with pytest.raises(
+        InputError, match="is a SavedModel of another program.*variables`.*`config`"
+    ):
+        convert(tmp_path / "module", tmp_path / "new", to=to)
+    with pytest.raises(
+        InputError, match="must contain a model of albert_keras. Received: Sequential"
+    ):
+        convert(tmp_path / "other.keras", tmp_path / "new", to=to)
+
+
+def test_pointers_and_files_of_others_in_the_place_of_weights_are_named(google, tmp_path):
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n"
+    for to, name in (
+        ("hugging-face", "model.safetensors"),
+        ("hugging-face", "config.json"),
+        ("hugging-face", "spiece.model"),
+        ("keras-nlp", "model.weights.h5"),
+        ("google", "model.ckpt.data-00000-of-00001"),
+    ):
+        path = convert(google, tmp_path / f"{to}-{name}", to=to).path
+        (path / CONVERSION_RECORD).unlink()
+        file = next(path.glob("*.data-*")) if "ckpt" in name else path / name
+        file.write_bytes(pointer)
+        with pytest.raises(InputError, match="a pointer of Git LFS.*git lfs pull"):
+            open_weights(path)
+    (tmp_path / "pickle").mkdir()
+    (tmp_path / "pickle" / "config.json").write_text('{"model_type": "albert"}')
+    for content, named in (
+        (pointer, "Git LFS"),
+        (b"\x80\x02}q\0", "is a pickle.*safetensors.torch"),
+    ):
+        (tmp_path / "pickle" / "pytorch_model.bin").write_bytes(content)
+        with pytest.raises(InputError, match=named):
+            open_weights(tmp_path / "pickle")
+    (tmp_path / "weights.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    with pytest.raises(InputError, match="it is an HDF5 file"):
+        open_weights(tmp_path / "weights.h5")
 
 
 def test_a_changed_number_is_named_and_leaves_nothing(google, tmp_path, monkeypatch):

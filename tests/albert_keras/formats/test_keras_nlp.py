@@ -93,6 +93,22 @@ def test_the_names_of_keras_3_are_read(encoder, preset):
     assert_same_weights(keras_nlp.read(preset), weights_of(encoder))
 
 
+def test_a_preset_of_keras_hub_is_read_without_the_head_of_its_task(encoder, preset):
+    """It has the same arrays, under other names of its classes, as KerasHub 0.32 writes them."""
+    values = json.loads((preset / "config.json").read_text())
+    values["module"] = "keras_hub.src.models.albert.albert_backbone"
+    values["registered_name"] = "keras_hub>AlbertBackbone"
+    policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "float32"}}
+    values["config"]["dtype"] = policy | {"registered_name": None}
+    (preset / "config.json").write_text(json.dumps(values))
+    (preset / "metadata.json").write_text('{"keras_version": "3.15.1", "tasks": ["MaskedLM"]}')
+    assert keras_nlp.read(preset).notes == ()
+    (preset / "task.json").write_text('{"registered_name": "keras_hub>AlbertTextClassifier"}')
+    found = keras_nlp.read(preset)
+    assert_same_weights(found, weights_of(encoder))
+    assert found.notes == ("the head of its task, in task.json, is not read",)
+
+
 def test_the_vocabulary_travels_and_heads_without_a_place_are_named(tmp_path, caplog):
     weights = weights_of(AlbertForPretraining(CONFIG))
     files = {"spiece.model": b"pieces", "vocab.txt": b"words"}

@@ -255,6 +255,15 @@ def test_an_empty_folder_that_is_there_is_used(begin, tmp_path):
     assert begin().path.stat().st_ino == inode
 
 
+def test_a_run_does_not_go_on_in_the_checkpoints_of_another(begin, tmp_path):
+    run, others = begin(), tmp_path / "others" / "checkpoints"
+    others.mkdir(parents=True)
+    (run.path / "checkpoints").symlink_to(others)
+    with pytest.raises(InputError, match="checkpoints` must be a folder of its own"):
+        begin()
+    assert Run.open(run.path).checkpoints.steps() == []  # it may be read
+
+
 def test_a_log_that_is_a_link_is_not_followed(tmp_path):
     (tmp_path / "notes").write_text("mine")
     (tmp_path / "log.jsonl").symlink_to(tmp_path / "notes")

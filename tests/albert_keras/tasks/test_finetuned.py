@@ -8,6 +8,7 @@ import pytest
 
 from albert_keras.tasks.finetuned import TrainedTask, open_run
 from albert_keras.tasks.predict import predict_task
+from data_pipeline.limits import read_json
 
 TEXTS = ["The ferry left early.", "Nobody knew why, and nobody asked.", "Rain."]
 
@@ -26,7 +27,7 @@ def model(tuned):
 
 def test_a_fine_tuning_means_its_best_seed(tuned, tmp_path):
     copy = shutil.copytree(tuned, tmp_path / "copy")
-    results = json.loads((copy / "results.json").read_text())
+    results = read_json(copy / "results.json")
     [first] = results["seeds"]
     shutil.copytree(copy / first["path"], copy / "seed-2")
     scores = [{"dev": {"accuracy": accuracy}} for accuracy in (0.25, 0.75)]

@@ -5,6 +5,7 @@ import tempfile
 
 import pytest
 
+from albert_keras.formats.detection import best_run
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.results import (
     BagOfWords,
@@ -19,6 +20,7 @@ from albert_keras.tasks.results import (
     save_results,
     verdict_of,
 )
+from data_pipeline.errors import InputError
 
 
 def seed_of(seed, score, half=0.025, **changes):
@@ -66,6 +68,12 @@ def test_results_are_read_as_they_were_saved(tmp_path, result):
     assert isinstance(read.seeds[0].interval, Interval)
     assert type(read.seeds[0].scores["dev"]["total"]) is int
     assert list(tmp_path.iterdir()) == [path]
+    text = path.read_text()
+    path.write_text(text.replace("0.875", "0.876", 1))
+    with pytest.raises(InputError, match="is damaged or was edited"):
+        read_results(tmp_path)
+    with pytest.raises(InputError, match="is damaged or was edited"):
+        best_run(tmp_path)
     values = as_json(result)  # of an older version
     del values["bag_of_words"], values["positive_class"]
     path.write_text(json.dumps(values))
