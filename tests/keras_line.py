@@ -6,8 +6,8 @@ from importlib import metadata
 IS_KERAS_3 = metadata.version("keras").startswith("3.")
 
 
-def any_sgd():
+def any_sgd(learning_rate=0.1):
     """Returns an SGD of Keras; of Keras 2.15 the older one, which has other methods."""
     import keras
 
-    return (keras.optimizers if IS_KERAS_3 else keras.optimizers.legacy).SGD(0.1)
+    return (keras.optimizers if IS_KERAS_3 else keras.optimizers.legacy).SGD(learning_rate)

@@ -13,7 +13,13 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from albert_keras.keras_versions import OWN_STEP, apply_summed, count_batch, steps_per_execution
+from albert_keras.keras_versions import (
+    OWN_STEP,
+    apply_summed,
+    count_batch,
+    steps_per_execution,
+    track,
+)
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import (
     COMPILED_PARTS,
@@ -213,6 +219,7 @@ class ObjectiveModel(keras.Model):
             self.loss_scale = LossScale() if is_float16 else None
             # Reset at each report or epoch: logs have means and sums over the interval.
             self.means = {name: Running(name) for name in names}
+            track(self, "means")
             self.tokens = Running("tokens", sums=True)
             self.skipped = Running("skipped", sums=True)
 

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.keras_versions import take_any_inputs
 from albert_keras.layers.text_packing import TextPacker, readable
 from albert_keras.models.presets import open_tokenizer
 from data_pipeline.settings import did_you_mean
@@ -39,6 +40,7 @@ class TextPreprocessor(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(name=name, **{"dtype": "float32", **kwargs})  # it has no weights
+        take_any_inputs(self)
         if pads_to not in ("sequence_length", "bucket") or sequence_length < 4:
             raise ValueError(
                 "`pads_to` must be sequence_length or bucket, and `sequence_length` at least 4. "

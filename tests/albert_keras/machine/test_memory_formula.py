@@ -1,5 +1,7 @@
 """Memory and weights by formula: as by hand, as in the model, as measured."""
 
+import math
+
 import pytest
 
 from albert_keras.config import AlbertConfig

@@ -121,8 +121,10 @@ def built_under_a_strategy():
 
 def built_inside_a_layer_of_a_functional_model():
     class Outer(keras.layers.Layer):
-        def call(self, inputs):
+        def build(self, _):
             self.encoder = AlbertEncoder(AlbertConfig(**SMALL))
+
+        def call(self, inputs):
             return self.encoder({"input_ids": inputs})["pooled_output"]
 
     inputs = keras.Input((7,), dtype="int32")
@@ -251,8 +253,9 @@ def test_attention_is_the_softmax_of_queries_and_keys():
     hidden = outputs["layer_outputs"][1].numpy()  # what the third block reads
     for head in range(2):
         part = slice(4 * head, 4 * head + 4)
-        query, key = (hidden @ one.kernel + one.bias for one in (block.query, block.key))
-        scores = query.numpy()[..., part] @ key.numpy()[..., part].transpose(0, 2, 1) / 2
+        weights = [one.get_weights() for one in (block.query, block.key)]
+        query, key = (hidden @ kernel + bias for kernel, bias in weights)
+        scores = query[..., part] @ key[..., part].transpose(0, 2, 1) / 2
         scores = np.where(MASK[:, None] > 0, scores, -np.inf)
         expected = tf.nn.softmax(scores).numpy()
         np.testing.assert_allclose(outputs["attention"][2][:, head], expected, atol=1e-5)
