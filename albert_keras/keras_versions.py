@@ -220,6 +220,11 @@ class Optimizer(keras.optimizers.Optimizer):
         return config
 
 
+def batches_done(optimizer: Any) -> Any:
+    """Returns the number of batches, of which Keras 3 may accumulate several for one update."""
+    return optimizer._iterations if _IS_KERAS_3 else optimizer.iterations
+
+
 def known_settings(config: dict[str, Any]) -> dict[str, Any]:
     """Returns the settings of an optimizer without those that the other Keras added, unset."""
     return {

@@ -16,6 +16,7 @@ import tensorflow as tf
 from albert_keras.keras_versions import (
     OWN_STEP,
     apply_summed,
+    batches_done,
     count_batch,
     steps_per_execution,
     track,
@@ -193,6 +194,8 @@ class ObjectiveModel(keras.Model):
         # Keras would wrap an optimizer that is named for float16; here the guard must see the
         # gradients before that.
         optimizer = optimizer if optimizer is None else optimizer_of(optimizer)
+        # Of a LossScaleOptimizer the optimizer within: the step has a loss scale of its own.
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         super().compile(optimizer=optimizer, **OWN_STEP, **kwargs)
         clip_norm = _clip_norm(self.optimizer) if clip_norm == "auto" else clip_norm
         # The logs of a step are those of the whole batch on each replica; Keras would add them up.
@@ -387,7 +390,7 @@ class ObjectiveModel(keras.Model):
 
         def gradients_of(part, number):
             dropout_seed = DropoutSeed(
-                self.optimizer.iterations, first_row + number * _num_rows(part)
+                batches_done(self.optimizer), first_row + number * _num_rows(part)
             )
             with tf.GradientTape() as tape:
                 sums = self._sums(part, training=True, dropout_seed=dropout_seed)

@@ -15,7 +15,7 @@ from albert_keras.optimization.config import pretraining_lr
 from albert_keras.optimization.lamb import Lamb
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import training_dataset
-from tests.keras_line import any_sgd
+from tests.keras_line import IS_KERAS_3, any_sgd
 
 B, S, P, V = 4, 12, 3, 40
 CONFIG = AlbertConfig(
@@ -263,6 +263,15 @@ def test_losses_are_the_same_whatever_is_compiled(settings):
     assert plain[-1] < plain[0]
     for losses in compiled:  # with dropout, whose masks do not depend on what is compiled
         np.testing.assert_allclose(losses, plain, rtol=1e-4)
+
+
+def test_a_loss_scale_of_the_optimizer_changes_nothing():
+    sgd, wrapped = keras.optimizers.SGD, keras.mixed_precision.LossScaleOptimizer
+    optimizers = [sgd(0.1), wrapped(sgd(0.1))]
+    optimizers += [sgd(0.1, loss_scale_factor=8.0)] if IS_KERAS_3 else []
+    expected, *found = (losses_of(4, optimizer=each) for each in optimizers)
+    for losses in found:
+        np.testing.assert_allclose(losses, expected, rtol=1e-6)
 
 
 @pytest.mark.slow

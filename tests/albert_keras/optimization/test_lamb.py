@@ -75,6 +75,7 @@ def test_five_random_steps_agree_with_numpy(optimizer, is_lamb, name, is_exclude
 def test_other_clipping_replaces_the_default_and_no_decay_is_zero():
     optimizer = Lamb(0.1, clipnorm=2.0, weight_decay=None)
     assert (optimizer.clipnorm, optimizer.global_clipnorm) == (2.0, None)
+    assert Lamb(0.1, clipvalue=2.0).global_clipnorm is None
     weights = tf.Variable([1.0, 2.0])
     optimizer.apply_gradients([(tf.zeros(2), weights)])
     np.testing.assert_array_equal(weights, [1.0, 2.0])
