@@ -141,10 +141,10 @@ tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfigur
 from tests.albert_keras.optimization.test_in_keras_models import *
 cases = [(each, dense, X, {"global_clipnorm": 0.01}) for each in OPTIMIZERS]
 cases += [(Lamb, embedding, IDS, {}), (Lamb, dense, X, {"use_ema": True})]
+two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 for optimizer, build, x, settings in cases:
-    for name in ("MirroredStrategy", None):
-        two = name and tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-        with (two or tf.distribute.get_strategy()).scope():
+    for strategy in (two, tf.distribute.get_strategy()):
+        with strategy.scope():
             print(json.dumps(trained(optimizer(0.01, **settings), build, x=x)[1]))
 """
 
