@@ -44,14 +44,15 @@ def take_any_inputs(layer: keras.layers.Layer) -> None:
 
 
 def any_inputs(inputs: Any) -> Any:
-    """Returns the first argument of such a layer, which may be a dict of tensors and arrays.
-
-    Keras 3 refuses such a mixture unless it does not see it.
-    """
-    if not _IS_KERAS_3 or not isinstance(inputs, dict):
+    """Hides a dict or tuple of tensors and other objects from Keras 3, which would refuse it."""
+    if not _IS_KERAS_3 or not isinstance(inputs, dict | tuple):
         return inputs
-    is_mixed = not all(isinstance(each, tf.Tensor | keras.KerasTensor) for each in inputs.values())
-    return types.MappingProxyType(inputs) if is_mixed else inputs
+    parts = inputs.values() if isinstance(inputs, dict) else inputs
+    if len({isinstance(each, tf.Tensor | keras.KerasTensor) for each in parts}) < 2:
+        return inputs
+    if isinstance(inputs, dict):
+        return types.MappingProxyType(inputs)
+    return tuple(map(tf.convert_to_tensor, inputs))
 
 
 def new_weight(layer: keras.layers.Layer, name: str, shape: Any, initializer: Any) -> Any:
@@ -94,12 +95,7 @@ def steps_per_execution(model: keras.Model) -> int:
 
 
 def track(model: keras.Model, *names: str) -> None:
-    """Makes lists and dicts of a model a part of its `tf.train.Checkpoint`, as in Keras 2.15.
-
-    Args:
-        model: The model.
-        *names: Names of its attributes.
-    """
+    """Makes lists and dicts of a model a part of its `tf.train.Checkpoint`, as in Keras 2.15."""
     for name in names if _IS_KERAS_3 else ():
         found = getattr(model, name)
         parts = dict(found) if isinstance(found, dict) else list(found)

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.keras_versions import take_any_inputs
+from albert_keras.keras_versions import any_inputs, take_any_inputs
 from albert_keras.layers.text_packing import TextPacker, readable
 from albert_keras.models.presets import open_tokenizer
 from data_pipeline.settings import did_you_mean
@@ -69,6 +69,9 @@ class TextPreprocessor(keras.layers.Layer):
             InputError: If the source has no tokenizer, or it is damaged.
         """
         return cls(open_tokenizer(source), sequence_length, **kwargs)
+
+    def __call__(self, texts: Any, *args: Any, **kwargs: Any) -> Any:
+        return super().__call__(any_inputs(texts), *args, **kwargs)
 
     def call(self, texts: Any) -> dict[str, tf.Tensor]:
         return self.rows(self.columns(texts), is_fixed=self.pads_to == "sequence_length")

@@ -59,7 +59,8 @@ def test_it_works_eagerly_in_a_dataset_and_on_columns(preprocessor):
 
 
 def test_a_pair_has_two_segments(preprocessor):
-    for pair in ((TEXTS, TEXTS[::-1]), [tf.constant(TEXTS), tf.constant(TEXTS[::-1])]):
+    tensors = [tf.constant(TEXTS), tf.constant(TEXTS[::-1])]
+    for pair in ((TEXTS, TEXTS[::-1]), tensors, (tensors[0], TEXTS[::-1])):
         inputs = preprocessor(pair)
         assert inputs["input_mask"].numpy().sum(axis=1).max() == 16
         assert inputs["segment_ids"].numpy().max() == 1
