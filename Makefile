@@ -1,7 +1,7 @@
 # make demo     set up, then text -> records -> pre-training -> SavedModel -> answers, offline
 # make test     set up, then the default tests; `make lint` is the style
 # make test-slow   the slow tests: whole trainings, exports of each kind, the pages of the documentation
-# make test-newer  the tests of the core with TensorFlow 2.21, on Python 3.13 or 3.12
+# make test-newer  the default tests, and the main slow ones, with TensorFlow 2.21 and Keras 3
 # make test-beam   the tests of the build with Apache Beam, in an environment of its own
 # make test-all    all of these
 # make docs     the documentation as a site that works offline, in build/docs
@@ -18,12 +18,9 @@ READY := $(VENV)/.ready
 PYTHON ?= python3.11 python3.10 python3.13 python3.12 python3 python
 VENV_NEWER ?= .venv-newer
 PYTHON_NEWER ?= python3.13 python3.12
-# Tests of what depends most on TensorFlow: old files, optimizers, networks, tokenizers in a graph and
-# readers.
-CORE := tests/test_old_artifacts.py tests/data_pipeline/test_tensorflow_line.py \
-  tests/albert_keras/layers tests/albert_keras/models tests/albert_keras/optimization \
-  tests/data_pipeline/tokenizers/test_graph_tokenization.py tests/data_pipeline/tokenizers/test_offsets.py \
-  tests/data_pipeline/tokenizers/test_byte_bpe.py tests/data_pipeline/reader
+# Slow tests that run with both TensorFlows: the whole path, exports, serving, clusters and the pages.
+SLOW_NEWER := tests/test_end_to_end.py tests/albert_keras/test_families_end_to_end.py \
+  tests/albert_keras/serving tests/albert_keras/training tests/documentation/test_pages_run.py
 # Tests that need Apache Beam.
 BEAM := tests/data_pipeline/building/test_beam.py tests/albert_keras/cli/test_data_build.py
 DEMO ?= runs/demo
@@ -62,7 +59,8 @@ test-all: test test-slow test-both test-beam
 
 test-newer:
 	$(MAKE) setup VENV="$(VENV_NEWER)" PYTHON="$(PYTHON_NEWER)"
-	$(VENV_NEWER)/bin/python -m pytest $(IN_PROCESSES) $(CORE)
+	$(VENV_NEWER)/bin/python -m pytest $(IN_PROCESSES)
+	$(VENV_NEWER)/bin/python -m pytest $(IN_PROCESSES) -m slow $(SLOW_NEWER)
 
 # The slow tests that use both TensorFlows.
 test-both: test-newer $(READY)

@@ -3,7 +3,9 @@
 TensorFlow 2.15 has Keras 2.15, TensorFlow 2.21 has Keras 3. Both are `import keras`.
 """
 
+import contextlib
 import re
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,6 +53,18 @@ def export_along(resource: Any) -> None:
         lookup_layer.register(type(resource))
 
 
+def any_inputs(inputs: Any) -> Any:
+    """Hides a dict or tuple of tensors and other objects from Keras 3, which would refuse it."""
+    if not _IS_KERAS_3 or not isinstance(inputs, dict | tuple):
+        return inputs
+    parts = inputs.values() if isinstance(inputs, dict) else inputs
+    if len({isinstance(each, tf.Tensor | keras.KerasTensor) for each in parts}) < 2:
+        return inputs
+    if isinstance(inputs, dict):
+        return types.MappingProxyType(inputs)
+    return tuple(map(tf.convert_to_tensor, inputs))
+
+
 def new_weight(layer: keras.layers.Layer, name: str, shape: Any, initializer: Any) -> Any:
     """Returns a weight for an attribute of a layer, with this full name in any context.
 
@@ -93,6 +107,14 @@ def is_compiled(model: keras.Model) -> bool:
 def steps_per_execution(model: keras.Model) -> int:
     """Returns how many steps `fit` of a compiled model makes at a time."""
     return int(model.steps_per_execution if _IS_KERAS_3 else model._steps_per_execution.numpy())
+
+
+def track(model: keras.Model, *names: str) -> None:
+    """Makes lists and dicts of a model a part of its `tf.train.Checkpoint`, as in Keras 2.15."""
+    for name in names if _IS_KERAS_3 else ():
+        found = getattr(model, name)
+        parts = dict(found) if isinstance(found, dict) else list(found)
+        model._track_trackable(tf.__internal__.tracking.wrap(parts), name, overwrite=True)
 
 
 def count_batch(model: keras.Model) -> None:
@@ -160,25 +182,37 @@ class Optimizer(keras.optimizers.Optimizer):
             store[name] = variable.numpy()
 
     def load_own_variables(self, store: Any) -> None:
-        if "iteration" not in store:  # of an earlier version: numbered, as Keras does
+        state = self._state()
+        if state.keys() != set(store.keys()):
+            # Of an earlier version, numbered as Keras does; or of another optimizer: Keras warns.
             super().load_own_variables(store)
             return
-        for name, variable in self._state().items():
+        for name, variable in state.items():
             variable.assign(store[name])
 
     def _state(self):
-        """Returns the variables by names that do not depend on the version of Keras."""
+        """Returns the variables by names that do not depend on the version of Keras.
+
+        They have the numbers of the weights, whose names are not always unique, nor the same in a
+        model that is made again.
+        """
         state = {"iteration": self._iterations}
-        for name, moments in zip(self._names, self._moments, strict=True):
-            state |= {key_of(f"{name}/{moment}"): each for moment, each in moments.items()}
-        further = {
+        if hasattr(self._learning_rate, "assign"):
+            state["learning_rate"] = self._learning_rate
+        of_all = {
             "average": getattr(self, "_model_variables_moving_average", None),
             "accumulated": getattr(self, "_accumulated_gradients", None),
         }
-        for kind, variables in further.items():
-            named = zip(self._names, variables or (), strict=False)
-            state |= {key_of(f"{name}/{kind}"): each for name, each in named}
+        for number, moments in enumerate(getattr(self, "_moments", ())):
+            further = {kind: variables[number] for kind, variables in of_all.items() if variables}
+            state |= {f"{number}.{kind}": each for kind, each in (moments | further).items()}
         return state
+
+    def _backend_apply_gradients(self, grads, trainable_variables):
+        """Called by Keras 3, which would clip the gradients of each replica and then sum them."""
+        pairs = self._all_reduce_sum_gradients([*zip(grads, trainable_variables, strict=True)])
+        with _summed(self):
+            super()._backend_apply_gradients([each for each, _ in pairs], trainable_variables)
 
     def _number_of(self, variable):
         if _IS_KERAS_3:
@@ -197,6 +231,11 @@ class Optimizer(keras.optimizers.Optimizer):
         return config
 
 
+def batches_done(optimizer: Any) -> Any:
+    """Returns the number of batches, of which Keras 3 may accumulate several for one update."""
+    return optimizer._iterations if _IS_KERAS_3 else optimizer.iterations
+
+
 def known_settings(config: dict[str, Any]) -> dict[str, Any]:
     """Returns the settings of an optimizer without those that the other Keras added, unset."""
     return {
@@ -209,14 +248,25 @@ def known_settings(config: dict[str, Any]) -> dict[str, Any]:
 def apply_summed(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
     """Updates variables by gradients that are summed over the replicas already.
 
-    With Keras 3, the optimizer sums none from then on.
+    They are not scaled by the `loss_scale_factor` of the optimizer.
     """
-    pairs = zip(gradients, variables, strict=True)
     if _IS_KERAS_3:
-        optimizer._all_reduce_sum_gradients = lambda pairs: pairs
-        optimizer.apply_gradients(pairs)
+        with _summed(optimizer):
+            scaled = map(optimizer.scale_loss, gradients)
+            optimizer.apply_gradients([*zip(scaled, variables, strict=True)])
     else:
+        pairs = zip(gradients, variables, strict=True)
         optimizer.apply_gradients(pairs, experimental_aggregate_gradients=False)
+
+
+@contextlib.contextmanager
+def _summed(optimizer):
+    """Context in which an optimizer of Keras 3 takes gradients as sums over the replicas."""
+    optimizer._all_reduce_sum_gradients = lambda pairs: pairs
+    try:
+        yield
+    finally:  # each replica ends it
+        vars(optimizer).pop("_all_reduce_sum_gradients", None)
 
 
 def key_of(name):

@@ -1,5 +1,7 @@
 """The first weights of a student, taken from its teacher."""
 
+import math
+
 import numpy as np
 
 from albert_keras.config import AlbertConfig
@@ -86,7 +88,7 @@ def start_warm(
     loaded, new = {}, {}
     offsets = config.position_offset, student.config.position_offset
     for name, weight in weight_names(student).items():
-        origin, size = origins.get(name), weight.shape.num_elements()
+        origin, size = origins.get(name), math.prod(weight.shape)
         found = factors.get(name)
         if found is None and origin in tensors.shapes:
             found = tensors.read(origin)

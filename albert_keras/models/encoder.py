@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.keras_versions import key_of, name_of, take_any_inputs
+from albert_keras.keras_versions import any_inputs, key_of, name_of, take_any_inputs, track
 from albert_keras.layers.activations import ACTIVATIONS
 from albert_keras.layers.attention import SelfAttentionBlock
 from albert_keras.layers.dropout import DropoutSeed
@@ -40,6 +40,9 @@ class ConfiguredModel(StoredOnce):
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         take_any_inputs(self)
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        return super().__call__(any_inputs(inputs), *args, **kwargs)  # type: ignore[misc]
 
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: all weights exist already."""
@@ -204,6 +207,7 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
             self.pooler = NamedDense(
                 "bert/pooler/dense", size, size, **shared | {"name": "pooler", "stddev": stddev}
             )
+        track(self, "attention_blocks", "feed_forward_blocks")
         self.built = True
 
     def call(

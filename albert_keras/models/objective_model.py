@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from albert_keras.keras_versions import OWN_STEP, apply_summed, count_batch, steps_per_execution
+from albert_keras.keras_versions import (
+    OWN_STEP,
+    apply_summed,
+    batches_done,
+    count_batch,
+    steps_per_execution,
+    track,
+)
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import (
     COMPILED_PARTS,
@@ -187,6 +194,8 @@ class ObjectiveModel(keras.Model):
         # Keras would wrap an optimizer that is named for float16; here the guard must see the
         # gradients before that.
         optimizer = optimizer if optimizer is None else optimizer_of(optimizer)
+        # Of a LossScaleOptimizer the optimizer within: the step has a loss scale of its own.
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         super().compile(optimizer=optimizer, **OWN_STEP, **kwargs)
         clip_norm = _clip_norm(self.optimizer) if clip_norm == "auto" else clip_norm
         # The logs of a step are those of the whole batch on each replica; Keras would add them up.
@@ -213,6 +222,7 @@ class ObjectiveModel(keras.Model):
             self.loss_scale = LossScale() if is_float16 else None
             # Reset at each report or epoch: logs have means and sums over the interval.
             self.means = {name: Running(name) for name in names}
+            track(self, "means")
             self.tokens = Running("tokens", sums=True)
             self.skipped = Running("skipped", sums=True)
 
@@ -368,7 +378,7 @@ class ObjectiveModel(keras.Model):
 
         def gradients_of(part, number):
             dropout_seed = DropoutSeed(
-                self.optimizer.iterations, first_row + number * _num_rows(part)
+                batches_done(self.optimizer), first_row + number * _num_rows(part)
             )
             with tf.GradientTape() as tape:
                 sums = self._sums(part, training=True, dropout_seed=dropout_seed)

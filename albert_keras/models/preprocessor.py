@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.keras_versions import export_along
+from albert_keras.keras_versions import any_inputs, export_along, take_any_inputs
 from albert_keras.layers.text_packing import TextPacker, readable
 from albert_keras.models.presets import open_tokenizer
 from data_pipeline.settings import did_you_mean
@@ -40,6 +40,7 @@ class TextPreprocessor(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(name=name, **{"dtype": "float32", **kwargs})  # it has no weights
+        take_any_inputs(self)
         if pads_to not in ("sequence_length", "bucket") or sequence_length < 4:
             raise ValueError(
                 "`pads_to` must be sequence_length or bucket, and `sequence_length` at least 4. "
@@ -69,6 +70,9 @@ class TextPreprocessor(keras.layers.Layer):
             InputError: If the source has no tokenizer, or it is damaged.
         """
         return cls(open_tokenizer(source), sequence_length, **kwargs)
+
+    def __call__(self, texts: Any, *args: Any, **kwargs: Any) -> Any:
+        return super().__call__(any_inputs(texts), *args, **kwargs)
 
     def call(self, texts: Any) -> dict[str, tf.Tensor]:
         return self.rows(self.columns(texts), is_fixed=self.pads_to == "sequence_length")

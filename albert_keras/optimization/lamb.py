@@ -42,7 +42,8 @@ class Lamb(Optimizer):
         exclude_from_layer_adaptation: list of str. The same for the trust ratio, which is then 1.
             None or empty uses `exclude_from_weight_decay`.
         global_clipnorm: float or None. Largest global norm of the gradients, summed over the
-            replicas; None does not clip, nor does the default if `clipnorm` is given.
+            replicas; None does not clip, nor does the default if `clipnorm` or `clipvalue` is
+            given.
         name: str. Name of the optimizer.
         **kwargs: Of `keras.optimizers.Optimizer`.
 
@@ -69,7 +70,8 @@ class Lamb(Optimizer):
         name: str = "Lamb",
         **kwargs: Any,
     ):
-        if kwargs.get("clipnorm") is not None and global_clipnorm == 1.0:
+        clips = any(kwargs.get(name) is not None for name in ("clipnorm", "clipvalue"))
+        if clips and global_clipnorm == 1.0:
             global_clipnorm = None
         super().__init__(
             learning_rate,

@@ -71,7 +71,7 @@ def misfits_of(tensors: CheckpointTensors, variables: dict[str, tf.Variable]) ->
     """Returns the variables whose tensor is missing or has another shape or type."""
     problems = []
     for name, variable in variables.items():
-        shape, type = tensors.shapes.get(name, "nothing"), variable.dtype.base_dtype
+        shape, type = tensors.shapes.get(name, "nothing"), tf.as_dtype(variable.dtype)
         if list(variable.shape) != shape:
             problems.append(f"{name}: expected {list(variable.shape)}, found {shape}")
         elif tensors.types[name] != type:

@@ -10,6 +10,8 @@ import math
 import numpy as np
 from scipy.special import erf
 
+from albert_keras.runs.tensors import weight_names
+
 ACTIVATIONS = {
     "gelu": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "gelu_erf": lambda x: x * (1 + erf(x / math.sqrt(2))) / 2,
@@ -145,4 +147,4 @@ def scramble(model, seed=1):
 
 def weights_by_name(model):
     """Returns the model's weights as a dict of arrays, under their names."""
-    return {weight.name.removesuffix(":0"): weight.numpy() for weight in model.weights}
+    return {name: weight.numpy() for name, weight in weight_names(model).items()}

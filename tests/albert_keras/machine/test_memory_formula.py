@@ -1,8 +1,11 @@
 """Memory and weights by formula: as by hand, as in the model, as measured."""
 
+import math
+
 import pytest
 
 from albert_keras.config import AlbertConfig
+from albert_keras.keras_versions import name_of
 from albert_keras.machine.step_memory import step_memory
 from albert_keras.models.weight_count import count_weights
 
@@ -38,14 +41,14 @@ def test_gradients_wait_for_each_use_of_the_blocks_of_the_model(sharing, layers,
     )
     blocks = {"attention": {}, "feed_forward": {}}  # number of weights by scope
     for weight in AlbertEncoder(config).weights:
-        scope, _, name = weight.name.partition("/inner_group_")
+        scope, _, name = name_of(weight).partition("/inner_group_")
         if not name:
             continue
         # The first normalisation belongs to attention, the second to the feed-forward block.
         is_attention = "attention" in name or "LayerNorm/" in name and "LayerNorm_1" not in name
         part = blocks["attention" if is_attention else "feed_forward"]
         key = f"{scope}/{name.partition('/')[0]}"
-        part[key] = part.get(key, 0) + weight.shape.num_elements()
+        part[key] = part.get(key, 0) + math.prod(weight.shape)
     waiting = 0
     for part in blocks.values():
         uses = layers * inner // len(part)

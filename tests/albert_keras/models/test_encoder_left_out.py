@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.keras_versions import name_of
 from albert_keras.layers.dropout import DropoutSeed
 from tests.albert_keras.models.test_encoder import SHAPES, features, small_encoder
 
@@ -27,7 +28,7 @@ def weighted_sum(outputs):
 
 def assert_same_gradients(encoder, found, expected):
     for weight, left, right in zip(encoder.trainable_variables, found, expected, strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-5, err_msg=weight.name)
+        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-5, err_msg=name_of(weight))
 
 
 def assert_same_training(encoder, other, inputs, **kwargs):

@@ -7,6 +7,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.loading import ArrayTensors, load_encoder
 from albert_keras.formats.model_weights import encoder_shapes
+from albert_keras.keras_versions import name_of
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.weight_count import count_weights
@@ -75,7 +76,7 @@ def test_the_formula_counts_what_is_built(family):
         model = AlbertForPretraining(config, sentence_head=sentence_head)
         assert model.count_params() == count_weights(config, sentence_head=sentence_head).total
     encoder = AlbertEncoder(config)
-    shapes = {weight.name[:-2]: tuple(weight.shape) for weight in encoder.weights}
+    shapes = {name_of(weight): tuple(weight.shape) for weight in encoder.weights}
     assert shapes == encoder_shapes(config)
 
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 from tensorflow.python.autograph.impl import api
 
 from albert_keras import AlbertConfig, AlbertForPretraining
+from albert_keras.keras_versions import name_of
 from albert_keras.models import objective_model
 from albert_keras.models.objective_model import Objective
 from albert_keras.models.step_state import SPIKE_WINDOW, LossScale, UpdateGuard
@@ -14,6 +15,7 @@ from albert_keras.optimization.config import pretraining_lr
 from albert_keras.optimization.lamb import Lamb
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import training_dataset
+from tests.keras_line import IS_KERAS_3, any_sgd
 
 B, S, P, V = 4, 12, 3, 40
 CONFIG = AlbertConfig(
@@ -42,11 +44,11 @@ def batch(seed=0):
     }
 
 
-class Received(keras.optimizers.legacy.SGD):
+class Received(keras.optimizers.SGD):
     """Keeps the gradients it is given instead of applying them."""
 
     def apply_gradients(self, pairs, **_):
-        self.given = {variable.name: gradient.numpy() for gradient, variable in pairs}
+        self.given = {name_of(variable): gradient.numpy() for gradient, variable in pairs}
         self.iterations.assign_add(1)
 
 
@@ -233,7 +235,7 @@ def test_a_saved_model_goes_on_with_moments_and_step(tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("optimizer", ["adam", keras.optimizers.legacy.SGD(0.1)])
+@pytest.mark.parametrize("optimizer", ["adam", any_sgd()])
 def test_any_optimizer_of_keras_skips_what_is_not_finite(optimizer):
     model = build(optimizer=optimizer)
     before = model(batch())["pooled_output"]
@@ -261,6 +263,15 @@ def test_losses_are_the_same_whatever_is_compiled(settings):
     assert plain[-1] < plain[0]
     for losses in compiled:  # with dropout, whose masks do not depend on what is compiled
         np.testing.assert_allclose(losses, plain, rtol=1e-4)
+
+
+def test_a_loss_scale_of_the_optimizer_changes_nothing():
+    sgd, wrapped = keras.optimizers.SGD, keras.mixed_precision.LossScaleOptimizer
+    optimizers = [sgd(0.1), wrapped(sgd(0.1))]
+    optimizers += [sgd(0.1, loss_scale_factor=8.0)] if IS_KERAS_3 else []
+    expected, *found = (losses_of(4, optimizer=each) for each in optimizers)
+    for losses in found:
+        np.testing.assert_allclose(losses, expected, rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -302,14 +313,19 @@ def test_the_names_of_metrics_are_those_that_evaluate_returns():
     model = build()
     data = tf.data.Dataset.from_tensors(batch())
     by_name = model.evaluate(data, return_dict=True, verbose=0)
-    assert model.metrics_names == [*by_name]
-    assert model.evaluate(data, verbose=0) == pytest.approx([*by_name.values()])
+    assert {*model.metrics_names} == {*by_name}
+    expected = [by_name[name] for name in model.metrics_names]
+    assert model.evaluate(data, verbose=0) == pytest.approx(expected)
+
+
+def rate_of_last_update(optimizer):
+    return float(optimizer.schedule(optimizer.iterations - 1))
 
 
 def test_an_optimizer_that_is_named_has_the_rates_of_pretrain():
     model, rates = build(optimizer="lamb"), []
     show = keras.callbacks.LambdaCallback(
-        on_train_batch_end=lambda *_: rates.append(float(model.optimizer.learning_rate))
+        on_train_batch_end=lambda batch, logs: rates.append(rate_of_last_update(model.optimizer))
     )
     data = tf.data.Dataset.from_tensors(batch()).repeat()
     model.fit(data, steps_per_epoch=10, epochs=2, verbose=0, callbacks=[show])

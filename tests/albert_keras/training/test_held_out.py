@@ -104,7 +104,7 @@ class OwnRate(keras.callbacks.LearningRateScheduler):
     "callback, shown",
     [
         (keras.callbacks.BackupAndRestore("backup"), "BackupAndRestore"),
-        (keras.callbacks.BaseLogger(), "BaseLogger"),
+        (keras.callbacks.TerminateOnNaN(), "TerminateOnNaN"),
         (OwnRate(lambda epoch: 0.1), "OwnRate, a LearningRateScheduler"),
     ],
 )

@@ -123,7 +123,7 @@ def test_sources_are_sorted_and_a_file_named_twice_is_read_once(tmp_path):
         ("a€".encode()[:-1], "auto", r"Byte 1 \(0xe2\)"),
         (b"GIF89\x00\x01 and much more text to be found here", "auto", r"Byte 5 \(0x00\).*binary"),
         (b'{"text": "a"}\n{"text": \n', "jsonl", 'line 2 .*string "text"'),
-        (b"[" * 3000, "jsonl", "nested too deeply"),
+        (b"[" * 100_000, "jsonl", "nested too deeply"),
         (b'{"text": "\\ud800"}', "jsonl", "surrogates not allowed"),
         (b'{"text": "a\\u0000"}', "jsonl", "without NUL"),
         (b'<doc id="1">\ntext\n', "auto", "line 1.*not closed"),
