@@ -240,7 +240,9 @@ def _rounded(content, precision):
     """Returns an HDF5 file of weights, as bytes, with rounded ones as float16 for float32."""
     dtype = tf.as_dtype(precision).as_numpy_dtype
     result = io.BytesIO()
-    with h5py.File(io.BytesIO(content)) as old, h5py.File(result, "w") as new:
+    # The format of HDF5 1.10 is smaller than the oldest, and no later one.
+    version = {"libver": ("v110", "v110")}
+    with h5py.File(io.BytesIO(content)) as old, h5py.File(result, "w", **version) as new:
 
         def copy(name, item):
             if isinstance(item, h5py.Group):
