@@ -40,7 +40,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.text.letters import detect_language
 
-#: The peak at which 6x256 trains 10,500 tokens per second, as on the machine of docs/search.md.
+#: The peak at which 6x256 trains 10,500 tokens per second, as on the machine of docs/measured.md.
 TFLOPS = 0.784
 ARABIC, RUSSIAN = "ابتثجحخدذرزسشصضطظعغفقكلمنهوي", "абвгдежзийклмнопрстуфхцчшщыьэюя"
 CHINESE = "".join(map(chr, range(0x4E00, 0x4E00 + 900)))
