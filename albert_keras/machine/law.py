@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Runs by the recipes for small models, on English novels; docs/measured.md says how they were made.
+#: Runs by the recipes for small models, on English novels (docs/measured.md).
 MEASURED_RUNS = Path(__file__).parent / "measured_runs.csv"
 _ALPHA, _BETA = 0.34, 0.28
 #: Epochs after which a repeated token has lost most of its value (Muennighoff et al., R_D*).
