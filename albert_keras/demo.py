@@ -36,7 +36,7 @@ HELDOUT_FRACTION = 0.1
 #: Single words are easier to predict than n-grams, and more of them teach more per step: a small
 #: model leaves its first plateau sooner. The training is seven passes over the text: with a copy
 #: for each, the segments are different ones every time, and their order is learned, not their
-#: labels (docs/search.md).
+#: labels (docs/measured.md).
 DATA = PretrainingDataConfig(
     max_seq_length=64,
     num_shards=2,

@@ -1,6 +1,6 @@
 """The models that a time is divided between, and the settings with which each of them is trained.
 
-Every choice that was measured is described in docs/search.md; the others are marked here.
+Every choice that was measured is described in docs/measured.md; the others are marked here.
 """
 
 import math
@@ -56,7 +56,7 @@ def rung(layers: int, hidden_size: int, vocab_size: int, max_seq_length: int = 5
         hidden_size=hidden_size,
         num_attention_heads=hidden_size // 64,
         intermediate_size=4 * hidden_size,
-        # Leaves the plateau after half of the updates (docs/studies/positions).
+        # Leaves the first plateau sooner (docs/seeds.md).
         position_embedding="rotary",
         # Rotary positions have no table, so that a larger number costs nothing.
         max_position_embeddings=max(512, max_seq_length),

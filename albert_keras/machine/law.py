@@ -20,13 +20,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Runs by the recipes for small models, on English novels; docs/search.md says how they were made.
+#: Runs by the recipes for small models, on English novels (docs/measured.md).
 MEASURED_RUNS = Path(__file__).parent / "measured_runs.csv"
 _ALPHA, _BETA = 0.34, 0.28
 #: Epochs after which a repeated token has lost most of its value (Muennighoff et al., R_D*).
 _EPOCHS_OF_USE = 15.4
 #: Updates of 4,096 positions before which a run has hardly left its first plateau, where the law
-#: does not hold: with 30 % masks this takes 650 of 1,500 (docs/search.md). No measured run is
+#: does not hold: with 30 % masks this takes 650 of 1,500. No measured run is
 #: shorter.
 LEAST_UPDATES = 1500
 #: A run is extrapolated if it is larger or longer than the largest measured one by this factor.

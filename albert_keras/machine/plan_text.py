@@ -136,7 +136,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         f"{number_text(device.tflops)} TFLOP/s, {'measured' if device.is_measured else 'given'})",
         "Expected": f"masked-LM loss {_loss(chosen)} and accuracy {chosen.expected.accuracy:.0%} "
         "on held-out text, by a law fitted to short trainings of ALBERTs on English novels "
-        "(docs/search.md); other text has other losses",
+        "(docs/measured.md); other text has other losses",
         "Memory": f"{bytes_text(chosen.memory_bytes)}, by formula",
         "Time": ", ".join(f"{name} {format_duration(part)}" for name, part in plan.parts.items()),
     }

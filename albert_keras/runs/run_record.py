@@ -131,20 +131,12 @@ def read_record(path: Path) -> dict:
             dict(record["config"][section])
         for name in ("seed", "keep_checkpoints"):
             int(record["config"]["training"][name])
-        _drop_gone(record["config"])
+        # Runs of commits before 1.0 have it; a run is ended by SIGTERM instead.
+        record["config"]["training"].pop("time_limit_seconds", None)
         _complete_shape(record["albert_config"])
         str.encode(record["data"]["fingerprint"])
         str.encode(record["tokenizer_digest"] or "")
         return record
-
-
-def _drop_gone(config):
-    """Removes settings of earlier versions that are gone, where they do not change the result."""
-    training = config["training"]
-    training.pop("time_limit_seconds", None)
-    config.get("task", {}).pop("delimiter", None)
-    if training.get("hard_examples") == 1:
-        del training["hard_examples"]
 
 
 def command_of(record: dict) -> str:

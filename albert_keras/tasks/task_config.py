@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import field_validator
 
 from albert_keras.tasks.kinds import OFFICIAL_TASKS, OWN_TASKS
 from albert_keras.tasks.tables.lines import checked_encoding
@@ -193,18 +193,6 @@ class TaskConfig(Settings):
     def word_rule(self) -> WordSplit:
         """How a tagger splits plain text: `word_split`, which earlier versions did not have."""
         return self.word_split or AT_WHITE_SPACE
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_earlier_versions(cls, values):
-        """Accepts the settings of a run of an earlier version, unless it had early exit."""
-        values = dict(values)
-        values.pop("delimiter", None)  # it is detected
-        if values.pop("exit_heads", False):
-            raise ValueError(
-                "`exit_heads` was removed. Train again with one classifier, after the last layer"
-            )
-        return values
 
     @field_validator("name")
     @classmethod

@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 #: of BERT (Devlin et al. 2019, appendix A.2).
 _MAX_EPOCHS, _USUAL_EPOCHS = 100, 40
 #: Passes over the same segments after which other segments are suggested, and the most copies of
-#: the text in records; seven passes were measured (docs/search.md).
+#: the text in records; seven passes were measured (docs/measured.md).
 _FEW_EPOCHS, _MOST_COPIES = 3, 10
 
 

@@ -10,6 +10,8 @@ import pytest
 import typer
 import yaml
 
+import albert_keras
+import data_pipeline
 from albert_keras.cli import app
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError
@@ -42,6 +44,14 @@ def prose_of(page):
     """Returns the text of a page without its code blocks."""
     text = page.read_text(encoding="utf-8")
     return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+
+
+def names_of_commands(command=_ROOT_COMMAND, name=""):
+    """Yields "doctor", "data build": what can be called, with its group."""
+    if name and command.callback and command.params:
+        yield name
+    for word, inner in getattr(command, "commands", {}).items():
+        yield from names_of_commands(inner, f"{name} {word}".strip())
 
 
 def every_command(command=_ROOT_COMMAND):
@@ -123,6 +133,32 @@ def test_the_readme_has_at_most_150_lines_and_six_commands_lead_to_an_answer_ove
     blocks = [block for block in ALL_BLOCKS if block.page == readme and start < block.line <= end]
     commands = [line for block in blocks for line in command_lines(block)]
     assert commands[0] == "make demo" and commands[-1].startswith("curl ") and len(commands) <= 6
+
+
+def test_the_first_screen_of_the_readme_has_an_answer_a_fine_tuning_and_a_pre_training():
+    readme = ROOT / "README.md"
+    first = [block for block in ALL_BLOCKS if block.page == readme and block.line < 45]
+    called = [
+        arguments[0]
+        for block in first
+        for line in command_lines(block)
+        for arguments in albert_keras_commands(line)
+    ]
+    assert {"predict", "finetune", "pretrain"} <= set(called)
+    assert "| a pre-training |" in "".join(readme.read_text(encoding="utf-8").splitlines()[:48])
+
+
+def test_all_pages_together_have_at_most_36_000_words():
+    """A page that grows is a reason to shorten another one."""
+    pages = [*PAGES, ROOT / "CHANGELOG.md"]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 36_000
+
+
+def test_what_is_public_is_listed():
+    page = (ROOT / "docs" / "public.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"`([\w .-]+)`", page))
+    assert listed >= {*albert_keras.__all__, *data_pipeline.__all__}
+    assert listed >= set(names_of_commands())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)

@@ -39,7 +39,7 @@ from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 
-#: The peak at which 6x256 trains 10,500 tokens per second, as on the machine of docs/search.md.
+#: The peak at which 6x256 trains 10,500 tokens per second, as on the machine of docs/measured.md.
 TFLOPS = 0.784
 ARABIC = "ابتثجحخدذرزسشصضطظعغفقكلمنهوي"
 BOATS = "عادت القوارب في وقت متأخر من المساء، ولم يرد أحد أن يتحدث عن الطقس. "

@@ -7,7 +7,6 @@ from albert_keras import recipes
 from albert_keras.optimization.config import HEAD_LR, FinetuneOptimizer
 from albert_keras.tasks.finetune_config import FinetuneConfig, FinetuneTraining
 from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import options_of
 
@@ -52,12 +51,6 @@ def test_every_flag_reaches_its_key():
     for word, value in values.items():
         section, key = options_of(FinetuneConfig)[word].path
         assert getattr(getattr(config, section), key) == value, word
-
-
-def test_early_exit_of_an_earlier_version_is_refused_unless_it_was_off():
-    assert TaskConfig(name="mrpc", exit_heads=False, delimiter=None) == TaskConfig(name="mrpc")
-    with pytest.raises(InputError, match="`exit_heads` was removed"):
-        TaskConfig(name="mrpc", exit_heads=True)
 
 
 def test_flags_take_precedence_over_a_recipe_and_epochs_over_its_steps():

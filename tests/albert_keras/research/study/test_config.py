@@ -130,7 +130,7 @@ def test_held_out_records_do_not_depend_on_the_masks_of_the_training(micro_study
 
 @needs_repository
 def test_the_study_in_the_documentation_is_valid():
-    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    _, block = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     planned = plan_study(StudyConfig(**yaml.safe_load(block)), "tiny")
     assert [run.name for run in planned.runs if run.teacher] == ["student"]
