@@ -1,6 +1,6 @@
 """Dropout whose masks depend on seed, step and row, however a batch is split over devices."""
 
-import dataclasses
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
@@ -17,20 +17,19 @@ _SCRAMBLING_KEY = 0x02461E29_3EC8F720
 _NUMBERS_PER_COUNT = 4
 
 
-@dataclasses.dataclass(frozen=True)
-class DropoutSeed:
+class DropoutSeed(NamedTuple):
     """The state that dropout masks depend on, besides the seed of the layer.
 
     Attributes:
         step: int64 scalar Tensor. Number of optimizer steps completed.
         row: int64 scalar Tensor. Index of the first row of this (part of a) batch in the global
             batch of the step, over all replicas and accumulated parts.
-        depth: int. Which use of a shared layer.
+        depth: int64 scalar Tensor or None, which is 0. Which use of a shared layer.
     """
 
     step: tf.Tensor
     row: tf.Tensor
-    depth: int = 0
+    depth: tf.Tensor | None = None
 
     @classmethod
     def drawn(cls, seed, rows):
@@ -47,11 +46,11 @@ class DropoutSeed:
 
     def of_sequences(self, count):
         """Returns the seed for a batch in which every row has become `count` sequences, int."""
-        return dataclasses.replace(self, row=self.row * tf.cast(count, tf.int64))
+        return self._replace(row=self.row * tf.cast(count, tf.int64))
 
     def at_depth(self, depth):
         """Returns the seed for another use of a shared layer, int."""
-        return dataclasses.replace(self, depth=depth)
+        return self._replace(depth=tf.constant(depth, tf.int64))
 
 
 class Dropout(keras.layers.Layer):
@@ -83,12 +82,10 @@ class Dropout(keras.layers.Layer):
 
     def _bits(self, shape, dropout_seed):
         """Returns random int32 numbers; the first axis of the shape counts rows."""
-        seed = tf.stack(
-            [
-                tf.constant(self.seed << 16 | dropout_seed.depth, tf.int64),
-                tf.convert_to_tensor(dropout_seed.step),
-            ]
-        )
+        of_layer = tf.constant(self.seed << 16, tf.int64)
+        if dropout_seed.depth is not None:
+            of_layer += dropout_seed.depth
+        seed = tf.stack([of_layer, tf.convert_to_tensor(dropout_seed.step)])
         key, counter = _key_and_counter(seed)
         # Each row uses whole counter values, so that it can be sampled without the rows before it.
         size = tf.reduce_prod(shape[1:])

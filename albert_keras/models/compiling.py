@@ -92,7 +92,7 @@ class PlannedRates:
                     "an optimizer with a constant rate."
                 )
         optimizer, steps = self._model.optimizer, steps_per_epoch or _num_batches(data, batch_size)
-        done = int(optimizer.iterations)
+        done = int(optimizer.iterations.numpy())
         config = self._config(batch_size or _rows_of(data) or _USUAL_BATCH)
         if steps is None:
             logger.warning(
@@ -125,7 +125,7 @@ class PlannedRates:
 def check_schedule(optimizer: Any) -> None:
     """Raises ValueError if the learning rate of an optimizer is 0 from now on."""
     schedule = getattr(optimizer, "_learning_rate", None)
-    done = int(optimizer.iterations)
+    done = int(optimizer.iterations.numpy())
     if (
         isinstance(schedule, WarmupPolynomialDecay)
         and schedule.power

@@ -195,7 +195,8 @@ class TextTraining(keras.Model):
             InputError: If inputs and labels do not suit the model.
         """
         self._compile_if_needed()
-        of_validation = kwargs.pop("validation_batch_size", None) or _size(batch_size)
+        _size(batch_size)  # which checks it
+        of_validation = kwargs.pop("validation_batch_size", None)
         if self._takes_texts(x):
             if is_stream(x):
                 _check_stream(y, sample_weight, validation_split)
@@ -212,6 +213,8 @@ class TextTraining(keras.Model):
             y = self.named_targets(y)
         if validation_data is not None:
             validation_data = keras.utils.unpack_x_y_sample_weight(validation_data)
+            if not is_stream(validation_data[0]):
+                of_validation = of_validation or batch_size
             validation_data = self._scored(validation_data, of_validation)
             if isinstance(validation_data, tuple):  # features
                 kwargs["validation_batch_size"] = of_validation

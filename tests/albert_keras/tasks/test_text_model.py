@@ -125,13 +125,15 @@ def test_data_sets_and_generators_give_the_features_of_lists(name, tiny_tokenize
     is_ragged = name == "AlbertForTagging"
     tensors = tf.ragged.constant if is_ragged else tf.constant
     parts = (tensors(inputs) if is_ragged else tuple(map(tensors, inputs)), tensors(labels))
+    # Keras averages over the words of a batch, and then over the windows of all batches.
+    error = 1e-2 if is_ragged else 1e-5
     for given in (data(*parts), data(*parts, size=3)):
-        assert model.evaluate(given, verbose=0) == pytest.approx(expected, abs=1e-5)
+        assert model.evaluate(given, verbose=0) == pytest.approx(expected, abs=error)
     several = inputs if isinstance(inputs, tuple) else (inputs,)
     one_by_one = (
         (x[: len(x) - 1] if len(x) > 2 else x[0], x[-1]) for x in batches(*several, labels)
     )
-    assert model.evaluate(one_by_one, verbose=0) == pytest.approx(expected, abs=1e-5)
+    assert model.evaluate(one_by_one, verbose=0) == pytest.approx(expected, abs=error)
     found = model.predict(data(parts[0], size=3), verbose=0)
     expected = model.predict(inputs, verbose=0)
     floats = tf.nest.map_structure(lambda one: one.dtype.kind == "f", expected)
@@ -353,15 +355,15 @@ import keras
 from tests.albert_keras.tasks.test_text_model import *
 tokenizer = albert_keras.load_tokenizer({str(tiny_vocabulary.path)!r})
 with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
-    model = preset(tokenizer, labels=["no", "yes"], head_dropout=0.0)
+    model = preset(tokenizer, labels=["no", "yes"], head_dropout=0.0, seed=1)
     model.compile(keras.optimizers.Adam(1e-3), metrics=["accuracy", keras.metrics.AUC(name="auc")])
-alone = preset(tokenizer, labels=["no", "yes"], head_dropout=0.0)
+alone = preset(tokenizer, labels=["no", "yes"], head_dropout=0.0, seed=1)
 alone.compile(keras.optimizers.Adam(1e-3), metrics=["accuracy", keras.metrics.AUC(name="auc")])
 one_hot = np.eye(2)[NUMBERS]
 for x, y in ((TEXTS, one_hot), (data(TEXTS, one_hot, size=8), None)):
     size = None if y is None else 8
     found, expected = (
-        each.fit(x, y, size, epochs=2, verbose=0).history for each in (model, alone)
+        each.fit(x, y, size, 2, verbose=0, shuffle=False).history for each in (model, alone)
     )
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, atol=1e-4, err_msg=name)
