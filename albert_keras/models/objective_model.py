@@ -246,10 +246,8 @@ class ObjectiveModel(keras.Model):
 
     @property
     def trained_weights(self) -> list[tf.Variable]:
-        """list of variables. What the loss depends on: without the pooler if no head reads it."""
-        pooler = None if self._reads_pooler else self.encoder.pooler
-        unused = set() if pooler is None else {id(weight) for weight in pooler.weights}
-        return [weight for weight in self.trainable_variables if id(weight) not in unused]
+        """list of variables. What the loss depends on."""
+        return self.trainable_variables
 
     @property
     def state(self) -> dict[str, tf.Variable]:

@@ -87,7 +87,6 @@ class AlbertForPretraining(ConfiguredModel, ObjectiveModel):
         )
         self.masked_lm_head = MaskedLMHead(config, self.encoder.embeddings, **shared)
         self.sentence_order_head = SentenceOrderHead(config, **shared) if sentence_head else None
-        self._reads_pooler = sentence_head
         self.built = True
 
     @classmethod
@@ -145,6 +144,13 @@ class AlbertForPretraining(ConfiguredModel, ObjectiveModel):
             accumulation_steps,
             **kwargs,
         )
+
+    @property
+    def trained_weights(self) -> list[tf.Variable]:
+        """list of variables. What the loss depends on: without the pooler if no head reads it."""
+        pooler = self.encoder.pooler if self.sentence_order_head is None else None
+        unused = set() if pooler is None else {id(weight) for weight in pooler.weights}
+        return [weight for weight in self.trainable_variables if id(weight) not in unused]
 
     @property
     def has_fixed_shapes(self) -> bool:

@@ -7,6 +7,7 @@ import tensorflow as tf
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.models.objective_model import Objective, ObjectiveModel
 from albert_keras.models.text_model import AlbertForTexts
+from albert_keras.optimization.config import FinetuneOptimizer
 
 
 class TaskTrainer(ObjectiveModel):
@@ -19,6 +20,7 @@ class TaskTrainer(ObjectiveModel):
         model: AlbertForTexts. What it learns is its `compute_losses`.
     """
 
+    optimizer_class = FinetuneOptimizer
     #: Weights of the `objectives` in the loss.
     usual_objective_weights = {"answer": 1.0}
 
@@ -44,6 +46,9 @@ class TaskTrainer(ObjectiveModel):
 
     def compile(self, optimizer: Any, **kwargs: Any) -> None:  # type: ignore[override]
         super().compile(optimizer, self.usual_objective_weights, **kwargs)
+
+    def usual_lr(self, optimizer: str, batch_size: int) -> float:
+        return self.model.usual_lr(optimizer, batch_size)
 
     def outputs_of(
         self, features: dict[str, Any], training: bool, dropout_seed: DropoutSeed | None = None
