@@ -4,6 +4,7 @@ TensorFlow 2.15 has Keras 2.15, TensorFlow 2.21 has Keras 3. Both are `import ke
 """
 
 import contextlib
+import math
 import re
 import types
 from collections.abc import Sequence
@@ -92,6 +93,26 @@ def name_of(variable: Any) -> str:
 def steps_per_execution(model: keras.Model) -> int:
     """Returns how many steps `fit` of a compiled model makes at a time."""
     return int(model.steps_per_execution if _IS_KERAS_3 else model._steps_per_execution.numpy())
+
+
+def run_whole_executions(model: keras.Model, steps: int | None) -> None:
+    """Prepares a `fit`, of unknown length for None or a number below 1.
+
+    Keras 3 would add steps to a shorter execution at the end of an epoch.
+    """
+    if _IS_KERAS_3 and (steps or 0) > 0 and steps % model.steps_per_execution:
+        model.steps_per_execution = math.gcd(steps, model.steps_per_execution)
+        model.train_function = None
+
+
+def runs_executions(model: keras.Model) -> bool:
+    """Returns whether Keras shall run a step: within an execution, or eagerly.
+
+    Keras 3 cannot run several steps in a graph where there are replicas.
+    """
+    together = steps_per_execution(model) > 1
+    has_replicas = model.distribute_strategy.num_replicas_in_sync > 1
+    return model.run_eagerly or (together and not (_IS_KERAS_3 and has_replicas))
 
 
 def track(model: keras.Model, *names: str) -> None:

@@ -206,7 +206,7 @@ def test_an_objective_of_ones_own_joins_the_loss_and_nothing_else_is_converted(m
     # Our own functions need no AutoGraph, and converting them would take seconds.
     assert {"Shorter.objectives", "Shorter.train_step"} <= converted
     assert {name for name in converted if "Shorter" not in name} == {
-        "ObjectiveModel.make_train_function.<locals>.run"
+        "ObjectiveModel._function_of.<locals>.run"
     }
 
 
@@ -272,6 +272,14 @@ def test_a_loss_scale_of_the_optimizer_changes_nothing():
     expected, *found = (losses_of(4, optimizer=each) for each in optimizers)
     for losses in found:
         np.testing.assert_allclose(losses, expected, rtol=1e-6)
+
+
+def test_the_last_execution_of_an_epoch_may_be_shorter():
+    model, ends = build(steps_per_execution=4), []
+    show = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: ends.append(batch))
+    data = tf.data.Dataset.from_tensors(batch()).repeat()
+    model.fit(data, steps_per_epoch=10, verbose=0, callbacks=[show])
+    assert int(model.optimizer.iterations) == 10 and ends[-1] == 9
 
 
 @pytest.mark.slow
