@@ -95,24 +95,17 @@ def steps_per_execution(model: keras.Model) -> int:
     return int(model.steps_per_execution if _IS_KERAS_3 else model._steps_per_execution.numpy())
 
 
-def run_whole_executions(model: keras.Model, steps: int | None) -> None:
-    """Prepares a `fit`, of unknown length for None or a number below 1.
+def fit_executions(model: keras.Model, steps: int | None = None) -> None:
+    """Makes executions of several steps as long as Keras 3 can run them.
 
-    Keras 3 would add steps to a shorter execution at the end of an epoch.
+    It has none of several steps where there are replicas, and no shorter one at the end of an epoch
+    (of `steps` batches, if that is known and above 0).
     """
-    if _IS_KERAS_3 and (steps or 0) > 0 and steps % model.steps_per_execution:
-        model.steps_per_execution = math.gcd(steps, model.steps_per_execution)
-        model.train_function = None
-
-
-def runs_executions(model: keras.Model) -> bool:
-    """Returns whether Keras shall run a step: within an execution, or eagerly.
-
-    Keras 3 cannot run several steps in a graph where there are replicas.
-    """
-    together = steps_per_execution(model) > 1
-    has_replicas = model.distribute_strategy.num_replicas_in_sync > 1
-    return model.run_eagerly or (together and not (_IS_KERAS_3 and has_replicas))
+    if _IS_KERAS_3:
+        has_replicas = model.distribute_strategy.num_replicas_in_sync > 1
+        count = math.gcd(1 if has_replicas else max(steps or 0, 0), model.steps_per_execution)
+        if count != model.steps_per_execution:
+            model.steps_per_execution, model.train_function = count, None
 
 
 def track(model: keras.Model, *names: str) -> None:

@@ -18,8 +18,7 @@ from albert_keras.keras_versions import (
     apply_summed,
     batches_done,
     count_batch,
-    run_whole_executions,
-    runs_executions,
+    fit_executions,
     steps_per_execution,
     track,
 )
@@ -199,6 +198,7 @@ class ObjectiveModel(keras.Model):
         # Of a LossScaleOptimizer the optimizer within: the step has a loss scale of its own.
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         super().compile(optimizer=optimizer, **OWN_STEP, **kwargs)
+        fit_executions(self)
         clip_norm = _clip_norm(self.optimizer) if clip_norm == "auto" else clip_norm
         # The logs of a step are those of the whole batch on each replica; Keras would add them up.
         self.distribute_reduction_method = "first"
@@ -298,7 +298,7 @@ class ObjectiveModel(keras.Model):
         if isinstance(x, tf.data.Dataset):
             kwargs["shuffle"] = False  # Keras 3 warns that it cannot
             steps = steps or int(x.cardinality())
-        run_whole_executions(self, steps)
+        fit_executions(self, steps)
         return super().fit(x, *args, **kwargs)
 
     def class_weights(self, class_weight: Mapping[Any, float]) -> Any:
@@ -461,49 +461,28 @@ class ObjectiveModel(keras.Model):
         if hasattr(self.optimizer, "build"):  # all moments exist, as in a restored checkpoint
             self.optimizer.build(self.trainable_variables)
         self.check_compiled_part()
-        if runs_executions(self):
+        if self.run_eagerly or steps_per_execution(self) > 1:
             return super().make_train_function(force)
-        self.waited = self.waited or 0.0
-        self.train_function = self.train_tf_function = self._function_of(self.train_step)
-        return self.train_function
-
-    def make_test_function(self, force=False):
-        """Returns the function that `evaluate` calls for each step."""
-        is_made = self.test_function is not None and not force
-        if is_made or steps_per_execution(self) == 1 or runs_executions(self):
-            return super().make_test_function(force)
-        self.test_function = self._function_of(self.test_step)
-        return self.test_function
-
-    def _function_of(self, step):
-        """Returns a function of an iterator over batches, which runs a step on the next ones."""
-        strategy, count = self.distribute_strategy, steps_per_execution(self)
-        is_training = step == self.train_step
+        strategy = self.distribute_strategy
 
         @tf.function(reduce_retracing=True)
         def run(features):
-            results = strategy.run(step, args=(features,))
+            results = strategy.run(self.train_step, args=(features,))
             count_batch(self)
             return {
                 name: strategy.experimental_local_results(value)[0]
                 for name, value in results.items()
             }
 
-        def function(batches):
-            results = None
-            for _ in range(count):
-                started = time.monotonic()
-                features = next(batches, None)
-                if is_training:
-                    self.waited += time.monotonic() - started
-                if features is None:
-                    break
-                results = run(features)
-            if results is None:
-                raise StopIteration
-            return results
+        def train_function(batches):
+            started = time.monotonic()
+            features = next(batches)
+            self.waited += time.monotonic() - started
+            return run(features)
 
-        return function
+        self.waited = self.waited or 0.0
+        self.train_function = self.train_tf_function = train_function
+        return train_function
 
     def check_compiled_part(self):
         """Raises InputError if a step cannot be compiled as a whole; `fit` calls it, too."""

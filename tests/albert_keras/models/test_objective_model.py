@@ -206,7 +206,7 @@ def test_an_objective_of_ones_own_joins_the_loss_and_nothing_else_is_converted(m
     # Our own functions need no AutoGraph, and converting them would take seconds.
     assert {"Shorter.objectives", "Shorter.train_step"} <= converted
     assert {name for name in converted if "Shorter" not in name} == {
-        "ObjectiveModel._function_of.<locals>.run"
+        "ObjectiveModel.make_train_function.<locals>.run"
     }
 
 
