@@ -4,6 +4,7 @@ TensorFlow 2.15 has Keras 2.15, TensorFlow 2.21 has Keras 3. Both are `import ke
 """
 
 import contextlib
+import math
 import re
 import types
 import warnings
@@ -157,6 +158,19 @@ def is_compiled(model: keras.Model) -> bool:
 def steps_per_execution(model: keras.Model) -> int:
     """Returns how many steps `fit` of a compiled model makes at a time."""
     return int(model.steps_per_execution if _IS_KERAS_3 else model._steps_per_execution.numpy())
+
+
+def fit_executions(model: keras.Model, steps: int | None = None) -> None:
+    """Makes executions of several steps as long as Keras 3 can run them.
+
+    It has none of several steps where there are replicas, and no shorter one at the end of an epoch
+    (of `steps` batches, if that is known and above 0).
+    """
+    if _IS_KERAS_3:
+        has_replicas = model.distribute_strategy.num_replicas_in_sync > 1
+        count = math.gcd(1 if has_replicas else max(steps or 0, 0), model.steps_per_execution)
+        if count != model.steps_per_execution:
+            model.steps_per_execution, model.train_function = count, None
 
 
 def track(model: keras.Model, *names: str) -> None:

@@ -18,6 +18,7 @@ from albert_keras.keras_versions import (
     apply_summed,
     batches_done,
     count_batch,
+    fit_executions,
     steps_per_execution,
     track,
 )
@@ -197,6 +198,7 @@ class ObjectiveModel(keras.Model):
         # Of a LossScaleOptimizer the optimizer within: the step has a loss scale of its own.
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         super().compile(optimizer=optimizer, **OWN_STEP, **kwargs)
+        fit_executions(self)
         clip_norm = _clip_norm(self.optimizer) if clip_norm == "auto" else clip_norm
         # The logs of a step are those of the whole batch on each replica; Keras would add them up.
         self.distribute_reduction_method = "first"
@@ -289,8 +291,11 @@ class ObjectiveModel(keras.Model):
             planned.plan(x, **kwargs)
         elif getattr(self, "optimizer", None) is not None:
             check_schedule(self.optimizer)
+        steps = kwargs.get("steps_per_epoch")
         if isinstance(x, tf.data.Dataset):
             kwargs["shuffle"] = False  # Keras 3 warns that it cannot
+            steps = steps or int(x.cardinality())
+        fit_executions(self, steps)
         return super().fit(x, *args, **kwargs)
 
     def forget_graphs(self) -> None:

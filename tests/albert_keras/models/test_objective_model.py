@@ -274,6 +274,14 @@ def test_a_loss_scale_of_the_optimizer_changes_nothing():
         np.testing.assert_allclose(losses, expected, rtol=1e-6)
 
 
+def test_the_last_execution_of_an_epoch_may_be_shorter():
+    model, ends = build(steps_per_execution=4), []
+    show = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: ends.append(batch))
+    data = tf.data.Dataset.from_tensors(batch()).repeat()
+    model.fit(data, steps_per_epoch=10, verbose=0, callbacks=[show])
+    assert int(model.optimizer.iterations) == 10 and ends[-1] == 9
+
+
 @pytest.mark.slow
 def test_a_compiled_step_runs_several_times_in_an_execution():
     data = tf.data.Dataset.from_tensors(batch()).repeat()

@@ -20,15 +20,19 @@ Y = 2 * X[:, :2] + 1
 OF_KERAS_3 = [{"gradient_accumulation_steps": 3}, {"loss_scale_factor": 8.0}] * IS_KERAS_3
 
 
+def layer(size):
+    start = keras.initializers.GlorotUniform(seed=size)
+    return keras.layers.Dense(size, kernel_initializer=start)
+
+
 def dense():
-    keras.utils.set_random_seed(1)
-    return keras.Sequential([keras.Input((6,)), keras.layers.Dense(4), keras.layers.Dense(2)])
+    return keras.Sequential([keras.Input((6,)), layer(4), layer(2)])
 
 
 def embedding():
-    keras.utils.set_random_seed(1)
-    table = keras.layers.Embedding(10, 4)
-    return keras.Sequential([table, keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(2)])
+    start = keras.initializers.RandomUniform(seed=1)
+    table = keras.layers.Embedding(10, 4, embeddings_initializer=start)
+    return keras.Sequential([table, keras.layers.GlobalAveragePooling1D(), layer(2)])
 
 
 def losses(model, epochs=2, x=X, **kwargs):

@@ -65,12 +65,12 @@ def test_fit_gives_the_last_step_of_an_execution():
     model.compile("sgd", "mse", steps_per_execution=4)
     data = tf.data.Dataset.from_tensors((np.ones([2, 3]), np.ones([2, 1]))).repeat()
     before, saved = [signal.getsignal(number) for number in SIGNALS], []
-    progress = Progress(0, 10)
+    progress = Progress(0, 12)
     checkpoints = SaveCheckpoints(saved.append, 5, progress)
     callbacks = RunCallbacks(progress, [], [], [checkpoints], 100)
     with pytest.raises(ZeroDivisionError), checkpoints:
-        model.fit(data, steps_per_epoch=10, callbacks=[callbacks], verbose=0, shuffle=False)
-        assert saved == [8, 10]
+        model.fit(data, steps_per_epoch=12, callbacks=[callbacks], verbose=0, shuffle=False)
+        assert saved == [8, 12]
         raise ZeroDivisionError
     assert [signal.getsignal(number) for number in SIGNALS] == before
 
