@@ -108,7 +108,7 @@ class TextTraining(keras.Model):
             super().compile(
                 optimizer,
                 self.usual_loss if self.has_usual_loss else loss,
-                self._chosen_metrics,
+                metrics=self._chosen_metrics,
                 weighted_metrics=weighted_metrics,
                 jit_compile=jit_compile is True,
                 **kwargs,
