@@ -7,6 +7,8 @@ import contextlib
 import math
 import re
 import types
+import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -85,6 +87,49 @@ def name_of(variable: Any) -> str:
     them; otherwise the replicas would diverge.
     """
     return getattr(variable, "path", None) or _COPY.sub("", variable.name)
+
+
+def load_by_layers(layer: Any, store: Any) -> None:
+    """Loads the layers inside a layer from a file of an earlier version, a group for each of them.
+
+    Keras 2.15 wrote such files and does this itself. Keras 3 would look for other groups, as it
+    walks the attributes of an object in another order: of two paths to a layer it takes the other.
+
+    Args:
+        layer: The layer or model that Keras loads. Those inside, which have an attribute
+            `is_stored`, are marked with it as loaded.
+        store: What Keras gave to `load_own_variables` of the layer.
+    """
+    if not _IS_KERAS_3 or not hasattr(store, "get"):
+        return
+    seen = {id(layer)}
+
+    def load(parent, path):
+        found = {**vars(parent), "_layers": None}
+        found |= {"layers": parent.layers} if isinstance(parent, keras.Model) else {}
+        for name, value in sorted(found.items(), reverse=True):
+            is_list, kinds = isinstance(value, list | tuple), Counter()
+            for each in value if is_list else [value]:
+                if not hasattr(each, "is_stored") or id(each) in seen:
+                    continue
+                seen.add(id(each))
+                kind = _snake_case(type(each).__name__)
+                number = f"_{kinds[kind]}" if kinds[kind] else ""
+                kinds[kind] += 1
+                inner = f"{path}{name}/{kind}{number}" if is_list else f"{path}{name}"
+                if not isinstance(each, keras.Model):
+                    each.load_own_variables(store.get(inner))
+                load(each, f"{inner}/")
+                each.is_stored = True
+
+    path = store._h5_entry_path
+    load(layer, f"{path}/" if path else "")
+
+
+def _snake_case(name):
+    """Returns the name of a class as a part of the path of a layer that is in a list."""
+    name = re.sub("([a-z])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)).lower()
+    return f"private{name}" if name.startswith("_") else name
 
 
 # === Models
@@ -182,9 +227,13 @@ class Optimizer(keras.optimizers.Optimizer):
 
     def load_own_variables(self, store: Any) -> None:
         state = self._state()
+        if "iteration" not in store:  # of an earlier version, which numbered them
+            averages = getattr(self, "_model_variables_moving_average", None) or ()
+            moments = [each for one in self._moments for each in one.values()]
+            numbered = enumerate([self._iterations, *averages, *moments])
+            state = {str(number): each for number, each in numbered}
         if state.keys() != set(store.keys()):
-            # Of an earlier version, numbered as Keras does; or of another optimizer: Keras warns.
-            super().load_own_variables(store)
+            super().load_own_variables(store)  # of another optimizer: Keras warns
             return
         for name, variable in state.items():
             variable.assign(store[name])
@@ -238,10 +287,41 @@ def batches_done(optimizer: Any) -> Any:
 def known_settings(config: dict[str, Any]) -> dict[str, Any]:
     """Returns the settings of an optimizer without those that the other Keras added, unset."""
     return {
-        name: value
+        name: known_settings(value) if isinstance(value, dict) else value
         for name, value in config.items()
         if name not in _UNKNOWN or (value and name != "jit_compile")  # which Keras 3 has not
     }
+
+
+def compile_as_stored(model: keras.Model, config: dict[str, Any], compile: Any) -> None:
+    """Compiles a loaded model as it was with either Keras.
+
+    The moments of an optimizer of Keras itself are restored only by the Keras that wrote them: they
+    are numbered, in another order. A warning says so.
+
+    Args:
+        model: The model.
+        config: What `get_compile_config` returned, with the version of Keras as "keras"; earlier
+            versions of this package were used with Keras 2 only.
+        compile: callable. `compile_from_config` of Keras.
+    """
+    config = dict(config)
+    written = config.pop("keras", "2.15")
+    if not _IS_KERAS_3:
+        config.pop("auto_scale_loss", None)
+    if isinstance(config.get("optimizer"), dict):
+        config["optimizer"] = known_settings(config["optimizer"])
+    compile(config)
+    optimizer = getattr(model, "optimizer", None)
+    is_other = written.split(".")[0] != keras.__version__.split(".")[0]
+    if is_other and optimizer is not None and not isinstance(optimizer, Optimizer):
+        optimizer.load_own_variables = lambda store: None
+        warnings.warn(
+            f"The weights are restored, the moments of {type(optimizer).__name__} are not: Keras "
+            f"{written} wrote them, this is Keras {keras.__version__}. Optimizers of albert_keras, "
+            "such as Lamb and AdamW, are restored by both.",
+            stacklevel=2,
+        )
 
 
 def apply_summed(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> None:

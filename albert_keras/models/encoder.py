@@ -8,7 +8,15 @@ from typing import Any
 import keras
 
 from albert_keras.config import AlbertConfig
-from albert_keras.keras_versions import any_inputs, key_of, name_of, take_any_inputs, track
+from albert_keras.keras_versions import (
+    any_inputs,
+    compile_as_stored,
+    key_of,
+    load_by_layers,
+    name_of,
+    take_any_inputs,
+    track,
+)
 from albert_keras.layers.activations import ACTIVATIONS
 from albert_keras.layers.attention import SelfAttentionBlock
 from albert_keras.layers.dropout import DropoutSeed
@@ -46,6 +54,13 @@ class ConfiguredModel(StoredOnce):
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: all weights exist already."""
 
+    def get_compile_config(self) -> dict[str, Any] | None:
+        config = super().get_compile_config()  # type: ignore[misc]
+        return config and config | {"keras": keras.__version__}
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        compile_as_stored(self, config, super().compile_from_config)  # type: ignore[misc]
+
     def save_own_variables(self, store: Any) -> None:
         """Stores all weights by their names, so that a file is the same for each Keras."""
         if not self.take_turn():
@@ -54,7 +69,10 @@ class ConfiguredModel(StoredOnce):
 
     def load_own_variables(self, store: Any) -> None:
         """Loads what `save_own_variables` stored; in older files each layer has its own weights."""
-        if self.take_turn() or not store.keys():
+        if self.take_turn():
+            return
+        if not store.keys():
+            load_by_layers(self, store)
             return
         weights = self._weights_by_key()
         if missing := sorted(weights.keys() - store.keys()):
