@@ -89,6 +89,11 @@ def name_of(variable: Any) -> str:
     return getattr(variable, "path", None) or _COPY.sub("", variable.name)
 
 
+def variable_of(weight: Any) -> tf.Variable:
+    """Returns the variable of TensorFlow that a weight is, or has, for graphs of TensorFlow."""
+    return weight.value if _IS_KERAS_3 else weight
+
+
 def load_by_layers(layer: Any, store: Any) -> None:
     """Loads the layers inside a layer from a file of an earlier version, a group for each of them.
 
@@ -159,6 +164,11 @@ def track(model: keras.Model, *names: str) -> None:
         found = getattr(model, name)
         parts = dict(found) if isinstance(found, dict) else list(found)
         model._track_trackable(tf.__internal__.tracking.wrap(parts), name, overwrite=True)
+
+
+def lacks_call(model: keras.Model) -> bool:
+    """Returns whether Keras 2.15 must call a model before it can save it as a folder."""
+    return not _IS_KERAS_3 and model.save_spec() is None
 
 
 def count_batch(model: keras.Model) -> None:

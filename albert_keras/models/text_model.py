@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
+from albert_keras.keras_versions import lacks_call
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.rows import shape_of
 from albert_keras.models.encoder_with_head import AlbertForTask
@@ -202,7 +203,7 @@ class AlbertForTexts(AlbertForTask, TextTraining):
 
     def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
         """Saves the model as Keras does: a `.keras` file, or a folder if there is no suffix."""
-        if self.preprocessor is not None and self.save_spec() is None:
+        if self.preprocessor is not None and lacks_call(self):
             self(self.sample_inputs())  # a folder has the call of the model, for texts
         super().save(filepath, *args, **kwargs)
 

@@ -19,6 +19,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.keras_versions import variable_of
 from albert_keras.layers.kernels import inference
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving.export.source import ExportSource
@@ -54,7 +55,7 @@ def convert_to_lite(model: keras.Model, signatures: dict[str, Callable], weights
         weights: One of `LITE_WEIGHTS`.
     """
     module = tf.Module()
-    module.weights = list(model.weights)
+    module.weights = [*map(variable_of, model.weights)]
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(module, folder, signatures)
         converter = tf.lite.TFLiteConverter.from_saved_model(

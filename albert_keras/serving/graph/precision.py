@@ -5,10 +5,12 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from albert_keras.keras_versions import name_of, variable_of
 from albert_keras.layers.kernels import inference
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.tensors import weight_names
 
 #: Precision of an export → Keras policy of the computation.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "int8": "float32"}
@@ -60,11 +62,10 @@ class StoredModel:
             )
         whole = set()
         if isinstance(model, AlbertForTask):
-            encoder = {weight.name for weight in model.encoder.weights}
-            whole = {weight.name for weight in model.weights} - encoder
+            whole = weight_names(model).keys() - weight_names(model.encoder).keys()
         stored = {
-            weight.name: StoredWeight(weight) if weight.name in whole else _store(weight, precision)
-            for weight in model.weights
+            name: _store(name, variable_of(weight), "float32" if name in whole else precision)
+            for name, weight in weight_names(model).items()
         }
         #: The variables to save.
         self.variables = [
@@ -76,7 +77,7 @@ class StoredModel:
         self.has_sentence_head = getattr(model, "sentence_order_head", None) is not None
         self._model = _with_policy(model, POLICIES[precision])
         self._weight_attributes = _weight_attributes(self._model, stored, whole)
-        self._word_embeddings = stored[self._model.encoder.embeddings.word_embeddings.name]
+        self._word_embeddings = stored[name_of(self._model.encoder.embeddings.word_embeddings)]
 
     def encode(self, packed, positions=None, **options):
         """Runs the encoder.
@@ -146,9 +147,8 @@ class StoredModel:
                 vars(layer)[name] = variable
 
 
-def _store(weight, precision):
+def _store(path, weight, precision):
     """Returns the StoredWeight of a variable, which is the variable itself if it stays float32."""
-    path = weight.name.split(":")[0]
     is_kernel = path.endswith(_KERNELS)
     if precision == "float32" or not (is_kernel or path.endswith(_TABLES)):
         return StoredWeight(weight)
@@ -178,16 +178,16 @@ def _weight_attributes(model, stored, whole):
     Kernels and word embeddings are read in the compute dtype, unless their name is in `whole`;
     all other weights are read in float32.
     """
-    attributes = []
-    for layer in model.submodules:
-        for name, value in vars(layer).items():
-            if isinstance(value, tf.Variable) and value.name in stored:
-                is_factor = value.name.split(":")[0].endswith((_KERNELS, "/word_embeddings"))
-                is_narrow = is_factor and value.name not in whole
+    names = {id(weight): name for name, weight in weight_names(model).items()}
+    attributes, missing = [], set(stored)
+    for layer in model._flatten_layers():
+        for attribute, value in vars(layer).items():
+            if name := names.get(id(value)):
+                is_narrow = name.endswith((_KERNELS, "/word_embeddings")) and name not in whole
                 dtype = model.compute_dtype if is_narrow else tf.float32
-                attributes.append((layer, name, stored[value.name], dtype))
+                attributes.append((layer, attribute, stored[name], dtype))
+                missing.discard(name)
     # Any other weight would be served with the value of the copy: 0.
-    missing = set(stored) - {vars(layer)[name].name for layer, name, *_ in attributes}
     if missing:
         raise RuntimeError(f"no layer has {', '.join(sorted(missing))} as an attribute")
     return attributes
