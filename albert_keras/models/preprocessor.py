@@ -147,6 +147,7 @@ class TextPreprocessor(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
+            "dtype": self.dtype_policy.name,  # which either Keras reads
             "tokenizer": tokenizer_config(self.tokenizer),
             "sequence_length": self.sequence_length,
             "pads_to": self.pads_to,

@@ -168,7 +168,8 @@ def of_keras_model(path):
     outputs = model({"input_ids": tf.constant(_ROWS), "masked_lm_positions": [[3, 4], [1, 2]]})
     return {
         "num_parameters": model.count_params(),
-        "weights": sorted(weight.name.split(":")[0] for weight in model.weights),
+        # The full name is `path` in Keras 3, and `name` in Keras 2.15.
+        "weights": sorted(getattr(each, "path", each.name).split(":")[0] for each in model.weights),
         "outputs": {
             name: [list(value.shape), float(tf.norm(value)), float(tf.reduce_mean(value))]
             for name, value in sorted(outputs.items())

@@ -13,13 +13,16 @@ from albert_keras.serving.saved_model.signatures import Signature, check_signatu
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
+#: Names of inputs that have none, in Keras 2.15 and in Keras 3.
+_NAMED_BY_KERAS = re.compile(r"input_\d+|keras_tensor(_\d+)?")
+
 
 class FunctionalModel(tf.Module):
     """A functional model whose inputs are strings, as `StringModel` is for models of runs.
 
     Args:
         model: keras.Model. Each input is string [B] or [B, n]; its name is the name of the input of
-            the signature, "text" for the only input if Keras named it (`input_1`).
+            the signature, "text" for the only input if Keras named it.
             Outputs are tensors, whose names are those of the output layers, or a dict.
 
     Raises:
@@ -33,7 +36,7 @@ class FunctionalModel(tf.Module):
     def __init__(self, model: keras.Model):
         super().__init__(name="functional_model")
         inputs = getattr(model, "inputs", None) or []
-        wrong = [one.name for one in inputs if one.dtype != tf.string or one.shape.rank > 2]
+        wrong = [one.name for one in inputs if one.dtype != tf.string or len(one.shape) > 2]
         if not inputs or wrong:
             raise InputError(
                 "A Keras model to export must be a functional model whose inputs are strings, "
@@ -41,8 +44,8 @@ class FunctionalModel(tf.Module):
                 f"{type(model).__name__} with the inputs {', '.join(wrong) or 'none'}."
             )
         self.model = model
-        is_unnamed = len(inputs) == 1 and re.fullmatch(r"input_\d+", model.input_names[0])
-        self._names = ("text",) if is_unnamed else tuple(model.input_names)
+        is_unnamed = len(inputs) == 1 and _NAMED_BY_KERAS.fullmatch(inputs[0].name)
+        self._names = ("text",) if is_unnamed else tuple(one.name for one in inputs)
         specs = [
             tf.TensorSpec(one.shape, tf.string, name)
             for one, name in zip(inputs, self._names, strict=True)
@@ -58,14 +61,13 @@ class FunctionalModel(tf.Module):
     @property
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer of an `AlbertPreprocessor` in the model, or None."""
-        found = (one for one in self.model.submodules if isinstance(one, AlbertPreprocessor))
+        found = (one for one in self.model._flatten_layers() if isinstance(one, AlbertPreprocessor))
         return next((one.tokenizer for one in found), None)
 
     def answers(self, inputs: dict[str, Any]) -> dict[str, tf.Tensor]:
         """Returns the outputs of the model by name."""
-        names = dict(zip(self._names, self.model.input_names, strict=True))
-        inputs = {names[name]: texts for name, texts in inputs.items()}
-        outputs = self.model(inputs, training=False)
+        given = tf.nest.pack_sequence_as(self.model.input, [inputs[name] for name in self._names])
+        outputs = self.model(given, training=False)
         if isinstance(outputs, dict):
             return outputs
         outputs = outputs if isinstance(outputs, list | tuple) else [outputs]

@@ -8,6 +8,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.formats.model_weights import encoder_shapes, head_shapes
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.tensors import weight_names
 
 SMALL = {
     "vocab_size": 50,
@@ -80,7 +81,7 @@ def pretraining_model(weights):
     sentence_head = "sentence_order" in weights.heads
     config, arrays = weights.albert_config, weights.arrays
     model = AlbertForPretraining(config, sentence_head=sentence_head, dtype="float32")
-    names = [weight.name.removesuffix(":0") for weight in model.weights]
+    names = [*weight_names(model)]
     assert sorted(names) == sorted(arrays)
     model.set_weights([arrays[name] for name in names])
     return model

@@ -7,6 +7,7 @@ import pytest
 
 from albert_keras.formats import hugging_face
 from albert_keras.formats.hugging_face import read_safetensors, write_safetensors
+from albert_keras.runs.tensors import weight_names
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats import make_numbers
 from tests.albert_keras.formats.random_weights import (
@@ -49,8 +50,7 @@ def ours(weights, name, batch):
             "sequence_output": outputs["sequence_output"],
         }
     model = build_model(kind, weights.albert_config, number, dtype="float32")
-    arrays = weights.arrays
-    model.set_weights([arrays[weight.name.removesuffix(":0")] for weight in model.weights])
+    model.set_weights([weights.arrays[name] for name in weight_names(model)])
     return model.outputs_of(inputs) | {"sequence_output": model.encoder(inputs)["sequence_output"]}
 
 
