@@ -246,6 +246,9 @@ class ObjectiveModel(keras.Model):
             self._planned = PlannedRates(self, **planned)
         self.optimizer.build(self.trainable_variables)  # so that Keras can restore the moments
 
+    def _get_optimizer(self, optimizer):  # of Keras 2.15, which takes no None
+        return None if optimizer is None else optimizer_of(optimizer)
+
     @property
     def trained_weights(self) -> list[tf.Variable]:
         """list of variables. What the loss depends on."""
