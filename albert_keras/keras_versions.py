@@ -109,11 +109,7 @@ def load_by_layers(layer: Any, store: Any) -> None:
 
     Keras 2.15 wrote such files and does this itself. Keras 3 would look for other groups, as it
     walks the attributes of an object in another order: of two paths to a layer it takes the other.
-
-    Args:
-        layer: The layer or model that Keras loads. Those inside, which have an attribute
-            `is_stored`, are marked with it as loaded.
-        store: What Keras gave to `load_own_variables` of the layer.
+    `store` is what Keras gave to `load_own_variables`; layers get `is_stored` once loaded.
     """
     if not _IS_KERAS_3 or not hasattr(store, "get"):
         return
@@ -319,19 +315,13 @@ def known_settings(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def compile_as_stored(model: keras.Model, config: dict[str, Any], compile: Any) -> None:
-    """Compiles a loaded model as it was with either Keras.
+    """Compiles a loaded model by `compile`, the method of Keras, from a `config` of either Keras.
 
     The moments of an optimizer of Keras itself are restored only by the Keras that wrote them: they
     are numbered, in another order. A warning says so.
-
-    Args:
-        model: The model.
-        config: What `get_compile_config` returned, with the version of Keras as "keras"; earlier
-            versions of this package were used with Keras 2 only.
-        compile: callable. `compile_from_config` of Keras.
     """
     config = dict(config)
-    written = config.pop("keras", "2.15")
+    written = config.pop("keras", "2.15")  # earlier versions wrote none
     if not _IS_KERAS_3:
         config.pop("auto_scale_loss", None)
     if isinstance(config.get("optimizer"), dict):

@@ -56,6 +56,19 @@ print(json.dumps(found))
 """
 
 
+#: Prints the loss of each of fifty updates.
+FIFTY = """
+import json
+from tests.albert_keras.models.test_objective_model import batch, build
+model, losses = build(dropout=0.1), []
+function = model.make_train_function()
+for seed in range(50):
+    model.reset_metrics()
+    losses.append(float(function(iter([batch(seed)]))["loss"]))
+print(json.dumps(losses))
+"""
+
+
 def run(python, folder, *words):
     """Runs a program in a folder with this project, and returns the last line that it prints."""
     done = subprocess.run(
@@ -106,6 +119,13 @@ def test_a_run_is_resumed_with_the_other_tensorflow(old, optimizer):
         for uninterrupted in ("only-this", "only-other"):
             for row, expected in zip(received, losses(old / uninterrupted), strict=True):
                 assert row == pytest.approx(expected, rel=0, abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(OTHER is None, reason="ALBERT_KERAS_OTHER_PYTHON is not set")
+def test_fifty_updates_have_the_same_losses(tmp_path):
+    ours, theirs = (json.loads(run(python, tmp_path, FIFTY)) for python in (sys.executable, OTHER))
+    assert len(ours) == 50 and ours == pytest.approx(theirs, rel=0, abs=1e-5)
 
 
 @pytest.mark.slow

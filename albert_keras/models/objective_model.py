@@ -192,8 +192,6 @@ class ObjectiveModel(keras.Model):
                 optimizer = self._planned.optimizer()
             elif learning_rate != "auto":
                 optimizer = optimizer_of(optimizer, learning_rate)
-        # Keras would wrap an optimizer that is named for float16; here the guard must see the
-        # gradients before that.
         optimizer = optimizer if optimizer is None else optimizer_of(optimizer)
         # Of a LossScaleOptimizer the optimizer within: the step has a loss scale of its own.
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
@@ -245,6 +243,14 @@ class ObjectiveModel(keras.Model):
         if planned is not None:
             self._planned = PlannedRates(self, **planned)
         self.optimizer.build(self.trainable_variables)  # so that Keras can restore the moments
+
+    def _get_optimizer(self, optimizer):  # of Keras 2.15, which takes no None
+        return None if optimizer is None else optimizer_of(optimizer)
+
+    def _get_optimizer(self, optimizer):
+        # Keras 2.15 would refuse None, and wrap an optimizer for float16, whose gradients the guard
+        # must see before that.
+        return optimizer
 
     @property
     def trained_weights(self) -> list[tf.Variable]:

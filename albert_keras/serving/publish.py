@@ -259,9 +259,10 @@ def _rounded(content, precision):
                     f"stored as {precision}. Received: {np.abs(item[()]).max():g} in {name}. Use "
                     "`keras_precision` float32."
                 )
-            # In one chunk, as many small ones compress less.
+            # In one chunk, as many small ones compress less; its index alone has 2 KB.
             options = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
-            new.create_dataset(name, data=values, chunks=values.shape, **options)
+            options |= {"chunks": values.shape}
+            new.create_dataset(name, data=values, **(options if values.nbytes > 4096 else {}))
 
         old.visititems(copy)
     return result.getvalue()

@@ -55,7 +55,7 @@ def trained(optimizer, model=dense, **kwargs):
         {"use_ema": True, "ema_overwrite_frequency": 3},
         *OF_KERAS_3,
     ],
-    ids=str,
+    ids=lambda settings: "-".join(settings) or "usual",
 )
 def test_a_saved_training_goes_on_as_if_it_had_not_stopped(optimizer, settings, tmp_path):
     model, _ = trained(optimizer(**{"learning_rate": 0.01} | settings))

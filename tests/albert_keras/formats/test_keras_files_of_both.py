@@ -1,0 +1,100 @@
+"""Files of one Keras are read by the other, and say what of an optimizer they cannot restore."""
+
+import json
+import warnings
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+
+from albert_keras import Lamb
+from albert_keras.config import AlbertConfig
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.tensors import weight_names
+from tests.albert_keras.formats.random_weights import SMALL
+from tests.keras_line import IS_KERAS_3
+
+#: The other Keras, and a setting of optimizers that only it has.
+OTHER, SETTING = ("2.15.0", "jit_compile") if IS_KERAS_3 else ("3.15.1", "loss_scale_factor")
+
+
+def saved(path, optimizer):
+    """Saves a small model whose moments are not zero; returns it."""
+    model = AlbertForPretraining(AlbertConfig(**SMALL))
+    model.compile(optimizer)
+    model.optimizer.build(model.trainable_variables)
+    for number, variable in enumerate(model.optimizer.variables):
+        if len(variable.shape):
+            variable.assign(np.full(variable.shape, 0.01 * number))
+    model.save(path)
+    return model
+
+
+def as_of_the_other(path):
+    """Changes a file as if the other Keras had written it."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    content = json.loads(members["config.json"])
+    content["compile_config"]["keras"] = OTHER
+    content["compile_config"]["optimizer"]["config"][SETTING] = None
+    members["config.json"] = json.dumps(content)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+
+
+def values(model):
+    return {name: weight.numpy() for name, weight in weight_names(model).items()}
+
+
+def test_keys_of_weights_are_names_of_the_reference(tmp_path):
+    import h5py
+
+    model = saved(tmp_path / "model.keras", Lamb(1e-3))
+    with zipfile.ZipFile(tmp_path / "model.keras") as archive:
+        file = h5py.File(archive.open("model.weights.h5"))
+        stored = {f"vars/{name.replace('/', '.')}" for name in weight_names(model)}
+        found = []
+        file.visititems(lambda name, item: found.append(name) if hasattr(item, "shape") else None)
+    assert stored == {name for name in found if not name.startswith("optimizer/")}
+
+
+def test_moments_of_our_optimizers_are_restored_from_the_other_keras(tmp_path):
+    model = saved(tmp_path / "model.keras", Lamb(1e-3))
+    as_of_the_other(tmp_path / "model.keras")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded = keras.models.load_model(tmp_path / "model.keras")
+    for one, other in zip(model.optimizer.variables, loaded.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_moments_of_an_optimizer_of_keras_are_missed_aloud(tmp_path):
+    model = saved(tmp_path / "model.keras", keras.optimizers.Adam(1e-3))
+    as_of_the_other(tmp_path / "model.keras")
+    with pytest.warns(UserWarning, match=f"moments of Adam are not: Keras {OTHER} wrote them"):
+        loaded = keras.models.load_model(tmp_path / "model.keras")
+    moments = [each.numpy() for each in loaded.optimizer.variables if len(each.shape)]
+    assert moments and not any(map(np.any, moments))
+    expected = values(model)
+    for name, value in values(loaded).items():
+        np.testing.assert_array_equal(value, expected[name])
+
+
+def test_moments_that_earlier_versions_numbered_are_restored():
+    variables = [keras.layers.Dense(2), keras.layers.Dense(3)]
+    for layer in variables:
+        layer.build((None, 4))
+    weights = [weight for layer in variables for weight in layer.weights]
+    optimizer = Lamb(1e-3)  # Keras 3 has the rate among the variables, earlier versions had not
+    optimizer.build(weights)
+    store = {"0": np.array(7, np.int64)}
+    for weight in weights:
+        for _ in ("m", "v"):
+            store[str(len(store))] = np.full(weight.shape, len(store), np.float32)
+    optimizer.load_own_variables(store)
+    assert int(optimizer.iterations) == 7
+    found = [each for weight in weights for each in optimizer.moments_of(weight).values()]
+    for number, moment in enumerate(found, start=1):
+        assert (moment.numpy() == number).all()
