@@ -244,9 +244,6 @@ class ObjectiveModel(keras.Model):
             self._planned = PlannedRates(self, **planned)
         self.optimizer.build(self.trainable_variables)  # so that Keras can restore the moments
 
-    def _get_optimizer(self, optimizer):  # of Keras 2.15, which takes no None
-        return None if optimizer is None else optimizer_of(optimizer)
-
     def _get_optimizer(self, optimizer):
         # Keras 2.15 would refuse None, and wrap an optimizer for float16, whose gradients the guard
         # must see before that.

@@ -41,7 +41,8 @@ class FunctionalModel(tf.Module):
             raise InputError(
                 "A Keras model to export must be a functional model whose inputs are strings, "
                 "[B] or [B, n], or a model of this package with its tokenizer. Received: "
-                f"{type(model).__name__} with the inputs {', '.join(wrong) or 'none'}."
+                f"{type(model).__name__} with the inputs {', '.join(wrong) or 'none'}. "
+                "`model.export` of Keras takes inputs of any type."
             )
         self.model = model
         is_unnamed = len(inputs) == 1 and _NAMED_BY_KERAS.fullmatch(inputs[0].name)
