@@ -15,10 +15,12 @@ from albert_keras.formats.detection import (
     ALBERT_CONFIG,
     EXPORT_RECORD,
     Place,
+    keras_file,
     one_prefix,
     read_conversion_record,
     read_export_record,
     run_above,
+    version_of,
 )
 from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
 from albert_keras.formats.loading import encoder_names
@@ -56,7 +58,7 @@ def find_weights(place: Place, step: int | str | None = None) -> OpenedModel:
     if place.kind == "export":
         return _of_export(place.path)
     if place.kind == "keras":
-        return _of_keras_file(place.path, "keras", place.path)
+        return _of_keras_file(place.path, "keras", place.path, version_of(place.path))
     return _of_checkpoint(one_prefix(place.path))
 
 
@@ -107,7 +109,7 @@ def _of_checkpoint(prefix, run=None):
 
 
 def _of_export(folder):
-    path = folder.with_name(f"{folder.name}.keras")
+    path = keras_file(folder)
     if not path.is_file() and not (folder / EXPORT_RECORD).is_file():
         raise InputError(
             f"`{folder}` is a SavedModel of another program: it has no {EXPORT_RECORD}. Of an "
@@ -119,12 +121,11 @@ def _of_export(folder):
             f"The weights of the export `{folder}` are missing: there is no `{path.name}` beside "
             "it."
         )
-    return _of_keras_file(path, "export", folder)
+    return _of_keras_file(path, "export", folder, folder)
 
 
-def _of_keras_file(path, kind, place):
-    folder = path.with_suffix("")  # the version folder, if it is the model of an export
-    record = read_export_record(folder)
+def _of_keras_file(path, kind, place, version):
+    record = read_export_record(version)  # {} if it is not the model of an export
     run, task = _object(record.get("run")), _object(record.get("task"))
     return OpenedModel(
         kind=kind,
