@@ -46,7 +46,7 @@ _WHOLE = (
     ("export --run runs/mail --out saved_models/mail", "answers agree with the Python code"),
     ("predict saved_models/mail 'The invoice is attached.'", "bills"),
 )
-_DEMO = ("demo --out runs/demo", "next: ")
+_DEMO = ("demo --out runs/demo", "Try next:")
 #: Texts for both labels of the table, with a word of each kind.
 _MAIL = {
     "bills": "The invoice for the {} is attached, please pay the sum.",
