@@ -103,7 +103,7 @@ def _of_checkpoint(prefix, run=None):
     shape, length = run.albert_config, run.record["data"].get("max_seq_length")
     if saved is not None:
         shape, length = run.trained_as(folder, saved)
-    known |= {"max_seq_length": length, "origin_positions": _origin_positions(run.record)}
+    known |= {"sequence_length": length, "origin_positions": _origin_positions(run.record)}
     known |= {"task": run.record["config"].get("task"), "albert_config": shape}
     return OpenedModel(**known, tokenizer_digest=run.record.get("tokenizer_digest"))
 
@@ -135,7 +135,7 @@ def _of_keras_file(path, kind, place, version):
         place=place,
         task=_object(task.get("config")) or None,
         # An export may serve shorter texts than it was trained on.
-        max_seq_length=_object(run.get("data")).get("max_seq_length"),
+        sequence_length=_object(run.get("data")).get("max_seq_length"),
         origin_positions=_origin_positions(run),
         tokenizer_digest=run.get("tokenizer_digest"),
     )

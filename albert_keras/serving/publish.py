@@ -66,7 +66,7 @@ def export(
     out: str | Path,
     step: int | str | None = None,
     version: int | None = None,
-    max_seq_length: int | None = None,
+    sequence_length: int | None = None,
     precision: str = "float32",
     lite: tuple[str, ...] | list[str] = (),
     keras_precision: str = "float32",
@@ -88,7 +88,7 @@ def export(
         step: int, "best" or None. Which checkpoint; None takes the newest valid one, or the best
             one of a fine-tuned run.
         version: int or None. None takes the next one.
-        max_seq_length: int or None. Longer texts are truncated, S. None takes the length of the
+        sequence_length: int or None. Longer texts are truncated, S. None takes the length of the
             training.
         precision: str. "float32", "bfloat16" or "int8", of the SavedModel; see `StoredModel`.
         lite: iterable of "float16" and "int8". Additional TensorFlow Lite files, over ids.
@@ -128,7 +128,7 @@ def export(
             source = module = FunctionalModel(model)
             check, precision, keras_precision, lite = module.check, "float32", "float32", ()
         else:
-            source = open_source(model, step, max_seq_length)
+            source = open_source(model, step, sequence_length)
             module = source.string_model(precision)
             check = functools.partial(check_answers, source, precision)
         logger.info("2/4 writing the model for servers and for Keras")

@@ -113,7 +113,7 @@ def test_it_answers_in_a_process_with_tensorflow_and_its_text_operations_only(ti
 
 
 def test_a_length_can_be_asked_for(run_of_kind):
-    source = open_source(run_of_kind("classification"), max_seq_length=16)
+    source = open_source(run_of_kind("classification"), sequence_length=16)
     assert source.task.max_seq_length == source.string_model("float32").packer.max_seq_length == 16
 
 
