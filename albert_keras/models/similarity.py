@@ -165,10 +165,17 @@ class AlbertForSimilarity(AlbertForTexts):
 
     # A loss of Keras takes the mean over the last axis, which must not be that of the batch.
 
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, **kwargs):
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> Any:
         return super().compute_loss(x, _column(y), _column(y_pred), sample_weight, **kwargs)
 
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         return super().compute_metrics(x, _column(y), _column(y_pred), sample_weight)
 
     def vectors(
