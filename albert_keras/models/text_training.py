@@ -108,7 +108,7 @@ class TextTraining(keras.Model):
             super().compile(
                 optimizer,
                 self.usual_loss if self.has_usual_loss else loss,
-                self._chosen_metrics,
+                metrics=self._chosen_metrics,  # by name: Keras 3 has another order
                 weighted_metrics=weighted_metrics,
                 jit_compile=jit_compile is True,
                 **kwargs,
@@ -388,10 +388,10 @@ class TextTraining(keras.Model):
 
     def named_targets(self, y: Any) -> Any:
         """Returns labels beside features: names become numbers, others stay as they are."""
-        values = plain(y) if isinstance(y, list | np.ndarray | tf.Tensor) else None
-        if values and all(isinstance(one, str) for one in values):
-            return self.targets(values, {})
-        return y
+        values = None if isinstance(y, str | Mapping) else plain(y)
+        if not isinstance(values, list) or not _are_names(values):
+            return y
+        return self.targets(values, {})
 
     def examples(
         self,
@@ -449,6 +449,13 @@ def _check_stream(labels, weights, validation_split=0.0):
                 f"`{name}` must not be given with a data set or a generator, whose elements have "
                 "the labels and weights of their examples."
             )
+
+
+def _are_names(values):
+    """Returns whether labels are names, or lists of them of which one at least has some."""
+    parts = [one if isinstance(one, list) else [one] for one in values]
+    names = [name for part in parts for name in part]
+    return bool(names) and all(isinstance(name, str) for name in names)
 
 
 def _dense(found):
