@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from albert_keras.keras_versions import is_compiled, known_settings
 from albert_keras.layers.kernels import compiled_kernels, has_gpu, is_on_cpu
-from albert_keras.models.compiling import PlannedRates, check_schedule
 from albert_keras.models.presets import answers_of
 from albert_keras.models.text_data import (
     BATCH_SIZE,
@@ -25,7 +24,7 @@ from albert_keras.models.text_data import (
     is_stream,
 )
 from albert_keras.models.text_inputs import Examples, examples_of, plain, sizes_of
-from albert_keras.optimization.build import optimizer_of
+from albert_keras.optimization.build import PlannedRates, check_schedule, optimizer_of
 from albert_keras.optimization.config import (
     FinetuneOptimizer,
     finetuning_lr,
