@@ -10,9 +10,9 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.rows import token_mask
 from albert_keras.models.encoder_inputs import encoder_inputs
+from albert_keras.models.labels import numbers_of
 from albert_keras.models.pooling import Pooling
 from albert_keras.models.preprocessor import TextPreprocessor
-from albert_keras.models.text_inputs import numbers_of
 from albert_keras.models.text_model import (
     AlbertForTexts,
     Losses,
