@@ -150,7 +150,7 @@ class AlbertForMultipleChoice(AlbertForTexts):
 
     preprocessor_class = AlbertMultipleChoicePreprocessor
     usual_length = 512
-    usual_loss = staticmethod(class_crossentropy)
+    usual_loss: Any = staticmethod(class_crossentropy)
     usual_metrics = (accuracy,)
     _reads_pooler = True
 

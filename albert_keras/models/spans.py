@@ -256,10 +256,10 @@ class AlbertForSpans(AlbertForTexts):
         losses = {f"{edge}_{self._scores}": of_edge for edge in ("start", "end")}
         return losses | ({"null_logits": null_crossentropy} if self.can_be_none else {})
 
-    def compile(self, optimizer: Any = "auto", loss: Any = "auto", **kwargs: Any) -> None:
-        if isinstance(loss, str) and loss == "auto":
-            kwargs = {"loss_weights": dict.fromkeys(self.usual_loss, 0.5)} | kwargs
-        super().compile(optimizer, loss, **kwargs)
+    @property
+    def usual_loss_weights(self) -> dict[str, float]:
+        """dict. The weight of each loss."""
+        return dict.fromkeys(self.usual_loss, 0.5)
 
     @property
     def metrics(self) -> list[Any]:

@@ -121,7 +121,7 @@ class AlbertForClassification(LabelsModel):
     """
 
     preprocessor_class = AlbertPreprocessor
-    usual_loss = staticmethod(class_crossentropy)
+    usual_loss: Any = staticmethod(class_crossentropy)
     usual_metrics: Any = (accuracy,)
 
     def __init__(

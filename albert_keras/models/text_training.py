@@ -53,6 +53,7 @@ class TextTraining(keras.Model):
     optimizer_class = FinetuneOptimizer
     #: The loss and the metrics that `compile` takes, unless others are given.
     usual_loss: Any = None
+    usual_loss_weights: Any = None
     usual_metrics: Any = None
     _planned: PlannedRates | None = None
     _compiled_with: Mapping[str, Any] = types.MappingProxyType({})
@@ -104,6 +105,8 @@ class TextTraining(keras.Model):
                 optimizer = optimizer_of(
                     optimizer, None if learning_rate == "auto" else learning_rate
                 )
+            if self.has_usual_loss and self.usual_loss_weights:
+                kwargs = {"loss_weights": self.usual_loss_weights} | kwargs
             super().compile(
                 optimizer,
                 self.usual_loss if self.has_usual_loss else loss,
