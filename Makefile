@@ -6,6 +6,7 @@
 # make test-all    all of these
 # make docs     the documentation as a site that works offline, in build/docs
 # make test-wheel  the tests with the built wheel in an environment of its own, without the repository
+# make release-check  build and check what is published, use it in each Python that is here
 # make check-tpu  compile the training step for six TPUs, without one; docs/tpu.md
 # make check-gpu  compare a GPU with the CPU and with transformers in four minutes; docs/gpu.md
 VENV ?= .venv
@@ -33,7 +34,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # The tests start many processes. Without files of bytecode each one compiles all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-slow test-wheel test-all test-newer test-both test-beam docs check-tpu check-gpu lint format clean
+.PHONY: setup demo test test-slow test-wheel release-check test-all test-newer test-both test-beam docs check-tpu check-gpu lint format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -77,13 +78,17 @@ docs: $(READY_DOCS)
 	NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/python -m mkdocs build --quiet -f docs/site/mkdocs.yml
 	@echo "docs: open build/docs/index.html"
 
-# The archives are built by `python -m build`; the folder of the test has the tests and their settings only.
+# The archives stay in build/release. The wheel is installed with the newest packages that it allows;
+# ARGS=--quick uses one Python of each line, with an answer only, ARGS=--no-demo omits the demo.
+release-check: $(READY)
+	$(BIN)/python -m tests.release_check $(ARGS)
+
+# The folder of the test has the tests and their settings only.
 test-wheel: $(READY)
 	@set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	$(BIN)/python -m tests.release_check --only-build --out "$$folder/dist"; \
 	$(BIN)/python -m venv "$$folder/venv"; python="$$folder/venv/bin/python -m"; \
 	$$python pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt; \
-	$$python pip install --quiet --disable-pip-version-check build; \
-	$$python build --no-isolation --outdir "$$folder/dist" .; \
 	$$python pip install --quiet --disable-pip-version-check --no-deps "$$folder"/dist/*.whl; \
 	cp -r tests pyproject.toml "$$folder"; cd "$$folder"; $$python pytest $(IN_PROCESSES) $(ARGS)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
         AlbertForMultipleChoice as AlbertForMultipleChoice,
         AlbertMultipleChoicePreprocessor as AlbertMultipleChoicePreprocessor,
     )
-    from albert_keras.models.objective_model import Objective as Objective
+    from albert_keras.models.objective import Objective as Objective
     from albert_keras.models.preprocessor import AlbertPreprocessor as AlbertPreprocessor
     from albert_keras.models.pretraining import AlbertForPretraining as AlbertForPretraining
     from albert_keras.models.similarity import (

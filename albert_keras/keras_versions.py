@@ -314,8 +314,8 @@ def known_settings(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def compile_as_stored(model: keras.Model, config: dict[str, Any], compile: Any) -> None:
-    """Compiles a loaded model by `compile`, the method of Keras, from a `config` of either Keras.
+def compile_as_stored(model: keras.Model, config: dict[str, Any], method: Any) -> None:
+    """Compiles a loaded model by a method of Keras, from a `config` of either Keras.
 
     The moments of an optimizer of Keras itself are restored only by the Keras that wrote them: they
     are numbered, in another order. A warning says so.
@@ -326,7 +326,7 @@ def compile_as_stored(model: keras.Model, config: dict[str, Any], compile: Any) 
         config.pop("auto_scale_loss", None)
     if isinstance(config.get("optimizer"), dict):
         config["optimizer"] = known_settings(config["optimizer"])
-    compile(config)
+    method(config)
     optimizer = getattr(model, "optimizer", None)
     is_other = written.split(".")[0] != keras.__version__.split(".")[0]
     if is_other and optimizer is not None and not isinstance(optimizer, Optimizer):

@@ -92,10 +92,12 @@ class Settings(BaseModel):
         except ValidationError as error:
             problems = [problem for item in error.errors() for problem in _explain(item, self)]
         known = _converted(type(self), values) if problems else dict(self)
+        named = {problem.path[0] for problem in problems if problem.path}
         problems += [
             Problem((name,), f"must be a number. Received: {value!r}.")
             for name, value in values.items()
             if isinstance(value, bool) and type(known.get(name)) in (int, float)
+            if name not in named
         ]
         for check in (_too_large, _broken_rules):
             invalid = {problem.path[0] for problem in problems if problem.path}

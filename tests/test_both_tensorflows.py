@@ -47,7 +47,7 @@ for place in (made, *measured):
 found = {
     place.name: {
         "saved model": measures.of_pretrained_export(place / "export"),
-        "keras file": measures.of_keras_model(place / "export" / "1.keras"),
+        "keras file": measures.of_keras_model(place / "export" / "model-1.keras"),
         "records": measures.of_records(place / "records"),
     }
     for place in (made, *measured)

@@ -10,6 +10,8 @@ from tests.repository import ROOT, needs_repository
 
 pytestmark = needs_repository
 
+PARTS = ["lint", "test", "test-beam", "test-slow", "test-both", "release-check"]
+
 
 @pytest.fixture
 def run_ci(tmp_path):
@@ -38,9 +40,8 @@ def run_ci(tmp_path):
 
 def test_every_part_runs_and_says_how_long_it_took(run_ci):
     code, lines = run_ci(python3_12="exit 0")
-    parts = ["lint", "test", "test-beam", "test-slow", "test-both"]
-    assert code == 0 and [line.split()[1] for line in lines[::2]] == parts
-    assert [line.split()[2].rstrip(":") for line in lines[1::2]] == parts
+    assert code == 0 and [line.split()[1] for line in lines[::2]] == PARTS
+    assert [line.split()[2].rstrip(":") for line in lines[1::2]] == PARTS
     assert all(" VENV=tmp." in line and "PYTHON_NEWER=python3.12" in line for line in lines[::2])
 
 
@@ -52,11 +53,12 @@ def test_every_part_runs_and_says_how_long_it_took(run_ci):
     ],
 )
 def test_one_line_says_why_the_newer_line_is_not_tested(run_ci, programs, reason):
-    code, (*_, line) = run_ci(**programs)
+    code, (*_, line, released, _) = run_ci(**programs)
     assert code == 0 and reason in line and "nothing was tested with TensorFlow 2.21" in line
+    assert "make release-check ARGS=--quick --pythons 3.11 3.10 VENV=" in released
 
 
-@pytest.mark.parametrize("failing", ["lint", "test", "test-beam", "test-slow", "test-both"])
+@pytest.mark.parametrize("failing", PARTS)
 def test_a_failure_of_one_part_is_one_of_all(run_ci, failing):
     code, _ = run_ci(make=f'[ "$1" != {failing} ]', python3_13="exit 0")
     assert code != 0

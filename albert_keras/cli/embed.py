@@ -35,7 +35,9 @@ def embed(
     ] = None,
     layers: Annotated[str, Option(metavar="last|LAYER,...")] = "last",
     normalize: bool = False,
-    max_seq_length: Annotated[int | None, Option(show_default="as in training")] = None,
+    sequence_length: Annotated[
+        int | None, Option("--max-seq-length", show_default="as in training")
+    ] = None,
     batch_size: Annotated[int, Option(min=1)] = 64,
     step: Step = None,
     overwrite: bool = False,
@@ -57,7 +59,7 @@ def embed(
       pooling: How the vector of a text is computed.
       layers: Layers whose outputs are averaged, separated by commas: 1 is the first, -1 the last.
       normalize: Divide each vector by its length.
-      max_seq_length: Tokens after which a text is truncated.
+      sequence_length: Tokens after which a text is truncated.
       batch_size: Texts per batch.
       overwrite: Replace the files of --out.
     """

@@ -22,7 +22,9 @@ def export(
     out: Annotated[Path, Option()],
     step: Step = None,
     version: Annotated[int | None, Option(show_default="the next one")] = None,
-    max_seq_length: Annotated[int | None, Option(show_default="as in training")] = None,
+    sequence_length: Annotated[
+        int | None, Option("--max-seq-length", show_default="as in training")
+    ] = None,
     precision: str = "float32",
     keras_precision: str = "float32",
     lite: list[str] | None = None,
@@ -43,7 +45,7 @@ def export(
         of a pre-trained model; a .keras file; or the name of a shipped model.
       out: Folder named like the model; the version is created in it.
       version: Version number.
-      max_seq_length: Tokens after which a text is truncated.
+      sequence_length: Tokens after which a text is truncated.
       precision: Precision: float32, bfloat16 or int8 (weights only).
       keras_precision: Precision in which the .keras file stores the weights: float32, float16 for
         less than half the size, or bfloat16 for a third.

@@ -15,7 +15,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import TaskTeachingConfig, TeachingConfig
 from albert_keras.layers.rows import token_mask
-from albert_keras.models.objective_model import Objective
+from albert_keras.models.objective import Objective
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.trainer import TaskTrainer

@@ -115,7 +115,7 @@ class Place:
         if self.kind == "export":
             return (path, path.parent)
         if self.kind == "keras":  # perhaps the model of an export, whose version is beside it
-            version = path.with_suffix("")
+            version = version_of(path)
             return (version, path.parent) if (version / EXPORT_RECORD).is_file() else (path.parent,)
         folder = path if path.is_dir() else path.parent
         if run := run_above(folder):
@@ -221,6 +221,18 @@ def version_folder(path: str | Path | Place) -> Path:
     It may be the name of a shipped model. InputError if there is no export.
     """
     return detect(path, ("export",), WANTED_EXPORT, Mistake.NO_EXPORT).path
+
+
+def keras_file(version: Path) -> Path:
+    """Returns the model for Keras beside a version: `model-3.keras`, in early exports `3.keras`."""
+    path, earlier = (version.parent / f"{start}{version.name}.keras" for start in ("model-", ""))
+    return earlier if earlier.is_file() and not path.is_file() else path
+
+
+def version_of(path: Path) -> Path:
+    """Returns the folder of the version that a model for Keras belongs to, if it exists."""
+    folders = (path.parent / name for name in (path.stem.removeprefix("model-"), path.stem))
+    return next((one for one in folders if (one / EXPORT_RECORD).is_file()), path.with_suffix(""))
 
 
 def read_export_record(folder: Path) -> dict:

@@ -46,7 +46,7 @@ class OpenedModel:
         run: Run or None. The run, if it is one.
         task: dict or None. Settings of the task it was fine-tuned for, as `TaskConfig` takes them.
         labels: tuple of str. Names of the classes, if another library stored them.
-        max_seq_length: int or None. Tokens per sequence in training, if it is known.
+        sequence_length: int or None. Tokens per sequence in training, if it is known.
         origin_positions: int. Positions that were trained before this training, if it is known.
         pooling: str or None. How the vector of a text is computed, if the model stores it.
         normalize: bool. Whether vectors of texts have the length 1, as the model stores it.
@@ -67,7 +67,7 @@ class OpenedModel:
     run: Run | None = field(repr=False, compare=False, default=None)
     task: dict[str, Any] | None = None
     labels: tuple[str, ...] = ()
-    max_seq_length: int | None = None
+    sequence_length: int | None = None
     origin_positions: int = 0
     pooling: str | None = None
     normalize: bool = False
@@ -185,7 +185,7 @@ class OpenedModel:
         if self._open is None:
             return 0
         longest = self.albert_config.max_position_embeddings
-        return min(max(self.max_seq_length or longest, self.origin_positions), longest)
+        return min(max(self.sequence_length or longest, self.origin_positions), longest)
 
     def lengthened(self, positions: int | None) -> "OpenedModel":
         """Returns the same weights for sequences of so many tokens; None changes nothing.

@@ -15,10 +15,12 @@ from albert_keras.formats.detection import (
     ALBERT_CONFIG,
     EXPORT_RECORD,
     Place,
+    keras_file,
     one_prefix,
     read_conversion_record,
     read_export_record,
     run_above,
+    version_of,
 )
 from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
 from albert_keras.formats.loading import encoder_names
@@ -56,7 +58,7 @@ def find_weights(place: Place, step: int | str | None = None) -> OpenedModel:
     if place.kind == "export":
         return _of_export(place.path)
     if place.kind == "keras":
-        return _of_keras_file(place.path, "keras", place.path)
+        return _of_keras_file(place.path, "keras", place.path, version_of(place.path))
     return _of_checkpoint(one_prefix(place.path))
 
 
@@ -101,13 +103,13 @@ def _of_checkpoint(prefix, run=None):
     shape, length = run.albert_config, run.record["data"].get("max_seq_length")
     if saved is not None:
         shape, length = run.trained_as(folder, saved)
-    known |= {"max_seq_length": length, "origin_positions": _origin_positions(run.record)}
+    known |= {"sequence_length": length, "origin_positions": _origin_positions(run.record)}
     known |= {"task": run.record["config"].get("task"), "albert_config": shape}
     return OpenedModel(**known, tokenizer_digest=run.record.get("tokenizer_digest"))
 
 
 def _of_export(folder):
-    path = folder.with_name(f"{folder.name}.keras")
+    path = keras_file(folder)
     if not path.is_file() and not (folder / EXPORT_RECORD).is_file():
         raise InputError(
             f"`{folder}` is a SavedModel of another program: it has no {EXPORT_RECORD}. Of an "
@@ -119,12 +121,11 @@ def _of_export(folder):
             f"The weights of the export `{folder}` are missing: there is no `{path.name}` beside "
             "it."
         )
-    return _of_keras_file(path, "export", folder)
+    return _of_keras_file(path, "export", folder, folder)
 
 
-def _of_keras_file(path, kind, place):
-    folder = path.with_suffix("")  # the version folder, if it is the model of an export
-    record = read_export_record(folder)
+def _of_keras_file(path, kind, place, version):
+    record = read_export_record(version)  # {} if it is not the model of an export
     run, task = _object(record.get("run")), _object(record.get("task"))
     return OpenedModel(
         kind=kind,
@@ -134,7 +135,7 @@ def _of_keras_file(path, kind, place):
         place=place,
         task=_object(task.get("config")) or None,
         # An export may serve shorter texts than it was trained on.
-        max_seq_length=_object(run.get("data")).get("max_seq_length"),
+        sequence_length=_object(run.get("data")).get("max_seq_length"),
         origin_positions=_origin_positions(run),
         tokenizer_digest=run.get("tokenizer_digest"),
     )

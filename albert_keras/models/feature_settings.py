@@ -6,7 +6,7 @@ This module imports no TensorFlow.
 import re
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, field_validator, model_validator
+from pydantic import BeforeValidator, field_validator
 
 from albert_keras.config import AlbertConfig
 from data_pipeline.errors import InputError
@@ -61,19 +61,6 @@ class FeatureSettings(Settings):
         )
         for name in ("layers", "combine")
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_a_linear_head(cls, values):
-        """Accepts the settings of a run of an earlier version, unless its head was a BiLSTM."""
-        values = dict(values)
-        head, units = values.pop("head", "linear"), values.pop("lstm_units", None)
-        was_default = head is None and not values.get("freeze_encoder")
-        if units is not None or not (head == "linear" or was_default):
-            raise ValueError(
-                "`head` bilstm was removed. Train again on the frozen encoder: its head is linear"
-            )
-        return values
 
     @field_validator("layers")
     @classmethod

@@ -18,10 +18,10 @@ from albert_keras.layers.text_packing import (
     readable,
     row_slices,
 )
+from albert_keras.models.labels import class_targets
 from albert_keras.models.preprocessor import TextPreprocessor
 from albert_keras.models.task_heads import LinearHead
 from albert_keras.models.text_classifiers import accuracy, class_crossentropy
-from albert_keras.models.text_inputs import class_targets
 from albert_keras.models.text_model import (
     AlbertForTexts,
     sequences_of_rows,

@@ -7,8 +7,8 @@ the result depends neither on the number of parts nor on the number of replicas.
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -31,9 +31,14 @@ from albert_keras.layers.kernels import (
     is_on_cpu,
 )
 from albert_keras.layers.rows import token_mask
-from albert_keras.models.compiling import PlannedRates, check_schedule
+from albert_keras.models.objective import Objective, sum_over_parts, with_autograph
 from albert_keras.models.step_state import LossScale, Running, UpdateGuard
-from albert_keras.optimization.build import clip_gradients, optimizer_of
+from albert_keras.optimization.build import (
+    PlannedRates,
+    check_schedule,
+    clip_gradients,
+    optimizer_of,
+)
 from albert_keras.optimization.config import OptimizerConfig, pretraining_lr
 from albert_keras.optimization.lamb import Lamb
 from data_pipeline.errors import InputError
@@ -42,51 +47,6 @@ from data_pipeline.settings import did_you_mean
 #: Keeps the quotient finite for a batch without a prediction (google-research/albert,
 #: `run_pretraining.py`).
 NO_PREDICTION_GUARD = 1e-5
-
-
-class Sums(NamedTuple):
-    """The contribution of a batch to loss and accuracy of one objective."""
-
-    loss: tf.Tensor  # sum of weight times loss, in nats
-    weight: tf.Tensor  # sum of weights: the number of predictions that count
-    correct: tf.Tensor  # sum of the weights of correct predictions
-
-
-class Objective(NamedTuple):
-    """What a model learns from a batch: which predictions count, and their losses.
-
-    Attributes:
-        weights: float [B, ...]. Weight of each prediction; 0 for one that does not count, such as
-            padding. They depend on the features alone: the loss of a batch is divided by their sum
-            over all replicas and parts before any of them has run.
-        loss: callable. Takes the outputs of the model, and returns the loss of each prediction in
-            nats, and 1 for each correct one, else 0: float32, each as large as `weights`.
-    """
-
-    weights: tf.Tensor
-    loss: Callable[[dict[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]
-
-    def sums(self, outputs: dict[str, tf.Tensor]) -> Sums:
-        """Returns the Sums of a batch or a part of it."""
-        found = with_autograph(self.loss)(outputs)
-        losses, is_right = (tf.reshape(each, [-1]) for each in found)
-        weights = tf.reshape(tf.cast(self.weights, tf.float32), [-1])
-        if not weights.shape.is_compatible_with(losses.shape):
-            raise ValueError(
-                "An objective must return one loss for each of its weights. Received: "
-                f"{losses.shape[0]} losses and {weights.shape[0]} weights."
-            )
-        return Sums(*map(tf.reduce_sum, (weights * losses, weights, weights * is_right)))
-
-
-def with_autograph(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that users may replace, with AutoGraph wherever Keras has it for `call`.
-
-    Functions of this project are called as they are, see `data_pipeline/tensorflow_line.py`.
-    """
-    autograph = tf.__internal__.autograph
-    context = autograph.control_status_ctx()
-    return autograph.tf_convert(function, context, convert_by_default=False)
 
 
 class ObjectiveModel(keras.Model):
@@ -394,7 +354,7 @@ class ObjectiveModel(keras.Model):
 
         def gradients_of_batch(features):
             like = [*weights, tf.zeros([len(self.objective_weights), 3])]
-            return _sum_over_parts(gradients_of, features, self.accumulation_steps, like)
+            return sum_over_parts(gradients_of, features, self.accumulation_steps, like)
 
         # XLA cannot compile the sum over replicas: of several, it compiles what comes before.
         if self.compiled_part == "step" and tf.distribute.has_strategy():
@@ -530,46 +490,6 @@ def check_vocabulary(data: Any, vocab_size: int) -> None:
             )
         inputs = data._inputs() if isinstance(data, tf.data.Dataset) else ()
         data = inputs[0] if inputs else None
-
-
-def _sum_over_parts(function, features, num_parts, like):
-    """Splits a batch into parts of equal size, calls a function on each and sums the results.
-
-    The parts run in a loop of the graph, so that the memory of one is free before the next starts.
-    The function takes the features of a part and its number (int64 scalar). It returns a list of
-    float tensors with the static shapes and the dtypes of `like`.
-    """
-    if num_parts == 1:
-        return function(features, tf.zeros([], tf.int64))
-    parts = _split(features, num_parts)
-
-    def add_part(number, sums):
-        results = function({name: values[number] for name, values in parts.items()}, number)
-        return number + 1, [total + value for total, value in zip(sums, results, strict=True)]
-
-    zeros = [tf.zeros(result.shape, result.dtype) for result in like]
-    _, sums = tf.while_loop(
-        lambda number, _: number < num_parts,
-        add_part,
-        (tf.zeros([], tf.int64), zeros),
-        maximum_iterations=num_parts,
-        parallel_iterations=1,
-    )
-    return sums
-
-
-def _split(features, num_parts):
-    """Splits [B, ...] into equal parts, [parts, B / parts, ...]."""
-    sizes = {name: values.shape[0] for name, values in features.items()}
-    if any(size is None or size % num_parts for size in sizes.values()):
-        raise ValueError(
-            f"The batch of a replica must be a multiple of {num_parts} accumulated parts. "
-            f"Received: {sizes}."
-        )
-    return {
-        name: tf.reshape(values, [num_parts, -1, *values.shape[1:]])
-        for name, values in features.items()
-    }
 
 
 def _num_rows(features):

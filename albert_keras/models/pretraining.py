@@ -14,7 +14,8 @@ from albert_keras.layers.weights import seed_of_model
 from albert_keras.models.encoder import AlbertEncoder, ConfiguredModel
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.heads import MaskedLMHead, SentenceOrderHead
-from albert_keras.models.objective_model import Objective, ObjectiveModel
+from albert_keras.models.objective import Objective
+from albert_keras.models.objective_model import ObjectiveModel
 from albert_keras.models.presets import open_preset
 
 #: Prefixes of the names of the heads' weights.

@@ -10,9 +10,9 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.rows import token_mask
 from albert_keras.models.encoder_inputs import encoder_inputs
+from albert_keras.models.labels import numbers_of
 from albert_keras.models.pooling import Pooling
 from albert_keras.models.preprocessor import TextPreprocessor
-from albert_keras.models.text_inputs import numbers_of
 from albert_keras.models.text_model import (
     AlbertForTexts,
     Losses,
@@ -165,10 +165,17 @@ class AlbertForSimilarity(AlbertForTexts):
 
     # A loss of Keras takes the mean over the last axis, which must not be that of the batch.
 
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, **kwargs):
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> Any:
         return super().compute_loss(x, _column(y), _column(y_pred), sample_weight, **kwargs)
 
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         return super().compute_metrics(x, _column(y), _column(y_pred), sample_weight)
 
     def vectors(

@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import WHITE_SPACE, readable, row_slices, unread
+from albert_keras.models.labels import label_ids
 from albert_keras.models.preprocessor import TextPreprocessor, strings_of
 from albert_keras.models.text_classifiers import LabelsModel, accuracy
-from albert_keras.models.text_inputs import label_ids
 from albert_keras.models.text_model import Losses, Tensors, of_classes
 from albert_keras.models.windows import compute_in_parts, lay_out_windows, max_context
 from data_pipeline.config import WordSplit

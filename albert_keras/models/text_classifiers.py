@@ -12,6 +12,13 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
+from albert_keras.models.labels import (
+    class_targets,
+    label_ids,
+    label_names,
+    numbers_of,
+    zeros_and_ones,
+)
 from albert_keras.models.pooling import (
     COMPARISON_WIDTHS,
     PAIR_ENCODINGS,
@@ -21,7 +28,6 @@ from albert_keras.models.pooling import (
 )
 from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.task_heads import LinearHead
-from albert_keras.models.text_inputs import class_targets, label_ids, numbers_of, zeros_and_ones
 from albert_keras.models.text_model import AlbertForTexts, Losses, Tensors
 from data_pipeline.errors import InputError
 
@@ -256,23 +262,3 @@ class AlbertForMultiLabel(AlbertForClassification):
         applies = targets.reshape(-1, self.num_labels)
         shares = (applies.sum(axis=0) + 1) / (len(applies) + 2)
         return np.log(shares / (1 - shares))
-
-
-def label_names(labels: Sequence[str] | int | None) -> tuple[str, ...]:
-    """Returns the names of labels; a number means as many labels with the names "0", "1", ...
-
-    Raises:
-        InputError: If they are not at least one, or not different.
-    """
-    if labels is None:
-        return ()
-    if isinstance(labels, int):
-        labels = list(map(str, range(labels)))
-    if isinstance(labels, str):
-        raise InputError(f"`labels` must be a list of names. Received: {labels!r}.")
-    names = tuple(map(str, labels))
-    if not names or len(set(names)) < len(names):
-        raise InputError(
-            f"`labels` must be one or more different names. Received: {', '.join(names) or 'none'}."
-        )
-    return names

@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from albert_keras.keras_versions import is_compiled, known_settings
 from albert_keras.layers.kernels import compiled_kernels, has_gpu, is_on_cpu
-from albert_keras.models.compiling import PlannedRates, check_schedule
 from albert_keras.models.presets import answers_of
 from albert_keras.models.text_data import (
     BATCH_SIZE,
@@ -25,7 +24,7 @@ from albert_keras.models.text_data import (
     is_stream,
 )
 from albert_keras.models.text_inputs import Examples, examples_of, plain, sizes_of
-from albert_keras.optimization.build import optimizer_of
+from albert_keras.optimization.build import PlannedRates, check_schedule, optimizer_of
 from albert_keras.optimization.config import (
     FinetuneOptimizer,
     finetuning_lr,
@@ -108,7 +107,7 @@ class TextTraining(keras.Model):
             super().compile(
                 optimizer,
                 self.usual_loss if self.has_usual_loss else loss,
-                metrics=self._chosen_metrics,
+                metrics=self._chosen_metrics,  # by name: Keras 3 has another order
                 weighted_metrics=weighted_metrics,
                 jit_compile=jit_compile is True,
                 **kwargs,
@@ -388,10 +387,10 @@ class TextTraining(keras.Model):
 
     def named_targets(self, y: Any) -> Any:
         """Returns labels beside features: names become numbers, others stay as they are."""
-        values = plain(y) if isinstance(y, list | np.ndarray | tf.Tensor) else None
-        if values and all(isinstance(one, str) for one in values):
-            return self.targets(values, {})
-        return y
+        values = None if isinstance(y, str | Mapping) else plain(y)
+        if not isinstance(values, list) or not _are_names(values):
+            return y
+        return self.targets(values, {})
 
     def examples(
         self,
@@ -449,6 +448,13 @@ def _check_stream(labels, weights, validation_split=0.0):
                 f"`{name}` must not be given with a data set or a generator, whose elements have "
                 "the labels and weights of their examples."
             )
+
+
+def _are_names(values):
+    """Returns whether labels are names, or lists of them of which one at least has some."""
+    parts = [one if isinstance(one, list) else [one] for one in values]
+    names = [name for part in parts for name in part]
+    return bool(names) and all(isinstance(name, str) for name in names)
 
 
 def _dense(found):

@@ -1,5 +1,12 @@
-"""Builds the optimizer of a configuration, and clips gradients."""
+"""Builds the optimizer of a configuration or of a name, plans its rate, and clips gradients.
 
+An optimizer of this project that is named has the learning rate of our trainings. Its schedule
+needs the number of updates, which `fit` knows and `compile` does not. So the optimizer is made by
+`compile`, and each `fit` gives it a schedule of its own.
+"""
+
+import logging
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,8 +17,14 @@ from albert_keras.optimization.lamb import AdamW, Lamb
 from albert_keras.optimization.muon import Muon
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 
+logger = logging.getLogger(__name__)
+
 #: The optimizers of this project by name.
 _NAMED: dict[str, Any] = {"lamb": Lamb, "adamw": AdamW, "muon": Muon}
+#: Rows of a batch, as far as the rate of an optimizer depends on them, before `fit`.
+_USUAL_BATCH = 32
+#: Updates of the warm-up if the length of a training is unknown.
+_WARMUP = 100
 
 
 def optimizer_of(given: Any, learning_rate: Any = None) -> Any:
@@ -99,3 +112,135 @@ def clip_gradients(gradients, clip_norm, norm, is_usable):
     # One factor for clipping and NaN, so that gradients are read once.
     factor = tf.where(is_usable, factor, float("nan"))
     return [gradient * factor for gradient in gradients]
+
+
+class PlannedRates:
+    """Makes an optimizer of this project, and plans its learning rate for each `fit`.
+
+    Args:
+        model: A compiled model, whose `optimizer_class` and `usual_lr` are the defaults.
+        name: One of lamb, adamw and muon.
+        learning_rate: Peak of the rate; "auto" is the default of the model.
+    """
+
+    def __init__(self, model: Any, name: str, learning_rate: float | str = "auto"):
+        self._model, self.settings = model, {"name": name, "learning_rate": learning_rate}
+
+    @classmethod
+    def of(cls, model: Any, optimizer: Any, learning_rate: Any) -> "PlannedRates | None":
+        """Returns the plan of what `compile` was given; None if the rate is not ours to plan.
+
+        Raises:
+            ValueError: For a learning rate beside an optimizer that has one.
+        """
+        is_named = isinstance(optimizer, str) and optimizer.lower() in _NAMED
+        if learning_rate != "auto" and not isinstance(optimizer, str):
+            raise ValueError(
+                "`learning_rate` requires an optimizer that is given by its name. Received: "
+                f"{type(optimizer).__name__}, which has a learning rate of its own."
+            )
+        schedules = keras.optimizers.schedules.LearningRateSchedule
+        if not is_named or isinstance(learning_rate, schedules):
+            return None
+        return cls(model, optimizer.lower(), learning_rate)
+
+    def optimizer(self, clips: bool = False) -> keras.optimizers.Optimizer:
+        """Makes the optimizer; until `fit` plans its rate, this is constant, at its peak.
+
+        `clips` is whether it clips gradients itself, as a training step of Keras needs it.
+        """
+        config = self._config(_USUAL_BATCH).replace(power=0.0, warmup_steps=0)
+        is_narrow = self._model.dtype_policy.name == "mixed_bfloat16"
+        dtype = "bfloat16" if is_narrow else "float32"
+        return build_optimizer(config, num_steps=1, matrix_dtype=dtype, clips=clips)
+
+    def plan(
+        self,
+        data: Any,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        steps_per_epoch: int | None = None,
+        initial_epoch: int = 0,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
+        **_: Any,
+    ) -> None:
+        """Plans the rate of a `fit`; arguments as there.
+
+        The rate rises from 0 and falls to 0 within the updates of all epochs. A later `fit` begins
+        where the updates of the earlier ones ended.
+
+        Raises:
+            ValueError: For callbacks that change the rate.
+        """
+        setters = keras.callbacks.LearningRateScheduler, keras.callbacks.ReduceLROnPlateau
+        for callback in callbacks if isinstance(callbacks, list | tuple) else ():
+            if isinstance(callback, setters):
+                raise ValueError(
+                    f"`{type(callback).__name__}` has no effect on the learning rate of "
+                    f"`{self.settings['name']}`, which has a schedule of its own. Give `compile` "
+                    "an optimizer with a constant rate."
+                )
+        optimizer, steps = self._model.optimizer, steps_per_epoch or _num_batches(data, batch_size)
+        done = int(optimizer.iterations.numpy())
+        config = self._config(batch_size or _rows_of(data) or _USUAL_BATCH)
+        if steps is None:
+            logger.warning(
+                "The length of the data is unknown, so that the learning rate does not decay. Give "
+                "`steps_per_epoch`."
+            )
+            length, warmup, config = _WARMUP, _WARMUP, config.replace(power=0.0)
+        else:
+            length = max(epochs * steps, 1)
+            warmup = config.usual_warmup(length)
+        start = max(done - initial_epoch * (steps or 0), 0)
+        optimizer.learning_rate = WarmupPolynomialDecay(
+            config.lr,
+            num_steps=start + length,
+            warmup_steps=warmup,
+            power=config.power,
+            start_warmup_step=start,
+            decay_from_warmup_end=start > 0,
+        )
+        if done:  # compiled steps have the schedule of an earlier training
+            self._model.train_function = self._model.train_tf_function = None
+
+    def _config(self, batch_size):
+        """Returns the OptimizerConfig, with a rate, for batches of some rows."""
+        name, rate = self.settings["name"], self.settings["learning_rate"]
+        lr = self._model.usual_lr(name, batch_size) if rate == "auto" else float(rate)
+        return self._model.optimizer_class(name=name).with_values(name, lr)
+
+
+def check_schedule(optimizer: Any) -> None:
+    """Raises ValueError if the learning rate of an optimizer is 0 from now on."""
+    schedule = getattr(optimizer, "_learning_rate", None)
+    done = int(optimizer.iterations.numpy())
+    if (
+        isinstance(schedule, WarmupPolynomialDecay)
+        and schedule.power
+        and done >= schedule.num_steps
+    ):
+        raise ValueError(
+            f"The schedule of the learning rate has ended after {schedule.num_steps:,} updates: it "
+            "is 0. Call `compile` with another one before you train the model further."
+        )
+
+
+def _num_batches(data, batch_size):
+    """Returns the number of batches of data in any form of Keras; None if it is unknown."""
+    if isinstance(data, keras.utils.Sequence):
+        return len(data)
+    if isinstance(data, tf.data.Dataset):
+        count = int(data.cardinality())
+        return count if count > 0 else None
+    arrays = tf.nest.flatten(data)
+    if not arrays or not hasattr(arrays[0], "shape"):  # of a generator
+        return None
+    return -(-arrays[0].shape[0] // (batch_size or _USUAL_BATCH))
+
+
+def _rows_of(data):
+    """Returns the static number of rows in a batch of a data set; None if it has none."""
+    specs = tf.nest.flatten(getattr(data, "element_spec", ()), expand_composites=True)
+    shapes = [getattr(spec, "shape", None) for spec in specs]
+    return shapes[0][0] if shapes and shapes[0] is not None and shapes[0].rank else None

@@ -48,8 +48,8 @@ class Overlap(NamedTuple):
 
     @classmethod
     def of(cls, fields: Mapping[str, Any] | None) -> "Overlap | None":
-        """Returns the Overlap of a JSON object, which may have the fields of earlier versions."""
-        return fields and cls(**{name: fields[name] for name in cls._fields if name in fields})
+        """Returns the Overlap of a JSON object."""
+        return fields and cls(**fields)
 
     @property
     def is_total(self) -> bool:

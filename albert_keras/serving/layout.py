@@ -10,7 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.formats.detection import version_folder
+from albert_keras.formats.detection import keras_file, version_folder
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError
 from data_pipeline.files import fsync, unfinished_folders, whole_folder
@@ -24,8 +24,8 @@ TOP_K = 10
 #: Largest version that `tensorflow_model_server` reads: an int64.
 MAX_VERSION = 2**63 - 1
 
-#: A server reads "003" and "+3" as version 3, too; each version has a model for Keras beside it.
-_NUMBERED = re.compile(r"\+?(\d+)(?:\.keras)?", re.ASCII)
+#: A server reads "003" and "+3" as version 3, too; beside it is its `keras_file`, new or early.
+_NUMBERED = re.compile(r"\+?(\d+)(?:\.keras)?|model-(\d+)\.keras", re.ASCII)
 _MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -70,11 +70,6 @@ def split_version(path: str | Path) -> tuple[Path, int | None]:
 def size_of(folder: Path) -> int:
     """Returns the total size of all files of a version in bytes."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
-def keras_file(folder: Path) -> Path:
-    """Returns the path of the Keras model of a version, `3.keras` beside the folder `3`."""
-    return folder.with_name(f"{folder.name}.keras")
 
 
 class Draft(NamedTuple):
@@ -141,4 +136,4 @@ def _numbered(out):
     for path in sorted(out.iterdir()) if out.is_dir() else ():
         match = _NUMBERED.fullmatch(path.name)
         if match:
-            yield int(match[1]), path
+            yield int(match[1] or match[2]), path

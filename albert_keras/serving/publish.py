@@ -13,14 +13,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.formats.detection import ALBERT_CONFIG, EXPORT_RECORD, Place, versions
+from albert_keras.formats.detection import ALBERT_CONFIG, EXPORT_RECORD, Place, keras_file, versions
 from albert_keras.serving.export.checks import AccuracyLoss, check_answers, compare
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import LITE_WEIGHTS, write_lite
 from albert_keras.serving.export.model_card import CARD, read_card_facts, write_model_card
 from albert_keras.serving.export.source import is_of_package, open_source
 from albert_keras.serving.graph.precision import POLICIES
-from albert_keras.serving.layout import check_model_name, keras_file, new_version, size_of
+from albert_keras.serving.layout import check_model_name, new_version, size_of
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.saved_model.signatures import (
     read_signatures,
@@ -66,7 +66,7 @@ def export(
     out: str | Path,
     step: int | str | None = None,
     version: int | None = None,
-    max_seq_length: int | None = None,
+    sequence_length: int | None = None,
     precision: str = "float32",
     lite: tuple[str, ...] | list[str] = (),
     keras_precision: str = "float32",
@@ -84,11 +84,11 @@ def export(
             Or a keras.Model: one of this package with its tokenizer, as from `from_preset`; or any
             functional model over strings, for which only `out` and `version` have a meaning.
         out: str or Path. Folder of the model, such as `saved_models/books`. The version is created
-            in it, with the model for Keras (`1.keras`) and the model card (`README.md`) beside it.
+            in it; the model for Keras (`model-1.keras`) and the model card (`README.md`) beside it.
         step: int, "best" or None. Which checkpoint; None takes the newest valid one, or the best
             one of a fine-tuned run.
         version: int or None. None takes the next one.
-        max_seq_length: int or None. Longer texts are truncated, S. None takes the length of the
+        sequence_length: int or None. Longer texts are truncated, S. None takes the length of the
             training.
         precision: str. "float32", "bfloat16" or "int8", of the SavedModel; see `StoredModel`.
         lite: iterable of "float16" and "int8". Additional TensorFlow Lite files, over ids.
@@ -128,7 +128,7 @@ def export(
             source = module = FunctionalModel(model)
             check, precision, keras_precision, lite = module.check, "float32", "float32", ()
         else:
-            source = open_source(model, step, max_seq_length)
+            source = open_source(model, step, sequence_length)
             module = source.string_model(precision)
             check = functools.partial(check_answers, source, precision)
         logger.info("2/4 writing the model for servers and for Keras")
@@ -204,9 +204,9 @@ def _describe(signatures):
 
 def _write_digests(draft):
     """Lists all files of a version, and its model for Keras."""
-    folder, keras_name = draft.folder, keras_file(Path(str(draft.version))).name
+    folder = draft.folder
     files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
-    files[f"../{keras_name}"] = draft.keras_file
+    files[f"../{keras_file(folder.with_name(str(draft.version))).name}"] = draft.keras_file
     write_digests(folder, {name: path for name, path in files.items() if path.is_file()})
 
 

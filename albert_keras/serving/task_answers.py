@@ -10,12 +10,10 @@ from collections.abc import Callable
 import numpy as np
 
 from albert_keras.tasks.choice.task import chosen
-from albert_keras.tasks.classification.multi_label import THRESHOLD
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.spans.task import DecodedAnswer
 from albert_keras.tasks.tagging.task import TagAnswer
 from albert_keras.tasks.task import Task
-from data_pipeline.config import AT_WHITE_SPACE
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.words import GIVEN_WORDS
 
@@ -88,11 +86,6 @@ def _spans(call, task, examples, tuned):
     questions = [example.question for example in examples]
     contexts = [example.context for example in examples]
     rows = call_by_rows(call, "question_answering", question=questions, context=contexts)
-    if "nbest_starts" not in rows[0]:
-        raise InputError(
-            "The export was written by an earlier release, whose answers lack the best spans. "
-            "Export the run again."
-        )
     decoded = []
     for example, row in zip(examples, rows, strict=True):
         names = ("nbest_starts", "nbest_ends", "nbest_start_scores", "nbest_end_scores")
@@ -121,9 +114,7 @@ def _of_texts(call, task, examples):
     [name] = rows[0].keys() & {"score", "scores", "probabilities"}
     values, tuned = np.array([row[name] for row in rows]), None
     if name == "probabilities":
-        # Exports of earlier versions have no thresholds: every label applies from 0.5 on.
-        thresholds = rows[0].get("thresholds", itertools.repeat(THRESHOLD))
-        tuned = dict(zip(task.labels, thresholds, strict=False))
+        tuned = dict(zip(task.labels, rows[0]["thresholds"], strict=True))
     return task.read_out(examples, values.reshape(len(rows), -1), tuned), rows
 
 
@@ -148,9 +139,7 @@ def _tags(call, task, examples):
                     "Words of a sentence must not contain white space: the signature `tags` splits "
                     f"them there. Received: {word!r}."
                 )
-    # Exports of earlier versions do not know the mark.
-    mark = "" if task.config.word_rule == AT_WHITE_SPACE else GIVEN_WORDS
-    texts = [mark + " ".join(example.words) for example in examples]
+    texts = [GIVEN_WORDS + " ".join(example.words) for example in examples]
     rows = call_by_rows(call, "tags", text=texts)
     answers = []
     for example, row in zip(examples, rows, strict=True):

@@ -5,7 +5,8 @@ from typing import Any
 import tensorflow as tf
 
 from albert_keras.layers.dropout import DropoutSeed
-from albert_keras.models.objective_model import Objective, ObjectiveModel
+from albert_keras.models.objective import Objective
+from albert_keras.models.objective_model import ObjectiveModel
 from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.optimization.config import FinetuneOptimizer
 

@@ -42,7 +42,7 @@ def embed(
     pooling: str | None = None,
     layers: Sequence[int] = (-1,),
     normalize: bool = False,
-    max_seq_length: int | None = None,
+    sequence_length: int | None = None,
     batch_size: int = 64,
     step: int | str | None = None,
     overwrite: bool = False,
@@ -57,7 +57,7 @@ def embed(
         texts: iterable of str. None reads `file`.
         file: Table or text file, see `read_texts` for it, `text_column` and `id_column`.
         out: File to write that ends in .npy, see `vectors.py`. None returns the vectors.
-        pooling, layers, normalize, max_seq_length, batch_size, step: See `TextEncoder`.
+        pooling, layers, normalize, sequence_length, batch_size, step: See `TextEncoder`.
         overwrite: Whether files at `out` are replaced.
 
     Returns:
@@ -81,7 +81,7 @@ def embed(
         rows = given_texts(texts)
     else:
         rows = read_texts(str(file), text_column, id_column)
-    encoder = TextEncoder(model, pooling, layers, normalize, max_seq_length, batch_size, step)
+    encoder = TextEncoder(model, pooling, layers, normalize, sequence_length, batch_size, step)
     ids: list[str] = []
     parts = [np.zeros([0, encoder.size], np.float32)]
     count = num_truncated = 0
@@ -104,7 +104,7 @@ def embed(
         about.update(encoder.describe() | counts)
     if num_truncated:
         logger.warning(
-            "%s of %s texts have more than %d tokens and were truncated (`max_seq_length`).",
+            "%s of %s texts have more than %d tokens and were truncated (`sequence_length`).",
             f"{num_truncated:,}",
             f"{count:,}",
             encoder.settings.max_seq_length,

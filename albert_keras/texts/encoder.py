@@ -48,7 +48,7 @@ class TextEncoder:
             and "mean" for any other model.
         layers: See `EmbeddingSettings`; "pooler" requires the last block alone.
         normalize: Whether vectors have the length 1.
-        max_seq_length: Longer texts are truncated. None takes the length of the training, or what
+        sequence_length: Longer texts are truncated. None takes the length of the training, or what
             the model can read, at most 512, if that is not known.
         batch_size: Texts per call of the model.
         step: Checkpoint of a run, or "best". None takes the newest one, or the best one of a
@@ -70,7 +70,7 @@ class TextEncoder:
         pooling: str | None = None,
         layers: Sequence[int] = (-1,),
         normalize: bool = False,
-        max_seq_length: int | None = None,
+        sequence_length: int | None = None,
         batch_size: int = 64,
         step: int | str | None = None,
     ):
@@ -86,7 +86,9 @@ class TextEncoder:
             pooling,
             _checked_layers(layers, config.num_hidden_layers * config.inner_group_num),
             normalize or weights.normalize,
-            _checked_length(max_seq_length, weights.longest_text or weights.max_seq_length, config),
+            _checked_length(
+                sequence_length, weights.longest_text or weights.sequence_length, config
+            ),
         )
         if pooling == "pooler" and self.settings.layers != (-1,):
             raise InputError(
@@ -171,7 +173,7 @@ def _checked_length(length, trained, config):
         length = min(trained or _USUAL_LENGTH, longest)
     if not _NUM_SPECIAL < length <= longest:
         raise InputError(
-            f"`max_seq_length` must be from {_NUM_SPECIAL + 1} to {longest}, the positions of the "
-            f"model. Received: {length}."
+            f"`sequence_length` must be from {_NUM_SPECIAL + 1} to {longest}, the positions of "
+            f"the model. Received: {length}."
         )
     return length

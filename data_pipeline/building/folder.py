@@ -31,8 +31,6 @@ logger = logging.getLogger(__name__)
 
 #: Smaller fractions of the text in records cause a warning.
 _LEAST_KEPT = 0.97
-#: Settings of records that earlier versions built, which do not name them.
-_EARLIER = {"overflow": "cut"}
 
 
 class BuildResult(NamedTuple):
@@ -114,7 +112,7 @@ def is_result_of(info, ranges, tokenizer, config) -> bool:
     return (
         info.tokenizer_digest == tokenizer.digest
         and info.builder_version == program_version()
-        and PretrainingDataConfig(**_EARLIER | info.config) == config
+        and PretrainingDataConfig(**info.config) == config
         and info.corpus_digest == corpus_digest(map(range_digest, ranges))
     )
 

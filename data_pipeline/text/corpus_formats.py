@@ -32,7 +32,7 @@ _SENTENCE_END = re.compile(r"[.!?][\"')\]’”]*\s|[。！？][」』”’]*")
 # Scripts written without spaces: Han, kana, their punctuation and full-width forms; not Hangul.
 UNSPACED = "\u2e80-\u30ff\u31c0-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 #: These, Thai, Lao, Burmese and Khmer.
-UNSPACED_SCRIPTS = UNSPACED + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+UNSPACED_SCRIPTS = UNSPACED + "\u0e00-\u109f\u1780-\u17ff"
 #: The first word of a line; in scripts without spaces as many letters as a usual one has.
 _FIRST_WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]{{1,5}}|\S+")
 _UNSPACED_BREAK = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])")

@@ -1,9 +1,11 @@
 """A run trained on the small corpus, its export, and its weights as the reference saves them."""
 
 import shutil
+import warnings
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import write_tensors
@@ -43,6 +45,15 @@ def tiny_training():
 def tiny_run(tiny_records, tiny_training, made_once):
     """Returns the folder of a finished run; tests that change it copy it first."""
     return made_once("tiny-run", lambda folder: pretrain(tiny_records, folder, tiny_training))
+
+
+@pytest.fixture
+def eagerly(request):
+    """Builds no graphs, which takes longer than a few steps of a small model."""
+    warnings.filterwarnings("ignore", "Even though the `tf.config")  # for this test
+    tf.config.run_functions_eagerly(getattr(request, "param", True))
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ def test_the_box_is_complete_and_small():
     sizes = {path: path.stat().st_size for path in IN_REPOSITORY.rglob("*") if path.is_file()}
     version = sum(size for path, size in sizes.items() if path.is_relative_to(IN_REPOSITORY / "1"))
     assert version <= MAX_EXPORT and sum(sizes.values()) <= MAX_BOX
-    for name in ("README.md", "card.yaml", "curves.png", "1.keras"):
+    for name in ("README.md", "card.yaml", "curves.png", "model-1.keras"):
         assert (IN_REPOSITORY / name).is_file(), name
     listed = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--", "."]
     done = subprocess.run(listed, cwd=IN_REPOSITORY, capture_output=True, text=True)

@@ -143,9 +143,9 @@ def test_records_may_begin_with_any_length(size, tmp_path):
 @pytest.mark.parametrize(
     ("text", "encoding", "advice"),
     [
-        ("Мельница стоит у реки.", "windows-1251", "iconv -f ENCODING"),
+        ("Мельница стоит у реки.", "windows-1251", "iconv -f CP1251"),
         ("水車小屋は川のそばに立っている。", "shift_jis", "iconv -f ENCODING"),
-        ("The café and the mill are by the river.", "latin-1", "iconv -f WINDOWS-1252"),
+        ("The café and the mill are by the river.", "latin-1", "iconv -f CP1252"),
         ("The mill stands by the river.", "utf-16-le", "iconv -f UTF-16LE"),
         ("The mill stands by the river.", "utf-16-be", "iconv -f UTF-16BE"),
     ],

@@ -111,7 +111,7 @@ def _build(label: str, weights: OpenedModel, seed: int | None = None) -> Analyze
         is_random,
         model,
         weights.tokenizer,
-        min(weights.max_seq_length or _USUAL_LENGTH, longest),
+        min(weights.sequence_length or _USUAL_LENGTH, longest),
         is_random or "masked_lm" in weights.heads,
     )
 

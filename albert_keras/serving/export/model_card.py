@@ -17,11 +17,11 @@ from pathlib import Path
 import jinja2
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.detection import EXPORT_RECORD, versions
+from albert_keras.formats.detection import EXPORT_RECORD, keras_file, versions
 from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text, number_text
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
-from albert_keras.serving.layout import check_model_name, keras_file, size_of
+from albert_keras.serving.layout import check_model_name, size_of
 from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks.kinds import KINDS, task_class
@@ -132,7 +132,8 @@ class CardVersion:
         signatures = self.at("signatures", kind=dict)
         self.signatures = sorted(name for name, one in signatures.items() if isinstance(one, dict))
         self.num_bytes = size_of(folder)
-        files = [*sorted(folder.glob("lite/*.tflite")), keras_file(folder)]
+        self.keras_file = keras_file(folder).name
+        files = [*sorted(folder.glob("lite/*.tflite")), folder.with_name(self.keras_file)]
         self.files = {file.name: file.stat().st_size for file in files if file.is_file()}
         self.has_tokenizer = (folder / TOKENIZER_FOLDER).is_dir()
         self.tokenizer = _read_json(folder / TOKENIZER_FOLDER / "tokenizer_config.json")

@@ -117,20 +117,20 @@ class ExportSource(NamedTuple):
 def open_source(
     path: str | Path | Place | keras.Model,
     step: int | str | None = None,
-    max_seq_length: int | None = None,
+    sequence_length: int | None = None,
 ) -> ExportSource:
-    """Loads a model to export; arguments as `run`, `step` and `max_seq_length` of `export`."""
+    """Loads a model to export; arguments as `run`, `step` and `sequence_length` of `export`."""
     if isinstance(path, keras.Model):
-        return _of_model(path, max_seq_length)
+        return _of_model(path, sequence_length)
     place = detect(path)
     if place.run is not None:
-        return _of_run(Run.open(place.run), step, max_seq_length)
+        return _of_run(Run.open(place.run), step, sequence_length)
     origin = open_weights(place, step)
     if place.kind == "keras" and (model := open_text_model_of(place)):
-        return _of_model(model, max_seq_length)
+        return _of_model(model, sequence_length)
     if place.kind != "export":
-        return _of_weights(origin, max_seq_length)
-    source = _of_weights(origin, max_seq_length or origin.max_seq_length)
+        return _of_weights(origin, sequence_length)
+    source = _of_weights(origin, sequence_length or origin.sequence_length)
     # It keeps the record of its training and its scores.
     record = read_export_record(place.path)
     known = {"record": record.get("run"), "scores": record.get("scores")}
@@ -143,12 +143,12 @@ def is_of_package(model: keras.Model) -> bool:
     return is_ours and getattr(model, "tokenizer", None) is not None
 
 
-def _of_run(run, step, max_seq_length):
+def _of_run(run, step, sequence_length):
     is_finetuned = run.kind == "finetuning"
     step = run.checkpoints.choose("best" if is_finetuned and step is None else step)
     shape, trained = run.trained_as(run.checkpoints.folder(step), step)
     usual = trained if is_finetuned else min(trained or _USUAL_LENGTH, _USUAL_LENGTH)
-    length, task, known = _length(shape, max_seq_length, usual), None, {}
+    length, task, known = _length(shape, sequence_length, usual), None, {}
     if is_finetuned:
         task = TaskConfig(**run.record["config"]["task"])  # with the files of its training
         task = build_task(task.replace(max_seq_length=length))
@@ -164,13 +164,13 @@ def _of_run(run, step, max_seq_length):
     return ExportSource(record, step, model, run.tokenizer, length, task, scores=scores, **known)
 
 
-def _of_model(model, max_seq_length):
+def _of_model(model, sequence_length):
     """Takes a model of this package, see `is_of_package`, as it is in memory."""
     tokenizer, task, tuned = model.tokenizer, None, {}
     if isinstance(model, AlbertForTexts):
         trained = TrainedTask.of_model(model)
         task, tuned = trained.task, trained.tuned
-    length = _length(model.config, max_seq_length, task and task.max_seq_length)
+    length = _length(model.config, sequence_length, task and task.max_seq_length)
     if task is not None:
         task = build_task(task.config.replace(max_seq_length=length))
     if model.dtype_policy.name != "float32":
@@ -180,15 +180,15 @@ def _of_model(model, max_seq_length):
     return _from_elsewhere(ExportSource({}, None, model, tokenizer, length, task, tuned))
 
 
-def _of_weights(origin, max_seq_length):
+def _of_weights(origin, sequence_length):
     """Opens a pre-trained model, or an encoder alone, such as one of sentence-transformers.
 
     The export of an encoder alone has `encode`, `embed`, and the cosine of two texts.
     """
     config, tokenizer, task = origin.albert_config, origin.tokenizer, None
     if "masked_lm" in origin.heads:
-        usual = min(origin.max_seq_length or _USUAL_LENGTH, _USUAL_LENGTH)
-        length = _length(config, max_seq_length, usual)
+        usual = min(origin.sequence_length or _USUAL_LENGTH, _USUAL_LENGTH)
+        length = _length(config, sequence_length, usual)
         model = AlbertForPretraining.from_preset(origin, dtype="float32")
     elif set(origin.heads) - {"sentence_order"}:
         raise InputError(
@@ -198,7 +198,7 @@ def _of_weights(origin, max_seq_length):
         )
     else:
         pooling = origin.pooling or "mean"
-        length = _length(config, max_seq_length, origin.longest_text)
+        length = _length(config, sequence_length, origin.longest_text)
         settings = {"name": "similarity", "pooling": pooling, "max_seq_length": length}
         task = build_task(TaskConfig(**settings))
         model = AlbertForSimilarity(config, dtype="float32", pooling=pooling)
@@ -223,7 +223,7 @@ def _length(config, given, usual):
     length = given or min(usual or _USUAL_LENGTH, config.max_position_embeddings)
     if not 8 <= length <= config.max_position_embeddings:
         raise InputError(
-            "`max_seq_length` must be from 8 to `max_position_embeddings` "
+            "`sequence_length` must be from 8 to `max_position_embeddings` "
             f"({config.max_position_embeddings}). Received: {length}."
         )
     return length

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.special
 
-from albert_keras.models.text_inputs import zeros_and_ones
+from albert_keras.models.labels import zeros_and_ones
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import row_of
 from albert_keras.tasks.features import with_dropped_tokens

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.special
 
-from albert_keras.models.text_inputs import class_ids
+from albert_keras.models.labels import class_ids
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_files import (
     official_path,

@@ -34,7 +34,12 @@ def test_after_a_training(typer_main):
 
 
 def test_after_an_export(typer_main):
-    sizes = {"num_bytes": 1, "losses": {}, "largest_difference": None, "keras_file": "1.keras"}
+    sizes = {
+        "num_bytes": 1,
+        "losses": {},
+        "largest_difference": None,
+        "keras_file": "model-1.keras",
+    }
     sizes |= {"fingerprint": {"saved_model_checksum": "0"}, "signatures": ("serving_default",)}
     result = SimpleNamespace(path=RUN / "1", version=1, step=3, **sizes)
     ours, other = commands_in(export._lines(result))

@@ -217,7 +217,7 @@ def test_sentence_transformers_say_how_vectors_are_computed(folder, tmp_path):
     write_modules(folder)
     convert(folder, tmp_path / "ours")
     texts = ["the old ferry left before sunrise " * 3, "a boat"]
-    plain = TextEncoder(folder, pooling="mean", max_seq_length=12)
+    plain = TextEncoder(folder, pooling="mean", sequence_length=12)
     encoder = TextEncoder(tmp_path / "ours")
     assert encoder.settings == plain.settings._replace(normalize=True)
     vectors = plain.encode(texts).vectors

@@ -37,12 +37,13 @@ def model(config):
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory, tiny_run, pretrained, config):
-    """Returns the folder of a name with versions 9 (of other weights) and 10."""
+    """Returns the folder of a name with versions 9 (of other weights, named as once) and 10."""
     name = tmp_path_factory.mktemp("exports") / "books"
-    for version, model in (("9", AlbertForPretraining(config, seed=3)), ("10", pretrained)):
+    other = AlbertForPretraining(config, seed=3)
+    for version, file, model in (("9", "9", other), ("10", "model-10", pretrained)):
         folder = name / version
         shutil.copytree(tiny_run / "tokenizer", folder / "tokenizer")
-        model.save(name / f"{version}.keras")
+        model.save(name / f"{file}.keras")
         config.save(folder / "albert_config.json")
         record = {"step": 12, "run": Run.open(tiny_run).record}
         (folder / "export.json").write_text(json.dumps(record))
@@ -86,12 +87,14 @@ def test_a_run_and_its_checkpoints(tiny_run, below, kind, model, pretrained, con
 
 
 def test_an_export_a_version_and_a_keras_file(exported, model, pretrained, config):
-    for path, kind in (("", "export"), ("10", "export"), ("10.keras", "keras")):
+    for path, kind in (("", "export"), ("10", "export"), ("model-10.keras", "keras")):
         origin = open_weights(exported / path)
         assert (origin.kind, origin.step, origin.albert_config) == (kind, 12, config)
         assert_loads(origin, build_model("classification", config, 3), pretrained)
-    assert open_weights(exported / "9").digest != origin.digest
-    (exported / "10.keras").unlink()
+    earlier = [open_weights(exported / path) for path in ("9", "9.keras")]
+    assert [(one.kind, one.step) for one in earlier] == [("export", 12), ("keras", 12)]
+    assert earlier[0].digest == earlier[1].digest != origin.digest
+    (exported / "model-10.keras").unlink()
     with pytest.raises(InputError, match="weights of the export .* are missing"):
         open_weights(exported)
 
@@ -253,7 +256,7 @@ def test_no_module_that_a_keras_file_names_is_imported(tmp_path, exported, insid
     (tmp_path / "trap.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
     trap = {"module": "trap", "class_name": "Trap", "registered_name": None, "config": {}}
-    path = exported / "10.keras"
+    path = exported / "model-10.keras"
     with zipfile.ZipFile(path) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     content = json.loads(files["config.json"])

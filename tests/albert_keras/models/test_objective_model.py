@@ -9,7 +9,7 @@ from tensorflow.python.autograph.impl import api
 from albert_keras import AlbertConfig, AlbertForPretraining
 from albert_keras.keras_versions import name_of
 from albert_keras.models import objective_model
-from albert_keras.models.objective_model import Objective
+from albert_keras.models.objective import Objective
 from albert_keras.models.step_state import SPIKE_WINDOW, LossScale, UpdateGuard
 from albert_keras.optimization.config import pretraining_lr
 from albert_keras.optimization.lamb import Lamb

@@ -43,7 +43,7 @@ def test_positions_that_were_not_trained_are_copied_without_more_of_them(tiny_ru
     origin = open_weights(tiny_run)
     table = origin.lengthened(64).tensors.read(TABLE)
     np.testing.assert_array_equal(table, origin.tensors.read(TABLE)[copied_positions(32, 64)])
-    trained = dataclasses.replace(origin, max_seq_length=64)
+    trained = dataclasses.replace(origin, sequence_length=64)
     assert trained.lengthened(64) is trained
 
 

@@ -14,7 +14,6 @@ from albert_keras.runs.trained_data import (
     read_digests,
     save_digests,
 )
-from data_pipeline.array_files import write_arrays
 from data_pipeline.errors import InputError
 
 
@@ -53,17 +52,8 @@ def test_an_overlap_is_a_sentence(overlap, text):
     assert overlap.sentence(ROWS, " of `a`") == text
 
 
-def test_files_and_json_of_earlier_versions_are_read(tmp_path):
-    arrays = {"exact": [5, 1], "normalised": [8, 9]}
-    arrays = {name: np.array(values, np.uint64) for name, values in arrays.items()}
-    (tmp_path / "trained_on").mkdir()
-    path = tmp_path / "trained_on" / "rows-aaaaaaaaaaaaaaaa.npz"
-    with open(path, "wb") as file:
-        write_arrays(file.name, arrays | {"count": 2, "fingerprint": "a" * 64})
-    [read] = read_digests(tmp_path, ROWS)
-    assert (read.normalised.tolist(), read.count) == ([8, 9], 2)
-    old = {"rows": 8, "exact": 4, "normalised": 6, "is_estimate": False}
-    assert Overlap.of(old) == Overlap(8, 6) and Overlap.of(None) is None
+def test_an_overlap_is_read_from_json():
+    assert Overlap.of(Overlap(8, 6)._asdict()) == Overlap(8, 6) and Overlap.of(None) is None
 
 
 def test_digests_are_read_as_they_were_saved(tmp_path, monkeypatch):

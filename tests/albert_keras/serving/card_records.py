@@ -84,5 +84,5 @@ def publish(out, version, record):
     (folder / "export.json").write_text(text)
     settings = {"lower_case": True, "strip_accents": False}
     (folder / "tokenizer" / "tokenizer_config.json").write_text(json.dumps(settings))
-    (out / f"{version}.keras").write_bytes(b"0" * 1_250_000)
+    (out / f"model-{version}.keras").write_bytes(b"0" * 1_250_000)
     return out

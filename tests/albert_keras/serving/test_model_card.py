@@ -65,7 +65,7 @@ def test_a_pretrained_model_is_told_as_it_is(out):
         "lamb, learning rate 0.002, 300 steps of warm-up",
         "answers to 9 inputs",
         "is 8e-07.",
-        "| `1.keras` | 1.25 MB |",
+        "| `model-1.keras` | 1.25 MB |",
         "`354b4ad7` `2901f8ae` |",
         'predictor.fill_mask(["',
         "pipeline_tag: fill-mask",
@@ -126,7 +126,7 @@ def test_it_is_about_the_newest_version_lists_all_and_is_the_same_again(out):
     publish(out, 9, PRETRAINED)
     publish(out, 10, FINETUNED)
     card = model_card(out)
-    assert "describes version 10," in card and 'load_model("10.keras")' in card
+    assert "describes version 10," in card and 'load_model("model-10.keras")' in card
     table = card.partition("## Versions")[2]
     assert [line.split(" | ")[:3] for line in table.strip().split("\n")[2:]] == [
         ["| 10", "300", "int8"],

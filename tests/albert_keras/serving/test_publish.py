@@ -64,7 +64,7 @@ def test_a_version_holds_what_servers_and_readers_want(tiny_export, tiny_run):
         *("saved_model.pb", "variables", "assets.extra", "albert_config.json", "tokenizer"),
         "export.json",
     }
-    assert contents(tiny_export) == ["1", "1.keras", "README.md"]
+    assert contents(tiny_export) == ["1", "README.md", "model-1.keras"]
     record = json.loads((version / "export.json").read_text())
     assert record["step"] == 12 and (record["precision"], record["accuracy_loss"]) == (
         "float32",
@@ -72,7 +72,7 @@ def test_a_version_holds_what_servers_and_readers_want(tiny_export, tiny_run):
     )
     (signature,) = (one for one in read_signatures(version) if one.name == "serving_default")
     assert signature.inputs == {"text": tf.TensorSpec([None], tf.string, name="text")}
-    model = keras.models.load_model(tiny_export / "1.keras")
+    model = keras.models.load_model(tiny_export / "model-1.keras")
     reader = tf.train.load_checkpoint(Run.open(tiny_run).checkpoints.prefix(12))
     for name, weight in weight_names(model).items():
         np.testing.assert_array_equal(weight.numpy(), reader.get_tensor(name))
@@ -113,7 +113,7 @@ def test_it_answers_in_a_process_with_tensorflow_and_its_text_operations_only(ti
 
 
 def test_a_length_can_be_asked_for(run_of_kind):
-    source = open_source(run_of_kind("classification"), max_seq_length=16)
+    source = open_source(run_of_kind("classification"), sequence_length=16)
     assert source.task.max_seq_length == source.string_model("float32").packer.max_seq_length == 16
 
 
@@ -223,7 +223,7 @@ def test_block_sparse_attention_passes_all_checks(tiny_tokenizer, tiny_corpus, t
     run = write_run(tmp_path / "run", task, model, tiny_tokenizer, tiny_corpus)
     result = export(run, tmp_path / "name")
     assert result.largest_difference < 1e-5
-    assert keras.models.load_model(f"{result.path}.keras").config.attention == "block-sparse"
+    assert keras.models.load_model(result.keras_file).config.attention == "block-sparse"
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_a_version_and_its_model_for_keras_appear_when_the_block_ends(tmp_path):
         (draft.folder / "saved_model.pb").write_text("graph")
         draft.keras_file.write_text("keras")
         assert all(name.startswith(".") for name in contents(out)) and not versions(out)
-    assert draft.version == 1 and contents(out) == ["1", "1.keras"]
+    assert draft.version == 1 and contents(out) == ["1", "model-1.keras"]
     assert (out / "1" / "saved_model.pb").read_text() == "graph"
 
 
@@ -275,11 +275,13 @@ def test_a_failure_leaves_nothing(tiny_run, tmp_path, monkeypatch):
 
 
 def test_the_number_is_the_one_after_the_largest(tmp_path):
-    for name in ("2", "0010", "v99", str(LARGEST + 1)):
+    for name in ("2", "0010", "v99", "model-50", str(LARGEST + 1)):
         (tmp_path / name).mkdir()
     assert publish(tmp_path) == 11
     (tmp_path / "20.keras").touch()
-    assert publish(tmp_path) == 21
+    assert publish(tmp_path) == 21  # the name in early exports
+    (tmp_path / "model-30.keras").touch()
+    assert publish(tmp_path) == 31
     assert publish(tmp_path, version=LARGEST) == LARGEST
     with pytest.raises(InputError, match=f"from 1 to .* Received: {LARGEST + 1}"):
         publish(tmp_path)
@@ -292,7 +294,7 @@ def test_the_readme_of_another_folder_is_never_replaced(tiny_run, tmp_path):
     assert contents(tmp_path) == ["README.md"]
 
 
-@pytest.mark.parametrize("name", ["003", "+3", "3.keras"])
+@pytest.mark.parametrize("name", ["003", "+3", "3.keras", "model-3.keras"])
 def test_a_version_that_exists_is_refused_before_any_work(tmp_path, name):
     (tmp_path / name).mkdir()
     with pytest.raises(InputError, match="nothing is ever overwritten"):
@@ -307,8 +309,8 @@ def test_two_exports_at_once_are_two_versions_or_one_is_refused_before_any_work(
         assert publish(tmp_path / "." / "") == 2
         with pytest.raises(InputError, match="/1` is being written by another process"):
             publish(tmp_path, version=1)
-    assert contents(tmp_path) == ["1", "1.keras", "2", "2.keras"]
-    assert (tmp_path / "1.keras").read_text() == "of the first"
+    assert contents(tmp_path) == ["1", "2", "model-1.keras", "model-2.keras"]
+    assert (tmp_path / "model-1.keras").read_text() == "of the first"
 
 
 def test_a_version_that_appears_meanwhile_is_not_replaced(tmp_path):
@@ -322,7 +324,7 @@ def test_what_a_killed_export_left_is_removed(tmp_path):
     (tmp_path / ".1.tmp-9").mkdir()
     (tmp_path / ".1.tmp-9.keras").touch()
     assert publish(tmp_path) == 2
-    assert contents(tmp_path) == ["1", "2", "2.keras"]
+    assert contents(tmp_path) == ["1", "2", "model-2.keras"]
 
 
 # Precision
@@ -330,7 +332,7 @@ def test_what_a_killed_export_left_is_removed(tmp_path):
 
 @pytest.mark.parametrize("precision", ["float16", "bfloat16"])
 def test_weights_of_the_keras_model_are_rounded_and_nothing_else(tiny_export, tmp_path, precision):
-    file = shutil.copy(tiny_export / "1.keras", tmp_path / "1.keras")
+    file = shutil.copy(tiny_export / "model-1.keras", tmp_path / "1.keras")
     before, size = open_keras_file(file), file.stat().st_size
     round_weights(file, precision)
     after = open_keras_file(file)
@@ -348,7 +350,7 @@ def test_weights_of_the_keras_model_are_rounded_and_nothing_else(tiny_export, tm
 
 def test_weights_that_are_too_large_for_float16_are_refused(tiny_export, tmp_path):
     file = tmp_path / "1.keras"
-    model = keras.models.load_model(tiny_export / "1.keras")
+    model = keras.models.load_model(tiny_export / "model-1.keras")
     weight = next(weight for weight in model.weights if len(weight.shape) > 1)
     weight.assign(weight * 0 + 1e5)
     model.save(file)

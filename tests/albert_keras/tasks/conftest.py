@@ -2,11 +2,9 @@
 
 import contextlib
 import random
-import warnings
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.runs.log_file import log_evaluation
@@ -86,15 +84,6 @@ def tune(tiny_tokenizer, toy_config):
 def tuned_toy(tune, made_once):
     """Returns the FinetuneResult of a toy that was learnt; tests that change it copy its folder."""
     return read_results(made_once("tuned-toy", tune))
-
-
-@pytest.fixture
-def eagerly(request):
-    """Builds no graphs, which takes longer than a few steps of a small model."""
-    warnings.filterwarnings("ignore", "Even though the `tf.config")  # for this test
-    tf.config.run_functions_eagerly(getattr(request, "param", True))
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="session")

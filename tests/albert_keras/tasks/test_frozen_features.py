@@ -68,7 +68,6 @@ def test_the_defaults_are_those_of_the_paper():
             "`layers` must be last, .* Received: 'first'",
         ),
         ({"freeze_encoder": True, "layers": "1,1"}, "different numbers"),
-        ({"freeze_encoder": True, "head": "bilstm"}, "`head` bilstm was removed"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(values, says):

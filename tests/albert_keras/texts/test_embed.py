@@ -110,7 +110,7 @@ def test_a_failure_leaves_no_file(tiny_run, tmp_path, monkeypatch):
 def test_keras_files_are_embedded_too(tiny_run, outputs, tmp_path):
     Run.open(tiny_run).load_model(precision="float32").save(tmp_path / "model.keras")
     Run.open(tiny_run).tokenizer.save(tmp_path / "tokenizer")
-    found = embed(tmp_path / "model.keras", TEXTS, max_seq_length=32).vectors
+    found = embed(tmp_path / "model.keras", TEXTS, sequence_length=32).vectors
     expected = [one["sequence_output"].mean(axis=0) for one in outputs]
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
@@ -125,7 +125,7 @@ def test_keras_files_are_embedded_too(tiny_run, outputs, tmp_path):
         ({"texts": ["a"], "text_column": "b"}, "require `file`"),
         ({"texts": ["a"], "layers": (2, -1)}, "must be different numbers"),
         ({"texts": ["a"], "layers": (1,), "pooling": "pooler"}, "last layer alone"),
-        ({"texts": ["a"], "max_seq_length": 65}, "from 3 to 64.*Received: 65"),
+        ({"texts": ["a"], "sequence_length": 65}, "from 3 to 64.*Received: 65"),
         ({"file": "rows.txt", "text_column": "a"}, "requires a table"),
     ],
 )

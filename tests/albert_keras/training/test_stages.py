@@ -60,7 +60,7 @@ def continued_run(tiny_run, tiny_records, short_records, tmp_path_factory):
     }
     values["training"] |= {"checkpoint_every": 1, "keep_checkpoints": 2}
     # As if the longest sequences of `tiny_run` had had 24 tokens; they had 32.
-    initial = dataclasses.replace(open_weights(tiny_run), max_seq_length=24)
+    initial = dataclasses.replace(open_weights(tiny_run), sequence_length=24)
     out = tmp_path_factory.mktemp("continued") / "run"
     return pretrain(tiny_records, out, PretrainingConfig(**values), initial=initial).path
 
@@ -98,8 +98,8 @@ def test_a_short_stage_keeps_the_positions_that_were_trained_before(tiny_run, co
     np.testing.assert_array_equal(found[24:32], before[1:9])
     np.testing.assert_array_equal(found[32:], before[32:])
     short, long = (open_weights(continued_run, step) for step in (1, 2))
-    assert (short.max_seq_length, short.trained_positions) == (16, 24)
-    assert (long.max_seq_length, long.trained_positions) == (32, 32)
+    assert (short.sequence_length, short.trained_positions) == (16, 24)
+    assert (long.sequence_length, long.trained_positions) == (32, 32)
     lengthened = short.lengthened(96).tensors.read(POSITIONS)
     np.testing.assert_array_equal(lengthened[:24], before[:24])
     np.testing.assert_array_equal(lengthened[24:46], before[1:23])
