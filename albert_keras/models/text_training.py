@@ -340,6 +340,14 @@ class TextTraining(keras.Model):
         with self._kernels(has_gpu()):
             return super().predict_step(*args)
 
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        """Called by Keras 3, which would build metrics from the mean of the replicas' ids."""
+        if iterator is not None and self._distribute_strategy is not None:
+            results = self.distribute_strategy.experimental_local_results
+            _, _, batches = next(iter(iterator))
+            data_batch = tf.nest.map_structure(lambda one: results(one)[0], next(batches))
+        super()._maybe_symbolic_build(data_batch=data_batch)
+
     @contextlib.contextmanager
     def _kernels(self, wanted: bool) -> Iterator[None]:
         """Context in which kernels are compiled, if `compile` left it open and it pays."""

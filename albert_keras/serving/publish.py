@@ -177,6 +177,8 @@ def export(
 def _write_model(draft, source, module, keras_precision):
     """Writes a model for servers, `Predictor` and Keras; returns the bytes that a server loads."""
     folder, model = draft.folder, source.model
+    if "serving_default" in module.functions:
+        module.serve = module.functions["serving_default"]  # as Keras calls it, see `TFSMLayer`
     tf.saved_model.save(module, str(folder), signatures=module.functions | module.token_functions)
     set_method_names(folder)
     if hasattr(model, "config"):
