@@ -1,7 +1,7 @@
 # make demo     set up, then text -> records -> pre-training -> SavedModel -> answers, offline
 # make test     set up, then the default tests; `make lint` is the style
 # make test-slow   the slow tests: whole trainings, exports of each kind, the pages of the documentation
-# make test-newer  the default tests, and the main slow ones, with TensorFlow 2.21 and Keras 3
+# make test-newer  the default tests with TensorFlow 2.21 and Keras 3; test-newer-slow the main slow ones
 # make test-beam   the tests of the build with Apache Beam, in an environment of its own
 # make test-all    all of these
 # make docs     the documentation as a site that works offline, in build/docs
@@ -34,7 +34,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # The tests start many processes. Without files of bytecode each one compiles all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-slow test-wheel release-check test-all test-newer test-both test-beam docs check-tpu check-gpu lint format clean
+.PHONY: setup demo test test-slow test-wheel release-check test-all test-newer test-newer-slow test-both test-beam docs check-tpu check-gpu lint format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -56,11 +56,15 @@ test: $(READY)
 test-slow: $(READY) $(READY_DOCS)
 	ALBERT_KERAS_DOCS_PYTHON="$(abspath $(VENV_DOCS))/bin/python" $(BIN)/python -m pytest $(IN_PROCESSES) -m slow
 
-test-all: test test-slow test-both test-beam
+test-all: test test-slow test-both test-newer-slow test-beam
 
 test-newer:
 	$(MAKE) setup VENV="$(VENV_NEWER)" PYTHON="$(PYTHON_NEWER)"
 	$(VENV_NEWER)/bin/python -m pytest $(IN_PROCESSES)
+
+# The slow tests of the whole path, exports, serving, training and the pages on the newer line.
+test-newer-slow:
+	$(MAKE) setup VENV="$(VENV_NEWER)" PYTHON="$(PYTHON_NEWER)"
 	$(VENV_NEWER)/bin/python -m pytest $(IN_PROCESSES) -m slow $(SLOW_NEWER)
 
 # The slow tests that use both TensorFlows.

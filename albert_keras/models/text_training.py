@@ -121,6 +121,7 @@ class TextTraining(keras.Model):
             return None
         config = {name: value for name, value in self._compiled_with.items() if value is not None}
         config["optimizer"] = self.optimizer
+        self.optimizer.build(self.trainable_variables)  # as it is when the file is loaded
         if self._planned is not None:
             config["planned"] = self._planned.settings
         return {name: keras.saving.serialize_keras_object(one) for name, one in config.items()}

@@ -8,7 +8,9 @@ from albert_keras.layers.dropout import Dropout, DropoutSeed
 
 
 def draw(step, row, depth=0):
-    return DropoutSeed(tf.constant(step, tf.int64), tf.constant(row, tf.int64), depth)
+    return DropoutSeed(
+        tf.constant(step, tf.int64), tf.constant(row, tf.int64), tf.constant(depth, tf.int64)
+    )
 
 
 @pytest.mark.parametrize("shape", [(8, 16, 32), (8, 3, 5), (8, 7)])

@@ -54,7 +54,7 @@ def test_the_page_of_a_pretraining(folder, capsys):
         "unigram_accuracy": 0.07,
         "unigram_guess": "<b>",
         "num_records": 1234,
-        "overlap": {"rows": 1234, "exact": 2, "normalised": 3, "is_estimate": False},
+        "overlap": {"rows": 1234, "normalised": 3, "is_estimate": False},
     }
     with open(log, "a") as lines:
         lines.write(json.dumps({"step": 12, "loss": None, "skipped": 3}) + "\n")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from albert_keras.config import AlbertConfig
+from albert_keras.keras_versions import name_of
 from albert_keras.runs.log_file import log_evaluation
 from albert_keras.tasks import metrics, train_seed
 from albert_keras.tasks.finetune import finetune
@@ -100,7 +101,7 @@ def end_at_once():
         def end(context, scores, **_):
             run, step, steps = context.run, context.training_step, context.training.steps
             if context.first_step == 0:
-                begun[run.path.name] = {w.name: w.numpy() for w in step.weights}
+                begun[run.path.name] = {name_of(w): w.numpy() for w in step.weights}
                 run.checkpoints.save(steps, checkpoint_variables(step), {}, -0.5)
                 log_evaluation(run.path, steps, {"accuracy": 0.5})
             return steps

@@ -103,12 +103,12 @@ def test_a_run_is_begun_from_with_new_heads_and_compared_with_random_weights(
     encoder = {name for name in pretrained if name.startswith("bert/") and "/adam_" not in name}
     first, second, random = (untrained[name] for name in ("seed-12345", "seed-12346", "random"))
     for name in encoder:
-        np.testing.assert_array_equal(first[f"{name}:0"], pretrained[name])
-        np.testing.assert_array_equal(second[f"{name}:0"], pretrained[name])
-    head = "output_weights:0"
+        np.testing.assert_array_equal(first[name], pretrained[name])
+        np.testing.assert_array_equal(second[name], pretrained[name])
+    head = "output_weights"
     assert (first[head] != second[head]).all() and (first[head] == random[head]).all()
     table = "bert/embeddings/word_embeddings"
-    assert (random[f"{table}:0"] != pretrained[table]).mean() > 0.99
+    assert (random[table] != pretrained[table]).mean() > 0.99
     for folder in ("seed-12345", "seed-12346", "random"):
         assert Run.open(tmp_path / "out" / folder).kind == "finetuning"
     assert read_results(tmp_path / "out") == result
@@ -123,7 +123,7 @@ def test_a_head_of_the_same_labels_is_trained_further(
     assert "output_weights" in result.loaded[0]
     assert not any("newly initialized" in line for line in result.loaded)
     best = tensors_of(tuned, tuned_toy.seeds[0].best_step)["output_weights"]
-    np.testing.assert_array_equal(untrained[f"seed-{SEED}"]["output_weights:0"], best)
+    np.testing.assert_array_equal(untrained[f"seed-{SEED}"]["output_weights"], best)
     other = toy_config.replace(task=toy_config.task.replace(labels=("yes", "no")))
     words = {"origin": tuned, "random_baseline": False, "bag_of_words": False}
     result = tune(tmp_path / "other", other, **words)
@@ -161,7 +161,7 @@ def test_a_pre_trained_model_is_switched_to_longer_texts(
     assert run.albert_config == Run.open(tiny_run).albert_config.replace(**changes)
     assert run.albert_config.is_sparse_at(100)
     table = "bert/embeddings/position_embeddings"
-    begun, pretrained = untrained[run.path.name][f"{table}:0"], tensors_of(tiny_run, 12)[table]
+    begun, pretrained = untrained[run.path.name][table], tensors_of(tiny_run, 12)[table]
     assert begun.shape == (128, 16)
     np.testing.assert_array_equal(begun[:32], pretrained[:32])
     np.testing.assert_array_equal(begun[32:62], pretrained[1:31])

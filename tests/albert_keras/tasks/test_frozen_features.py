@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
+from albert_keras.keras_versions import name_of
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.feature_settings import FeatureSettings
 from data_pipeline.errors import InputError
@@ -107,12 +108,12 @@ def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path,
     gradients = tape.gradient(loss, model.trainable_weights)
     for weight, gradient in zip(model.trainable_weights, gradients, strict=True):
         # A bias that a softmax cancels has none; these reach every layer of the head.
-        if weight.name.startswith("features/"):
-            assert np.abs(gradient).max() > 0, weight.name
-    trained = {weight.name for weight in model.trainable_weights}
-    of_encoder = {weight.name for weight in model.encoder.weights}
-    assert trained == {weight.name for weight in model.weights} - of_encoder
-    assert trained == {weight.name for weight in model.trainable_variables}
+        if name_of(weight).startswith("features/"):
+            assert np.abs(gradient).max() > 0, name_of(weight)
+    trained = {name_of(weight) for weight in model.trainable_weights}
+    of_encoder = {name_of(weight) for weight in model.encoder.weights}
+    assert trained == {name_of(weight) for weight in model.weights} - of_encoder
+    assert trained == {name_of(weight) for weight in model.trainable_variables}
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.get_config() == model.get_config()

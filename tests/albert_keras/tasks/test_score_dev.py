@@ -57,7 +57,7 @@ def run(
         checkpoints.save(step, {"weight": np.zeros(1)}, {}, saved[step])
 
     saving = SaveCheckpoints(save, checkpoint_every, progress)
-    saving.model = SimpleNamespace(stop_training=False)
+    saving.set_model(SimpleNamespace(stop_training=False))
     for batch in range(steps - first_step):
         progress.reach(first_step + batch + 1)
         for callback in (scores, saving):
