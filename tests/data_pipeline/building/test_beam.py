@@ -116,7 +116,7 @@ def test_a_bad_file_is_named_and_nothing_is_written(
     bad = [tmp_path / "y.txt", tmp_path / "z.txt"]
     for path in bad:
         path.write_bytes(b"It began slowly.\n" * 5000 + b"Caf\xe9 closed.\n")
-    place = rf"`{bad[0]}` must be UTF-8. Byte {17 * 5000 + 3} \(0xe9\) is not"
+    place = rf"`{bad[0]}` must be text in UTF-8. Byte {17 * 5000 + 3} \(0xe9\) is not"
     for out in (tmp_path / "new" / "out", f"file://{tmp_path}/out"):
         with pytest.raises(InputError, match=place):
             build_with_beam([corpus, *bad], tiny_tokenizer, out, CONFIG)
