@@ -97,7 +97,8 @@ def _losses_of_pairs(vectors, scores, is_row=None):
 
     `is_row` is False for pairs that do not count, bool [B].
     """
-    first, second = tf.unstack(tf.cast(vectors, tf.float32), axis=1)  # [B, H]
+    vectors = tf.cast(vectors, tf.float32)  # of several replicas without a static shape
+    first, second = vectors[:, 0], vectors[:, 1]  # [B, H]
     is_row = tf.ones(tf.shape(first)[:1], tf.bool) if is_row is None else is_row
     if scores is None:
         logits = tf.matmul(first, second, transpose_b=True) / TEMPERATURE
@@ -177,6 +178,13 @@ class AlbertForSimilarity(AlbertForTexts):
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         return super().compute_metrics(x, _column(y), _column(y_pred), sample_weight)
+
+    def _maybe_symbolic_build(self, *args, **kwargs):
+        """Called by Keras 3 on replicas: without values there are no vectors for `pair_loss`."""
+        loss = self._compile_loss
+        self._compile_loss = None if self.has_usual_loss else loss
+        super()._maybe_symbolic_build(*args, **kwargs)
+        self._compile_loss = loss
 
     def vectors(
         self, texts: Tensors, training: bool | None = None, dropout_seed: Any = None

@@ -199,6 +199,14 @@ class AlbertForTagging(LabelsModel):
             probabilities._keras_mask = tf.cast(outputs["word_mask"], tf.bool)
         return probabilities
 
+    # Keras 3 multiplies weights by the mask, and needs as many axes.
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, **kwargs):
+        return super().compute_loss(x, y, y_pred, _of_positions(sample_weight), **kwargs)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        return super().compute_metrics(x, y, y_pred, _of_positions(sample_weight))
+
     def predictions_of_texts(self, columns: Mapping[str, Any], training: bool) -> Any:
         words, word_ids = self.preprocessor.words(columns)
         packed, places, _ = self.preprocessor.windows(word_ids, self.needs_fixed_length)
@@ -265,6 +273,11 @@ class AlbertForTagging(LabelsModel):
     def initial_output_bias(self, targets: np.ndarray) -> np.ndarray:
         counts = 1 + np.bincount(targets, minlength=self.num_labels)
         return np.log(counts / counts.sum())
+
+
+def _of_positions(weights):
+    """Returns weights of rows, [W], as [W, 1]; those of positions as they are."""
+    return weights if weights is None or weights.shape.rank != 1 else weights[:, None]
 
 
 def window_stride(room: int) -> int:

@@ -235,9 +235,10 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         """Exports the call as a SavedModel over texts, as Keras does: its endpoint is `serve`.
 
         `albert_keras.export` makes one for servers, with named answers. Further arguments are those
-        of Keras, for a model of features.
+        of Keras, for a model of features or in another format.
         """
-        if self.preprocessor is None or args or kwargs:
+        is_other = kwargs.get("format", "tf_saved_model") != "tf_saved_model"
+        if self.preprocessor is None or args or is_other or kwargs.keys() - {"format", "verbose"}:
             super().export(filepath, *args, **kwargs)
             return
         inputs = tf.nest.map_structure(
@@ -248,7 +249,8 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         only = next(iter(inputs.values()))
         spec = inputs if len(inputs) > 1 else only
         archive.add_endpoint("serve", lambda texts: self(texts, training=False), [spec])
-        archive.write_out(filepath)
+        kwargs.pop("format", None)
+        archive.write_out(filepath, **kwargs)
 
     def sample_inputs(self) -> dict[str, Any]:
         """Returns an example of the texts that the model takes, as tensors by their names."""

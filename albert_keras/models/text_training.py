@@ -227,7 +227,7 @@ class TextTraining(keras.Model):
             self._planned.plan(x, batch_size, epochs, **kwargs)
         else:
             check_schedule(self.optimizer)
-        if isinstance(x, tf.data.Dataset):
+        if is_stream(x) and not isinstance(x, keras.utils.Sequence):
             kwargs["shuffle"] = False  # Keras 3 warns that it cannot
         with error_of_input():
             return super().fit(
