@@ -84,10 +84,9 @@ def test_the_library_reads_the_ids_of_our_tokenizer(vocabulary, files):
         assert ids == [tokenizer.cls_id, *tokenizer.encode(text), tokenizer.sep_id]
 
 
-def test_pairs_have_two_separators_or_one(vocabulary):
-    content = read_bpe(vocabulary.tokenizer.model_bytes)
-    other = {"tokenizer.json": write_bpe(content._replace(pair_separators=1))}
-    for one, separators in ((vocabulary, 2), (vocabulary_of(other, "x"), 1)):
+def test_pairs_have_two_separators_and_vocabularies_of_earlier_versions_one(vocabulary, files):
+    earlier = own_files_of_an_earlier_version(vocabulary)
+    for one, separators in ((vocabulary, 2), (vocabulary_of(earlier, "x"), 1)):
         tokenizer, written = one.tokenizer, files_for(one, "hugging-face", 64, has_segments=False)
         assert tokenizer.pair_separators == separators
         reference = tokenizers.Tokenizer.from_str(written["tokenizer.json"].decode())
@@ -97,6 +96,14 @@ def test_pairs_have_two_separators_or_one(vocabulary):
         assert pair.ids.count(tokenizer.sep_id) == separators + 1
         assert set(pair.type_ids) == {0}
         assert vocabulary_of(written, "x").tokenizer.digest == tokenizer.digest
+
+
+def own_files_of_an_earlier_version(vocabulary):
+    """Returns the files of the tokenizer folder as they were without `pair_separators`."""
+    files = files_for(vocabulary, "albert-keras", 64)
+    settings = json.loads(files["tokenizer_config.json"])
+    assert settings.pop("pair_separators") == 2
+    return files | {"tokenizer_config.json": json.dumps(settings).encode()}
 
 
 @pytest.mark.parametrize(
