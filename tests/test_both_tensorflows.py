@@ -68,6 +68,24 @@ for seed in range(50):
 print(json.dumps(losses))
 """
 
+#: Prints the running loss of each of at least fifty updates of every text model, by its name.
+FIFTY_OF_TEXTS = """
+import json, sys
+import keras
+from albert_keras import load_tokenizer
+from tests.albert_keras.tasks.test_text_model import KINDS, LABELS, TEXTS, preset
+sorter = {"AlbertForClassification": ({"labels": ["no", "yes"]}, TEXTS, LABELS)}
+tokenizer, losses = load_tokenizer(sys.argv[1]), {}
+for name, (arguments, x, y) in (sorter | KINDS).items():
+    model, found = preset(tokenizer, name, seed=1, **arguments), []
+    show = keras.callbacks.LambdaCallback()
+    show.on_train_batch_end = lambda batch, logs: found.append(float(logs["loss"]))
+    while len(found) < 50:
+        model.fit(x, y, 4, 10, shuffle=False, verbose=0, callbacks=[show])
+    losses[name] = found
+print(json.dumps(losses))
+"""
+
 
 def run(python, folder, *words):
     """Runs a program in a folder with this project, and returns the last line that it prints."""
@@ -126,6 +144,17 @@ def test_a_run_is_resumed_with_the_other_tensorflow(old, optimizer):
 def test_fifty_updates_have_the_same_losses(tmp_path):
     ours, theirs = (json.loads(run(python, tmp_path, FIFTY)) for python in (sys.executable, OTHER))
     assert len(ours) == 50 and ours == pytest.approx(theirs, rel=0, abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(OTHER is None, reason="ALBERT_KERAS_OTHER_PYTHON is not set")
+def test_fifty_updates_of_text_models_have_the_same_losses(tmp_path, tiny_vocabulary):
+    words = FIFTY_OF_TEXTS, str(tiny_vocabulary.path)
+    ours, theirs = (json.loads(run(each, tmp_path, *words)) for each in (sys.executable, OTHER))
+    assert ours.keys() == theirs.keys() and len(ours) == 7
+    for name, found in ours.items():
+        assert len(found) >= 50 and len(set(found)) > 10
+        assert found == pytest.approx(theirs[name], rel=0, abs=1e-5), name
 
 
 @pytest.mark.slow
