@@ -60,10 +60,11 @@ def lower(cluster: Cluster, replicas: int) -> Lowered:
 
 
 def _with_collectives(graph, replicas):
-    """Replaces `CrossReplicaSum`, which TensorFlow cannot lower without a TPU."""
+    """Replaces `CrossReplicaSum` and `AllToAll`, which TensorFlow cannot lower without a TPU."""
     graph = graph_pb2.GraphDef.FromString(graph.SerializeToString())
     numbers = itertools.count(1)
     _replace_sums(graph.node, "", replicas, numbers)
+    _replace_broadcasts(graph.node)
     names = {function.signature.name for function in graph.library.function}
     _rename_calls(graph.node, names)
     for function in graph.library.function:
@@ -115,6 +116,22 @@ def _replace_sums(nodes, output: str, replicas: int, numbers: Iterator[int]):
         node.attr["T"].type = kind
         del node.input[:]
         node.input.append(f"{reduce.name}:{'data:' if output else ''}0")
+
+
+def _replace_broadcasts(nodes):
+    """Replaces each `AllToAll` by its input, which it does not change.
+
+    With Keras 3, each replica sends the number of its updates to all others, and takes that of the
+    first replica. The numbers are equal.
+    """
+    for node in [node for node in nodes if node.op == "AllToAll"]:
+        kind = node.attr["T"].type
+        if kind not in (types_pb2.DT_INT32, types_pb2.DT_INT64):
+            raise ValueError(f"`{node.name}` exchanges other values than a number of updates.")
+        node.ClearField("attr")
+        node.op = "Identity"
+        node.attr["T"].type = kind
+        del node.input[1:]
 
 
 def _lowered(module):

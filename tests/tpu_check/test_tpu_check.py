@@ -17,7 +17,6 @@ from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import training_dataset
 from data_pipeline.records.record_files import RecordFiles
 from tests.albert_keras.tasks.small_tasks import make_examples, make_task
-from tests.keras_line import IS_KERAS_3
 from tests.tpu_check import __main__ as command, compile_hlo
 from tests.tpu_check.__main__ import fault_lines, table
 from tests.tpu_check.check import Checked, check, compiler_versions
@@ -82,7 +81,6 @@ def traced(*programs):
     return [json.loads(line) for line in done.stdout.splitlines()[-len(programs) - 2 :]]
 
 
-@pytest.mark.skipif(IS_KERAS_3, reason="TensorFlow 2.21 has no kernel of AllToAll to convert")
 def test_steps_consist_of_operations_of_a_tpu_with_fixed_shapes():
     predicts = small("spans_or_none", predicts=True)  # the head with the most operations
     step, predicting, prints, has_no_fixed_shape = traced(
