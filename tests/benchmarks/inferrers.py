@@ -9,7 +9,7 @@ from pathlib import Path
 from albert_keras.config import AlbertConfig
 from data_pipeline.child_processes import num_processors
 from tests.benchmarks.contest import Prepared
-from tests.benchmarks.infer_inputs import Question, difference
+from tests.benchmarks.infer_inputs import SEED, Question, difference
 from tests.benchmarks.measure import in_new_process
 
 _HINTS = {"float32": "f32", "bfloat16": "bf16"}
@@ -31,7 +31,7 @@ def prepare_keras_nlp(config: AlbertConfig, question: Question, dtype: str) -> P
     from tests.albert_keras.formats.backbones import backbone_of
 
     policy = {"float32": "float32", "bfloat16": "mixed_bfloat16"}[dtype]
-    backbone = backbone_of(AlbertEncoder(config, dtype=policy))
+    backbone = backbone_of(AlbertEncoder(config, seed=SEED, dtype=policy))
     ids = tf.constant(question.ids)
     inputs = {
         "token_ids": ids,

@@ -51,4 +51,4 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path):
         timeout=1800,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "not pre-trained" in done.stdout
+    assert "bag of words" in done.stdout
