@@ -201,10 +201,17 @@ class AlbertForTagging(LabelsModel):
 
     # Keras 3 multiplies weights by the mask, and needs as many axes.
 
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, **kwargs):
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> Any:
         return super().compute_loss(x, y, y_pred, _of_positions(sample_weight), **kwargs)
 
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         return super().compute_metrics(x, y, y_pred, _of_positions(sample_weight))
 
     def predictions_of_texts(self, columns: Mapping[str, Any], training: bool) -> Any:

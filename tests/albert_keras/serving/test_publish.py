@@ -342,10 +342,13 @@ def test_weights_of_the_keras_model_are_rounded_and_nothing_else(tiny_export, tm
         value = before.read(name)
         expected = np.float16(value.astype(dtype)) if value.ndim > 1 else value
         np.testing.assert_array_equal(after.read(name), expected)
-    content = file.read_bytes()
-    assert len(content) < size
+    rounded = file.stat().st_size
+    assert rounded < size
     round_weights(file, precision)
-    assert file.read_bytes() == content  # the same weights, the same file
+    assert file.stat().st_size == rounded  # not its bytes: h5py 3.14 stores the time of groups
+    again = open_keras_file(file)
+    for name in before.shapes:
+        np.testing.assert_array_equal(again.read(name), after.read(name))
 
 
 def test_weights_that_are_too_large_for_float16_are_refused(tiny_export, tmp_path):
