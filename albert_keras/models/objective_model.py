@@ -261,6 +261,9 @@ class ObjectiveModel(keras.Model):
         fit_executions(self, steps)
         return super().fit(x, *args, **kwargs)
 
+    def _maybe_symbolic_build(self, *args, **kwargs):
+        """Called by Keras 3, to create variables, which exist; it cannot with several workers."""
+
     def forget_graphs(self) -> None:
         """Makes the next `fit` and `evaluate` build new graphs, as required for other shapes.
 
