@@ -19,9 +19,11 @@ READY := $(VENV)/.ready
 PYTHON ?= python3.11 python3.10 python3.13 python3.12 python3 python
 VENV_NEWER ?= .venv-newer
 PYTHON_NEWER ?= python3.13 python3.12
-# Slow tests that run with both TensorFlows: the whole path, exports, serving, clusters and the pages.
+# Slow tests that run with both TensorFlows: the whole path, exports, serving, clusters, the pages,
+# and text models beside models of Keras.
 SLOW_NEWER := tests/test_end_to_end.py tests/albert_keras/test_families_end_to_end.py \
-  tests/albert_keras/serving tests/albert_keras/training tests/documentation/test_pages_run.py
+  tests/albert_keras/serving tests/albert_keras/training tests/documentation/test_pages_run.py \
+  tests/albert_keras/models/test_keras_twins.py
 # Tests that need Apache Beam.
 BEAM := tests/data_pipeline/building/test_beam.py tests/albert_keras/cli/test_data_build.py
 DEMO ?= runs/demo

@@ -10,7 +10,7 @@ from tests.repository import ROOT, needs_repository
 
 pytestmark = needs_repository
 
-PARTS = ["lint", "test", "test-beam", "test-slow", "test-both", "release-check"]
+PARTS = ["lint", "test", "test-beam", "test-slow", "test-both", "test-newer-slow", "release-check"]
 
 
 @pytest.fixture

@@ -172,7 +172,12 @@ def trained(model, x, y, weights):
     return model.fit(x, y, sample_weight=weights, **settings).history
 
 
-@pytest.mark.parametrize("kind", MODELS)
+KINDS_TO_TEST = [
+    kind if kind == SORTER else pytest.param(kind, marks=pytest.mark.slow) for kind in MODELS
+]
+
+
+@pytest.mark.parametrize("kind", KINDS_TO_TEST)
 def test_every_model_learns_and_scores_as_its_twin(kind, tiny_tokenizer, eagerly):
     same_of_both(kind, tiny_tokenizer, trained)
 
@@ -320,6 +325,7 @@ def test_dropout_and_new_weights_follow_the_seed_of_keras(tiny_tokenizer, eagerl
     assert loss(1, seed=4) == loss(1, seed=4)
 
 
+@pytest.mark.slow
 def test_pairs_of_two_replicas_are_compared_with_each_other(tiny_vocabulary):
     program = f"""
 import tensorflow as tf

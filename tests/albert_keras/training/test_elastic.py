@@ -49,6 +49,7 @@ for strategy in (tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]), tf.distribu
 """
 
 
+@pytest.mark.slow
 def test_scores_do_not_depend_on_the_number_of_replicas():
     found = subprocess.run([sys.executable, "-c", SCORES], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr[-3000:]
