@@ -37,6 +37,8 @@ _MIN_LETTERS = 0.87  # fraction of letters and spaces in a sentence
 _SKIPPED_FOLDERS = {"__pycache__", "idlelib", "lib2to3", "site-packages", "test", "tests"}
 _SKIPPED_FOLDERS |= {"_api", "_distutils", "_vendor", "encodings", "pydoc_data"}
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+#: Where a statement has other statements. Expressions, most of a module, define nothing.
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 _SKIPPED_FILE = re.compile(r"_pb2|(^|_)test(ing)?[_.]")
 
 #: Lines that are not prose: titles of sections, underlines, tables, directives, code, and entries
@@ -118,9 +120,17 @@ def _docstrings(path):
             tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return []  # a template, or a test for another version of Python: not documentation
-    nodes = [node for node in ast.walk(tree) if isinstance(node, _DOCUMENTED)]
-    nodes.sort(key=lambda node: getattr(node, "lineno", 0))
+    nodes = sorted(_definitions(tree), key=lambda node: getattr(node, "lineno", 0))
     return filter(None, map(ast.get_docstring, nodes))
+
+
+def _definitions(node):
+    """Yields a module, and the classes and functions in it, at any depth."""
+    if isinstance(node, _DOCUMENTED):
+        yield node
+    for name in _BLOCKS:
+        for child in getattr(node, name, ()):
+            yield from _definitions(child)
 
 
 def _new_prose(docstrings, seen):
