@@ -90,9 +90,11 @@ def score_findings(name: str, scores: np.ndarray) -> Iterator[Finding]:
     text = f"min {low:.4g}, mean {scores.mean():.4g}, max {high:.4g}"
     is_same = low == high and len(scores) > 1
     yield Finding(not is_same and None, name, f"{text}: all are the same" if is_same else text)
+    named = _SIGNS["scores"]["missing"].pattern
     for far in {low, high} if len(np.unique(scores)) > _FAR else ():
-        others = scores[scores != far]
-        if len(others) + 1 < len(scores) and abs(others - far).min() > _FAR * np.ptp(others):
+        others, is_named = scores[scores != far], re.match(named, f"{far:.10g}")
+        is_far = far % 1 == 0 and abs(others - far).min() > _FAR * np.ptp(others)
+        if is_far and not is_named and len(others) + 1 < len(scores):
             text = f"{far:.10g} in {len(scores) - len(others):,} of {len(scores):,}, far from all "
             yield Finding(False, name, f"{text}others: perhaps {_DROP}")
     whole, parts = (scores[(scores % 1 == 0) == is_whole] for is_whole in (True, False))

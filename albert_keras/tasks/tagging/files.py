@@ -142,7 +142,7 @@ def read_tagged(
     remark(path, texts.remarks() if is_json else (), remarks)
     length = sum(len(one.words) for one in examples) // max(1, len(examples))
     if not is_json and length > _MANY_WORDS:
-        text = f"sentences have {length:,} words on average: is an empty line after each?"
+        text = f"sentences have {length:,} words on average: perhaps empty lines are missing"
         remark(path, [text], remarks)
     if is_json and texts.first:
         logger.info("%s: the first span is %s.", path, texts.first)

@@ -84,6 +84,7 @@ def test_scores_that_are_something_else(scores, name, text):
         [0.0, 1.0, 0.0, 1.0],
         [-1.0, 0.0, 1.0, -1.0],
         [1.0, 2.0, 3.0, 4.0, 99.0],
+        [1.2, 2.3, 3.4, 12.7, 12.7],
     ],
 )
 def test_usual_scores(scores):
