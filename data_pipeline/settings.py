@@ -16,8 +16,8 @@ from pydantic.fields import FieldInfo
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_INTEGER
 
-#: Characters of a wrong value in a message.
-_MAX_SHOWN = 500
+#: Characters of a wrong value in a message, and known words.
+_MAX_SHOWN, _MOST_NAMED = 500, 40
 
 
 #: How the message about an unknown key begins.
@@ -247,4 +247,5 @@ def did_you_mean(word, known):
     """
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f". Did you mean `{near[0]}`?" if near else f". Expected one of: {', '.join(known)}."
+    listing = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
+    return f". Did you mean `{near[0]}`?" if near else f". Expected one of: {listing}."

@@ -27,7 +27,6 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.vocabulary import (
     Vocabulary,
     check_digest,
-    check_size,
     read_vocabulary,
     stored_vocabulary,
 )
@@ -86,15 +85,11 @@ def open_weights(
     found, shapes = OpenedModel(), {}
     if place is not None and is_ours:
         found, shapes = own.find_weights(place, step), _shapes_beside(place)
-    elif place is not None:
-        found = format_module(place.format).read(place.path)
-    known_shape = found.albert_config or next(iter(shapes.values()), None)
-    most = known_shape and known_shape.vocab_size
-    vocabulary = _given(tokenizer, most)
+    vocabulary = _given(tokenizer)
     if vocabulary is None and place is not None:
-        vocabulary = stored_vocabulary(place, most)
+        vocabulary = stored_vocabulary(place)
     if place is not None and not is_ours:
-        found = _converted(name, place, found, vocabulary)
+        found = _converted(name, place, vocabulary)
     if found.albert_config is not None:
         shapes = {f"`{name}`": found.albert_config} | shapes
     shape = _shape(name, shapes, albert_config, vocabulary and vocabulary.tokenizer.vocab_size)
@@ -111,7 +106,11 @@ def open_weights(
     _check_conversion(name, record, found, shape)
     if vocabulary is not None:
         check_digest(name, vocabulary, found.tokenizer_digest)
-        check_size(name, vocabulary.tokenizer.vocab_size, shape.vocab_size)
+        if (pieces := vocabulary.tokenizer.vocab_size) != shape.vocab_size:
+            raise InputError(
+                f"The tokenizer of `{name}` must have {shape.vocab_size:,} pieces, the "
+                f"`vocab_size` of its albert_config. Received: {pieces:,}."
+            )
         known |= {"_tokenizer": vocabulary.tokenizer, "tokenizer_source": vocabulary.source}
         known["notes"] = (*found.notes, *vocabulary.notes)
     return dataclasses.replace(found, **known)
@@ -152,7 +151,8 @@ def _shapes_beside(place):
     }
 
 
-def _converted(name, place, model, vocabulary):
+def _converted(name, place, vocabulary):
+    model = format_module(place.format).read(place.path)
     if vocabulary is not None:
         model = model.without_padded_rows(vocabulary.tokenizer.vocab_size)
     logger.info(
@@ -190,9 +190,9 @@ def _shape(name, shapes, given, vocab_size):
     return next(iter(shapes.values()))
 
 
-def _given(tokenizer, most) -> Vocabulary | None:
+def _given(tokenizer) -> Vocabulary | None:
     """Returns the vocabulary that the caller gave, as an object or a path."""
     if tokenizer is None:
         return None
     is_object = isinstance(tokenizer, Tokenizer)
-    return Vocabulary(tokenizer, "") if is_object else read_vocabulary(tokenizer, most)
+    return Vocabulary(tokenizer, "") if is_object else read_vocabulary(tokenizer)

@@ -4,12 +4,9 @@ SentencePiece models are copied byte for byte. A `tokenizer.json` alone is conve
 that it was made from. Byte-level BPE is vocab.json with merges.txt, or tokenizer.json.
 """
 
-import contextlib
 import json
 from pathlib import Path
 from typing import NamedTuple
-
-from google.protobuf.message import DecodeError
 
 from albert_keras.formats.detection import CONFIG, OURS, Place, find, read_conversion_record
 from albert_keras.formats.sentence_transformers import encoder_folder, needs_small
@@ -40,7 +37,7 @@ from data_pipeline.tokenizers.byte_bpe import (
     write_bpe,
 )
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE, read_model
+from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE
 
 _MODELS = (".model", ".spm")
 #: Google's releases have `30k-clean.model`, `vocab_chinese.txt` and `vocab.txt`.
@@ -53,8 +50,6 @@ KERAS_NLP_FILE = "assets/tokenizer/vocabulary.spm"
 _BESIDE = (CONFIG_FILE, MERGES, _SPECIAL, _ADDED)
 _FILES = (*_VOCABULARIES, "*.spm", PIECES, PIECES_FILE, *_BESIDE)
 _PREFIX = "add_prefix_space"
-#: Pieces more than the model has that are too many to be read before they are counted exactly.
-_SURPLUS = 50_000
 #: Names of RoBERTa's special tokens, under the keys of transformers.
 _KEYS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 _NAMES = dict(zip(_KEYS, SPECIAL_PIECES, strict=True))
@@ -90,13 +85,13 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     return vocabulary.tokenizer
 
 
-def stored_vocabulary(place: Place, most: int | None = None) -> Vocabulary | None:
+def stored_vocabulary(place: Place) -> Vocabulary | None:
     """Reads the vocabulary that is stored with the weights of a place; None if there is none.
 
     Weights are not read, and TensorFlow is only needed for a vocabulary inside a `.keras` file.
     InputError as `read_vocabulary`, or if it is not the one that `conversion.json` describes.
     """
-    vocabulary = _stored_vocabulary(place, most)
+    vocabulary = _stored_vocabulary(place)
     record = read_conversion_record(place.path).get("vocabulary") or {}
     digest = record.get("written_digest")
     if digest is None and place.format in (OURS, "google"):  # written by an earlier version
@@ -116,21 +111,11 @@ def check_digest(name: str, vocabulary: Vocabulary, digest: str | None) -> None:
         )
 
 
-def check_size(name: str, pieces: int, size: int) -> None:
-    """Raises InputError if the tokenizer of a model has another number of pieces than the model."""
-    if pieces != size:
-        raise InputError(
-            f"The tokenizer of `{name}` must have {size:,} pieces, the `vocab_size` of its "
-            f"albert_config. Received: {pieces:,}."
-        )
-
-
-def _stored_vocabulary(place, most):
+def _stored_vocabulary(place):
     if place.format == "hugging-face":
         folder = encoder_folder(place.path)
         files, usual = _read_files(folder), read_json(folder / CONFIG).get("tokenizer_class")
-        usual = usual or "None"
-        vocabulary = vocabulary_of(files, place.path, usual, most) if files else None
+        vocabulary = vocabulary_of(files, place.path, usual or "None") if files else None
         if vocabulary and not vocabulary.tokenizer.config.lower_case and needs_small(place.path):
             raise InputError(
                 f"`do_lower_case` of sentence-transformers in `{place.path}` must be false for a "
@@ -140,8 +125,8 @@ def _stored_vocabulary(place, most):
         return vocabulary
     if place.format == "keras-nlp":
         path = place.path / KERAS_NLP_FILE
-        return read_vocabulary(path, most) if path.is_file() else None
-    vocabulary = vocabulary_beside(*place.folders, most=most)
+        return read_vocabulary(path) if path.is_file() else None
+    vocabulary = vocabulary_beside(*place.folders)
     if vocabulary is None and place.kind == "keras":
         from albert_keras.formats.keras_file import tokenizer_in_keras_file
 
@@ -150,23 +135,20 @@ def _stored_vocabulary(place, most):
     return vocabulary
 
 
-def read_vocabulary(path: str | Path, most: int | None = None) -> Vocabulary:
+def read_vocabulary(path: str | Path) -> Vocabulary:
     """Reads the vocabulary that a user names.
 
     It is a tokenizer folder of ours, or one with the files of another format; or one file:
     `*.model`, `*.spm`, `tokenizer.json`, `vocab.txt`. InputError if it is not a vocabulary, or
-    cannot be expressed, or has far more pieces than `most`, those of the model.
+    cannot be expressed.
     """
     path = Path(path)
     if path.suffix == ".json" and path.is_file():
-        files = {path.name: read_limited(path, MAX_VOCABULARY_BYTES)}
-        return vocabulary_of(files, path, most=most)
+        return vocabulary_of({path.name: read_limited(path, MAX_VOCABULARY_BYTES)}, path)
     files = _read_files(path)
     if files.keys() <= set(_BESIDE):
-        if most and path.is_file():
-            _check_most({path.name: read_limited(path, MAX_VOCABULARY_BYTES)}, path, most)
         return Vocabulary(Tokenizer.load(path), str(path))
-    return vocabulary_of(files, path, most=most)
+    return vocabulary_of(files, path)
 
 
 def _read_files(folder):
@@ -175,14 +157,14 @@ def _read_files(folder):
     return {path.name: read_limited(path, MAX_VOCABULARY_BYTES) for path in paths}
 
 
-def vocabulary_beside(*folders: Path, most: int | None = None) -> Vocabulary | None:
+def vocabulary_beside(*folders: Path) -> Vocabulary | None:
     """Reads the vocabulary in the nearest of the folders that has one, or in its `tokenizer/`.
 
     InputError if a folder has several, or as `read_vocabulary`.
     """
     for folder in folders:
         if (folder / TOKENIZER_FOLDER).is_dir():
-            return read_vocabulary(folder / TOKENIZER_FOLDER, most)
+            return read_vocabulary(folder / TOKENIZER_FOLDER)
         paths = sorted(path for pattern in _VOCABULARIES for path in folder.glob(pattern))
         if len(paths) > 1:
             listing = ", ".join(path.name for path in paths)
@@ -190,7 +172,7 @@ def vocabulary_beside(*folders: Path, most: int | None = None) -> Vocabulary | N
                 f"`{folder}` contains several tokenizers. Give one of them: {listing}."
             )
         if paths:
-            return read_vocabulary(paths[0], most)
+            return read_vocabulary(paths[0])
     return None
 
 
@@ -198,13 +180,11 @@ def vocabulary_of(
     files: dict[str, bytes],
     source: str | Path,
     usual_class: str | None = None,
-    most: int | None = None,
 ) -> Vocabulary:
     """Finds the vocabulary among files stored beside weights.
 
     `usual_class` is the class of transformers that reads it if `tokenizer_config.json` has none;
-    "None" if there is none, and None if it may be another program. For `most`
-    see `read_vocabulary`.
+    "None" if there is none, and None if it may be another program.
 
     Raises:
         InputError: If there are several vocabularies, none among the files, or it is damaged.
@@ -216,7 +196,7 @@ def vocabulary_of(
         raise InputError(f"`{source}` contains several vocabularies. Pass one: {listing}.")
     theirs = read_json_in(files, CONFIG_FILE, source)
     if "sha256" in theirs:  # a tokenizer folder of ours
-        return _load(files, source, most=most)
+        return _load(files, source)
     # AutoTokenizer reads `tokenizer.json`; a file that a user names may be called anything.
     json_name = PIECES_FILE if PIECES_FILE in files else None
     if len(files) == 1 and next(iter(files)).endswith(".json") and CONFIG_FILE not in files:
@@ -249,7 +229,7 @@ def vocabulary_of(
             "vocab.txt, tokenizer.json, or vocab.json with merges.txt. It contains: "
             f"{', '.join(sorted(files))}."
         )
-    vocabulary = _load({name: content}, origin, name, settings, most)._replace(notes=notes)
+    vocabulary = _load({name: content}, origin, name, settings)._replace(notes=notes)
     if is_theirs and vocabulary.tokenizer.config.kind == "wordpiece":
         config = vocabulary.tokenizer.config.replace(
             program="tokenizers", max_word_characters=longest
@@ -266,16 +246,6 @@ def vocabulary_of(
             f"them and their rows, pass {name} as `tokenizer`."
         )
     return vocabulary
-
-
-def _check_most(files, source, most):
-    """Raises InputError, before the work, if a file has far more pieces than the model."""
-    for name, content in files.items() if most else ():
-        with contextlib.suppress(DecodeError):
-            count = content.count(b'":' if name.endswith(".json") else b"\n")
-            count = len(read_model(content).pieces) if name.endswith(_MODELS) else count
-            if count > most + _SURPLUS:
-                check_size(source, count, most)
 
 
 def _with_added_pieces(vocab, files, settings, source):
@@ -375,9 +345,8 @@ def write_files(folder: str | Path, files: dict[str, bytes]):
         Path(folder, name).write_bytes(content)
 
 
-def _load(files, source, name="", settings=None, most=None):
+def _load(files, source, name="", settings=None):
     """Loads a tokenizer from the contents of a file with this name, or of a tokenizer folder."""
-    _check_most(files, source, most)
     with temporary_folder() as folder:
         write_files(folder, files)
         try:

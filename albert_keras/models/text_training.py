@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.keras_versions import is_compiled, known_settings
+from albert_keras.keras_versions import is_compiled
 from albert_keras.layers.kernels import compiled_kernels, has_gpu, is_on_cpu
 from albert_keras.models.presets import answers_of
 from albert_keras.models.text_data import (
@@ -127,8 +127,6 @@ class TextTraining(keras.Model):
         return {name: keras.saving.serialize_keras_object(one) for name, one in config.items()}
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        optimizer = config["optimizer"]
-        config = config | {"optimizer": optimizer | {"config": known_settings(optimizer["config"])}}
         config = keras.saving.deserialize_keras_object(config)
         planned = config.pop("planned", None)
         self.compile(**{name: one for name, one in config.items() if name not in _OF_OLD_STEPS})

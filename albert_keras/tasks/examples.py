@@ -79,7 +79,7 @@ def normalised(text: str) -> str:
 def text_problem(text: Any, may_be_blank: bool = False) -> str | None:
     """Returns why a value is no text that a model can read, or None; continues "`text` ..."."""
     if not isinstance(text, str):
-        return f"must be a text. Received: {text!r}."
+        return f"must be a text. Received: {text!r:.80}."
     if not text.strip() and not may_be_blank:
         return "must be a text. It is blank."
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):

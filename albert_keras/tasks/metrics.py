@@ -105,62 +105,40 @@ def paired_interval(metric: Metric, labels, predictions, others) -> Interval:
     """Returns the 95 % range of the difference of a metric between two lists of predictions.
 
     Both are of the same examples, so that good and bad luck are shared. For accuracy the interval
-    is computed from the numbers of examples that both, one or none have right; for other metrics it
-    is that of `bootstrap_interval`.
+    is computed from the numbers of examples that one alone has right, and allows for few of them;
+    for other metrics it is that of `bootstrap_interval`.
 
     Source:
-        Newcombe, Statistics in Medicine 17, 1998, pages 2635 to 2650, method 10.
+        Agresti and Min, Statistics in Medicine 24, 2005, pages 729 to 740, "Wald+2".
     """
     labels, predictions = _checked(labels, predictions)
-    both = np.stack([predictions, others], axis=1)
+    if metric is _accuracy:
+        gains = (predictions == labels) * 1 - (others == labels)
+        count = len(gains) + 2
+        mean, square = gains.sum() / count, (abs(gains).sum() + 1) / count
+        error = 1.96 * math.sqrt((square - mean**2) / count)
+        return Interval(float(mean - error), float(mean + error))
 
     def difference(labels, both):
         return metric(labels, both[:, 0]) - metric(labels, both[:, 1])
 
-    if metric is not _accuracy:
-        return bootstrap_interval(difference, labels, both)
-    from scipy.stats import binomtest
-
-    is_right, total = both == labels[:, None], len(labels)
-    (first, second), shared = is_right.sum(axis=0).tolist(), int(is_right.all(axis=1).sum())
-    surplus = total * shared - first * second
-    surplus = max(surplus - total / 2, 0) if surplus > 0 else surplus  # a correction of continuity
-    spread = math.sqrt(first * (total - first) * second * (total - second))
-    one, other = (
-        Interval(*binomtest(count, total).proportion_ci(method="wilson"))
-        for count in (first, second)
-    )
-    correlation = surplus / spread if spread else 0.0
-    return difference_interval(first / total, one, second / total, other, correlation)
+    return bootstrap_interval(difference, labels, np.stack([predictions, others], axis=1))
 
 
 def difference_interval(
-    score: float,
-    interval: Interval,
-    other: float,
-    other_interval: Interval | None,
-    correlation: float = 0.0,
+    score: float, interval: Interval, other: float, other_interval: Interval | None
 ) -> Interval:
-    """Returns the 95 % range of the difference of two scores.
+    """Returns the 95 % range of the difference of two scores of different examples.
 
-    Without the correlation of the two it is that of different examples, and too wide for the same
-    ones.
-
-    Args:
-        interval, other_interval: 95 % intervals of `score` and `other`; None for a score without
-            one.
-        correlation: From -1 to 1.
+    For the same examples it is too wide. `interval` and `other_interval` are 95 % intervals of
+    `score` and `other`; None for a score without one.
 
     Source:
         Newcombe, Statistics in Medicine 17, 1998, pages 873 to 890, method 10.
     """
     low, high = other_interval or (other, other)
-
-    def distance(own, others):
-        return math.sqrt(max(own**2 - 2 * correlation * own * others + others**2, 0.0))
-
-    below = distance(score - interval.low, high - other)
-    above = distance(interval.high - score, other - low)
+    below = math.hypot(score - interval.low, high - other)
+    above = math.hypot(interval.high - score, other - low)
     return Interval(score - other - below, score - other + above)
 
 

@@ -14,9 +14,10 @@ from data_pipeline.text.signs import TEXT_SIGNS, Sign, SignCounter
 _MONTH = "(?:jan|f[eé][bv]|m[aä]r|mrz|a[pvb]r|ma[iy]|ju[inl]|aug|ago|sep|o[ck]t|nov|d[eé][cz]|dic)"
 _NONE = r"#(?:n/a|nv|ref!|value!|wert!|div/0!|name\?|null!|num!)|n/a|null|-9{2,}"
 _PREFIX = "[BIESMLUW][-_]"
-#: Characters of an example that are shown, and the fraction of the scores with decimals that have
-#: three from which points may separate thousands.
-_SHOWN, _MOSTLY = 40, 0.8
+#: Characters of an example that are shown; the fraction of the scores with decimals that have
+#: three from which points may separate thousands; and by how many ranges of the others a score is
+#: far from them.
+_SHOWN, _MOSTLY, _FAR = 40, 0.5, 3
 _DROP = "they mean none: remove these rows"
 #: Signs of whole values, by what they are values of, see `_values_of`.
 _SIGNS = {
@@ -32,13 +33,18 @@ _SIGNS = {
     "texts": TEXT_SIGNS
     | {
         "missing": Sign(rf"(?i)\A\s*(?:{_NONE}|nan|none)\s*\Z", _DROP),
-        "numbers": Sign(r"\A[-+,.:/%$€£\d\s]*\d[-+,.:/%$€£\d\s]*\Z", "is it their column?", 0.1),
+        "numbers": Sign(
+            r"\A(?:[-+,.:/%$€£\d\s]*\d[-+,.:/%$€£\d\s]*|\s*(?:https?://|www\.)\S+\s*)\Z",
+            "or addresses alone: is it their column?",
+            0.1,
+        ),
     },
     "texts and options": {"blank": Sign(r"\A\s*\Z", "they have no text")},
     "options": {"equal options": Sign(".", "their question has an equal one")},
+    "pairs": {"equal texts": Sign(".", "both texts of the pair are equal", 0.1)},
     "tags": {
         "prefixes": Sign(
-            rf"\A(?:(?:O|{_PREFIX}.+?)[|,;/+& ]+(?:O|{_PREFIX}.+)|{_PREFIX}{_PREFIX}.+)\Z",
+            rf"\A(?:(?:O|{_PREFIX}.+?)[^\w-]+(?:O|{_PREFIX}.+)|{_PREFIX}{_PREFIX}.+)\Z",
             "a prefix inside a type makes another type of it: give each word one tag",
         )
     },
@@ -66,6 +72,7 @@ def _values_of(example):
     if isinstance(example, TaggedExample):
         return {"tags": example.tags or ()}
     options = list(map(normalised, getattr(example, "options", ())))
+    first, second = (*row_of(example), "")[:2]
     label = example.label if hasattr(example, "label") else None
     labels = label if isinstance(label, tuple) else (label,)
     return {
@@ -73,18 +80,26 @@ def _values_of(example):
         "scores": [f"{one:.10g}" for one in labels if isinstance(one, float)],
         "texts and options": [*row_of(example), *options],
         "options": [one * (one in options[:at]) for at, one in enumerate(options)],
+        "pairs": [first * (normalised(first) == normalised(second))],
     }
 
 
 def score_findings(name: str, scores: np.ndarray) -> Iterator[Finding]:
-    """Yields the range of scores, float64 [N], and whether points seem to separate thousands."""
+    """Yields the range of scores, float64 [N], and what seems to be something else."""
     low, high = scores.min(), scores.max()
     text = f"min {low:.4g}, mean {scores.mean():.4g}, max {high:.4g}"
     is_same = low == high and len(scores) > 1
     yield Finding(not is_same and None, name, f"{text}: all are the same" if is_same else text)
+    named = _SIGNS["scores"]["missing"].pattern
+    for far in {low, high} if len(np.unique(scores)) > _FAR else ():
+        others, is_named = scores[scores != far], re.match(named, f"{far:.10g}")
+        is_far = far % 1 == 0 and abs(others - far).min() > _FAR * np.ptp(others)
+        if is_far and not is_named and len(others) + 1 < len(scores):
+            text = f"{far:.10g} in {len(scores) - len(others):,} of {len(scores):,}, far from all "
+            yield Finding(False, name, f"{text}others: perhaps {_DROP}")
     whole, parts = (scores[(scores % 1 == 0) == is_whole] for is_whole in (True, False))
-    three = [bool(re.fullmatch(r"[1-9]\d{0,2}\.\d\d[1-9]", f"{one}")) for one in parts]
-    if 100 < max(whole, default=0) < 1000 and np.mean(three or 0) >= _MOSTLY:
-        text = f"{len(parts):,} of {len(scores):,} have three decimals, as {parts[0]}, and others "
+    three = [one for one in parts if re.fullmatch(r"[1-9]\d{0,2}\.\d\d[1-9]", f"{one}")]
+    if 100 < max(whole, default=0) < 1000 and three and len(three) >= _MOSTLY * len(parts):
+        text = f"{len(three):,} of {len(scores):,} have three decimals, as {three[0]}, and others "
         text += f"none, as {whole.max():.0f}: if points separate thousands, remove them"
         yield Finding(False, name, text)

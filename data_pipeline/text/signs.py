@@ -28,13 +28,16 @@ class Sign(NamedTuple):
     most: float = 0.0  # a larger fraction of the texts is a warning
 
 
-#: Markup is of HTML, office programs, terminals, wikis, Markdown and scanned pages, or what has
-#: hardly any letters.
+#: Markup is of HTML, office programs, terminals, wikis, forums, Markdown and scanned pages, escapes
+#: of characters, or what has hardly any letters.
 TEXT_SIGNS = {
     "markup": Sign(
-        r"[<&{[~|P`_](?:(?<=<)/?[A-Za-z][^<>|]*>|(?<=&)#?\w+;|(?<={){|(?<=\[)(?:\[|\d\d?m)|(?<=~)~"
-        r"|(?<=\|)[^|>]*\|(?!>)|(?<=P)ageV?\d|(?<=`)``|(?<=_)x[\dA-F]{4}_)|\A\s*(?:[#=*]{2,}|# )"
-        r"|\A(?=(?:\s*\S){8})(?!.*(?:[^\W\d_]{3}|[\u0300-\u1fff]))|[\d.,_=*+/-][\W\d_]{29}",
+        r"[<&{[~|P`_\\%=](?:(?<=<)/?[A-Za-z][^<>|]*>|(?<=&)#?\w+;|(?<={){|(?<=~)~|(?<=P)ageV?\d"
+        r"|(?<=\[)(?:\[|\d\d?m|/\w+\])|(?<=\|)[^|>]*\|(?!>)|(?<=`)``|(?<=_)x[\dA-F]{4}_"
+        r"|(?<=\\)(?:u[\da-f]{4}|n(?![a-z])|x[\da-f]{2})|(?<=%)(?:20|[C-E][\dA-F]%)"
+        r"|(?<==)[C-E][\dA-F]=[89AB])|\A\s*(?:[#=*]{2,}|# )|\A[-=*_~#\s]{3,}\Z"
+        r"|\A(?=(?:\s*\S){8})(?!.*(?:[^\W\d_]{3}|[\u0300-\u1fff\u2e80-\ud7ff]))"
+        r"|[\d.,_=*+/-][\W\d_]{29}",
         "it is learned as if it were text",
         0.01,
     ),
@@ -48,9 +51,9 @@ TEXT_SIGNS = {
         0.001,
     ),
     "encoding": Sign(
-        rf"[À-ðРС√‚\ufffd](?:(?<=[Â-ÅÎ-Ñ×-Ù])[{_LATER}]|(?<=Ã)[\xa0\xad]|(?<=â)[€\x80]|(?<=ð)Ÿ"
-        rf"|(?<=[à-ï])[{_LATER}]{{2}}|(?<=[À-ð])[À-ÿ]{{3}}|(?<=[РС])[{_CYRILLIC}][РС][{_CYRILLIC}]"
-        r"|(?<=√)[©®§±†°≥]|(?<=‚)Ä[ôúùì]|(?<=\ufffd))",
+        rf"[À-ðРС√‚\ue000-\uf8ff\ufffd](?:(?<=[Â-ÅÎ-Ñ×-Ù])[{_LATER}]|(?<=Ã)[\xa0\xad]"
+        rf"|(?<=â)[€\x80]|(?<=ð)Ÿ|(?<=[à-ï])[{_LATER}]{{2}}|(?<=[À-ð])[À-ÿ]{{3}}"
+        rf"|(?<=[РС])[{_CYRILLIC}][РС][{_CYRILLIC}]|(?<=√)[©®§±†°≥]|(?<=‚)Ä[ôúùì]|(?<=[\ue000-\ufffd]))",
         "letters were lost, or encoded twice, as é is Ã© then: `ftfy` restores most of them",
         0.001,
     ),

@@ -5,6 +5,7 @@
 [SEP], [MASK] or padding: callers add them by id.
 """
 
+import contextlib
 import hashlib
 import importlib
 import itertools
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
@@ -24,6 +26,7 @@ from data_pipeline.tokenizers.vocabulary_files import (
     CONFIG_FILE,
     FILES,
     TokenizerConfig,
+    read_model,
     write_tokenizer_files,
 )
 from data_pipeline.tokenizers.wordpiece import WordPieceConfig, WordPieceModel
@@ -36,6 +39,10 @@ MODELS: dict[str, Any] = {
 }
 #: End of the name of a bare vocabulary file -> its kind; all others are SentencePiece models.
 _KIND_OF_FILE = {".txt": "wordpiece", ".json": "bpe"}
+
+
+#: More pieces take a minute to load, and no model has them; XLM-V has 901,629.
+_MOST_PIECES = 950_000
 
 
 class Tokenizer:
@@ -264,10 +271,18 @@ def _read_folder(path):
 
 def _read(path):
     try:
-        return read_limited(path, MAX_VOCABULARY_BYTES)
+        content = read_limited(path, MAX_VOCABULARY_BYTES)
     except OSError as error:
         raise InputError(
             f"A tokenizer must be a folder with {CONFIG_FILE}, a SentencePiece model or a "
             f"WordPiece vocab.txt. Received: {path} ({error.strerror}).",
             Mistake.NO_TOKENIZER,
         ) from error
+    kind = _KIND_OF_FILE.get(path.suffix, "unigram")
+    count = content.count(b'":' if kind == "bpe" else b"\n")
+    if count > _MOST_PIECES and kind == "unigram":  # lines are in pieces and lengths, too
+        with contextlib.suppress(DecodeError):
+            count = len(read_model(content).pieces)
+    if count > _MOST_PIECES:
+        raise InputError(f"`{path}` must have at most {_MOST_PIECES:,} pieces. It has {count:,}.")
+    return content

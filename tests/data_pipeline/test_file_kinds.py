@@ -82,6 +82,10 @@ OTHERS = {
     "SQLite": b"SQLite format 3\0\x10\0",
     "iconv -f UTF-32": "One mill.".encode("utf-32"),
     "iconv -f UTF-16": codecs.BOM_UTF16_BE + "One mill.".encode("utf-16-be"),
+    "--format=lzma": lzma.compress(TEXT, lzma.FORMAT_ALONE),
+    "read_orc": b"ORC\x1d\x00\x00",
+    "OCR": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "ebook-convert": b"A book".ljust(60, b"\0") + b"BOOKMOBI\0",
     "format safetensors": b"\x80\x02\0\0\0\0\0\0" + b'{"weight":{"dtype":"F32"',
 }
 

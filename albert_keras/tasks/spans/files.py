@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, FiniteFloat
+from pydantic import BaseModel, FiniteFloat, model_validator
 
 from albert_keras.tasks.examples import Answer, QuestionExample, normalised
 from albert_keras.tasks.tables.raw_table import object_rows
@@ -18,6 +18,7 @@ from albert_keras.tasks.tables.rows import (
     read_checked,
     remark,
 )
+from data_pipeline.tokenizers.cleanup import PLAIN_MARKS
 
 #: The official files of answers: id of a question -> text, "" for no answer; and of scores for "no
 #: answer", see `read_checked`.
@@ -32,7 +33,8 @@ _RULES = {
 #: What is unusual about questions, after their number.
 _NO_ANSWERS = "questions have no answers and no `is_impossible`, and are read as impossible"
 _ANSWERS = "questions are impossible and have answers, with which they are scored but not trained"
-_OTHER_FORM = "questions have answers that their context has in another Unicode form or case"
+_OTHER_FORM = "questions have answers that their context has in another form of letters or marks"
+_PLAIN_MARKS = str.maketrans(PLAIN_MARKS)
 _WHOLE_NUMBER = re.compile(r"\s*-?\d+\s*")
 
 
@@ -56,6 +58,11 @@ class _Paragraph(BaseModel):
 class _Squad(BaseModel):
     data: list[Any]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_list(cls, value):
+        return {"data": value} if isinstance(value, list) else value
+
 
 def read_questions(
     path: str | Path,
@@ -69,10 +76,10 @@ def read_questions(
     Questions to predict for need no answers. Other keys, such as `plausible_answers`, are ignored.
     Questions of one paragraph share one `context` object. As other programs write them, ids may be
     whole numbers, white space around an answer does not belong to it, blank answers of an
-    impossible question are left out, and each question may have its `context`, as in the data sets
-    of Hugging Face, also in a .jsonl. A question of version 2.0 with an empty list of answers and
-    without `is_impossible` is impossible, as for the official scripts; to train on, so is one that
-    is impossible and has answers.
+    impossible question are left out, each question may have its `context`, as in the data sets of
+    Hugging Face, also in a .jsonl, and the file may be the list of `data` alone. A question of
+    version 2.0 with an empty list of answers and without `is_impossible` is impossible, as for the
+    official scripts; to train on, so is one that is impossible and has answers.
 
     Args:
         needs_positions: Whether answers must be in the context at their `answer_start`; scores
@@ -174,7 +181,8 @@ def _with_list_of_answers(question):
 
 
 def _has_other_form(text, context):
-    return text not in context and normalised(text) in normalised(context)
+    plain, others = (normalised(one.translate(_PLAIN_MARKS)) for one in (text, context))
+    return text not in context and plain in others
 
 
 def _example(question, context, needs_positions):
@@ -195,7 +203,9 @@ def _example(question, context, needs_positions):
             at = "null" if answer.answer_start is None else start
             received = f"{answer.text!r} at {at}, where the context has {found!r}."
             if _has_other_form(text, context):
-                received += " It is there in another Unicode form, such as NFD for NFC, or case."
+                received += " It is there in another form: Unicode (NFD for NFC), case, or quotes."
+            elif text in context:
+                received += f" It is there at {context.find(text)}."
             raise RowError(
                 f"must have answers that are in the context at `answer_start`. Received: {received}"
             )

@@ -86,7 +86,7 @@ def read_table(
         rows = [row for row in rows if not row.is_blank]
         said = f"left out {len(blank):,} rows in which all columns are blank, the first in line "
         remark(path, [f"{said}{blank[0].line}"] if blank else [], remarks)
-        rows = kept(path, rows, remarks) if labels and "answer" not in table.keys else rows
+        rows = kept(path, rows, remarks, table.keys) if labels else rows
     if skips_short_rows:
         short = [row for row in rows if len(row.fields) < len(table.names)]
         rows = [row for row in rows if len(row.fields) >= len(table.names)]

@@ -1,6 +1,5 @@
 """Reads a .tsv, .csv or .jsonl as it is: a file → its header and all of its rows, as written."""
 
-import contextlib
 import itertools
 import json
 import re
@@ -29,7 +28,12 @@ from data_pipeline.settings import did_you_mean
 JSON_ENDINGS = (".jsonl", ".json")
 #: A line that is a text and what is known of it, not an array of objects.
 _PAIR = re.compile(r'\[\s*".*\}\s*\]', re.DOTALL)
-_NOT_KEPT = ("reject", "ignore")  # what people answer in Prodigy
+#: Columns in which programs store what people decided about a row, Prodigy and Argilla: the values
+#: of rows that they keep, and of others.
+_DECISIONS = {
+    "answer": (("accept",), ("reject", "ignore")),
+    "status": (("pending", "draft", "submitted", "default", "edited", "validated"), ("discarded",)),
+}
 
 
 class RawTable(NamedTuple):
@@ -115,49 +119,55 @@ def object_rows(
 ) -> Iterator[Row]:
     """Yields the objects of a .jsonl or .json as Rows: one in each line, or all in an array.
 
-    A pair such as `["a text", {"entities": []}]`, as spaCy has it, is an object with that `text`.
+    An object may take several lines. A pair such as `["a text", {"entities": []}]`, as spaCy has
+    it, is an object with that `text`.
     """
     lines = line_rows(path, encoding)
-    first = next((row.fields.strip() for row in lines if row.fields.strip()), "")
-    is_array = first.startswith("[") and not _PAIR.fullmatch(first)
-    if first.startswith("{") and not first.endswith("}"):
-        text = "\n".join(row.fields for row in lines)
-        with contextlib.suppress(ValueError):  # several objects, or a damaged one
-            lines = [Row(1, text, text)] if parse_json(text, strict=False) else lines
-    for row in _entries(lines) if is_array else lines:
+    first, *others = (line for line in (row.fields.strip() for row in lines) if line) or [""]
+    if first.startswith("[") and not _PAIR.fullmatch(first) and not (others and first[-1] == "]"):
+        lines = _entries(lines, is_array=True)
+    elif first.startswith("{") and not first.endswith("}"):
+        entries = list(_entries(lines, is_array=False))
+        lines = lines if object_row(entries[-1]).problem else entries  # a line is damaged
+    for row in lines:
         yield object_row(row, names)
 
 
-def kept(path: str | PurePath, rows: list[Row], remarks: list[str] | None) -> list[Row]:
-    """Returns the rows that people did not reject or ignore, if `answer` of Prodigy says so."""
-    answers = [row.fields.get("answer") if isinstance(row.fields, dict) else None for row in rows]
-    if not all(answer in (None, "accept", *_NOT_KEPT) for answer in answers):
-        return rows  # another column of this name
-    out = [row.place() for row, answer in zip(rows, answers, strict=True) if answer in _NOT_KEPT]
-    said = f"left out {len(out):,} rows whose `answer` is reject or ignore, the first in "
-    remark(path, [said + place for place in out[:1]], remarks)
-    return [row for row, answer in zip(rows, answers, strict=True) if answer not in _NOT_KEPT]
+def kept(
+    path: str | PurePath, rows: list[Row], remarks: list[str] | None, used: Sequence[str] = ()
+) -> list[Row]:
+    """Returns the rows that people did not reject, by `_DECISIONS` of columns that are not used."""
+    for column, (good, bad) in _DECISIONS.items():
+        found = [row.fields.get(column) if isinstance(row.fields, dict) else None for row in rows]
+        found = [one.lower() if isinstance(one, str) else one for one in found]
+        if column in used or not all(one in (None, *good, *bad) for one in found):
+            continue  # another column of this name
+        out = [row.place() for row, one in zip(rows, found, strict=True) if one in bad]
+        said = f"left out {len(out):,} rows whose `{column}` is {' or '.join(bad)}, the first in "
+        remark(path, [said + place for place in out[:1]], remarks)
+        rows = [row for row, one in zip(rows, found, strict=True) if one not in bad]
+    return rows
 
 
-def _entries(lines):
-    """Yields the entries of a JSON array that takes all lines as Rows."""
+def _entries(lines, is_array):
+    """Yields the entries of a JSON array that takes all lines, or objects one after another."""
     text, decoder, line = "".join(row.raw for row in lines), json.JSONDecoder(strict=False), 1
-    begin, end = 0, text.index("[") + 1
+    begin, end = 0, text.index("[") + 1 if is_array else 0
+    space = re.compile(r"[\s,]*" if is_array else r"\s*")
     for number in itertools.count(1):
-        start = re.compile(r"[\s,]*").match(text, end).end()
+        start = space.match(text, end).end()
         line += text.count("\n", begin, start)
         begin = start
         # Only at the end of the array is the rest looked at, not at each of its entries.
-        if text.startswith("]", begin) and not text[begin + 1 :].strip():
+        if begin == len(text) or text.startswith("]", begin) and not text[begin + 1 :].strip():
             return
         try:
             _, end = decoder.raw_decode(text, begin)
         except (ValueError, RecursionError):
             end = len(text)
-        yield Row(line, text[begin:end], text[begin:end], entry=number)
+        entry = number if is_array else None
+        yield Row(line, text[begin:end], text[begin:end], entry=entry)
         begin = end
-        if begin == len(text):
-            return
 
 
 def object_row(row: Row, names: Sequence[str] = ()) -> Row:
@@ -168,7 +178,7 @@ def object_row(row: Row, names: Sequence[str] = ()) -> Row:
     try:
         record, reason = parse_json(text, strict=False), ""
     except ValueError as error:
-        reason = re.sub(r": line 1 (column \d+) .*", r" at \1", str(error))
+        reason = re.sub(r"( at)?: line 1 (column \d+) .*", r" at \2", str(error))
         record, reason = None, f" {reason}: {text[getattr(error, 'pos', 0) :][:20]!r}."
     if isinstance(record, list) and list(map(type, record)) == [str, dict]:
         record = {"text": record[0]} | record[1]
@@ -177,10 +187,18 @@ def object_row(row: Row, names: Sequence[str] = ()) -> Row:
         return row._replace(fields=[text], problem=problem)  # blank like those of other formats
     missing = [name for name in names if name not in record]
     problem = f"has no `{missing[0]}`{did_you_mean(missing[0], record)}" if missing else None
-    for key in record if missing else ():
-        if isinstance(record[key], list) and record[key] and isinstance(record[key][0], dict):
-            problem += f" If `{key}` has the rows, write these alone, as an array."
+    for place in _rows_within(record) if missing else ():
+        problem += f" If `{place}` has the rows, write these alone, as an array."
     return row._replace(fields=record, problem=problem)
+
+
+def _rows_within(record):
+    """Yields the keys, such as `data.rows`, of the arrays of objects in an object."""
+    for key, value in record.items():
+        if isinstance(value, dict):
+            yield from (f"{key}.{place}" for place in _rows_within(value))
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            yield key
 
 
 def _with_names(row, names):

@@ -33,6 +33,8 @@ _SPANS = {"text": ("text",), "label": ("label", "labels", "entities", "spans")}
 _NUMBERS = {"text": ("0",), "label": ("-1",)}  # if columns have no names
 #: More different tags than this, and twice as many as words, are words.
 _MANY_TAGS = 20
+#: Sentences in columns that are longer on average are probably several.
+_MANY_WORDS = 200
 _DOCUMENT_START = "-DOCSTART-"
 _WHITE_SPACE = re.compile(r"[ \t]+")  # a no-break space belongs to a word
 #: CoNLL-U: the numbers of words that stand for several others, or are not in the text; and its
@@ -138,6 +140,10 @@ def read_tagged(
 
     examples = examples_from(path, rows, example, skipped)
     remark(path, texts.remarks() if is_json else (), remarks)
+    length = sum(len(one.words) for one in examples) // max(1, len(examples))
+    if not is_json and length > _MANY_WORDS:
+        text = f"sentences have {length:,} words on average: perhaps empty lines are missing"
+        remark(path, [text], remarks)
     if is_json and texts.first:
         logger.info("%s: the first span is %s.", path, texts.first)
     return examples

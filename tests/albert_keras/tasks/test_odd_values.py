@@ -62,6 +62,12 @@ def test_classes_that_are_all_joins_are_counted():
         ([3.0] * 9, "scores", "max 3: all are the same"),
         ([1.0, 2.0, 4.5, -999.0, -999.0], "missing", "40.0 % of the scores (2)"),
         ([996.0, 1.234, 2.515, 12.75, 870.0, 1.118, 3.333, 4.445], "scores", ""),
+        ([1.0, 2.0, 3.0, 5.0, 99.0, 99.0], "scores", "99 in 2 of 6, far from all others: perhaps"),
+        (
+            [996.0, 1.1, 2.5, 1.234, 2.515, 12.75, 870.0, 3.333, 4.445],
+            "scores",
+            "4 of 9 have three",
+        ),
         ([996.0, 1.234, 2.515, 12.755, 870.0], "scores", "3 of 5 have three decimals, as 1.234"),
     ],
 )
@@ -70,7 +76,17 @@ def test_scores_that_are_something_else(scores, name, text):
     assert text in found[name]
 
 
-@pytest.mark.parametrize("scores", [[1.0, 2.5, 4.125, 3.0], [33.333, 66.667, 100.0, 50.0, 9.0]])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [1.0, 2.5, 4.125, 3.0],
+        [33.333, 66.667, 100.0, 50.0, 9.0],
+        [0.0, 1.0, 0.0, 1.0],
+        [-1.0, 0.0, 1.0, -1.0],
+        [1.0, 2.0, 3.0, 4.0, 99.0],
+        [1.2, 2.3, 3.4, 12.7, 12.7],
+    ],
+)
 def test_usual_scores(scores):
     found = findings("regression", texts(scores), text="text", label="label")
     assert not found.keys() & {"scores", "missing"}
@@ -89,7 +105,13 @@ def test_texts_that_are_blank_or_numbers():
     assert found["blank"].startswith("50.0 % of the texts and options (8)")
     rows = [TextExample(str(n), f"{n},{n}0 €", None, "xy"[n % 2]) for n in range(8)]
     found = findings("classification", rows, **columns)
-    assert found["numbers"].startswith("100.0 % of the texts (8): is it their column?; `0,00 €`")
+    assert found["numbers"].startswith("100.0 % of the texts (8): or addresses alone: is it")
+    links = [row._replace(first=f"https://example.org/{row.id}") for row in rows]
+    assert "(8)" in findings("classification", links, **columns)["numbers"]
+    pairs = [
+        row._replace(first=f"{TEXT} {row.id}x", second=f"{TEXT.upper()} {row.id}X") for row in rows
+    ]
+    assert "(8)" in findings("classification", pairs, pair="pair", **columns)["equal texts"]
     rows = [row._replace(first="#NAME?") for row in rows]
     assert "(1)" in findings("classification", rows, **columns)["missing"]
 
@@ -103,7 +125,7 @@ def test_blank_and_equal_options():
 
 
 def test_tags_with_a_prefix_inside():
-    names = ("O", "B-PER", "B-PER|B-ORG", "I-B-LOC", "B-A-CO")
+    names = ("O", "B-A-CO", "B-PER#B-ORG", "I-B-LOC", "B-PER/X")
     sentences = [TaggedExample(str(n), tuple("abcde"), names) for n in range(6)]
     found = findings("tagging", sentences, labels=names)
     assert found["prefixes"].startswith("40.0 % of the tags (12): a prefix inside a type")

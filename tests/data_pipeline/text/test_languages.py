@@ -59,6 +59,7 @@ def test_a_language_without_rules_for_sentences_is_not_advised(tmp_path):
     [
         *(("uk", "CP1251"), ("ru", "KOI8-U"), ("pl", "CP1250"), ("de", "CP1252"), ("fa", "CP1256")),
         *(("ja", "CP932"), ("zh", "GB18030"), ("tr", "CP1254"), ("he", "CP1255"), ("lt", "CP1257")),
+        *(("de", "CP850"), ("de", "MACINTOSH"), ("ru", "MAC-CYRILLIC"), ("ru", "ISO8859-5")),
     ],
 )
 def test_the_encoding_is_the_one_in_which_the_bytes_are_a_language(tmp_path, language, encoding):

@@ -30,6 +30,11 @@ def found(*texts):
                 "first line_x000D_ second",
                 "\x1b[1mThe\x1b[0m ferry",
                 "the [31mferry [0mleft",
+                "The [b]ferry[/b] left",
+                "The caf\\u00e9 was closed.\\nNobody left",
+                "The old%20ferry left",
+                "The caf=C3=A9 was closed",
+                "- - - - -",
             )
         ],
         ("controls", "The old\x08 ferry"),
@@ -41,6 +46,7 @@ def found(*texts):
         ("encoding", "РџР°СЂРѕРј СѓС€С‘Р»"),
         ("encoding", "Ïàðîì óø¸ë"),  # Windows-1251, read as Latin-1
         ("encoding", "the fer\ufffdry left"),
+        ("encoding", "the \ue001rst ferry left"),
         ("separators", "It left.<|endoftext|>Nobody knew."),
         ("separators", "It left.</s><s>Nobody knew."),
         ("source code", "def add(self, ferry): return self.count + ferry"),
@@ -61,6 +67,8 @@ def test_signs_are_found(name, text):
         "«Voilà\xa0», dit-elle à\xa0Noël. LA QUALITÉ » était là…",
         "Der Spaß“, sagte er, „war groß“. Ä“ und Ö”.",
         "吾輩は猫である。名前はまだ無い。",
+        "王 小 明 昨 天 去 了 上 海 市 。",
+        "About 20% and 35 %C of it = C3; see D:\\nets, or 5 - 3 - 2.",
         "अपने पोस्ट ऑफिस में 420 पदों पर भर्ती है।",
         "می‌روم به خانه. کتاب‌ها روی میز است.",
         "ព្រះអាទិត្យរះ។ ខ្ញុំទៅផ្សារ។",

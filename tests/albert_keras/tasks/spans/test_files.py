@@ -185,16 +185,27 @@ def test_why_an_answer_is_not_there_is_told(write):
     answer |= {"text": "Ro\u0308me", "answer_start": 14}
     with pytest.raises(InputError) as error:
         read_questions(write(file))
-    assert "another Unicode form" not in str(error.value)
+    assert "another form" not in str(error.value)
+    answer["answer_start"], answer["text"] = 5, "Rome"
+    with pytest.raises(InputError, match="It is there at 14."):
+        read_questions(write(file))
+    answer |= {"text": "Ro\u0308me", "answer_start": 14}
     file["data"][0]["paragraphs"][0]["context"] = CONTEXT.replace("Rome", "R\xf6me")
     file["data"][0]["paragraphs"][0]["qas"][0]["answers"] = [answer]
-    with pytest.raises(InputError, match="where the context has 'Röme.'. It is there in another U"):
+    with pytest.raises(InputError, match="where the context has 'Röme.'. It is there in another f"):
         read_questions(write(file))
     remarks = []
     read_questions(write(file), needs_positions=False, remarks=remarks)
-    assert "1 questions have answers that their context has in another Unicode form" in remarks[0]
+    file["data"][0]["paragraphs"][0]["context"] = CONTEXT.replace("Rome", "Rome’s")
+    answer["text"] = "Rome's"
+    with pytest.raises(InputError, match="another form: Unicode"):
+        read_questions(write(file))
+    assert "1 questions have answers that their context has in another form" in remarks[0]
 
 
-def test_the_key_of_the_passages_is_told(write):
-    with pytest.raises(InputError, match="must be an object with the key `data`. Received: .{"):
-        read_questions(write(content()["data"]))
+def test_lists_of_articles_or_passages_are_read(write):
+    articles = content()["data"]
+    for data in (articles, articles[0]["paragraphs"]):
+        assert read_questions(write(data)) == read_questions(write(content()))
+    with pytest.raises(InputError, match='must be an object with the key `data`. Received: "x"'):
+        read_questions(write("x"))

@@ -122,7 +122,10 @@ def test_an_open_quote_costs_one_row(tmp_path):
         ("x.jsonl", '{"text": "A", "label": 1},\n' * 2, "1},. Extra data at column 26: ','."),
         ("x.jsonl", '{"text": "A" "label": 1}', "Expecting ',' delimiter at column 14: '\"label"),
         ("x.jsonl", "{'text': 'A'}", "Expecting property name enclosed in double quotes at column"),
-        ("x.jsonl", "[1, 2]\n[3]", "must be a JSON object. Received: 1."),
+        ("x.jsonl", "[1, 2]\n[3]", "must be a JSON object. Received: [1, 2]."),
+        ("x.jsonl", '{"text": "A', "Unterminated string starting at column 10: '\"A'."),
+        ("x.json", json.dumps({"train": {"rows": [{"text": "A"}]}}), "If `train.rows` has the"),
+        ("x.json", json.dumps({f"{n:02d}": {} for n in range(99)}), "Expected one of: 00, 01,"),
         ("x.json", json.dumps({"rows": [{"text": "A"}]}), "If `rows` has the rows"),
         ("x.json", json.dumps({"n": 1, "rows": [{"text": "A"}]}, indent=1), "`rows` has the rows"),
     ],
@@ -131,12 +134,17 @@ def test_the_reason_of_the_parser_and_the_key_of_rows_are_told(name, content, sa
     path = write(tmp_path, name, content)
     with pytest.raises(InputError) as error:
         read_table(path, "text", label="label")
-    assert says in str(error.value)
+    assert says in str(error.value) and len(str(error.value)) < 400
 
 
-def test_an_object_may_take_several_lines(tmp_path):
-    path = write(tmp_path, "x.json", json.dumps({"text": "A", "label": "b"}, indent=1))
-    assert [one.first for one in read_table(path, "text", label="label")] == ["A"]
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_object_may_take_several_lines(count, tmp_path):
+    objects = [json.dumps({"text": "A", "label": "b"}, indent=1)] * count
+    path = write(tmp_path, "x.json", "\n".join(objects))
+    assert [one.first for one in read_table(path, "text", label="label")] == ["A"] * count
+    path = write(tmp_path, "y.json", "\n".join([*objects, '{"text": "A",}']))
+    with pytest.raises(InputError, match="Expecting property name"):
+        read_table(path, "text", label="label")
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.csv"])
@@ -153,3 +161,10 @@ def test_rows_that_people_rejected_are_left_out(name, last, left, tmp_path):
     assert len(remarks) == (left < 3)
     assert len(read_table(path, "text", label="answer")) == 3
     assert len(read_table(path, "text", label="label", labelled=False)) == 3
+
+
+@pytest.mark.parametrize("last, left", [("Submitted", 1), ("open", 2)])
+def test_rows_that_argilla_discarded_are_left_out(last, left, tmp_path):
+    rows = [{"text": "A", "label": "a", "status": one} for one in ("Discarded", last)]
+    path = write(tmp_path, "x.jsonl", "\n".join(map(json.dumps, rows)))
+    assert len(read_table(path, "text", label="label")) == left

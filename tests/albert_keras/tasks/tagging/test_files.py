@@ -166,3 +166,11 @@ def test_sentences_without_a_line_between_them_are_one(tmp_path):
     path = write(tmp_path / "a.conll", "Ada B-PER\nslept O\n. O\n" * 9)
     with pytest.raises(InputError, match="1 in 1 examples. .* an empty line after each sentence"):
         hold_out(read_tagged(path), 0.1)
+
+
+def test_sentences_of_hundreds_of_words_are_told(tmp_path):
+    for end, count in (("", 1), ("\n", 0)):
+        path = write(tmp_path / "x.conll", f"Anna\tB-PER\nleft\tO\n.\tO\n{end}" * 90)
+        remarks = []
+        read_tagged(path, remarks=remarks)
+        assert len(remarks) == count and all("have 270 words on average" in one for one in remarks)
