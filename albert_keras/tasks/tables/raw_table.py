@@ -123,7 +123,7 @@ def object_rows(
     it, is an object with that `text`.
     """
     lines = line_rows(path, encoding)
-    first, *others = (line for line in (row.fields.strip() for row in lines) if line) or [""]
+    first, *others = [line for row in lines if (line := row.fields.strip())] or [""]
     if first.startswith("[") and not _PAIR.fullmatch(first) and not (others and first[-1] == "]"):
         lines = _entries(lines, is_array=True)
     elif first.startswith("{") and not first.endswith("}"):

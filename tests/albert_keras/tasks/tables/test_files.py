@@ -56,6 +56,7 @@ def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
     "name, text, says",
     [
         ("x.tsv", "text\tlabel\n", "must contain at least one row. It is empty."),
+        ("x.jsonl", "\n\n", "must contain at least one row. It is empty."),
         ("x.tsv", "texts\tlabel\nA.\t1\n", "has no column `text`. Did you mean `texts`?"),
         ("x.tsv", "text\tlabel\ttext\nA.\t1\tB\n", "must have one column `text`. It has 2."),
         ("x.tsv", "text\tlabel\nA.\n", "line 2 must have 2 columns, like the first row. It has 1."),
