@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.keras_versions import is_compiled, known_settings
-from albert_keras.layers.kernels import compiled_kernels, has_gpu, is_on_cpu
+from albert_keras.layers.kernels import compiled_kernels, compiled_part_of, has_gpu, is_on_cpu
 from albert_keras.models.presets import answers_of
 from albert_keras.models.text_data import (
     BATCH_SIZE,
@@ -83,13 +83,16 @@ class TextTraining(keras.Model):
             weighted_metrics: As in Keras.
             learning_rate: float, schedule or "auto". Peak rate of an optimizer that is named, or
                 its schedule.
-            jit_compile: True compiles each step with XLA, as in Keras; False nothing. "auto" is
-                "kernels", what lies between the products, on one CPU and on GPUs.
+            jit_compile: What XLA compiles: True or "step" for each step, as in Keras; "kernels" for
+                what lies between the products; False or "none" for nothing. "auto" or None is
+                "kernels" on one CPU and on GPUs.
             **kwargs: As in Keras: `steps_per_execution`, `run_eagerly` and others.
 
         Raises:
-            ValueError: For a learning rate beside an optimizer that has one.
+            ValueError: For a learning rate beside an optimizer that has one, or another value of
+                `jit_compile`.
         """
+        part = compiled_part_of(jit_compile)
         given = {"loss": loss, "metrics": metrics, "weighted_metrics": weighted_metrics}
         # In this form Keras does not take the metrics in it for parts of the model.
         self._compiled_with = types.MappingProxyType(given | {"jit_compile": jit_compile} | kwargs)
@@ -112,7 +115,7 @@ class TextTraining(keras.Model):
                 self.usual_loss if self.has_usual_loss else loss,
                 metrics=self._chosen_metrics,  # by name: Keras 3 has another order
                 weighted_metrics=weighted_metrics,
-                jit_compile=jit_compile is True,
+                jit_compile=part == "step",
                 **kwargs,
             )
 
@@ -352,8 +355,8 @@ class TextTraining(keras.Model):
     @contextlib.contextmanager
     def _kernels(self, wanted: bool) -> Iterator[None]:
         """Context in which kernels are compiled, if `compile` left it open and it pays."""
-        given = self._compiled_with.get("jit_compile", "auto")
-        with compiled_kernels(given == "kernels" or (wanted and given in (None, "auto"))):
+        part = compiled_part_of(self._compiled_with.get("jit_compile"))
+        with compiled_kernels(part == "kernels" or (wanted and part == "auto")):
             yield
 
     # === Texts → features, labels and weights

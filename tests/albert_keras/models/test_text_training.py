@@ -1,0 +1,56 @@
+"""Text models take what models of Keras take: arguments by position, generators, files."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.albert_keras.tasks.test_text_model import (
+    CONTEXTS,
+    LABELS,
+    NUMBERS,
+    TEXTS,
+    WEIGHTS,
+    WORDS,
+    batches,
+    preset,
+)
+
+
+@pytest.fixture
+def model(tiny_tokenizer):
+    """Returns a model of two classes that does not change."""
+    model = preset(tiny_tokenizer, labels=["no", "yes"], head_dropout=0.0)
+    model.compile(keras.optimizers.SGD(0.0), metrics=["accuracy"])
+    return model
+
+
+class Columns(keras.utils.Sequence):
+    """Batches of texts, without labels, by their numbers."""
+
+    def __init__(self, texts):
+        super().__init__()
+        self._texts = texts
+
+    def __len__(self):
+        return len(self._texts) // 2
+
+    def __getitem__(self, number):
+        return self._texts[2 * number : 2 * number + 2]
+
+
+def test_what_xla_compiles_is_what_compile_was_told(model):
+    given = {True: True, "step": True, False: False, "none": False, "kernels": False, None: False}
+    for value, is_compiled in given.items():
+        model.compile("sgd", jit_compile=value)
+        assert model.jit_compile is is_compiled, value
+    for value, hint in (
+        ("Step", "`step`"),
+        ("xla", "auto, kernels, none, step"),
+        (3, "Received: 3"),
+    ):
+        with pytest.raises(ValueError, match=f"`jit_compile` must be .*{hint}"):
+            model.compile("sgd", jit_compile=value)
+    model.compile(keras.optimizers.SGD(0.0), jit_compile="step")
+    loss = model.fit(TEXTS, LABELS, verbose=0).history["loss"][0]
+    assert loss == pytest.approx(model.evaluate(TEXTS, LABELS, verbose=0)[0], rel=1e-5)
