@@ -100,6 +100,8 @@ class TextTraining(keras.Model):
             optimizer = finetuning_optimizer(
                 self.config.hidden_size, self.feature_settings.freeze_encoder
             )
+        if isinstance(metrics, str) and metrics == "auto":
+            metrics = [*(self.usual_metrics or ())] if self.has_usual_metrics else None
         self._planned = PlannedRates.of(self, optimizer, learning_rate)
         with self.distribute_strategy.scope():
             if self._planned is not None:
@@ -113,7 +115,7 @@ class TextTraining(keras.Model):
             super().compile(
                 optimizer,
                 self.usual_loss if self.has_usual_loss else loss,
-                metrics=self._chosen_metrics,  # by name: Keras 3 has another order
+                metrics=metrics,  # by name: Keras 3 has another order
                 weighted_metrics=weighted_metrics,
                 jit_compile=part == "step",
                 **kwargs,
@@ -151,13 +153,6 @@ class TextTraining(keras.Model):
         metrics = self._compiled_with.get("metrics", "auto")
         is_auto = isinstance(metrics, str) and metrics == "auto"
         return is_auto and self.has_usual_loss and not self._compiled_with.get("weighted_metrics")
-
-    @property
-    def _chosen_metrics(self):
-        if self.has_usual_metrics:
-            return None if self.usual_metrics is None else [*self.usual_metrics]
-        metrics = self._compiled_with["metrics"]
-        return None if isinstance(metrics, str) and metrics == "auto" else metrics
 
     def usual_lr(self, optimizer: str, batch_size: int) -> float:
         """Returns the default of the peak learning rate of an optimizer that is named."""

@@ -54,3 +54,13 @@ def test_what_xla_compiles_is_what_compile_was_told(model):
     model.compile(keras.optimizers.SGD(0.0), jit_compile="step")
     loss = model.fit(TEXTS, LABELS, verbose=0).history["loss"][0]
     assert loss == pytest.approx(model.evaluate(TEXTS, LABELS, verbose=0)[0], rel=1e-5)
+
+
+def test_a_file_comes_back_with_metrics_that_have_a_state(model, tmp_path):
+    one_hot = np.eye(2)[NUMBERS]
+    model.compile(keras.optimizers.Adam(0.01), "mse", metrics=[keras.metrics.AUC(name="auc")])
+    model.fit(TEXTS, one_hot, verbose=0)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    fit = {"shuffle": False, "verbose": 0}
+    assert again.fit(TEXTS, one_hot, **fit).history == model.fit(TEXTS, one_hot, **fit).history
