@@ -56,6 +56,26 @@ def test_what_xla_compiles_is_what_compile_was_told(model):
     assert loss == pytest.approx(model.evaluate(TEXTS, LABELS, verbose=0)[0], rel=1e-5)
 
 
+def test_arguments_by_position_are_in_the_order_of_keras(model):
+    history = model.fit(TEXTS, LABELS, 5, 2, 0, [], 0.25, None, False).history
+    losses = -np.log(model.predict(TEXTS, 5, 0)[np.arange(16), NUMBERS])
+    np.testing.assert_allclose(history["loss"], [losses[:12].mean()] * 2, rtol=1e-5)
+    np.testing.assert_allclose(history["val_loss"], [losses[12:].mean()] * 2, rtol=1e-5)
+    weighted = np.mean(losses * WEIGHTS)
+    assert model.evaluate(TEXTS, LABELS, 5, 0, WEIGHTS)[0] == pytest.approx(weighted, rel=1e-5)
+    assert len(model.predict(TEXTS, 5, 0, 2)) == 10
+    assert float(model.train_on_batch(TEXTS, NUMBERS, WEIGHTS)[0]) == pytest.approx(weighted)
+
+
+# Keras 3 says this of all data whose length is unknown.
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+def test_a_generator_validates_a_training_in_batches_of_another_size(model):
+    expected = model.evaluate(TEXTS, LABELS, verbose=0)[0]
+    given = {"validation_data": batches(TEXTS, LABELS, size=4), "validation_steps": 4}
+    history = model.fit(TEXTS, LABELS, batch_size=8, verbose=0, **given).history
+    assert history["val_loss"][0] == pytest.approx(expected, rel=1e-5)
+
+
 def test_a_file_comes_back_with_metrics_that_have_a_state(model, tmp_path):
     one_hot = np.eye(2)[NUMBERS]
     model.compile(keras.optimizers.Adam(0.01), "mse", metrics=[keras.metrics.AUC(name="auc")])
