@@ -76,6 +76,37 @@ def test_a_generator_validates_a_training_in_batches_of_another_size(model):
     assert history["val_loss"][0] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+@pytest.mark.parametrize("name", ["AlbertForClassification", "AlbertForTagging"])
+@pytest.mark.parametrize("kind", [Columns, lambda texts: iter([*Columns(texts)])])
+def test_lists_that_a_generator_yields_are_texts(name, kind, tiny_tokenizer):
+    model = preset(tiny_tokenizer, name, labels=["no", "yes"])
+    texts = WORDS if name == "AlbertForTagging" else TEXTS
+    found = model.predict(kind(texts), verbose=0)
+    np.testing.assert_allclose(found, model.predict(texts, verbose=0), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+def test_answers_to_questions_of_a_generator_are_those_of_lists(tiny_tokenizer):
+    model = preset(tiny_tokenizer, "AlbertForSpans")
+    questions = ["when did it leave"] * 8
+    pairs = ((parts,) for parts in batches(CONTEXTS, questions))
+    found = model.predict(pairs, verbose=0)
+    expected = model.predict((CONTEXTS, questions), verbose=0)
+    tf.nest.map_structure(np.testing.assert_array_equal, found, expected)
+
+
+@pytest.mark.parametrize("labels", [LABELS, NUMBERS, np.eye(2)[NUMBERS]])
+def test_shuffled_texts_have_the_order_of_shuffled_features(labels, model):
+    texts, rows = (
+        tf.data.Dataset.from_tensor_slices((TEXTS, labels)).shuffle(16, seed=1).batch(3)
+        for _ in range(2)
+    )
+    features = rows.map(lambda texts, labels: (model.preprocessor(texts), labels))
+    found = model.predict(texts, verbose=0)
+    np.testing.assert_allclose(found, model.predict(features, verbose=0), atol=1e-6)
+
+
 def test_a_file_comes_back_with_metrics_that_have_a_state(model, tmp_path):
     one_hot = np.eye(2)[NUMBERS]
     model.compile(keras.optimizers.Adam(0.01), "mse", metrics=[keras.metrics.AUC(name="auc")])
