@@ -422,6 +422,7 @@ class TextTraining(keras.Model):
             InputError: If there are no such texts, or labels are missing.
         """
         examples = examples_of(x, y, sample_weight, self.text_names, self.labels)
+        self.preprocessor.check_names(examples.columns)
         if has_targets and examples.labels is None and self.needs_labels:
             raise InputError("There must be a label for each example. Received: none.")
         self.note_inputs(examples.columns, learns)

@@ -107,6 +107,14 @@ def test_shuffled_texts_have_the_order_of_shuffled_features(labels, model):
     np.testing.assert_allclose(found, model.predict(features, verbose=0), atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["AlbertForMultipleChoice", "AlbertForSimilarity"])
+def test_texts_that_are_missing_are_named(name, tiny_tokenizer):
+    model = preset(tiny_tokenizer, name)
+    missing = model.preprocessor.fields[-1]
+    with pytest.raises(ValueError, match=f"Received no `{missing}`"):
+        model.predict({field: TEXTS for field in model.preprocessor.fields[:-1]})
+
+
 def test_a_file_comes_back_with_metrics_that_have_a_state(model, tmp_path):
     one_hot = np.eye(2)[NUMBERS]
     model.compile(keras.optimizers.Adam(0.01), "mse", metrics=[keras.metrics.AUC(name="auc")])
