@@ -12,6 +12,7 @@ import functools
 
 import tensorflow as tf
 
+from data_pipeline.settings import did_you_mean
 from data_pipeline.tensorflow_line import prepare_compiler, trace_as_written
 
 #: What XLA compiles of a training step: all of it, the kernels between the products, or nothing.
@@ -48,6 +49,23 @@ def compiled(function, autograph=True):
     """Returns a function of tensors as a program that XLA compiles, products included."""
     prepare_compiler()
     return tf.function(function, jit_compile=True, autograph=autograph)
+
+
+def compiled_part_of(jit_compile):
+    """Returns what an argument `jit_compile` names: one of COMPILED_PARTS, or "auto" for None.
+
+    Raises:
+        ValueError: For any value but these, True for "step" and False for "none".
+    """
+    if isinstance(jit_compile, bool):
+        return "step" if jit_compile else "none"
+    part, choices = "auto" if jit_compile is None else jit_compile, (*COMPILED_PARTS, "auto")
+    if part not in choices:
+        raise ValueError(
+            "`jit_compile` must be True, False, None or the part of a step that XLA compiles. "
+            f"Received: {jit_compile!r}{did_you_mean(str(jit_compile), choices)}"
+        )
+    return part
 
 
 @contextlib.contextmanager

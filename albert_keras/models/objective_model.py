@@ -24,9 +24,9 @@ from albert_keras.keras_versions import (
 )
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import (
-    COMPILED_PARTS,
     compiled,
     compiled_kernels,
+    compiled_part_of,
     has_gpu,
     is_on_cpu,
 )
@@ -140,12 +140,7 @@ class ObjectiveModel(keras.Model):
                     f"{did_you_mean(name, allowed)} Its losses and metrics come from `objectives`, "
                     "which a subclass may override."
                 )
-        choices = (*COMPILED_PARTS, "auto", True, False, None)
-        if jit_compile not in choices:
-            raise ValueError(
-                "`jit_compile` must be True, False, or one of step, kernels, none and auto. "
-                f"Received: {jit_compile!r}."
-            )
+        compiled_part_of(jit_compile)  # which checks it
         self._planned = PlannedRates.of(self, optimizer, learning_rate)
         with self.distribute_strategy.scope():
             if self._planned is not None:
@@ -189,8 +184,7 @@ class ObjectiveModel(keras.Model):
     def get_compile_config(self) -> dict[str, Any] | None:
         if getattr(self, "optimizer", None) is None:
             return None
-        settings = dict(self._compiled_with)
-        settings["objective_weights"] = dict(self.objective_weights)
+        settings = self._compiled_with | {"objective_weights": dict(self.objective_weights)}
         if self._planned is not None:
             settings["planned"] = self._planned.settings
         return settings | {"optimizer": keras.saving.serialize_keras_object(self.optimizer)}
@@ -320,10 +314,8 @@ class ObjectiveModel(keras.Model):
         that is started one by one; else the kernels. With several replicas on CPUs it is nothing,
         nor on TPUs, which compile the whole step themselves.
         """
-        given = self._compiled_with["jit_compile"]
-        if isinstance(given, bool):
-            return "step" if given else "none"
-        if given not in (None, "auto"):
+        given = compiled_part_of(self._compiled_with["jit_compile"])
+        if given != "auto":
             return given
         if has_gpu():
             return "step" if self.has_fixed_shapes else "kernels"

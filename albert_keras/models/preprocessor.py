@@ -1,7 +1,7 @@
 """Texts → the encoder's inputs, as a layer that is saved with a model."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,17 +84,9 @@ class TextPreprocessor(keras.layers.Layer):
             inputs: The only text; a tuple of the texts in the order of `fields`; or a dict.
         """
         names = (*self.fields, *self.optional_fields)
-        if isinstance(inputs, Mapping):
-            if unknown := [name for name in inputs if name not in names]:
-                raise ValueError(f"`{unknown[0]}` is not an input{did_you_mean(unknown[0], names)}")
-            parts = dict(inputs)
-        else:
-            parts = dict(zip(names, _parts_of(inputs, names), strict=False))
-        if missing := [name for name in self.fields if name not in parts]:
-            raise ValueError(
-                f"Inputs must have {', '.join(f'`{name}`' for name in self.fields)}. Received "
-                f"no `{missing[0]}`."
-            )
+        is_named = isinstance(inputs, Mapping)
+        parts = inputs if is_named else dict(zip(names, _parts_of(inputs, names), strict=False))
+        self.check_names(parts)
         columns = {name: strings_of(part) for name, part in parts.items()}
         first = next(iter(columns.values()))
         for name, column in columns.items():
@@ -108,6 +100,17 @@ class TextPreprocessor(keras.layers.Layer):
                     f"Received the shapes: {shapes}."
                 )
         return columns
+
+    def check_names(self, parts: Collection[str]) -> None:
+        """Raises ValueError unless the texts of examples have the names of all that is read."""
+        names = (*self.fields, *self.optional_fields)
+        if unknown := [name for name in parts if name not in names]:
+            raise ValueError(f"`{unknown[0]}` is not an input{did_you_mean(unknown[0], names)}")
+        if missing := [name for name in self.fields if name not in parts]:
+            raise ValueError(
+                f"Inputs must have {', '.join(f'`{name}`' for name in self.fields)}. Received "
+                f"no `{missing[0]}`."
+            )
 
     def rows(self, columns: Mapping[str, Any], is_fixed: bool) -> dict[str, tf.Tensor]:
         """Builds the rows of examples.

@@ -178,12 +178,9 @@ class Converter:
 
     def _features(self, data, size):
         """Returns a data set of features of one in batches, of a size."""
-        specs, sample = data.element_spec, next(iter(data.take(1)), None)
+        specs, sample = data.element_spec, tf.nest.map_structure(np.asarray, self._sample(data))
         rows = tf.nest.flatten(specs, expand_composites=True)[0].shape[0]
         rows = None if self._preprocessor.uses_windows else rows
-        if sample is None:
-            raise InputError("A data set must have at least one example. Received: none.")
-        sample = tf.nest.map_structure(np.asarray, self._batch(sample))
         flat_sample = tf.nest.flatten(sample)
         length = flat_sample[0].shape[-1]  # of the tokens of a row
 
@@ -208,6 +205,25 @@ class Converter:
             data = data.unbatch().batch(size)
         return data.prefetch(_PREFETCHED)
 
+    def _sample(self, data):
+        """Returns a converted batch, to read types and shapes from.
+
+        It is made up where that is possible: reading one would change the order of shuffled data.
+        """
+        name = (*self._model.labels, "text")[0]
+
+        def made_up(spec):
+            shape, is_text = [1, *spec.shape[1:]], spec.dtype == tf.string
+            value = name if is_text else 1 / shape[-1]  # a share of one-hot labels
+            return np.full(shape, value, object if is_text else spec.dtype.as_numpy_dtype)
+
+        if int(data.cardinality()) not in (0, tf.data.UNKNOWN_CARDINALITY):
+            with contextlib.suppress(TypeError, ValueError, tf.errors.InvalidArgumentError):
+                return self._batch(tf.nest.map_structure(made_up, data.element_spec))
+        for batch in data.take(1):
+            return self._batch(batch)
+        raise InputError("A data set must have at least one example. Received: none.")
+
     def _in_batches(self, data, batch_size):
         """Returns a data set in batches, and the number of examples in one."""
         spec = data.element_spec
@@ -231,7 +247,8 @@ class Converter:
 
     def _batch(self, batch):
         """Returns a batch in memory, (x, y, weights), as Keras takes it."""
-        x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
+        parts = (batch,) if isinstance(batch, list) and self._is_column(batch) else batch
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(parts)
         if is_features(x):
             return keras.utils.pack_x_y_sample_weight(x, self._model.named_targets(y), weights)
         if isinstance(x, str | bytes):
@@ -241,19 +258,26 @@ class Converter:
             )
         targets = (y, weights) if self._has_targets else ()
         examples = self._model.examples(x, *targets, has_targets=self._has_targets)
+        if self._preprocessor.uses_windows and not self._has_targets:
+            return (self._preprocessor.columns(examples.columns),)
         found = Reader(self._model, examples).arrays(self._is_fixed)
         return keras.utils.pack_x_y_sample_weight(*found) if self._has_targets else (found[0],)
+
+    def _is_column(self, values):
+        """Returns whether a list is a column of texts, or of words, and not inputs and labels."""
+        has_words = "words" in self._names
+        parts = [one if has_words and isinstance(one, list) else [one] for one in values]
+        return all(isinstance(text, str | bytes) for part in parts for text in part)
 
     def _is_batched(self, x, y):
         """Returns whether the elements of a data set are batches, by their specifications."""
         parts = tf.nest.flatten(x)
-        first = parts[0]
-        if any(part.dtype != tf.string for part in parts) or first.shape.rank is None:
+        rank = parts[0].shape.rank
+        if any(part.dtype != tf.string for part in parts) or rank is None:
             raise InputError(
                 "A data set must yield texts, with labels and weights, or features. Received: "
                 f"elements of {x}."
             )
-        rank = first.shape.rank
         of_words = self._preprocessor.uses_windows and "words" in self._names
         if of_words and isinstance(x, Mapping) and "words" in x:
             return rank == 2

@@ -31,7 +31,8 @@ class Examples:
         if len(set(lengths.values())) != 1 or not min(lengths.values()):
             listing = ", ".join(f"{count} of {name}" for name, count in lengths.items())
             raise InputError(
-                f"There must be at least one input, and as many labels. Received: {listing}."
+                "There must be at least one input, and as many labels. "
+                f"Received: {listing or 'nothing'}."
             )
         for name, values in self.columns.items():
             _check_texts(name, values)
@@ -103,8 +104,8 @@ def examples_of(
         weights = np.array(without_width(plain(weights)), np.float32)
         if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
             raise InputError(
-                "`sample_weight` must be a number of at least 0 for each example. "
-                f"Received: an array of the shape {weights.shape}."
+                "`sample_weight` must be a number of at least 0 for each example. Received: an "
+                f"array of the shape {weights.shape}, from {weights.min()} to {weights.max()}."
             )
     return Examples(columns, None if y is None else _labels(y, label_names), weights)
 

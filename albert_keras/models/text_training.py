@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.keras_versions import is_compiled
-from albert_keras.layers.kernels import compiled_kernels, has_gpu, is_on_cpu
+from albert_keras.layers.kernels import compiled_kernels, compiled_part_of, has_gpu, is_on_cpu
 from albert_keras.models.presets import answers_of
 from albert_keras.models.text_data import (
     BATCH_SIZE,
@@ -83,13 +83,16 @@ class TextTraining(keras.Model):
             weighted_metrics: As in Keras.
             learning_rate: float, schedule or "auto". Peak rate of an optimizer that is named, or
                 its schedule.
-            jit_compile: True compiles each step with XLA, as in Keras; False nothing. "auto" is
-                "kernels", what lies between the products, on one CPU and on GPUs.
+            jit_compile: What XLA compiles: True or "step" for each step, as in Keras; "kernels" for
+                what lies between the products; False or "none" for nothing. "auto" or None is
+                "kernels" on one CPU and on GPUs.
             **kwargs: As in Keras: `steps_per_execution`, `run_eagerly` and others.
 
         Raises:
-            ValueError: For a learning rate beside an optimizer that has one.
+            ValueError: For a learning rate beside an optimizer that has one, or another value of
+                `jit_compile`.
         """
+        part = compiled_part_of(jit_compile)
         given = {"loss": loss, "metrics": metrics, "weighted_metrics": weighted_metrics}
         # In this form Keras does not take the metrics in it for parts of the model.
         self._compiled_with = types.MappingProxyType(given | {"jit_compile": jit_compile} | kwargs)
@@ -97,6 +100,8 @@ class TextTraining(keras.Model):
             optimizer = finetuning_optimizer(
                 self.config.hidden_size, self.feature_settings.freeze_encoder
             )
+        if isinstance(metrics, str) and metrics == "auto":
+            metrics = [*(self.usual_metrics or ())] if self.has_usual_metrics else None
         self._planned = PlannedRates.of(self, optimizer, learning_rate)
         with self.distribute_strategy.scope():
             if self._planned is not None:
@@ -110,9 +115,9 @@ class TextTraining(keras.Model):
             super().compile(
                 optimizer,
                 self.usual_loss if self.has_usual_loss else loss,
-                metrics=self._chosen_metrics,  # by name: Keras 3 has another order
+                metrics=metrics,  # by name: Keras 3 has another order
                 weighted_metrics=weighted_metrics,
-                jit_compile=jit_compile is True,
+                jit_compile=part == "step",
                 **kwargs,
             )
 
@@ -147,13 +152,6 @@ class TextTraining(keras.Model):
         is_auto = isinstance(metrics, str) and metrics == "auto"
         return is_auto and self.has_usual_loss and not self._compiled_with.get("weighted_metrics")
 
-    @property
-    def _chosen_metrics(self):
-        if self.has_usual_metrics:
-            return None if self.usual_metrics is None else [*self.usual_metrics]
-        metrics = self._compiled_with["metrics"]
-        return None if isinstance(metrics, str) and metrics == "auto" else metrics
-
     def usual_lr(self, optimizer: str, batch_size: int) -> float:
         """Returns the default of the peak learning rate of an optimizer that is named."""
         return finetuning_lr(
@@ -166,9 +164,11 @@ class TextTraining(keras.Model):
         y: Any = None,
         batch_size: int | None = None,
         epochs: int = 1,
-        *,
+        verbose: Any = "auto",
+        callbacks: Any = None,
         validation_split: float = 0.0,
         validation_data: Any = None,
+        shuffle: Any = True,
         class_weight: Mapping[Any, float] | None = None,
         sample_weight: Any = None,
         **kwargs: Any,
@@ -181,7 +181,7 @@ class TextTraining(keras.Model):
                 features of the preprocessor, as in Keras.
             y: Labels: names, numbers or booleans, one-hot, or a value for each class; None if `x`
                 has them.
-            batch_size, epochs: As in Keras.
+            batch_size, epochs, verbose, callbacks, shuffle: As in Keras.
             validation_split: Fraction of the examples in memory, the last ones, that is scored
                 after each epoch and not trained on.
             validation_data: Instead: (x, y), (x, y, weights) or a data set.
@@ -196,12 +196,13 @@ class TextTraining(keras.Model):
             InputError: If inputs and labels do not suit the model.
         """
         self._compile_if_needed()
+        kwargs |= {"verbose": verbose, "callbacks": callbacks, "shuffle": shuffle}
         _size(batch_size)  # which checks it
         of_validation = kwargs.pop("validation_batch_size", None)
         if self._takes_texts(x):
             if is_stream(x):
                 _check_stream(y, sample_weight, validation_split)
-                x, batch_size = self._converted(x, batch_size, True, True), None
+                x, batch_size = Converter(self, True, True).converted(x, batch_size), None
             else:
                 examples = self.examples(x, y, sample_weight, has_targets=True, learns=True)
                 examples, held_out = examples.split(validation_split)
@@ -219,33 +220,24 @@ class TextTraining(keras.Model):
             validation_data = self._scored(validation_data, of_validation)
             if isinstance(validation_data, tuple):  # features
                 kwargs["validation_batch_size"] = of_validation
-        if class_weight is not None:
-            class_weight = self.class_weights(class_weight)
+        class_weight = None if class_weight is None else self.class_weights(class_weight)
         if self._planned is not None:
             self._planned.plan(x, batch_size, epochs, **kwargs)
         else:
             check_schedule(self.optimizer)
         if is_stream(x) and not isinstance(x, keras.utils.Sequence):
             kwargs["shuffle"] = False  # Keras 3 warns that it cannot
+        kwargs |= {"validation_split": validation_split, "validation_data": validation_data}
+        kwargs |= {"class_weight": class_weight, "sample_weight": sample_weight}
         with error_of_input():
-            return super().fit(
-                x,
-                y,
-                batch_size,
-                epochs,
-                validation_split=validation_split,
-                validation_data=validation_data,
-                class_weight=class_weight,
-                sample_weight=sample_weight,
-                **kwargs,
-            )
+            return super().fit(x, y, batch_size, epochs, **kwargs)
 
     def evaluate(  # type: ignore[override]
         self,
         x: Any = None,
         y: Any = None,
         batch_size: int | None = None,
-        *,
+        verbose: Any = "auto",
         sample_weight: Any = None,
         **kwargs: Any,
     ) -> Any:
@@ -254,29 +246,37 @@ class TextTraining(keras.Model):
         `evaluate_task` computes the official scores of a task.
         """
         self._compile_if_needed()
-        scored = self._scored((x, y, sample_weight), batch_size)
-        x, y, sample_weight = scored if isinstance(scored, tuple) else (scored, None, None)
+        if not kwargs.get("_use_cached_eval_dataset"):  # `fit` has converted what it scores
+            scored = self._scored((x, y, sample_weight), batch_size)
+            x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(scored)
+            batch_size = None if is_stream(x) else batch_size
         with error_of_input():
-            size = None if is_stream(x) else batch_size
-            return super().evaluate(x, y, size, sample_weight=sample_weight, **kwargs)
+            return super().evaluate(x, y, batch_size, verbose, sample_weight, **kwargs)
 
     def predict(  # type: ignore[override]
-        self, x: Any, batch_size: int | None = None, **kwargs: Any
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        **kwargs: Any,
     ) -> Any:
         """Returns what the call of the model returns, as NumPy arrays; arguments as in `fit`.
 
         Unless there are callbacks, examples in memory are computed in the order of their lengths,
         which takes less time.
         """
+        kwargs |= {"verbose": verbose, "steps": steps, "callbacks": callbacks}
         if not self._takes_texts(x):
             return super().predict(x, batch_size, **kwargs)
         with error_of_input():
             if is_stream(x):
-                data = self._converted(x, batch_size, self.needs_fixed_length, False)
+                data = Converter(self, self.needs_fixed_length, False).converted(x, batch_size)
                 return _dense(super().predict(data, **kwargs))
             examples, size = self.examples(x), _size(batch_size)
             order = np.arange(len(examples))
-            if not (kwargs.get("callbacks") or kwargs.get("steps")):
+            if not (callbacks or steps):
                 order = np.argsort(sizes_of(examples.columns), kind="stable")
                 examples = examples.rows(order)
             if self.preprocessor.uses_windows:
@@ -287,9 +287,8 @@ class TextTraining(keras.Model):
                 data = Reader(self, examples).in_order(size, self.needs_fixed_length)
                 data = data.map(lambda *batch: batch[0])
             found = _dense(super().predict(data, **kwargs))
-        if kwargs.get("steps"):
-            return found
-        return tf.nest.map_structure(lambda values: values[np.argsort(order)], found)
+        places = np.argsort(order)  # of the first `steps` batches, if only these were computed
+        return tf.nest.map_structure(lambda values: values[places[: len(values)]], found)
 
     def answer(self, x: Any, batch_size: int = 64) -> list[Any]:
         """Answers texts in memory: a list with one named tuple per example, such as `ClassAnswer`.
@@ -306,19 +305,21 @@ class TextTraining(keras.Model):
         y: Any = None,
         sample_weight: Any = None,
         class_weight: Mapping[Any, float] | None = None,
+        *args: Any,
         **kwargs: Any,
     ) -> Any:
         """Makes one update, as in Keras; arguments as in `fit`."""
         self._compile_if_needed()
         batch = self._one_batch(x, y, sample_weight, learns=True)
-        if class_weight is not None:
-            class_weight = self.class_weights(class_weight)
-        return super().train_on_batch(*batch, class_weight=class_weight, **kwargs)
+        class_weight = None if class_weight is None else self.class_weights(class_weight)
+        return super().train_on_batch(*batch, class_weight, *args, **kwargs)
 
-    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
+    def test_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
         """Scores one batch, as in Keras; arguments as in `fit`."""
         self._compile_if_needed()
-        return super().test_on_batch(*self._one_batch(x, y, sample_weight), **kwargs)
+        return super().test_on_batch(*self._one_batch(x, y, sample_weight), *args, **kwargs)
 
     def predict_on_batch(self, x: Any) -> Any:
         """Returns the predictions for one batch, as in Keras."""
@@ -350,8 +351,8 @@ class TextTraining(keras.Model):
     @contextlib.contextmanager
     def _kernels(self, wanted: bool) -> Iterator[None]:
         """Context in which kernels are compiled, if `compile` left it open and it pays."""
-        given = self._compiled_with.get("jit_compile", "auto")
-        with compiled_kernels(given == "kernels" or (wanted and given in (None, "auto"))):
+        part = compiled_part_of(self._compiled_with.get("jit_compile"))
+        with compiled_kernels(part == "kernels" or (wanted and part == "auto")):
             yield
 
     # === Texts → features, labels and weights
@@ -381,12 +382,9 @@ class TextTraining(keras.Model):
         is_fixed = self.needs_fixed_length
         if is_stream(x):
             _check_stream(y, sample_weight)
-            return self._converted(x, batch_size, is_fixed, True)
+            return Converter(self, is_fixed, True).converted(x, batch_size)
         examples = self.examples(x, y, sample_weight, has_targets=True)
         return Reader(self, examples).in_order(_size(batch_size), is_fixed)
-
-    def _converted(self, data, batch_size, is_fixed, has_targets):
-        return Converter(self, is_fixed, has_targets).converted(data, batch_size)
 
     def _one_batch(self, x, y, sample_weight, learns=False):
         """Returns examples in memory as one batch of features, labels and weights."""
@@ -398,7 +396,8 @@ class TextTraining(keras.Model):
     def named_targets(self, y: Any) -> Any:
         """Returns labels beside features: names become numbers, others stay as they are."""
         values = None if isinstance(y, str | Mapping) else plain(y)
-        if not isinstance(values, list) or not _are_names(values):
+        names = tf.nest.flatten(values) if isinstance(values, list) else ()
+        if not names or not all(isinstance(name, str) for name in names):
             return y
         return self.targets(values, {})
 
@@ -421,6 +420,7 @@ class TextTraining(keras.Model):
             InputError: If there are no such texts, or labels are missing.
         """
         examples = examples_of(x, y, sample_weight, self.text_names, self.labels)
+        self.preprocessor.check_names(examples.columns)
         if has_targets and examples.labels is None and self.needs_labels:
             raise InputError("There must be a label for each example. Received: none.")
         self.note_inputs(examples.columns, learns)
@@ -460,17 +460,8 @@ def _check_stream(labels, weights, validation_split=0.0):
             )
 
 
-def _are_names(values):
-    """Returns whether labels are names, or lists of them of which one at least has some."""
-    parts = [one if isinstance(one, list) else [one] for one in values]
-    names = [name for part in parts for name in part]
-    return bool(names) and all(isinstance(name, str) for name in names)
-
-
 def _dense(found):
     """Returns predictions as arrays; what differs in length is padded with zeros."""
-
-    def dense(values):
-        return np.asarray(values.to_tensor() if isinstance(values, tf.RaggedTensor) else values)
-
-    return tf.nest.map_structure(dense, found)
+    return tf.nest.map_structure(
+        lambda one: np.asarray(one.to_tensor() if isinstance(one, tf.RaggedTensor) else one), found
+    )

@@ -306,8 +306,8 @@ def test_what_is_compiled_follows_the_device_and_the_argument(monkeypatch):
     monkeypatch.setattr(objective_model, "has_gpu", lambda: False)
     monkeypatch.setattr(objective_model, "is_on_cpu", lambda: False)  # but on several
     assert build().compiled_part == "none"
-    with pytest.raises(ValueError, match="one of step, kernels, none and auto. Received: 'all'"):
-        build(jit_compile="all")
+    with pytest.raises(ValueError, match="Received: 'kernel'. Did you mean `kernels`"):
+        build(jit_compile="kernel")
 
 
 def test_a_step_is_compiled_for_fixed_shapes():

@@ -1,0 +1,125 @@
+"""Text models take what models of Keras take: arguments by position, generators, files."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.albert_keras.tasks.test_text_model import (
+    CONTEXTS,
+    LABELS,
+    NUMBERS,
+    TEXTS,
+    WEIGHTS,
+    WORDS,
+    batches,
+    preset,
+)
+
+
+@pytest.fixture
+def model(tiny_tokenizer):
+    """Returns a model of two classes that does not change."""
+    model = preset(tiny_tokenizer, labels=["no", "yes"], head_dropout=0.0)
+    model.compile(keras.optimizers.SGD(0.0), metrics=["accuracy"])
+    return model
+
+
+class Columns(keras.utils.Sequence):
+    """Batches of texts, without labels, by their numbers."""
+
+    def __init__(self, texts):
+        super().__init__()
+        self._texts = texts
+
+    def __len__(self):
+        return len(self._texts) // 2
+
+    def __getitem__(self, number):
+        return self._texts[2 * number : 2 * number + 2]
+
+
+def test_what_xla_compiles_is_what_compile_was_told(model):
+    given = {True: True, "step": True, False: False, "none": False, "kernels": False, None: False}
+    for value, is_compiled in given.items():
+        model.compile("sgd", jit_compile=value)
+        assert model.jit_compile is is_compiled, value
+    for value, hint in (
+        ("Step", "`step`"),
+        ("xla", "auto, kernels, none, step"),
+        (3, "Received: 3"),
+    ):
+        with pytest.raises(ValueError, match=f"`jit_compile` must be .*{hint}"):
+            model.compile("sgd", jit_compile=value)
+    model.compile(keras.optimizers.SGD(0.0), jit_compile="step")
+    loss = model.fit(TEXTS, LABELS, verbose=0).history["loss"][0]
+    assert loss == pytest.approx(model.evaluate(TEXTS, LABELS, verbose=0)[0], rel=1e-5)
+
+
+def test_arguments_by_position_are_in_the_order_of_keras(model):
+    history = model.fit(TEXTS, LABELS, 5, 2, 0, [], 0.25, None, False).history
+    losses = -np.log(model.predict(TEXTS, 5, 0)[np.arange(16), NUMBERS])
+    np.testing.assert_allclose(history["loss"], [losses[:12].mean()] * 2, rtol=1e-5)
+    np.testing.assert_allclose(history["val_loss"], [losses[12:].mean()] * 2, rtol=1e-5)
+    weighted = np.mean(losses * WEIGHTS)
+    assert model.evaluate(TEXTS, LABELS, 5, 0, WEIGHTS)[0] == pytest.approx(weighted, rel=1e-5)
+    assert len(model.predict(TEXTS, 5, 0, 2)) == 10
+    assert float(model.train_on_batch(TEXTS, NUMBERS, WEIGHTS)[0]) == pytest.approx(weighted)
+
+
+# Keras 3 says this of all data whose length is unknown.
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+def test_a_generator_validates_a_training_in_batches_of_another_size(model):
+    expected = model.evaluate(TEXTS, LABELS, verbose=0)[0]
+    given = {"validation_data": batches(TEXTS, LABELS, size=4), "validation_steps": 4}
+    history = model.fit(TEXTS, LABELS, batch_size=8, verbose=0, **given).history
+    assert history["val_loss"][0] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+@pytest.mark.parametrize("name", ["AlbertForClassification", "AlbertForTagging"])
+@pytest.mark.parametrize("kind", [Columns, lambda texts: iter([*Columns(texts)])])
+def test_lists_that_a_generator_yields_are_texts(name, kind, tiny_tokenizer):
+    model = preset(tiny_tokenizer, name, labels=["no", "yes"])
+    texts = WORDS if name == "AlbertForTagging" else TEXTS
+    found = model.predict(kind(texts), verbose=0)
+    np.testing.assert_allclose(found, model.predict(texts, verbose=0), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+def test_answers_to_questions_of_a_generator_are_those_of_lists(tiny_tokenizer):
+    model = preset(tiny_tokenizer, "AlbertForSpans")
+    questions = ["when did it leave"] * 8
+    pairs = ((parts,) for parts in batches(CONTEXTS, questions))
+    found = model.predict(pairs, verbose=0)
+    expected = model.predict((CONTEXTS, questions), verbose=0)
+    tf.nest.map_structure(np.testing.assert_array_equal, found, expected)
+
+
+@pytest.mark.parametrize("labels", [LABELS, NUMBERS, np.eye(2)[NUMBERS]])
+def test_shuffled_texts_have_the_order_of_shuffled_features(labels, model):
+    texts, rows = (
+        tf.data.Dataset.from_tensor_slices((TEXTS, labels)).shuffle(16, seed=1).batch(3)
+        for _ in range(2)
+    )
+    features = rows.map(lambda texts, labels: (model.preprocessor(texts), labels))
+    found = model.predict(texts, verbose=0)
+    np.testing.assert_allclose(found, model.predict(features, verbose=0), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["AlbertForMultipleChoice", "AlbertForSimilarity"])
+def test_texts_that_are_missing_are_named(name, tiny_tokenizer):
+    model = preset(tiny_tokenizer, name)
+    missing = model.preprocessor.fields[-1]
+    with pytest.raises(ValueError, match=f"Received no `{missing}`"):
+        model.predict({field: TEXTS for field in model.preprocessor.fields[:-1]})
+
+
+def test_a_file_comes_back_with_metrics_that_have_a_state(model, tmp_path):
+    one_hot = np.eye(2)[NUMBERS]
+    model.compile(keras.optimizers.Adam(0.01), "mse", metrics=[keras.metrics.AUC(name="auc")])
+    model.fit(TEXTS, one_hot, verbose=0)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    fit = {"shuffle": False, "verbose": 0}
+    assert again.fit(TEXTS, one_hot, **fit).history == model.fit(TEXTS, one_hot, **fit).history
