@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -261,10 +262,11 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def resolve(self, kind, value, implicit):
-        """Reads 8:30, for YAML a number to the base of 60, and overlong numbers as text."""
+        """Reads 8:30 and 010, for YAML of the bases 60 and 8, and overlong numbers as text."""
         tag = super().resolve(kind, value, implicit)
-        is_text = tag in _NUMBERS and (":" in value or len(value) > _MAX_DIGITS)
-        return self.DEFAULT_SCALAR_TAG if is_text else tag
+        if tag in _NUMBERS and (re.match(r"[-+]?0\d|.*:", value) or len(value) > _MAX_DIGITS):
+            return self.DEFAULT_SCALAR_TAG
+        return tag
 
     def construct_mapping(self, node, deep=False):
         """Refuses keys that are no names, or are given twice: YAML silently takes the last."""

@@ -98,10 +98,10 @@ def test_a_piece_that_ends_the_process_of_sentencepiece_is_refused(piece, tiny_t
         Tokenizer.load(path)
 
 
-def test_what_yaml_takes_for_numbers_to_the_base_of_60_is_text():
-    content = "a: 8:30\nb: [1:30:00.5, 12]\nc: 1_000\nd: 2.5e+3\ne: " + "9" * 4301
+def test_what_yaml_takes_for_numbers_to_other_bases_is_text():
+    content = "f: 010\na: 8:30\nb: [1:30:00.5, 12]\nc: 1_000\nd: 2.5e+3\ne: " + "9" * 4301
     values = parse_yaml(content)
-    assert values["a"] == "8:30" and values["b"] == ["1:30:00.5", 12]
+    assert values["f"] == "010" and values["a"] == "8:30" and values["b"] == ["1:30:00.5", 12]
     assert (values["c"], values["d"], values["e"]) == (1000, 2500.0, "9" * 4301)
 
 

@@ -80,7 +80,8 @@ def score_of(
             advice = ""
             if number is None and re.search(r"\d", str(value)):
                 advice = " Write digits and a decimal point alone: 1234.5 for 1,234.5 or 1.234,5."
-            raise RowError(f"must have a number{rule} in `{column}`. Received: {value!r}.{advice}")
+            rule = f"must have a number{rule} in `{column}`"
+            raise RowError(f"{rule}. Received: {value!r:.80}.{advice}")
     return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 

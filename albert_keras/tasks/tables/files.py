@@ -154,6 +154,6 @@ def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:
             f"There must be at least two classes of labels. Received: {names}.", Mistake.ONE_CLASS
         )
     check_few(names, len(examples), "rows")
-    if all(re.fullmatch(r"-?\d+", name) for name in names):
+    if all(re.fullmatch(r"-?\d{1,99}", name) for name in names):
         return tuple(sorted(names, key=lambda name: (int(name), name)))
     return tuple(sorted(names))

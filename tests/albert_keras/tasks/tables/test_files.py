@@ -85,6 +85,7 @@ def test_a_table_that_cannot_be_used_is_refused(tmp_path, name, text, says):
         (["b", "a", "b", "C"], ("C", "a", "b")),
         (["10", "9", "-1"], ("-1", "9", "10")),
         (["10", "9", "--1"], ("--1", "10", "9")),
+        (["10", "9" * 5000], ("10", "9" * 5000)),
     ],
 )
 def test_label_names_are_ordered(labels, expected):
