@@ -324,11 +324,16 @@ def compile_as_stored(model: keras.Model, config: dict[str, Any], method: Any) -
     written = config.pop("keras", "2.15")  # earlier versions wrote none
     if not _IS_KERAS_3:
         config.pop("auto_scale_loss", None)
-    if isinstance(config.get("optimizer"), dict):
-        config["optimizer"] = known_settings(config["optimizer"])
+    is_other = written.split(".")[0] != keras.__version__.split(".")[0]
+    if isinstance(stored := config.get("optimizer"), dict):
+        config["optimizer"] = known_settings(stored)
+        if is_other and "inner_optimizer" in stored["config"]:
+            config["optimizer"] = _loss_scale_of_this_keras(config["optimizer"]["config"])
     method(config)
     optimizer = getattr(model, "optimizer", None)
-    is_other = written.split(".")[0] != keras.__version__.split(".")[0]
+    if is_other and hasattr(optimizer, "inner_optimizer"):
+        optimizer.load_own_variables = lambda store: None  # the scale begins anew
+        optimizer = optimizer.inner_optimizer
     if is_other and optimizer is not None and not isinstance(optimizer, Optimizer):
         optimizer.load_own_variables = lambda store: None
         warnings.warn(
@@ -337,6 +342,16 @@ def compile_as_stored(model: keras.Model, config: dict[str, Any], method: Any) -
             "such as Lamb and AdamW, are restored by both.",
             stacklevel=2,
         )
+
+
+def _loss_scale_of_this_keras(config):
+    """Returns a `LossScaleOptimizer` as stored by this Keras; the other has another class."""
+    config = {name: config.get(name) for name in ("initial_scale", "dynamic_growth_steps")} | {
+        "inner_optimizer": keras.optimizers.deserialize(config["inner_optimizer"])
+    }
+    given = {name: value for name, value in config.items() if value is not None}
+    scaled = keras.mixed_precision.LossScaleOptimizer(**given)
+    return keras.saving.serialize_keras_object(scaled)
 
 
 def apply_summed(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> None:

@@ -150,6 +150,8 @@ def report_error(error, debug):
     else:
         code, text = 1, f"internal error: {type(error).__name__}: {error}"
         text += "\nRun the command again with --debug for details."
+        if isinstance(error, ImportError):  # such as the backend that KERAS_BACKEND names
+            text += " `albert-keras doctor` names faults of the installation."
     has_begun = _progress is not None
     if not has_begun:
         start()

@@ -323,7 +323,7 @@ class ObjectiveModel(keras.Model):
 
     def train_step(self, features):
         """Makes one optimizer step; Keras calls it on each replica with its part of the batch."""
-        part = self.compiled_part
+        part, features = self.compiled_part, _only(features)
         with compiled_kernels(part == "kernels"):
             if part == "step" and self.distribute_strategy.num_replicas_in_sync == 1:
                 return compiled(self._train_step)(features)
@@ -383,7 +383,7 @@ class ObjectiveModel(keras.Model):
         """Scores one batch; rows with `example_weights` 0 do not count."""
         # On a CPU, TensorFlow itself joins the operations of inference with products.
         with compiled_kernels(has_gpu() and self.compiled_part != "none"):
-            sums = _over_replicas(self._sums(features, training=False))
+            sums = _over_replicas(self._sums(_only(features), training=False))
         self._count(sums, tf.constant(0.0), tf.constant(True))
         results = self._results()
         results.pop("gradient_norm", None)
@@ -485,6 +485,12 @@ def check_vocabulary(data: Any, vocab_size: int) -> None:
             )
         inputs = data._inputs() if isinstance(data, tf.data.Dataset) else ()
         data = inputs[0] if inputs else None
+
+
+def _only(batch):
+    """Returns the features of a batch, which `train_on_batch` puts into a tuple, without labels."""
+    features, *others = keras.utils.unpack_x_y_sample_weight(batch)
+    return features if all(other is None for other in others) else batch
 
 
 def _num_rows(features):

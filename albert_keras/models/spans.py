@@ -186,6 +186,8 @@ class AlbertForSpans(AlbertForTexts):
         self._scores = "log_probs" if can_be_none else "logits"
         # For Keras it is no part of the model: its variables are no weights.
         object.__setattr__(self, "_accuracy", keras.metrics.Mean(name="accuracy"))
+        # Files of Keras 3 do not have it, and each epoch begins anew.
+        self._accuracy.load_own_variables = lambda store: None
         self.n_best, self.max_answer_length = n_best, max_answer_length
         if can_be_none:
             self.head = SpansOrNoneHead(config, self.head_dropout, **self._of_head)

@@ -43,6 +43,12 @@ def test_an_internal_error_has_its_own_exit_code_and_debug_its_traceback(monkeyp
         main(["data", "verify", "records", "--debug"])
 
 
+def test_a_missing_module_leads_to_the_doctor(capsys):
+    """Such as the backend that KERAS_BACKEND names, whose import fails within Keras."""
+    report_error(ModuleNotFoundError("No module named 'jax'", name="jax"), debug=False)
+    assert "`albert-keras doctor` names faults" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("is_json", [False, True])
 def test_what_is_printed_does_not_control_the_terminal(is_json, tmp_path, capsys):
     evil = "\x1b[2J\x07\x9b1m\u202e\udcff"

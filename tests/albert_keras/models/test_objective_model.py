@@ -348,3 +348,10 @@ def test_weights_of_classes_and_records_of_another_vocabulary_are_refused(tiny_r
     data = training_dataset(tiny_records, 4, seed=1).take(1)
     with pytest.raises(ValueError, match="vocabulary of 307 pieces, and the model one of 40"):
         build().fit(data)
+
+
+def test_a_batch_alone_is_trained_on_and_scored():
+    model = build()
+    model.compile(any_sgd())
+    losses = model.train_on_batch(batch(), return_dict=True)
+    assert losses["loss"] > model.test_on_batch(batch(), return_dict=True)["loss"]
