@@ -46,6 +46,15 @@ def take_any_inputs(layer: keras.layers.Layer) -> None:
         layer._convert_input_args, layer._allow_non_tensor_positional_args = False, True
 
 
+def builds_from_shapes() -> bool:
+    """Returns whether Keras calls a model to create its weights, with inputs of float32.
+
+    Of a subclass of `keras.Model`, a file has the shapes of inputs alone.
+    """
+    graph = "" if tf.executing_eagerly() else tf.compat.v1.get_default_graph().name
+    return graph.startswith(("scratch_graph", "build_graph"))  # of Keras 3, of Keras 2.15
+
+
 def export_along(resource: Any) -> None:
     """Lets `Model.export` of Keras take an object of a layer along, with its tables.
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_keras.keras_versions import builds_from_shapes
 from data_pipeline.settings import did_you_mean
 
 _NAMES = ("input_ids", "input_mask", "segment_ids")
@@ -102,6 +103,8 @@ def _tensor(name, values):
         raise ValueError(f"`{name}` must have rows of equal length: {error}") from error
     if values.dtype == tf.string:
         raise TypeError(f"`{name}` must be ids. Received: strings, see AlbertPreprocessor.")
+    if values.dtype.is_floating and builds_from_shapes():
+        values = tf.cast(values, tf.int32)
     if not (values.dtype.is_integer or (name == "input_mask" and values.dtype.is_bool)):
         raise TypeError(
             f"`{name}` must be integers. Received: {values.dtype.name}. In a functional model: "

@@ -1,5 +1,6 @@
 """Inputs that the encoder would ignore or misread are one clear error."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -70,3 +71,25 @@ def test_the_summary_shows_that_layers_are_shared(encoder):
     lines = []
     encoder.summary(print_fn=lines.append)
     assert any("attention_0_0_called_2x" in line for line in lines)
+
+
+@keras.saving.register_keras_serializable("tests")
+class WithHead(keras.Model):
+    """A model of a user, as a subclass."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.encoder = AlbertEncoder(SHAPE)
+        self.head = keras.layers.Dense(3)
+
+    def call(self, inputs, training=False):
+        return self.head(self.encoder(inputs, training=training)["pooled_output"])
+
+
+def test_a_file_of_a_subclass_is_loaded_with_all_weights(tmp_path):
+    inputs, model = {"input_ids": IDS, "input_mask": IDS}, WithHead()
+    answers = model(inputs)
+    model.save(tmp_path / "model.keras")
+    np.testing.assert_array_equal(
+        keras.models.load_model(tmp_path / "model.keras")(inputs), answers
+    )
