@@ -89,3 +89,9 @@ def _split(features, num_parts):
         name: tf.reshape(values, [num_parts, -1, *values.shape[1:]])
         for name, values in features.items()
     }
+
+
+def num_rows(features):
+    """Returns the rows of a batch: int if that is static, else an int64 scalar Tensor."""
+    values = next(iter(features.values()))
+    return values.shape[0] or tf.shape(values, tf.int64)[0]

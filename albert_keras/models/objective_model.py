@@ -31,7 +31,7 @@ from albert_keras.layers.kernels import (
     is_on_cpu,
 )
 from albert_keras.layers.rows import token_mask
-from albert_keras.models.objective import Objective, sum_over_parts, with_autograph
+from albert_keras.models.objective import Objective, num_rows, sum_over_parts, with_autograph
 from albert_keras.models.step_state import LossScale, Running, UpdateGuard
 from albert_keras.optimization.build import (
     PlannedRates,
@@ -335,11 +335,11 @@ class ObjectiveModel(keras.Model):
         counts = tf.stack(counts)
         scale = self.loss_scale.value() if self.loss_scale else None
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-        first_row = tf.cast(replica, tf.int64) * _num_rows(features)
+        first_row = tf.cast(replica, tf.int64) * num_rows(features)
 
         def gradients_of(part, number):
             dropout_seed = DropoutSeed(
-                batches_done(self.optimizer), first_row + number * _num_rows(part)
+                batches_done(self.optimizer), first_row + number * num_rows(part)
             )
             with tf.GradientTape() as tape:
                 sums = self._sums(part, training=True, dropout_seed=dropout_seed)
@@ -493,12 +493,5 @@ def _only(batch):
     return features if all(other is None for other in others) else batch
 
 
-def _num_rows(features):
-    """Returns the rows of a batch: int if that is static, else an int64 scalar Tensor."""
-    values = next(iter(features.values()))
-    return values.shape[0] or tf.shape(values, tf.int64)[0]
-
-
 def _over_replicas(values):
-    context = tf.distribute.get_replica_context()
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+    return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, values)
