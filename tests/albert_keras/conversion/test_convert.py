@@ -9,14 +9,14 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.conversion.convert import convert
-from albert_keras.formats import hugging_face, own, vocabulary
+from albert_keras.formats import hugging_face, own
 from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.vocabulary import load_tokenizer
 from data_pipeline.errors import InputError
 from data_pipeline.limits import read_json
+from data_pipeline.tokenizers import tokenization
 from data_pipeline.tokenizers.library_training import train_byte_bpe
-from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_files import read_model
 from tests.albert_keras.formats.random_weights import (
     BERT,
@@ -153,18 +153,17 @@ def test_very_many_pieces_too_many_are_refused_before_they_are_read(
     to, google, tmp_path, monkeypatch
 ):
     path = convert(google, tmp_path / "new", to=to).path
-    monkeypatch.setattr(vocabulary, "_SURPLUS", 10)
-    monkeypatch.setattr(Tokenizer, "load", None)
+    monkeypatch.setattr(tokenization, "_MOST_PIECES", 350)
     words = tmp_path / "vocab.txt"
     words.write_text("\n".join(f"word{number}" for number in range(400)))
-    with pytest.raises(InputError, match="must have 307 pieces.* Received: 399"):
+    with pytest.raises(InputError, match="must have at most 350 pieces. It has 399"):
         open_weights(path, tokenizer=words)
     (file,) = [one for pattern in ("*.model", "*.spm") for one in path.rglob(pattern)]
     model = read_model(file.read_bytes())
     for number in range(100):
         model.pieces.add(piece=f"word{number}")
     file.write_bytes(model.SerializeToString())
-    with pytest.raises(InputError, match="must have 307 pieces.* Received: 407"):
+    with pytest.raises(InputError, match="must have at most 350 pieces. It has 407"):
         open_weights(path)
 
 

@@ -256,7 +256,14 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+#: What Keras' step does in ways of its own; the other options are slow tests.
+USUAL = ("several steps", "two accuracies", "added loss", "callback of predict")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in USUAL else pytest.param(name, marks=pytest.mark.slow) for name in OPTIONS],
+)
 def test_every_option_does_what_it_does_in_keras(name, tiny_tokenizer, eagerly):
     run, settings = OPTIONS[name]
     same_of_both(SORTER, tiny_tokenizer, run, **settings)

@@ -163,7 +163,7 @@ def test_data_sets_and_generators_give_the_features_of_lists(name, tiny_tokenize
     ],
     ids=lambda given: type(given).__name__,
 )
-def test_texts_and_labels_have_many_forms(x, y, model):
+def test_texts_and_labels_have_many_forms(x, y, model, eagerly):
     expected = model.evaluate(TEXTS, LABELS, verbose=0)
     assert model.evaluate(x, y, verbose=0) == pytest.approx(expected, abs=1e-6)
     if isinstance(x, tf.data.Dataset):  # which may be in batches of another size
@@ -353,6 +353,7 @@ def test_optimizers_and_their_rates_are_those_that_compile_is_given(model):
     assert max(rates[:20]) == pytest.approx(9e-5) and max(rates[20:]) == pytest.approx(1e-4)
 
 
+@pytest.mark.slow
 def test_a_model_of_two_replicas_learns_with_an_optimizer_of_keras(tiny_vocabulary):
     program = f"""
 import tensorflow as tf
