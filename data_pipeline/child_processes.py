@@ -154,6 +154,10 @@ class Workers:
         try:
             with isolated_spawning():
                 return self._executor.submit(_run, function, task)
+        except OSError:  # an executor that breaks meanwhile closes the pipes of the new process
+            if not getattr(self._executor, "_broken", False):
+                raise
+            raise BrokenProcessPool from None
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
