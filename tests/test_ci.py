@@ -10,7 +10,9 @@ from tests.repository import ROOT, needs_repository
 
 pytestmark = needs_repository
 
-PARTS = ["lint", "test", "test-beam", "test-slow", "test-both", "test-newer-slow", "release-check"]
+SLOW = ["test-slow", "test-newer-slow"]
+PARTS = ["lint", "test", "test-beam", "test-both", "release-check", *SLOW]
+LIMIT = 4680  # seconds
 
 
 @pytest.fixture
@@ -53,12 +55,26 @@ def test_every_part_runs_and_says_how_long_it_took(run_ci):
     ],
 )
 def test_one_line_says_why_the_newer_line_is_not_tested(run_ci, programs, reason):
-    code, (*_, line, released, _) = run_ci(**programs)
+    code, (*_, line, released, _, slow, _) = run_ci(**programs)
     assert code == 0 and reason in line and "nothing was tested with TensorFlow 2.21" in line
     assert "make release-check ARGS=--quick --pythons 3.11 3.10 VENV=" in released
+    assert "make test-slow VENV=" in slow
 
 
 @pytest.mark.parametrize("failing", PARTS)
 def test_a_failure_of_one_part_is_one_of_all(run_ci, failing):
     code, _ = run_ci(make=f'[ "$1" != {failing} ]', python3_13="exit 0")
     assert code != 0
+
+
+@pytest.mark.parametrize("long", SLOW)
+def test_slow_tests_run_while_there_is_time(run_ci, long):
+    make = f'if [ "$1" = {long} ]; then exec {shutil.which("sleep")} 60; fi'
+    code, lines = run_ci(LIMIT - 5, make=make, python3_13="exit 0")
+    assert code == 0 and f"make {long}: the time is over" in lines[-1]
+    assert len(lines) == len(PARTS[: PARTS.index(long)]) + 1
+
+
+def test_other_parts_must_end_in_time(run_ci):
+    make = f'if [ "$1" = test ]; then exec {shutil.which("sleep")} 60; fi'
+    assert run_ci(LIMIT - 3, make=make)[0] != 0

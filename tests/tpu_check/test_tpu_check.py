@@ -81,6 +81,7 @@ def traced(*programs):
     return [json.loads(line) for line in done.stdout.splitlines()[-len(programs) - 2 :]]
 
 
+@pytest.mark.slow
 def test_steps_consist_of_operations_of_a_tpu_with_fixed_shapes():
     predicts = small("spans_or_none", predicts=True)  # the head with the most operations
     step, predicting, prints, has_no_fixed_shape = traced(

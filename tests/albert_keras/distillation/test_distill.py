@@ -17,6 +17,7 @@ def with_settings(config, **settings):
     return config.replace(distillation=config.distillation.replace(**settings))
 
 
+@pytest.mark.slow
 def test_the_run_is_one_of_pre_training_with_nothing_of_the_teacher(tiny_student, tiny_run):
     run = Run.open(tiny_student)
     assert run.kind == "pretraining" and run.albert_config.num_hidden_layers == 1

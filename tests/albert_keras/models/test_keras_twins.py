@@ -355,6 +355,7 @@ for one, other in zip(*map(tf.nest.flatten, found), strict=True):
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.slow
 def test_models_are_parts_of_models_and_are_exported(tiny_tokenizer, tmp_path):
     texts = keras.Input((), dtype="string")
     parts = [model_of(SORTER, tiny_tokenizer, seed=seed) for seed in (1, 2)]

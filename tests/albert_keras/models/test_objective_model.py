@@ -254,10 +254,8 @@ def losses_of(updates, **settings):
     return [float(function(batches)["loss"]) for _ in range(updates)]  # means so far
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{}, pytest.param({"accumulation_steps": 2, "recompute": True}, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("settings", [{}, {"accumulation_steps": 2, "recompute": True}])
+@pytest.mark.slow
 def test_losses_are_the_same_whatever_is_compiled(settings):
     plain, *compiled = (losses_of(50, jit_compile=part, **settings) for part in PARTS)
     assert plain[-1] < plain[0]

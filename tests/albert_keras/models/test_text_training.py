@@ -56,6 +56,7 @@ def test_what_xla_compiles_is_what_compile_was_told(model):
     assert loss == pytest.approx(model.evaluate(TEXTS, LABELS, verbose=0)[0], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_arguments_by_position_are_in_the_order_of_keras(model):
     history = model.fit(TEXTS, LABELS, 5, 2, 0, [], 0.25, None, False).history
     losses = -np.log(model.predict(TEXTS, 5, 0)[np.arange(16), NUMBERS])
@@ -116,6 +117,7 @@ def test_texts_that_are_missing_are_named(name, tiny_tokenizer):
         model.predict({field: TEXTS for field in model.preprocessor.fields[:-1]})
 
 
+@pytest.mark.slow
 def test_a_file_comes_back_with_metrics_that_have_a_state(model, tmp_path):
     one_hot = np.eye(2)[NUMBERS]
     model.compile(keras.optimizers.Adam(0.01), "mse", metrics=[keras.metrics.AUC(name="auc")])

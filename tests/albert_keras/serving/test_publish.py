@@ -130,6 +130,7 @@ def test_a_converted_model_is_one_to_export(tiny_run, tmp_path):
     assert told["kind"] == "pretraining" and told["run"]["tokenizer_digest"] == run.tokenizer.digest
 
 
+@pytest.mark.slow
 def test_a_functional_model_over_strings_answers_as_in_keras(tiny_tokenizer, tmp_path):
     first = keras.Input((), dtype=tf.string, name="first")
     second = keras.Input((), dtype=tf.string, name="second")

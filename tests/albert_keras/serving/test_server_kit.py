@@ -129,6 +129,7 @@ def pooled_outputs():
     return [predictor.encode(given) for given in (texts[1:], texts[:1], texts)]
 
 
+@pytest.mark.slow
 def test_prepared_kernels_answer_each_text_as_others_do(written, monkeypatch):
     """Products must not keep what depends on the text: TensorFlow does not check it."""
     (server,) = yaml.safe_load((written() / "compose.yaml").read_text())["services"].values()

@@ -20,6 +20,7 @@ from data_pipeline.tokenizers.library_training import train_byte_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.albert_keras.serving.small_exports import assert_alike, make_model, tuned_of
 from tests.albert_keras.tasks.small_tasks import MIXED_TEXT, SETTINGS, make_examples, make_task
+from tests.parameters import slow
 
 #: Inputs of signatures that take something else than `text`.
 INPUTS = {
@@ -158,7 +159,7 @@ def test_words_beyond_the_bytes_that_are_read_are_counted(of_kind, space):
     assert not blank["tags"][0].any() and not blank["probability"][0].any()
 
 
-@pytest.mark.parametrize("rule", ["characters", "punctuation", "elisions", "contractions"])
+@pytest.mark.parametrize("rule", ["characters", *slow("punctuation", "elisions", "contractions")])
 def test_words_are_split_as_in_python(rule, of_kind, tiny_tokenizer, tiny_corpus):
     task, model, _ = of_kind("tagging")
     task = build_task(task.config.replace(word_split=rule))
@@ -293,7 +294,7 @@ def ask(task_model, examples):
     return call(task_model, "question_answering", *columns)
 
 
-@pytest.mark.parametrize("kind", SPAN_KINDS)
+@pytest.mark.parametrize("kind", [*slow("spans"), "spans_or_none"])
 def test_spans_are_those_of_the_task(kind, of_kind, tiny_tokenizer, tiny_corpus):
     task, model, task_model = of_kind(kind)
     examples = questions(tiny_corpus)
@@ -313,6 +314,7 @@ def test_spans_are_those_of_the_task(kind, of_kind, tiny_tokenizer, tiny_corpus)
         assert 0 < len(left) < len(answers) and not any(one.text for one in left)
 
 
+@pytest.mark.slow
 def test_spans_with_byte_bpe_are_those_of_the_task(tiny_corpus, tmp_path):
     tokenizer = Tokenizer.load(train_byte_bpe(tiny_corpus, tmp_path / "bytes", 400).path)
     task = make_task("spans")

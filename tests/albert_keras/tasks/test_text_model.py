@@ -15,6 +15,7 @@ from albert_keras.optimization.schedules import WarmupPolynomialDecay
 from data_pipeline.errors import InputError
 from tests.albert_keras.tasks.conftest import SHAPE
 from tests.keras_line import IS_KERAS_3
+from tests.parameters import slow
 
 TEXTS = ["the harbour was full", "a window was open", "no harbour here", "the window broke"] * 4
 LABELS = ["yes", "no"] * 8
@@ -98,7 +99,7 @@ class Batches(keras.utils.Sequence):
         return TEXTS[here], LABELS[here]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", ["AlbertForMultiLabel", *slow(*[*KINDS][1:])])
 def test_every_model_learns_and_answers_and_comes_back_from_its_file(
     name, tiny_tokenizer, tmp_path, eagerly
 ):
@@ -120,7 +121,9 @@ def test_every_model_learns_and_answers_and_comes_back_from_its_file(
 
 # Keras 3 says this of all data whose length is unknown.
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
-@pytest.mark.parametrize("name", ["AlbertForTagging", "AlbertForSpans", "AlbertForMultipleChoice"])
+@pytest.mark.parametrize(
+    "name", ["AlbertForTagging", *slow("AlbertForSpans", "AlbertForMultipleChoice")]
+)
 def test_data_sets_and_generators_give_the_features_of_lists(name, tiny_tokenizer, eagerly):
     arguments, inputs, labels = KINDS[name]
     model = preset(tiny_tokenizer, name, **arguments)
@@ -209,6 +212,7 @@ def test_weights_multiply_the_losses_as_numpy_does(model):
     assert history["loss"][0] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_losses_and_metrics_of_keras_are_those_of_keras(model, tmp_path):
     probabilities = model.predict(TEXTS, verbose=0)
     model.compile(
@@ -261,6 +265,7 @@ def test_labels_of_a_table_are_read_by_name_and_numbers_in_one_way(tiny_tokenize
             call()
 
 
+@pytest.mark.slow
 def test_a_subclass_may_have_a_loss_of_its_own(model, tiny_tokenizer):
     class Small(AlbertForClassification):
         def compute_loss(self, *args, **kwargs):
@@ -288,6 +293,7 @@ def test_a_subclass_may_have_a_loss_of_its_own(model, tiny_tokenizer):
     assert small.fit(TEXTS, LABELS, verbose=0).history["loss"][0] > 100
 
 
+@pytest.mark.slow
 def test_the_best_weights_are_restored_and_checkpoints_are_loaded(model, tmp_path):
     # Keras 3 saves no folders.
     paths = [str(tmp_path / name) for name in ("folder", "file.keras")[IS_KERAS_3:]]
@@ -329,6 +335,7 @@ def test_a_part_of_a_model_may_be_frozen(part_of, model):
     assert trained[0] == trained[1] and len(trained[0]) < len(model.weights)
 
 
+@pytest.mark.slow
 def test_optimizers_and_their_rates_are_those_that_compile_is_given(model):
     adam = keras.optimizers.Adam
     for optimizer in ("adam", given := adam(1e-3)):
@@ -395,6 +402,7 @@ assert len(ours) <= 60, sorted(ours)
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.slow
 def test_features_may_have_labels_as_in_keras():
     config = albert_keras.AlbertConfig.from_name("albert-tiny", vocab_size=50)
     model = AlbertForClassification(config, num_labels=2)

@@ -16,6 +16,7 @@ from tests.albert_keras.checkpoint_tensors import assert_same, tensors_of
 from tests.albert_keras.loaded_weights import values_of
 
 
+@pytest.mark.slow
 def test_fit_and_a_checkpoint_of_keras_end_in_the_weights_and_scores_of_pretrain(
     tiny_run, tiny_records, held_out_records, tmp_path
 ):

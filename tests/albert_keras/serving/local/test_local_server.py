@@ -174,6 +174,7 @@ def test_a_body_must_arrive_in_time(server, monkeypatch):
     assert answer.status == 408 and answer.headers["Connection"] == "close"
 
 
+@pytest.mark.slow
 def test_idle_connections_do_not_hinder_clients(contract_export):
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a client has as many connections

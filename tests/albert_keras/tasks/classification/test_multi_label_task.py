@@ -17,6 +17,7 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
+from tests.parameters import slow
 
 COLUMNS = ("toxic", "insult", "threat")
 
@@ -185,7 +186,7 @@ def test_thresholds_have_the_best_f1_of_all(rare):
     assert common_threshold(np.zeros((3, 2), int), np.full((3, 2), 0.3), "micro_f1") == 0.5
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *slow(1)])
 def test_thresholds_are_the_best_of_all_combinations(seed, monkeypatch):
     """Compared with scikit-learn's scores of every combination of thresholds."""
     monkeypatch.setattr(multi_label, "_LEAST_EXAMPLES", 1)
